@@ -27,7 +27,7 @@ import {
   toApiError,
 } from './http/errors.ts'
 import { describe, finish, preflight } from './http/finish.ts'
-import { admit, GateRefusal } from './http/gate.ts'
+import { admit, GateRefusal, MCP_PATH } from './http/gate.ts'
 import { HeldBodies } from './http/heldBodies.ts'
 import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
@@ -49,7 +49,8 @@ import { mtaStsRoutes } from './mail/mtaStsRoutes.ts'
 import { sendingRoutes } from './mail/outbound/sendingRoutes.ts'
 import { suppressionRoutes } from './mail/outbound/suppressionRoutes.ts'
 import { reportRoutes } from './mail/reportRoutes.ts'
-import { MCP_PATH, mcpRoutes, parseError } from './mcp/mcpRoutes.ts'
+import { mcpRoutes, parseError } from './mcp/mcpRoutes.ts'
+import { oauthRoutes } from './oauth/oauthRoutes.ts'
 import { healthReportRoutes } from './operations/healthReportRoutes.ts'
 import { healthRoutes } from './operations/healthRoutes.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
@@ -181,6 +182,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(docsRoutes(document, markdown))
     .use(docsPageRoutes())
     .use(mcpRoutes(services))
+    .use(oauthRoutes(services))
     .use(consoleRoutes(services))
 }
 
@@ -207,8 +209,9 @@ async function passGate(
 ): Promise<Admitted> {
   const url = readUrl(request)
   const delegation = readDelegation(url.pathname)
-  const isPreflight = request.method === 'OPTIONS' && parts.routes.isOpen(url.pathname)
-  const method = isPreflight ? 'GET' : request.method
+  const opened = request.method === 'OPTIONS' ? parts.routes.openMethod(url.pathname) : null
+  const isPreflight = opened !== null
+  const method = opened ?? request.method
   const match = parts.routes.match(method, delegation?.path ?? url.pathname)
   if (match.kind === 'none') throw notFound()
   if (match.kind === 'method') {
@@ -218,7 +221,7 @@ async function passGate(
   }
   const { access, path } = match.route
   state.route = delegation === null ? match.route : { ...match.route, path: `/console/api${path}` }
-  if (isPreflight) return { request, preflight: preflight() }
+  if (isPreflight) return { request, preflight: preflight(method) }
   const from = parts.clientAddress(socketAddress, request.headers.get('x-forwarded-for'))
   state.clientAddress = from
   if (delegation !== null || access === 'console') {

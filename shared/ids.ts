@@ -53,5 +53,10 @@ export const newApprovalId = (): string => randomId('apr_')
 /** The public identifier of a console session. */
 export const newSessionId = (): string => randomId('ses_', 6)
 
+/** Identifiers of OAuth: a registered client, a request for consent, a grant. */
+export const newOAuthClientId = (): string => randomId('oac_')
+export const newOAuthRequestId = (): string => randomId('oar_')
+export const newOAuthGrantId = (): string => randomId('oag_')
+
 /** The identifier of a report of the doctor. */
 export const newHealthReportId = (): string => randomId('hlr_')

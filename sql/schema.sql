@@ -510,6 +510,90 @@ create table mta_sts_policies (
   constraint mta_sts_policies_pkey PRIMARY KEY (domain)
 );
 
+-- OAuth clients that registered themselves (RFC 7591). Those without a grant are deleted after a day.
+create table oauth_clients (
+  id text not null,
+  name text not null,
+  redirect_uris text[] not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  used_at timestamp(3) with time zone,
+  constraint oauth_clients_name_check CHECK ((length(name) <= 100)),
+  constraint oauth_clients_pkey PRIMARY KEY (id)
+);
+
+-- Hashes of authorization codes. A used one stays a day: its second use ends the grant.
+create table oauth_codes (
+  code_hash bytea not null,
+  grant_id text not null,
+  client_id text not null,
+  redirect_uri text not null,
+  challenge text not null,
+  expires_at timestamp(3) with time zone not null,
+  used_at timestamp(3) with time zone,
+  constraint oauth_codes_grant_id_fkey FOREIGN KEY (grant_id) REFERENCES oauth_grants(id) ON DELETE CASCADE,
+  constraint oauth_codes_pkey PRIMARY KEY (code_hash)
+);
+
+-- What an owner allowed an OAuth client: one project, some scopes, until a time.
+create table oauth_grants (
+  id text not null,
+  project_id text not null,
+  client_id text not null,
+  client_name text not null,
+  client_host text,
+  redirect_host text not null,
+  scopes text[] not null,
+  resource text not null,
+  actor text not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  expires_at timestamp(3) with time zone not null,
+  used_at timestamp(3) with time zone,
+  revoked_at timestamp(3) with time zone,
+  constraint oauth_grants_client_host_check CHECK ((length(client_host) <= 255)),
+  constraint oauth_grants_client_id_check CHECK ((length(client_id) <= 500)),
+  constraint oauth_grants_client_name_check CHECK ((length(client_name) <= 100)),
+  constraint oauth_grants_redirect_host_check CHECK ((length(redirect_host) <= 255)),
+  constraint oauth_grants_resource_check CHECK ((length(resource) <= 500)),
+  constraint oauth_grants_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint oauth_grants_pkey PRIMARY KEY (id)
+);
+
+-- Requests for consent that wait for an owner, ten minutes at most.
+create table oauth_requests (
+  id text not null,
+  browser_hash bytea not null,
+  client_id text not null,
+  client_name text not null,
+  client_host text,
+  redirect_uri text not null,
+  state text,
+  challenge text not null,
+  scopes text[] not null,
+  resource text not null,
+  expires_at timestamp(3) with time zone not null,
+  decided_at timestamp(3) with time zone,
+  constraint oauth_requests_client_host_check CHECK ((length(client_host) <= 255)),
+  constraint oauth_requests_client_id_check CHECK ((length(client_id) <= 500)),
+  constraint oauth_requests_client_name_check CHECK ((length(client_name) <= 100)),
+  constraint oauth_requests_redirect_uri_check CHECK ((length(redirect_uri) <= 500)),
+  constraint oauth_requests_resource_check CHECK ((length(resource) <= 500)),
+  constraint oauth_requests_state_check CHECK ((length(state) <= 2000)),
+  constraint oauth_requests_pkey PRIMARY KEY (id)
+);
+
+-- Hashes of access and refresh tokens.
+create table oauth_tokens (
+  token_hash bytea not null,
+  kind text not null,
+  grant_id text not null,
+  scopes text[] not null,
+  expires_at timestamp(3) with time zone not null,
+  rotated_at timestamp(3) with time zone,
+  constraint oauth_tokens_kind_check CHECK ((kind = ANY (ARRAY['access'::text, 'refresh'::text]))),
+  constraint oauth_tokens_grant_id_fkey FOREIGN KEY (grant_id) REFERENCES oauth_grants(id) ON DELETE CASCADE,
+  constraint oauth_tokens_pkey PRIMARY KEY (token_hash)
+);
+
 -- The sending of a sent message. `attempt` counts its attempts.
 create table outbound_mails (
   message_row bigint not null,
@@ -1071,6 +1155,24 @@ CREATE INDEX messages_thread ON public.messages USING btree (thread_row, created
 CREATE INDEX messages_unindexed ON public.messages USING btree ("row") WHERE (search IS NULL);
 
 CREATE INDEX mta_sts_policies_expiry ON public.mta_sts_policies USING btree (expires_at);
+
+CREATE INDEX oauth_clients_unused ON public.oauth_clients USING btree (created_at) WHERE (used_at IS NULL);
+
+CREATE INDEX oauth_codes_expiry ON public.oauth_codes USING btree (expires_at);
+
+CREATE INDEX oauth_codes_grant ON public.oauth_codes USING btree (grant_id);
+
+CREATE INDEX oauth_grants_client ON public.oauth_grants USING btree (client_id);
+
+CREATE INDEX oauth_grants_listing ON public.oauth_grants USING btree (created_at DESC, id DESC);
+
+CREATE INDEX oauth_grants_project ON public.oauth_grants USING btree (project_id);
+
+CREATE INDEX oauth_requests_expiry ON public.oauth_requests USING btree (expires_at);
+
+CREATE INDEX oauth_tokens_expiry ON public.oauth_tokens USING btree (expires_at);
+
+CREATE INDEX oauth_tokens_grant ON public.oauth_tokens USING btree (grant_id);
 
 CREATE INDEX outbound_mails_due ON public.outbound_mails USING btree (next_attempt_at) WHERE (state <> 'done'::text);
 

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Services } from '../http/services.ts'
 import { approvalPageRoutes } from './approvalPageRoutes.ts'
+import { connectRoutes } from './connectRoutes.ts'
 import { consoleMailRoutes } from './consoleMailRoutes.ts'
 import { jobRoutes } from './jobRoutes.ts'
 import { organizationRoutes } from './organizationRoutes.ts'
@@ -14,6 +15,7 @@ export function consoleRoutes(services: Services) {
     .use(pageRoutes())
     .use(approvalPageRoutes(services))
     .use(sessionRoutes(services))
+    .use(connectRoutes(services))
     .use(overviewRoutes(services))
     .use(jobRoutes(services))
     .use(organizationRoutes(services))

@@ -50,6 +50,7 @@ export function pageRoutes() {
     .get('/console', page, open)
     .get('/console/', page, open)
     .get('/console/login', page, open)
+    .get('/console/connect', page, open)
     .get(
       '/console/assets/:name',
       async ({ params, request }) => {

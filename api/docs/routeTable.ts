@@ -68,10 +68,13 @@ export class RouteTable {
     }
   }
 
-  /** Whether pages of every origin may read the path. */
-  isOpen(path: string): boolean {
-    const match = this.match('GET', path)
-    return match.kind === 'route' && match.route.cors === true
+  /** The method that pages of every origin may use at the path; null: none. */
+  openMethod(path: string): 'GET' | 'POST' | null {
+    for (const method of ['GET', 'POST'] as const) {
+      const match = this.match(method, path)
+      if (match.kind === 'route' && match.route.cors === true) return method
+    }
+    return null
   }
 
   /** Finds the route. A literal segment wins over a parameter, as in Elysia's router. */

@@ -63,11 +63,11 @@ export function finish(
 }
 
 /** The answer to a preflight of a public route; {@link finish} adds the origin. Wallets send headers of their own. */
-export const preflight = (): Response =>
+export const preflight = (method: string): Response =>
   new Response(null, {
     status: 204,
     headers: {
-      'access-control-allow-methods': 'GET, HEAD',
+      'access-control-allow-methods': method === 'GET' ? 'GET, HEAD' : method,
       'access-control-allow-headers': '*, Authorization',
       'access-control-max-age': '86400',
     },

@@ -1,14 +1,21 @@
 import { parseAuthorization } from '../../shared/apiKey.ts'
 import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { OFFERED_SCOPES } from '../../shared/oauth/oauthScopes.ts'
+import { isToken } from '../../shared/oauth/oauthTokens.ts'
+import { isOAuthOn, resourceMetadataUrl } from '../../shared/oauth/resource.ts'
 import type { Scope } from '../../shared/scopes.ts'
 import type { FoundKey, Identity } from '../../sql/account/keys/keys.ts'
 import { countAuthFailure, countRequests, type Usage } from '../../sql/account/keys/rateWindows.ts'
+import { authenticateToken } from '../../sql/account/oauth/oauthTokens.ts'
 import type { Access } from '../docs/routeTable.ts'
 import { ApiError } from './errors.ts'
 import type { Services } from './services.ts'
 
 /** The values of the X-RateLimit headers. */
 export type Budget = { limit: number; remaining: number; resetsAt: Date }
+
+/** The one path that takes OAuth tokens. */
+export const MCP_PATH = '/mcp'
 
 /** Its routes have a budget of their own: sales do not use up that of the project, nor the other way round. */
 const FACILITATOR = '/v0/x402/'
@@ -18,6 +25,7 @@ const UNAUTHORIZED = {
   header: 'Missing or invalid Authorization header',
   format: 'Invalid API key format',
   key: 'Invalid API key',
+  token: 'The access token is unknown, revoked or over',
 } as const
 
 /** A refusal, with the budget for the X-RateLimit headers. */
@@ -37,11 +45,14 @@ export class GateRefusal extends Error {
  * @throws {GateRefusal} 401, 403 or 429.
  */
 export async function admit(
-  { keys, gatePool, config }: Services,
+  services: Services,
   { access, path }: { access: Exclude<Access, 'public' | 'console'>; path: string },
   authorization: string | null,
   clientAddress: string,
 ): Promise<{ identity: Identity; budget: Budget | null; writtenTo: FoundKey['writtenTo'] }> {
+  const accessToken = path === MCP_PATH ? bearerToken(authorization) : null
+  if (accessToken !== null) return await admitToken(services, accessToken)
+  const { keys, gatePool, config } = services
   const parsed = parseAuthorization(authorization)
   const ofFacilitator = path.startsWith(FACILITATOR)
   const found = parsed.ok
@@ -49,9 +60,13 @@ export async function admit(
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
+    // A host that finds out how to sign in asks without a key, and all users of a host share its addresses.
+    if (path === MCP_PATH && reason === 'header' && isOAuthOn(config.http.baseUrl)) {
+      throw new GateRefusal(unauthorized(reason, mcpChallenge(config.http.baseUrl)), null)
+    }
     throw await refuseUnauthorized(
       gatePool,
-      reason,
+      { reason, challenge: path === MCP_PATH ? mcpChallenge(config.http.baseUrl) : '' },
       config.limits.authFailuresPerMinute,
       clientAddress,
     )
@@ -87,21 +102,49 @@ export async function countFurther(
   if (usage.used > limit) throw new GateRefusal(tooManyRequests(budget), budget)
 }
 
-/** A wrong key counts against its IP address. Past the limit the address gets 429 for every wrong key. */
-async function refuseUnauthorized(
-  pool: Services['pool'],
-  reason: keyof typeof UNAUTHORIZED,
-  limit: number,
-  clientAddress: string,
-): Promise<GateRefusal> {
-  // RFC 6750 §3.1: no error code for a request without a key.
-  const challenge =
+/** RFC 6750 §3.1: no error code for a request without a key. */
+function unauthorized(reason: keyof typeof UNAUTHORIZED, challenge: string): ApiError {
+  const fault =
     reason === 'header'
       ? ''
       : `, error="invalid_token", error_description="${UNAUTHORIZED[reason]}"`
-  const error = new ApiError(401, 'unauthorized', UNAUTHORIZED[reason], {
-    'www-authenticate': `Bearer realm="purser"${challenge}`,
+  return new ApiError(401, 'unauthorized', UNAUTHORIZED[reason], {
+    'www-authenticate': `Bearer realm="purser"${fault}${challenge}`,
   })
+}
+
+/** Where an MCP host finds the authorization server, and what consent can give (RFC 9728 §5.1). */
+const mcpChallenge = (baseUrl: string): string =>
+  isOAuthOn(baseUrl)
+    ? `, resource_metadata="${resourceMetadataUrl(baseUrl)}", scope="${OFFERED_SCOPES.join(' ')}"`
+    : ''
+
+/** The access token of a header; null: it holds none, but perhaps a key. */
+function bearerToken(authorization: string | null): string | null {
+  const token = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
+  return token !== undefined && isToken(token, 'access') ? token : null
+}
+
+/** Admits an OAuth client to the MCP endpoint. A dead token is not counted: nobody guesses 256 bits, and each one ends. */
+async function admitToken({ gatePool, reads, config }: Services, token: string) {
+  const found = await authenticateToken(gatePool, token, reads)
+  const { baseUrl } = config.http
+  if (found === null) throw new GateRefusal(unauthorized('token', mcpChallenge(baseUrl)), null)
+  const budget = toBudget(found.usage, config.limits.requestsPerMinute)
+  if (budget !== null && found.usage.used > budget.limit) {
+    throw new GateRefusal(tooManyRequests(budget), budget)
+  }
+  return { identity: found.identity, budget, writtenTo: found.writtenTo }
+}
+
+/** A wrong key counts against its IP address. Past the limit the address gets 429 for every wrong key. */
+async function refuseUnauthorized(
+  pool: Services['pool'],
+  { reason, challenge }: { reason: keyof typeof UNAUTHORIZED; challenge: string },
+  limit: number,
+  clientAddress: string,
+): Promise<GateRefusal> {
+  const error = unauthorized(reason, challenge)
   if (limit === 0) return new GateRefusal(error, null)
   const usage = await countAuthFailure(pool, networkSubject(clientAddress))
   const budget = toBudget(usage, limit)!

@@ -29,6 +29,8 @@ export type Operation = {
   largeScope?: Scope
   /** Pages of every origin may read the answer: it is public, and GET alone. */
   cors?: true
+  /** The body is an HTML form. */
+  form?: true
   /** The body may be any JSON; the handler judges it. */
   anyJson?: true
   /** Takes an `Idempotency-Key`. */

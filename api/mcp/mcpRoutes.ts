@@ -3,19 +3,20 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { OFFERED_SCOPES } from '../../shared/oauth/oauthScopes.ts'
+import { resourceMetadataUrl } from '../../shared/oauth/resource.ts'
 import { MAIL_BODY_MAX_BYTES, notAnObject } from '../http/body.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
-import { countFurther } from '../http/gate.ts'
+import { countFurther, MCP_PATH } from '../http/gate.ts'
 import { operation } from '../http/operation.ts'
 import { callerOf, identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { findTool } from './naming.ts'
 import { createMcpServer } from './server.ts'
 
 /** The last protocol version with JSON-RPC batches. Its clients send no version header. */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
-
-export const MCP_PATH = '/mcp'
 
 const Query = t.Object({
   names: t.Optional(t.Union([t.Literal('dotted'), t.Literal('underscore')])),
@@ -27,20 +28,16 @@ const Query = t.Object({
  */
 export function mcpRoutes(services: Services) {
   return new Elysia()
-    .post(
-      MCP_PATH,
-      ({ request, query, body }) => answer(services, request, body, query.names ?? 'dotted'),
-      {
-        query: Query,
-        detail: operation({
-          ...DETAIL,
-          anyJson: true,
-          bodyMaxBytes: MAIL_BODY_MAX_BYTES,
-          largeFor: 'attachments',
-          largeScope: 'mail:send',
-        }),
-      },
-    )
+    .post(MCP_PATH, ({ request, query, body }) => answer(services, request, body, query.names), {
+      query: Query,
+      detail: operation({
+        ...DETAIL,
+        anyJson: true,
+        bodyMaxBytes: MAIL_BODY_MAX_BYTES,
+        largeFor: 'attachments',
+        largeScope: 'mail:send',
+      }),
+    })
     .get(MCP_PATH, refuseSession, { detail: operation(DETAIL) })
     .delete(MCP_PATH, refuseSession, { detail: operation(DETAIL) })
 }
@@ -63,9 +60,9 @@ async function answer(
   services: Services,
   request: Request,
   given: unknown,
-  naming: 'dotted' | 'underscore',
+  names: 'dotted' | 'underscore' | undefined,
 ): Promise<Response> {
-  const { projectId, inboxAddress } = identityOf(request)
+  const { projectId, inboxAddress, kind, scopes } = identityOf(request)
   if (projectId === null || inboxAddress === null) {
     throw new ApiError(
       403,
@@ -77,13 +74,15 @@ async function answer(
   const body = readMessages(given, request.headers.get('mcp-protocol-version'))
   if (body === null) return new Response(null, { status: 202 })
   if (lacksVersion(body)) return versionMissing(body)
+  if (kind === 'oauth') requireScope(body, scopes, services.config.http.baseUrl)
   await countFurther(services, projectId, toolCalls(body) - 1)
   const mcp = createMcpServer({
     services,
     projectId,
     inboxAddress,
     caller: callerOf(request),
-    naming,
+    // Hosts with OAuth refuse names with a dot.
+    naming: names ?? (kind === 'oauth' ? 'underscore' : 'dotted'),
     disconnected: request.signal,
   })
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
@@ -94,6 +93,22 @@ async function answer(
   } finally {
     await mcp.close()
   }
+}
+
+/**
+ * Asks a host to get a further scope from the owner (RFC 6750 §3.1), where consent can give it. Both lists stand in it:
+ * some hosts forget what they had.
+ * @throws {ApiError} 403
+ */
+function requireScope(body: object, held: readonly string[], baseUrl: string): void {
+  if (Array.isArray(body) || methodOf(body) !== 'tools/call') return
+  const name = (body as { params?: { name?: unknown } }).params?.name
+  const scope = typeof name === 'string' ? findTool(name)?.scope : undefined
+  const isOffered = (OFFERED_SCOPES as readonly (string | undefined)[]).includes(scope)
+  if (scope === undefined || held.includes(scope) || !isOffered) return
+  throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`, {
+    'www-authenticate': `Bearer realm="purser", error="insufficient_scope", scope="${[...held, scope].join(' ')}", resource_metadata="${resourceMetadataUrl(baseUrl)}"`,
+  })
 }
 
 /**

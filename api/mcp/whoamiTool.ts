@@ -7,13 +7,17 @@ export const whoamiTool = defineTool({
   name: 'whoami',
   title: 'Who am I',
   description:
-    'Answers the project of this connection: its name, its email address, the scopes of its key, and its wallet. Use it once at the start, and when an expected tool is not listed: the list holds only tools that these scopes allow. Example: {}',
+    'Answers the project of this connection: its name, its email address, its scopes, and its wallet. Use it once at the start, and when an expected tool is not listed: the list holds only tools that these scopes allow. Example: {}',
   scope: 'key',
   input: t.Object({}, STRICT),
   output: IdentitySchema,
   hints: READS,
-  async run({ services, projectId }) {
-    const identity = await projectIdentity(services.pool, projectId)
+  async run({ services, projectId, caller }) {
+    const identity = {
+      ...(await projectIdentity(services.pool, projectId)),
+      // Those of the connection: an app has fewer than the key.
+      scopes: [...caller.scopes],
+    }
     return {
       data: identity,
       text: `Project ${identity.projectId}, mail address ${identity.email}, scopes: ${identity.scopes.join(', ') || 'none'}.`,

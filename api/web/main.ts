@@ -1,3 +1,5 @@
+import { connectPage } from './account/connect.ts'
+import { connectedApps } from './account/connectedApps.ts'
 import { activity, organization } from './account/organization.ts'
 import { projectSettings } from './account/projectSettings.ts'
 import { projects } from './account/projects.ts'
@@ -44,6 +46,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['reports', reports],
   ['jobs', jobs],
   ['jobs/:', jobs],
+  ['apps', connectedApps],
   ['organization', organization],
 ]
 
@@ -53,6 +56,7 @@ const SECTIONS: readonly [string, string][] = [
   ['health', 'Health'],
   ['reports', 'Reports'],
   ['jobs', 'Jobs'],
+  ['apps', 'Connected apps'],
   ['organization', 'Organization'],
 ]
 
@@ -143,6 +147,9 @@ function startConsole(session: Session): void {
 applyTheme()
 if (location.pathname === '/console/login') {
   document.body.replaceChildren(signInPage())
+} else if (location.pathname === '/console/connect') {
+  const session = await ask<Session>('/session').catch(() => null)
+  document.body.replaceChildren(await connectPage(session))
 } else {
   try {
     const session = await ask<Session>('/session')

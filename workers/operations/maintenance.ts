@@ -6,6 +6,7 @@ import type { Retention } from '../../shared/retention.ts'
 import { deleteStaleApprovals } from '../../sql/account/approvals.ts'
 import { deleteStaleSessions } from '../../sql/account/consoleSessions.ts'
 import { deleteStaleRateWindows } from '../../sql/account/keys/rateWindows.ts'
+import { deleteStaleOAuth } from '../../sql/account/oauth/oauthTokens.ts'
 import { requeueLostPurges } from '../../sql/account/projects/purgeProject.ts'
 import { storeServiceRetention } from '../../sql/account/projects/retention.ts'
 import { createPool, type Pool } from '../../sql/db.ts'
@@ -59,6 +60,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await deleteStaleApprovals(pool)
         await deleteStaleEvents(pool)
         await deleteStaleSessions(pool)
+        await deleteStaleOAuth(pool)
         await forgetStaleListeners(pool)
         await forgetStaleReports(pool)
         await deleteStaleMinutes(pool)

@@ -312,3 +312,23 @@ export type LogEntry = {
 }
 
 export type Page<Name extends string, Item> = Record<Name, Item[]> & { nextPageToken?: string }
+
+/** A request for consent of an app. `clientHost`: null, if the app registered itself. */
+export type ConnectRequest = {
+  clientName: string
+  clientHost: string | null
+  redirectHost: string
+  scopes: { scope: string; words: string; isTicked: boolean }[]
+}
+
+export type ConnectedApp = {
+  id: string
+  projectId: string
+  inboxAddress: string
+  clientName: string
+  clientHost: string | null
+  redirectHost: string
+  scopes: string[]
+  expiresAt: string
+  usedAt: string | null
+}

@@ -7,9 +7,10 @@ import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
 /** The identity of a key: one project, or the platform. */
 export type Identity = {
-  kind: KeyKind
+  /** `oauth`: an access token, which acts at the MCP endpoint alone. */
+  kind: KeyKind | 'oauth'
   keyId: string
-  /** The public part of the key: its kind and twelve digits. */
+  /** The public part of the key: its kind and twelve digits. Of an access token: `oauth:` and its grant. */
   keyPrefix: string
   /** The project a project key acts as; null for a platform key. */
   projectId: string | null

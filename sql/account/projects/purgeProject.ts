@@ -118,4 +118,5 @@ export const OWN_TABLES = [
   ['project_limits', 'project_id'],
   ['settlement_budgets', 'project_id'],
   ['payment_checks', 'id'],
+  ['oauth_grants', 'id'],
 ] as const

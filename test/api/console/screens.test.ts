@@ -76,6 +76,7 @@ beforeAll(async () => {
     ['reports', 'reports'],
     ['jobs', 'jobs'],
     ['jobs-failed', 'jobs/failed'],
+    ['apps', 'apps'],
     ['organization', 'organization'],
     ['nowhere', 'nowhere'],
     ['project-dialog', 'projects'],

@@ -1,0 +1,152 @@
+import { randomBytes } from 'node:crypto'
+import { readScopes, SCOPE_MAX_CHARS } from '../../shared/oauth/oauthScopes.ts'
+import { isChallenge } from '../../shared/oauth/oauthTokens.ts'
+import { isRegistered } from '../../shared/oauth/redirectUri.ts'
+import { isMcpResource, mcpResource } from '../../shared/oauth/resource.ts'
+import type { OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
+import { createRequest } from '../../sql/account/oauth/oauthRequests.ts'
+import { endHtml } from '../console/approvalHtml.ts'
+import { PAGE_HEADERS } from '../http/asset.ts'
+import type { Services } from '../http/services.ts'
+import { findClient } from './findClient.ts'
+import { OAuthError } from './oauthError.ts'
+
+const STATE_MAX_CHARS = 2_000
+const ID_MAX_CHARS = 500
+
+/**
+ * `GET /oauth/authorize` (OAuth 2.1 §4.1.1): stores the request and leads to the consent page of the console. A wrong
+ * client or redirect URI is told on a page: nothing is sent to an address that nobody registered.
+ */
+export async function authorize(services: Services, request: Request): Promise<Response> {
+  const { pool, config } = services
+  const { baseUrl } = config.http
+  const query = new URL(request.url).searchParams
+  let client: OAuthClient
+  let redirectUri: string
+  try {
+    client = await findClient(services, request, once(query, 'client_id', ID_MAX_CHARS))
+    redirectUri = registeredUri(query, client)
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error
+    return errorPage(error.message)
+  }
+  const state = query.get('state')
+  try {
+    const asked = readRequest(query, baseUrl)
+    const browser = readBrowser(request, baseUrl) ?? randomBytes(32).toString('base64url')
+    const id = await createRequest(pool, browser, {
+      clientId: client.id,
+      clientName: client.name,
+      clientHost: client.host,
+      redirectUri,
+      state,
+      ...asked,
+    })
+    return new Response(null, {
+      status: 303,
+      headers: {
+        location: `/console/connect#${id}`,
+        'set-cookie': browserCookie(baseUrl, browser),
+        'cache-control': 'no-store',
+        'referrer-policy': 'no-referrer',
+      },
+    })
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error
+    const answer = { error: error.code, error_description: error.message, state }
+    return redirect(redirectTo(redirectUri, answer, baseUrl))
+  }
+}
+
+function readRequest(query: URLSearchParams, baseUrl: string) {
+  const state = once(query, 'state', STATE_MAX_CHARS, false)
+  if (state !== null && /[^\x20-\x7e]/.test(state)) {
+    throw new OAuthError('invalid_request', 'state must be visible ASCII')
+  }
+  if (once(query, 'response_type', 100) !== 'code') {
+    throw new OAuthError('unsupported_response_type', 'response_type must be code')
+  }
+  const challenge = once(query, 'code_challenge', 200)
+  if (!isChallenge(challenge) || once(query, 'code_challenge_method', 100) !== 'S256') {
+    throw new OAuthError('invalid_request', 'code_challenge must be one of the method S256')
+  }
+  const resources = new Set(query.getAll('resource'))
+  if (![...resources].every((resource) => isMcpResource(resource, baseUrl)) || resources.size > 1) {
+    throw new OAuthError('invalid_target', `resource must be ${mcpResource(baseUrl)}`)
+  }
+  const scopes = readScopes(once(query, 'scope', SCOPE_MAX_CHARS, false))
+  if (scopes === null || scopes.length === 0) {
+    throw new OAuthError('invalid_scope', 'scope names none that an owner can give')
+  }
+  return { challenge, scopes, resource: mcpResource(baseUrl) }
+}
+
+function once(query: URLSearchParams, name: string, maxChars: number): string
+function once(query: URLSearchParams, name: string, maxChars: number, needed: false): string | null
+function once(query: URLSearchParams, name: string, maxChars: number, needed = true) {
+  const values = query.getAll(name)
+  if (values.length > 1) throw new OAuthError('invalid_request', `${name} must be set once`)
+  const [value = ''] = values
+  if (value === '' && needed) throw new OAuthError('invalid_request', `${name} must be set`)
+  if (value.length > maxChars) {
+    throw new OAuthError('invalid_request', `${name} must have at most ${maxChars} characters`)
+  }
+  return value === '' ? null : value
+}
+
+/** The redirect URI of the request. One that is absent is the registered one, if there is only one. */
+function registeredUri(query: URLSearchParams, { redirectUris }: OAuthClient): string {
+  const given = once(query, 'redirect_uri', ID_MAX_CHARS, false)
+  const uri = given ?? (redirectUris.length === 1 ? redirectUris[0]! : null)
+  if (uri === null) throw new OAuthError('invalid_request', 'redirect_uri must be set')
+  if (!isRegistered(uri, redirectUris)) {
+    throw new OAuthError('invalid_request', 'redirect_uri must be one that the app has registered')
+  }
+  return uri
+}
+
+/** The address of an answer, with `iss` against a mix-up of servers (RFC 9207). */
+export function redirectTo(
+  redirectUri: string,
+  answer: Record<string, string | null>,
+  baseUrl: string,
+): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries({ ...answer, iss: baseUrl })) {
+    if (value !== null) parameters.set(name, value)
+  }
+  return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${parameters}`
+}
+
+const redirect = (location: string): Response =>
+  new Response(null, { status: 303, headers: { location, 'cache-control': 'no-store' } })
+
+const errorPage = (message: string): Response =>
+  new Response(endHtml('This app cannot be connected', `${message}.`), {
+    status: 400,
+    headers: {
+      ...PAGE_HEADERS,
+      'content-security-policy':
+        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      'cache-control': 'no-store',
+    },
+  })
+
+/** The cookie that ties a request to the browser that made it. `__Host-`: no sibling host can set it. */
+const cookieName = (baseUrl: string): string =>
+  baseUrl.startsWith('https:') ? '__Host-purser_oauth' : 'purser_oauth'
+
+const BROWSER = /^[A-Za-z0-9_-]{43}$/
+
+const browserCookie = (baseUrl: string, secret: string): string =>
+  `${cookieName(baseUrl)}=${secret}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`
+
+/** The secret of the browser's cookie; null: it has none. */
+export function readBrowser(request: Request, baseUrl: string): string | null {
+  for (const pair of request.headers.get('cookie')?.split(';') ?? []) {
+    const [name = '', value = ''] = pair.trim().split('=')
+    if (name === cookieName(baseUrl) && BROWSER.test(value)) return value
+  }
+  return null
+}

@@ -1,0 +1,120 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { LEAST_SCOPES, OFFERED_SCOPES, OFFLINE_ACCESS } from '../../shared/oauth/oauthScopes.ts'
+import { isOAuthOn, mcpResource } from '../../shared/oauth/resource.ts'
+import { notFound } from '../http/errors.ts'
+import { operation } from '../http/operation.ts'
+import type { Services } from '../http/services.ts'
+import { authorize } from './authorize.ts'
+import { answerOAuth } from './oauthError.ts'
+import { register } from './register.ts'
+import { giveTokens, revoke } from './token.ts'
+
+/** Forms and registrations are small. */
+const BODY_MAX_BYTES = 8 * 1024
+
+const Form = t.Record(t.String(), t.String())
+
+const describe = { tag: 'Service', access: 'public', cors: true } as const
+const small = { ...describe, bodyMaxBytes: BODY_MAX_BYTES } as const
+const ok = { status: 200, description: 'JSON.' } as const
+
+/**
+ * The authorization server of the MCP endpoint (OAuth 2.1, RFC 8414, RFC 9728). The endpoints are ours because no library
+ * fits Bun (docs/decisions/oauth-endpoints.md).
+ */
+export function oauthRoutes(services: Services) {
+  const { baseUrl } = services.config.http
+  if (!isOAuthOn(baseUrl)) return new Elysia()
+  const resource = () =>
+    Response.json({
+      resource: mcpResource(baseUrl),
+      authorization_servers: [baseUrl],
+      scopes_supported: LEAST_SCOPES,
+      bearer_methods_supported: ['header'],
+      resource_name: 'Purser',
+    })
+  const form = (work: (fields: Static<typeof Form>) => Promise<unknown>) => ({
+    handle: ({ body }: { body: Static<typeof Form> }) =>
+      answerOAuth(async () => ({ body: await work(body) })),
+  })
+  return new Elysia()
+    .get('/.well-known/oauth-protected-resource', resource, {
+      detail: operation({
+        ...describe,
+        summary: 'The MCP endpoint as an OAuth resource',
+        success: ok,
+      }),
+    })
+    .get('/.well-known/oauth-protected-resource/mcp', resource, {
+      detail: operation({
+        ...describe,
+        summary: 'The MCP endpoint as an OAuth resource',
+        success: ok,
+      }),
+    })
+    .get('/.well-known/oauth-authorization-server', () => Response.json(serverMetadata(baseUrl)), {
+      detail: operation({ ...describe, summary: 'The OAuth authorization server', success: ok }),
+    })
+    .get('/.well-known/openid-configuration', () => Promise.reject(notFound()), {
+      detail: operation({ ...describe, summary: 'There is no OpenID provider', success: ok }),
+    })
+    .get('/oauth/authorize', ({ request }) => authorize(services, request), {
+      detail: operation({
+        tag: 'Service',
+        access: 'public',
+        summary: 'Ask the owner to allow an app',
+        success: { status: 303, description: 'The consent page.' },
+      }),
+    })
+    .post('/oauth/token', form((fields) => giveTokens(services, fields)).handle, {
+      body: Form,
+      detail: operation({
+        ...small,
+        form: true,
+        summary: 'Exchange a code or a refresh token',
+        success: ok,
+      }),
+    })
+    .post(
+      '/oauth/revoke',
+      form(async (fields) => {
+        await revoke(services, fields)
+        return {}
+      }).handle,
+      {
+        body: Form,
+        detail: operation({ ...small, form: true, summary: 'Revoke a token', success: ok }),
+      },
+    )
+    .post(
+      '/oauth/register',
+      ({ request, body }) =>
+        answerOAuth(async () => ({ status: 201, body: await register(services, request, body) })),
+      {
+        detail: operation({
+          ...small,
+          anyJson: true,
+          summary: 'Register an app',
+          success: { ...ok, status: 201 },
+        }),
+      },
+    )
+}
+
+/** RFC 8414. `issuer` is byte-equal to `iss` and to the entry of the resource's metadata. */
+const serverMetadata = (baseUrl: string) => ({
+  issuer: baseUrl,
+  authorization_endpoint: `${baseUrl}/oauth/authorize`,
+  token_endpoint: `${baseUrl}/oauth/token`,
+  registration_endpoint: `${baseUrl}/oauth/register`,
+  revocation_endpoint: `${baseUrl}/oauth/revoke`,
+  response_types_supported: ['code'],
+  response_modes_supported: ['query'],
+  grant_types_supported: ['authorization_code', 'refresh_token'],
+  code_challenge_methods_supported: ['S256'],
+  token_endpoint_auth_methods_supported: ['none'],
+  revocation_endpoint_auth_methods_supported: ['none'],
+  authorization_response_iss_parameter_supported: true,
+  scopes_supported: [...OFFERED_SCOPES, OFFLINE_ACCESS],
+})

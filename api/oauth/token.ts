@@ -1,0 +1,100 @@
+import { OFFLINE_ACCESS, SCOPE_MAX_CHARS } from '../../shared/oauth/oauthScopes.ts'
+import { fitsChallenge } from '../../shared/oauth/oauthTokens.ts'
+import { isMcpResource, mcpResource } from '../../shared/oauth/resource.ts'
+import { findRegisteredClient } from '../../sql/account/oauth/oauthClients.ts'
+import {
+  ACCESS_MINUTES,
+  exchangeCode,
+  refreshTokens,
+  revokeToken,
+  type TokenFault,
+  type TokenPair,
+} from '../../sql/account/oauth/oauthTokens.ts'
+import type { Services } from '../http/services.ts'
+import { OAuthError } from './oauthError.ts'
+
+type Form = Record<string, string>
+
+const FIELD_MAX_CHARS = 1_000
+
+/** `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} */
+export async function giveTokens(services: Services, form: Form) {
+  const { pool, config } = services
+  const grantType = field(form, 'grant_type')
+  const clientId = field(form, 'client_id')
+  await requireClient(services, clientId)
+  if (form.resource !== undefined && !isMcpResource(form.resource, config.http.baseUrl)) {
+    throw new OAuthError('invalid_target', `resource must be ${mcpResource(config.http.baseUrl)}`)
+  }
+  if (grantType === 'authorization_code') {
+    const verifier = field(form, 'code_verifier')
+    return answer(
+      await exchangeCode(pool, {
+        code: field(form, 'code'),
+        clientId,
+        redirectUri: field(form, 'redirect_uri'),
+        isProven: (challenge) => fitsChallenge(verifier, challenge),
+      }),
+    )
+  }
+  if (grantType === 'refresh_token') {
+    const token = field(form, 'refresh_token')
+    return answer(await refreshTokens(pool, { token, clientId, scopes: narrowed(form.scope) }))
+  }
+  throw new OAuthError(
+    'unsupported_grant_type',
+    'grant_type must be authorization_code or refresh_token',
+  )
+}
+
+/** The scopes of a refresh; null: as before. */
+function narrowed(scope: string | undefined): string[] | null {
+  if (scope === undefined) return null
+  if (scope.length > SCOPE_MAX_CHARS) {
+    throw new OAuthError('invalid_scope', `scope must have at most ${SCOPE_MAX_CHARS} characters`)
+  }
+  const scopes = scope.split(' ').filter((one) => one !== '' && one !== OFFLINE_ACCESS)
+  return scopes.length === 0 ? null : scopes
+}
+
+const FAULTS: Record<TokenFault, string> = {
+  invalid_grant: 'the code or the refresh token is unknown, used or over: ask the owner again',
+  invalid_scope: 'scope must be part of what the owner gave',
+}
+
+function answer(found: TokenPair | TokenFault) {
+  if (typeof found === 'string') throw new OAuthError(found, FAULTS[found])
+  return {
+    access_token: found.access,
+    token_type: 'Bearer',
+    expires_in: ACCESS_MINUTES * 60,
+    refresh_token: found.refresh,
+    scope: found.scopes.join(' '),
+  }
+}
+
+/** `POST /oauth/revoke` (RFC 7009): an unknown token is no error. @throws {OAuthError} */
+export async function revoke(services: Services, form: Form): Promise<void> {
+  const token = field(form, 'token')
+  await revokeToken(services.pool, token, field(form, 'client_id'))
+}
+
+/** Hosts register anew when their client is unknown. One with a metadata document is known by its grant. */
+async function requireClient({ pool }: Services, clientId: string): Promise<void> {
+  if (clientId.startsWith('https://')) return
+  if ((await findRegisteredClient(pool, clientId)) === null) {
+    throw new OAuthError('invalid_client', 'client_id is unknown: register again', 401)
+  }
+}
+
+function field(form: Form, name: string): string {
+  const value = form[name] ?? ''
+  if (value === '') throw new OAuthError('invalid_request', `${name} must be set`)
+  if (value.length > FIELD_MAX_CHARS) {
+    throw new OAuthError(
+      'invalid_request',
+      `${name} must have at most ${FIELD_MAX_CHARS} characters`,
+    )
+  }
+  return value
+}

@@ -1,0 +1,50 @@
+/** Redirect URIs of OAuth clients (OAuth 2.1 §2.3, RFC 8252 §7). */
+
+const URI_MAX_CHARS = 500
+/** Private schemes of hosts that register them. Any program can claim a scheme, so that no others are taken. */
+const PRIVATE_URIS: readonly string[] = ['cursor://anysphere.cursor-mcp/oauth/callback']
+const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost']
+
+const isLoopback = (url: URL): boolean =>
+  url.protocol === 'http:' && LOOPBACK.includes(url.hostname)
+
+/** What a redirect URI must be; null: it may be registered. */
+export function redirectFault(uri: unknown): string | null {
+  if (typeof uri !== 'string' || uri.length > URI_MAX_CHARS) {
+    return `must be a text of at most ${URI_MAX_CHARS} characters`
+  }
+  if (PRIVATE_URIS.includes(uri)) return null
+  const url = URL.canParse(uri) ? new URL(uri) : null
+  if (url === null || !/^[\x21-\x7e]+$/.test(uri)) return 'must be a URL in ASCII'
+  if (url.protocol !== 'https:' && !isLoopback(url))
+    return 'must be https, or http to a loopback host'
+  if (uri.includes('#') || uri.includes('*') || uri.includes('\\')) {
+    return 'must have no fragment, wildcard or backslash'
+  }
+  if (url.username !== '' || url.password !== '') return 'must have no user name'
+  return null
+}
+
+/** Whether a request's redirect URI is a registered one: the same text. Of a loopback host the port may differ. */
+export function isRegistered(uri: string, registered: readonly string[]): boolean {
+  if (redirectFault(uri) !== null) return false
+  if (registered.includes(uri)) return true
+  const withoutPort = portless(uri)
+  return withoutPort !== null && registered.some((one) => portless(one) === withoutPort)
+}
+
+function portless(uri: string): string | null {
+  const url = URL.canParse(uri) ? new URL(uri) : null
+  if (url === null || !isLoopback(url)) return null
+  return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?]+)):\d{1,5}(?=[/?]|$)/, '$1')
+}
+
+/** The host that a code goes to, as a person should see it. */
+export const redirectHost = (uri: string): string => {
+  const url = new URL(uri)
+  return url.protocol === 'https:'
+    ? url.host
+    : isLoopback(url)
+      ? 'this computer'
+      : `${url.protocol}//`
+}

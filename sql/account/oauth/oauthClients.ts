@@ -1,0 +1,36 @@
+import { newOAuthClientId } from '../../../shared/ids.ts'
+import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
+import type { Queryable } from '../../db.ts'
+
+/** An OAuth client. `host`: that of its metadata document; null: it registered itself, and nothing is verified. */
+export type OAuthClient = ClientMetadata & { id: string; host: string | null }
+
+/** Clients that registered and have no grant yet: strangers can make any number. */
+const UNUSED_MAX = 10_000
+
+/** Registers a client. @returns null: too many clients wait for a first grant. */
+export async function registerClient(
+  db: Queryable,
+  { name, redirectUris }: ClientMetadata,
+): Promise<{ id: string; createdAt: Date } | null> {
+  const { rows } = await db.query<{ id: string; createdAt: Date }>(
+    `insert into oauth_clients (id, name, redirect_uris)
+     select $1, $2, $3 where (
+       select count(*) from (select from oauth_clients where used_at is null limit ${UNUSED_MAX}) unused
+     ) < ${UNUSED_MAX}
+     returning id, created_at as "createdAt"`,
+    [newOAuthClientId(), name, redirectUris],
+  )
+  return rows[0] ?? null
+}
+
+/** A registered client. */
+export async function findRegisteredClient(db: Queryable, id: string): Promise<OAuthClient | null> {
+  const { rows } = await db.query<{ id: string; name: string; redirect_uris: string[] }>(
+    'select id, name, redirect_uris from oauth_clients where id = $1',
+    [id],
+  )
+  const row = rows[0]
+  if (row === undefined) return null
+  return { id: row.id, name: row.name, redirectUris: row.redirect_uris, host: null }
+}

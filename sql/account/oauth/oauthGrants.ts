@@ -1,0 +1,61 @@
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { writeAudit } from '../audit.ts'
+import { endGrant } from './oauthTokens.ts'
+
+/** What an owner allowed a client. */
+export type OAuthGrant = {
+  id: string
+  projectId: string
+  projectName: string
+  inboxAddress: string
+  clientName: string
+  /** The verified host of the client; null: it registered itself. */
+  clientHost: string | null
+  redirectHost: string
+  scopes: string[]
+  actor: string
+  createdAt: Date
+  expiresAt: Date
+  usedAt: Date | null
+}
+
+const GRANTS_MAX = 500
+
+/** The live grants, newest first, at most 500. */
+export async function listGrants(db: Queryable): Promise<OAuthGrant[]> {
+  const { rows } = await db.query<OAuthGrant>(
+    `select g.id, g.project_id as "projectId", p.name as "projectName", p.email_address as "inboxAddress",
+       g.client_name as "clientName", g.client_host as "clientHost", g.redirect_host as "redirectHost", g.scopes, g.actor,
+       g.created_at as "createdAt", g.expires_at as "expiresAt", g.used_at as "usedAt"
+     from oauth_grants g join projects p on p.id = g.project_id
+     where g.revoked_at is null and g.expires_at > clock_timestamp() and p.deleted_at is null
+     order by g.created_at desc, g.id desc limit ${GRANTS_MAX}`,
+  )
+  return rows
+}
+
+/** Ends a grant at once. @returns false: no live grant. */
+export async function revokeGrant(
+  pool: Pool,
+  grantId: string,
+  by: { actor: string; requestId: string },
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ project_id: string; client_name: string }>(
+      'select project_id, client_name from oauth_grants where id = $1',
+      [grantId],
+    )
+    if (rows[0] === undefined || !(await endGrant(db, grantId))) return false
+    await writeAudit(
+      db,
+      { projectId: rows[0].project_id, keyPrefix: by.actor, requestId: by.requestId },
+      {
+        action: 'oauth_grant.revoke',
+        subject: grantId,
+        detail: rows[0].client_name,
+        outcome: 'ok',
+      },
+    )
+    return true
+  })
+}

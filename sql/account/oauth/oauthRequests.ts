@@ -1,0 +1,164 @@
+import { newOAuthGrantId, newOAuthRequestId } from '../../../shared/ids.ts'
+import { hashToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { writeAudit } from '../audit.ts'
+
+/** A request for consent. */
+export type OAuthRequest = {
+  id: string
+  clientId: string
+  clientName: string
+  clientHost: string | null
+  redirectUri: string
+  state: string | null
+  challenge: string
+  scopes: string[]
+  resource: string
+}
+
+/** An owner reads a consent page in this time. */
+const REQUEST_MINUTES = 10
+const CODE_SECONDS = 60
+
+type Row = {
+  id: string
+  client_id: string
+  client_name: string
+  client_host: string | null
+  redirect_uri: string
+  state: string | null
+  challenge: string
+  scopes: string[]
+  resource: string
+}
+
+const toRequest = (row: Row): OAuthRequest => ({
+  id: row.id,
+  clientId: row.client_id,
+  clientName: row.client_name,
+  clientHost: row.client_host,
+  redirectUri: row.redirect_uri,
+  state: row.state,
+  challenge: row.challenge,
+  scopes: row.scopes,
+  resource: row.resource,
+})
+
+/** Stores a request. @param browser the secret of the browser's cookie. */
+export async function createRequest(
+  db: Queryable,
+  browser: string,
+  request: Omit<OAuthRequest, 'id'>,
+): Promise<string> {
+  const id = newOAuthRequestId()
+  await db.query(
+    `insert into oauth_requests (
+       id, browser_hash, client_id, client_name, client_host, redirect_uri, state, challenge, scopes, resource, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, clock_timestamp() + interval '${REQUEST_MINUTES} minutes')`,
+    [
+      id,
+      hashToken(browser),
+      request.clientId,
+      request.clientName,
+      request.clientHost,
+      request.redirectUri,
+      request.state,
+      request.challenge,
+      request.scopes,
+      request.resource,
+    ],
+  )
+  return id
+}
+
+const OPEN = `id = $1 and browser_hash = $2 and decided_at is null and expires_at > clock_timestamp()`
+
+/** An open request of this browser; null: none, decided or too old. */
+export async function findRequest(
+  db: Queryable,
+  id: string,
+  browser: string,
+): Promise<OAuthRequest | null> {
+  const { rows } = await db.query<Row>(`select * from oauth_requests where ${OPEN}`, [
+    id,
+    hashToken(browser),
+  ])
+  return rows[0] === undefined ? null : toRequest(rows[0])
+}
+
+/** What an owner decided. */
+export type Consent = {
+  projectId: string
+  scopes: string[]
+  redirectHost: string
+  expiresAt: Date
+}
+
+/**
+ * Decides a request, once. An allowed one becomes a grant and a code.
+ * @param consent null: the owner denies.
+ * @returns the request, with the code if it is allowed; null: it is not open, or the project is gone.
+ */
+export async function decideRequest(
+  pool: Pool,
+  { id, browser, consent }: { id: string; browser: string; consent: Consent | null },
+  by: { actor: string; requestId: string; organization: string },
+): Promise<{ request: OAuthRequest; code: string | null } | null> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<Row>(
+      `update oauth_requests set decided_at = clock_timestamp() where ${OPEN} returning *`,
+      [id, hashToken(browser)],
+    )
+    if (rows[0] === undefined) return null
+    const request = toRequest(rows[0])
+    const detail = `${request.clientHost ?? request.clientId} ${request.clientName}`.slice(0, 200)
+    const actor = { keyPrefix: by.actor, requestId: by.requestId }
+    if (consent === null) {
+      await writeAudit(
+        db,
+        { ...actor, projectId: by.organization },
+        { action: 'oauth_grant.deny', subject: request.clientId, detail, outcome: 'ok' },
+      )
+      return { request, code: null }
+    }
+    const grantId = newOAuthGrantId()
+    const { rowCount } = await db.query(
+      `insert into oauth_grants (
+         id, project_id, client_id, client_name, client_host, redirect_host, scopes, resource, actor, expires_at)
+       select $1, p.id, $3, $4, $5, $6, $7, $8, $9, $10 from projects p where p.id = $2 and p.deleted_at is null`,
+      [
+        grantId,
+        consent.projectId,
+        request.clientId,
+        request.clientName,
+        request.clientHost,
+        consent.redirectHost,
+        consent.scopes,
+        request.resource,
+        by.actor,
+        consent.expiresAt,
+      ],
+    )
+    if (rowCount !== 1) return null
+    const code = newToken('code')
+    await db.query(
+      `insert into oauth_codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)
+       values ($1, $2, $3, $4, $5, clock_timestamp() + interval '${CODE_SECONDS} seconds')`,
+      [hashToken(code), grantId, request.clientId, request.redirectUri, request.challenge],
+    )
+    await db.query('update oauth_clients set used_at = clock_timestamp() where id = $1', [
+      request.clientId,
+    ])
+    await writeAudit(
+      db,
+      { ...actor, projectId: consent.projectId },
+      {
+        action: 'oauth_grant.create',
+        subject: grantId,
+        detail: `${detail}: ${consent.scopes.join(' ')}`.slice(0, 400),
+        outcome: 'ok',
+      },
+    )
+    return { request, code }
+  })
+}

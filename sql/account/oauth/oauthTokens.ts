@@ -1,0 +1,217 @@
+import { hashToken, isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { parseLsn } from '../../operations/replica.ts'
+import type { FoundKey } from '../keys/keys.ts'
+import { rateWindowUpsert } from '../keys/rateWindows.ts'
+
+/** Lifetimes. A refresh token ends that long after its last use, and with its grant at the latest. */
+export const ACCESS_MINUTES = 60
+const REFRESH_DAYS = 30
+/** Answers get lost, and hosts refresh in parallel: a token that was exchanged just now yields another pair. */
+const ROTATION_SECONDS = 60
+
+/** A pair of tokens. */
+export type TokenPair = { access: string; refresh: string; scopes: string[]; resource: string }
+
+/** Why no tokens were given. */
+export type TokenFault = 'invalid_grant' | 'invalid_scope'
+
+/** A grant that gives tokens. A client that was deleted has none. */
+const LIVE_GRANT = `
+  g.revoked_at is null and g.expires_at > clock_timestamp()
+  and (g.client_id like 'https://%' or exists (select from oauth_clients c where c.id = g.client_id))
+  and exists (select from projects p where p.id = g.project_id and p.deleted_at is null)`
+
+type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live: boolean }
+
+/**
+ * Exchanges a code for tokens, once (OAuth 2.1 §4.1.3). A second use ends the grant.
+ * @param isProven whether the verifier fits this challenge.
+ */
+export async function exchangeCode(
+  pool: Pool,
+  {
+    code,
+    clientId,
+    redirectUri,
+    isProven,
+  }: {
+    code: string
+    clientId: string
+    redirectUri: string
+    isProven: (challenge: string) => boolean
+  },
+): Promise<TokenPair | TokenFault> {
+  if (!isToken(code, 'code')) return 'invalid_grant'
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<
+      GrantRow & {
+        client_id: string
+        redirect_uri: string
+        challenge: string
+        is_used: boolean
+        is_fresh: boolean
+      }
+    >(
+      `select g.id, g.scopes as grant_scopes, g.resource, ${LIVE_GRANT} as is_live, c.client_id, c.redirect_uri,
+         c.challenge, c.used_at is not null as is_used, c.expires_at > clock_timestamp() as is_fresh
+       from oauth_codes c join oauth_grants g on g.id = c.grant_id where c.code_hash = $1 for update of c`,
+      [hashToken(code)],
+    )
+    const row = rows[0]
+    if (row === undefined) return 'invalid_grant'
+    if (row.is_used) {
+      await endGrant(db, row.id)
+      return 'invalid_grant'
+    }
+    const fits =
+      row.client_id === clientId && row.redirect_uri === redirectUri && isProven(row.challenge)
+    if (!fits || !row.is_live || !row.is_fresh) return 'invalid_grant'
+    await db.query('update oauth_codes set used_at = clock_timestamp() where code_hash = $1', [
+      hashToken(code),
+    ])
+    return await issue(db, row, row.grant_scopes)
+  })
+}
+
+/**
+ * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). One that was exchanged before ends the grant.
+ * @param scopes the same or fewer than before; null: the same.
+ */
+export async function refreshTokens(
+  pool: Pool,
+  { token, clientId, scopes }: { token: string; clientId: string; scopes: string[] | null },
+): Promise<TokenPair | TokenFault> {
+  if (!isToken(token, 'refresh')) return 'invalid_grant'
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<
+      GrantRow & { client_id: string; scopes: string[]; is_fresh: boolean; is_reused: boolean }
+    >(
+      `select g.id, g.scopes as grant_scopes, g.resource, ${LIVE_GRANT} as is_live, g.client_id, t.scopes,
+         t.expires_at > clock_timestamp() as is_fresh,
+         coalesce(t.rotated_at < clock_timestamp() - interval '${ROTATION_SECONDS} seconds', false) as is_reused
+       from oauth_tokens t join oauth_grants g on g.id = t.grant_id
+       where t.token_hash = $1 and t.kind = 'refresh' for update of t`,
+      [hashToken(token)],
+    )
+    const row = rows[0]
+    if (row === undefined || row.client_id !== clientId) return 'invalid_grant'
+    if (row.is_reused) {
+      await endGrant(db, row.id)
+      return 'invalid_grant'
+    }
+    if (!row.is_live || !row.is_fresh) return 'invalid_grant'
+    const held = row.scopes.filter((scope) => row.grant_scopes.includes(scope))
+    if (scopes?.some((scope) => !held.includes(scope))) return 'invalid_scope'
+    await db.query(
+      'update oauth_tokens set rotated_at = coalesce(rotated_at, clock_timestamp()) where token_hash = $1',
+      [hashToken(token)],
+    )
+    return await issue(db, row, scopes ?? held)
+  })
+}
+
+async function issue(db: Queryable, grant: GrantRow, scopes: string[]): Promise<TokenPair> {
+  const access = newToken('access')
+  const refresh = newToken('refresh')
+  await db.query(
+    `insert into oauth_tokens (token_hash, kind, grant_id, scopes, expires_at)
+     select t.hash, t.kind, g.id, $3, least(g.expires_at, clock_timestamp() + t.life::interval)
+     from oauth_grants g, unnest($2::bytea[], array['access', 'refresh'],
+       array['${ACCESS_MINUTES} minutes', '${REFRESH_DAYS} days']) as t (hash, kind, life)
+     where g.id = $1`,
+    [grant.id, [hashToken(access), hashToken(refresh)], scopes],
+  )
+  return { access, refresh, scopes, resource: grant.resource }
+}
+
+/** Ends a grant: its tokens are dead at the next request, in every process. */
+export async function endGrant(db: Queryable, grantId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'update oauth_grants set revoked_at = clock_timestamp() where id = $1 and revoked_at is null',
+    [grantId],
+  )
+  await db.query('delete from oauth_tokens where grant_id = $1', [grantId])
+  return rowCount === 1
+}
+
+/** Revokes a token of a client (RFC 7009). A refresh token ends the whole grant. An unknown one changes nothing. */
+export async function revokeToken(pool: Pool, token: string, clientId: string): Promise<void> {
+  if (!isToken(token, 'access') && !isToken(token, 'refresh')) return
+  await transaction(pool, async (db) => {
+    const { rows } = await db.query<{ kind: string; grant_id: string }>(
+      `select t.kind, t.grant_id from oauth_tokens t join oauth_grants g on g.id = t.grant_id
+       where t.token_hash = $1 and g.client_id = $2`,
+      [hashToken(token), clientId],
+    )
+    const found = rows[0]
+    if (found === undefined) return
+    if (found.kind === 'refresh') await endGrant(db, found.grant_id)
+    else await db.query('delete from oauth_tokens where token_hash = $1', [hashToken(token)])
+  })
+}
+
+type TokenRow = {
+  grant_id: string
+  project_id: string
+  email_address: string
+  scopes: string[]
+  used: number
+  resets_at: Date
+  written_to: string | null
+}
+
+/** Finds the identity of an access token, and counts its request as one of its project. Nothing is cached. */
+export async function authenticateToken(
+  db: Queryable,
+  token: string,
+  { needsWritten = false }: { needsWritten?: boolean } = {},
+): Promise<FoundKey | null> {
+  if (!isToken(token, 'access')) return null
+  const { rows } = await db.query<TokenRow>({
+    name: 'find-oauth-token',
+    text: `
+      with found as (
+        select g.id as grant_id, g.project_id, p.email_address, g.used_at,
+          array(select unnest(t.scopes) intersect select unnest(g.scopes)) as scopes
+        from oauth_tokens t join oauth_grants g on g.id = t.grant_id join projects p on p.id = g.project_id
+        where t.token_hash = $1 and t.kind = 'access' and t.expires_at > clock_timestamp() and ${LIVE_GRANT}
+      ), counted as (
+        ${rateWindowUpsert('select project_id as subject from found')}
+      ), seen as (
+        update oauth_grants g set used_at = clock_timestamp() from found f
+        where g.id = f.grant_id and (f.used_at is null or f.used_at < clock_timestamp() - interval '1 minute')
+      )
+      select f.grant_id, f.project_id, f.email_address, f.scopes, w.used, w.resets_at,
+        (select lsn::text from project_writes p where $2 and p.project_id = f.project_id) as written_to
+      from found f join counted w on w.subject = f.project_id`,
+    values: [hashToken(token), needsWritten],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    identity: {
+      kind: 'oauth',
+      keyId: row.grant_id,
+      keyPrefix: `oauth:${row.grant_id}`,
+      projectId: row.project_id,
+      inboxAddress: row.email_address,
+      scopes: row.scopes,
+    },
+    usage: { used: row.used, resetsAt: row.resets_at },
+    writtenTo: row.written_to === null ? null : parseLsn(row.written_to),
+  }
+}
+
+/** Deletes what is over: requests, codes a day after their use, tokens, ended grants, clients that nobody used. */
+export async function deleteStaleOAuth(db: Queryable): Promise<void> {
+  for (const text of [
+    `delete from oauth_requests where expires_at < clock_timestamp() - interval '1 hour'`,
+    `delete from oauth_codes where expires_at < clock_timestamp() - interval '1 day'`,
+    `delete from oauth_tokens where expires_at < clock_timestamp() - interval '1 day'`,
+    `delete from oauth_grants where coalesce(revoked_at, expires_at) < clock_timestamp() - interval '30 days'`,
+    `delete from oauth_clients c where used_at is null and created_at < clock_timestamp() - interval '1 day'`,
+  ]) {
+    await db.query(text)
+  }
+}

@@ -1,0 +1,261 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { consoleClient, signIn } from '../../support/console/consoleSession.ts'
+import {
+  allow,
+  answered,
+  authorizationOf,
+  authorize,
+  codeFor,
+  connect,
+  REDIRECT,
+  register,
+  requestConsent,
+  startOAuthService,
+  token,
+} from '../../support/oauth.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+
+let service: TestService
+let agent: Agent
+let clientId: string
+beforeAll(async () => {
+  service = await startOAuthService()
+  agent = await service.newAgent()
+  clientId = (
+    await register(service.url, { redirect_uris: [REDIRECT, 'http://127.0.0.1:3334/callback'] })
+  ).body.client_id
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const ask = (changes: Record<string, string | null>) =>
+  authorize(service.url, authorizationOf(service.url, clientId, changes))
+
+describe('a redirect URI', () => {
+  test.each([
+    'https://app.example/callback/',
+    'https://app.example/callback?x=1',
+    'https://app.example/Callback',
+    'https://app.example.evil.example/callback',
+    'https://evil@app.example/callback',
+    'https://app.example:8443/callback',
+    'http://app.example/callback',
+    'https://app.example/callback#x',
+    'https://app.example\\@evil.example/callback',
+    'http://localhost:3334/callback',
+    'http://127.0.0.1:3334/other',
+    'http://127.0.0.1:3334@evil.example/callback',
+    'javascript:alert(1)',
+  ])('%s gets a page, and no redirect', async (redirect_uri) => {
+    const { status, headers, body } = await ask({ redirect_uri })
+    expect([status, headers.get('location')]).toEqual([400, null])
+    expect(body).toContain('This app cannot be connected')
+    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
+  })
+
+  test('of a loopback host has any port', async () => {
+    expect((await ask({ redirect_uri: 'http://127.0.0.1:50123/callback' })).status).toBe(303)
+  })
+
+  test.each([
+    [[]],
+    ['https://app.example/'],
+    [['ftp://app.example/']],
+    [['http://app.example/']],
+    [['javascript:alert(1)']],
+    [['https://*.example/']],
+    [['https://app.example/#x']],
+    [['https://me:secret@app.example/']],
+    [['myapp://callback']],
+    [Array.from({ length: 11 }, (_, n) => `https://app.example/${n}`)],
+    [[`https://app.example/${'x'.repeat(500)}`]],
+  ])('%j is not registered', async (redirect_uris) => {
+    const { status, body } = await register(service.url, { redirect_uris })
+    expect([status, body.error]).toEqual([400, 'invalid_redirect_uri'])
+  })
+})
+
+test('other faults go back to the app, with iss against a mix-up of servers', async () => {
+  const faults: [changes: Record<string, string | null>, error: string][] = [
+    [{ response_type: 'token' }, 'unsupported_response_type'],
+    [{ code_challenge: null }, 'invalid_request'],
+    [{ code_challenge_method: 'plain' }, 'invalid_request'],
+    [{ code_challenge_method: null }, 'invalid_request'],
+    [{ resource: 'https://other.example/mcp' }, 'invalid_target'],
+    [{ resource: `${service.url}/v0` }, 'invalid_target'],
+    [{ scope: 'admin root' }, 'invalid_scope'],
+    [{ scope: 'platform:manage' }, 'invalid_scope'],
+  ]
+  for (const [changes, error] of faults) {
+    const { status, headers } = await ask(changes)
+    expect([changes, status]).toEqual([changes, 303])
+    const location = headers.get('location')!
+    expect(location).toStartWith(`${REDIRECT}?`)
+    expect(answered(location)).toMatchObject({ error, state: 'a state', iss: service.url })
+  }
+})
+
+test('a parameter that is set twice is refused', async () => {
+  const asked = authorizationOf(service.url, clientId)
+  asked.query.append('resource', 'https://other.example/mcp')
+  expect(answered((await authorize(service.url, asked)).headers.get('location')!).error).toBe(
+    'invalid_target',
+  )
+  const twice = authorizationOf(service.url, clientId)
+  twice.query.append('redirect_uri', 'https://evil.example/')
+  expect((await authorize(service.url, twice)).status).toBe(400)
+})
+
+test('a code is for its app, its redirect URI and its verifier alone', async () => {
+  const other = (await register(service.url)).body.client_id
+  const { exchange } = await codeFor(service, agent)
+  const wrong: [change: Record<string, string>, error: string][] = [
+    [{ client_id: other }, 'invalid_grant'],
+    [{ redirect_uri: `${REDIRECT}2` }, 'invalid_grant'],
+    [{ code_verifier: 'x'.repeat(43) }, 'invalid_grant'],
+    [{ code_verifier: '' }, 'invalid_request'],
+    [{ code: `${exchange.code}0` }, 'invalid_grant'],
+    [{ resource: 'https://other.example/mcp' }, 'invalid_target'],
+    [{ grant_type: 'password' }, 'unsupported_grant_type'],
+  ]
+  for (const [change, error] of wrong) {
+    const { status, body } = await token(service.url, { ...exchange, ...change })
+    expect([change, status, body.error]).toEqual([change, 400, error])
+  }
+  expect((await token(service.url, exchange)).status).toBe(200)
+})
+
+test('a code is over after a minute', async () => {
+  const { exchange } = await codeFor(service, agent)
+  await service.database.pool.query(
+    `update oauth_codes set expires_at = expires_at - interval '61 seconds' where client_id = $1`,
+    [exchange.client_id],
+  )
+  expect((await token(service.url, exchange)).body.error).toBe('invalid_grant')
+})
+
+test('a refresh token is for its app alone', async () => {
+  const { refresh } = await connect(service, agent)
+  const { body } = await token(service.url, {
+    grant_type: 'refresh_token',
+    refresh_token: refresh,
+    client_id: clientId,
+  })
+  expect(body.error).toBe('invalid_grant')
+})
+
+describe('consent', () => {
+  const open = () => requestConsent(service, authorizationOf(service.url, clientId))
+
+  test('is asked for by the page of the console alone', async () => {
+    const { id, owner } = await open()
+    const body = {
+      decision: 'allow',
+      projectId: agent.project.id,
+      scopes: ['mail:read'],
+      days: 1,
+    }
+    const path = `/oauth/requests/${id}`
+    for (const headers of [
+      { 'x-purser-console': null },
+      { origin: 'https://evil.example' },
+      { 'sec-fetch-site': 'same-site' },
+      { 'sec-fetch-site': 'cross-site' },
+    ]) {
+      expect((await owner.post(path, body, headers)).status).toBe(403)
+    }
+    expect((await owner.post(path, body)).status).toBe(200)
+  })
+
+  test('is for the browser that asked: a forwarded link is of no use', async () => {
+    const { id } = await open()
+    const { browserCookie } = await open()
+    const { cookie } = await signIn(service)
+    for (const other of [cookie, `${cookie}; ${browserCookie}`]) {
+      const victim = consoleClient(service.url, other)
+      expect((await victim.get(`/oauth/requests/${id}`)).status).toBe(404)
+      expect((await allow(victim, id, agent)).status).toBe(409)
+    }
+  })
+
+  test('needs a session', async () => {
+    const { id, browserCookie } = await open()
+    const stranger = consoleClient(service.url, browserCookie)
+    expect((await stranger.get(`/oauth/requests/${id}`)).status).toBe(401)
+    expect((await allow(stranger, id, agent)).status).toBe(401)
+  })
+
+  test('is given once, and not after ten minutes', async () => {
+    const { id, owner } = await open()
+    const answers = await Promise.all([1, 2, 3].map(() => allow(owner, id, agent)))
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409])
+    const late = await open()
+    await service.database.pool.query(
+      `update oauth_requests set expires_at = clock_timestamp() where id = $1`,
+      [late.id],
+    )
+    expect((await allow(late.owner, late.id, agent)).status).toBe(409)
+  })
+
+  test('gives no scope that the app did not ask for, and no codes without mail', async () => {
+    const { id, owner } = await open()
+    for (const scopes of [['vault:use'], ['mail:read', 'vault:read'], []]) {
+      expect((await allow(owner, id, agent, { scopes })).status).toBe(400)
+    }
+    const codes = await requestConsent(
+      service,
+      authorizationOf(service.url, clientId, { scope: 'mail:read mail:codes' }),
+    )
+    expect((await allow(codes.owner, codes.id, agent, { scopes: ['mail:codes'] })).status).toBe(400)
+    expect((await allow(owner, id, agent, { days: 91 })).status).toBe(400)
+    const other = await allow(owner, id, agent, { projectId: 'prj_none' })
+    expect(other.status).toBe(409)
+  })
+
+  test('shows the name of an app as one line, cut, without characters that turn text', async () => {
+    const { body } = await register(service.url, {
+      redirect_uris: [REDIRECT],
+      client_name: `\u202eClaude\n<b>${'x'.repeat(10_00)}`,
+    })
+    const { id, owner } = await requestConsent(
+      service,
+      authorizationOf(service.url, body.client_id),
+    )
+    const { body: shown } = await owner.get(`/oauth/requests/${id}`)
+    expect(shown.clientName).toMatch(/^Claude <b>x{50}$/)
+    expect(shown).toMatchObject({ clientHost: null, redirectHost: 'app.example' })
+  })
+
+  test('cannot be framed', async () => {
+    const page = await fetch(`${service.url}/console/connect`)
+    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
+  })
+})
+
+test('a flood of registrations is refused, and an unused app is deleted after a day', async () => {
+  await using own = await startOAuthService()
+  let refused = 0
+  for (let n = 0; n < 65; n++) {
+    const { status } = await register(own.url)
+    if (status === 429) refused++
+  }
+  expect(refused).toBeGreaterThan(0)
+  const { status, body } = await register(own.url, {
+    redirect_uris: [REDIRECT],
+    x: 'x'.repeat(9_000),
+  })
+  expect([status, body.error]).toEqual([413, 'payload_too_large'])
+})
+
+test('codes and tokens stand nowhere in the database but as hashes', async () => {
+  const { exchange, access, refresh } = await connect(service, agent)
+  const { rows } = await service.database.pool.query(
+    `select query_to_xml('select * from ' || quote_ident(table_name), false, false, '')::text as text
+     from information_schema.tables where table_schema = 'public' and table_name like 'oauth%'
+       or table_name in ('audit_log', 'events', 'console_sessions')`,
+  )
+  const text = rows.map((row: { text: string }) => row.text).join('\n')
+  expect(text).toContain(exchange.client_id)
+  for (const secret of [exchange.code, exchange.code_verifier, access, refresh]) {
+    expect(text).not.toContain(secret)
+  }
+})

@@ -1,0 +1,177 @@
+/** An app that connects to the MCP endpoint by OAuth, and the owner who allows it. */
+import { createHash, randomBytes } from 'node:crypto'
+import { type ConsoleClient, consoleClient, signIn } from './console/consoleSession.ts'
+import { freePort } from './process/process.ts'
+import {
+  type Agent,
+  startTestService,
+  type TestService,
+  type TestServiceOptions,
+} from './service.ts'
+
+export const REDIRECT = 'https://app.example/callback'
+
+/** A service whose BASE_URL is its real address: OAuth compares it byte for byte. */
+export async function startOAuthService(options: TestServiceOptions = {}): Promise<TestService> {
+  const port = await freePort()
+  return await startTestService({
+    smtp: false,
+    workers: false,
+    ...options,
+    env: { PORT: String(port), BASE_URL: `http://127.0.0.1:${port}`, ...options.env },
+  })
+}
+
+type Answer = { status: number; headers: Headers; body: any }
+
+async function ask(url: string, init?: RequestInit): Promise<Answer> {
+  const response = await fetch(url, { redirect: 'manual', ...init })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.includes('json') === true
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: isJson ? JSON.parse(text) : text,
+  }
+}
+
+const form = (fields: Record<string, string>): RequestInit => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  body: new URLSearchParams(fields).toString(),
+})
+
+export const register = (url: string, metadata: unknown = { redirect_uris: [REDIRECT] }) =>
+  ask(`${url}/oauth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(metadata),
+  })
+export const token = (url: string, fields: Record<string, string>) =>
+  ask(`${url}/oauth/token`, form(fields))
+export const revoke = (url: string, fields: Record<string, string>) =>
+  ask(`${url}/oauth/revoke`, form(fields))
+
+/** A call of `/mcp` with a token or a key. */
+export const callMcp = (
+  url: string,
+  bearer: string | null,
+  message: object = LIST_TOOLS,
+  path = '/mcp',
+) =>
+  ask(url + path, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
+    },
+    body: JSON.stringify(message),
+  })
+const LIST_TOOLS = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+export const toolCall = (name: string, args: object = {}) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: args },
+})
+
+export type Asked = { clientId: string; verifier: string; query: URLSearchParams }
+
+/** An authorization request; `changes` replace parameters, null leaves one out. */
+export function authorizationOf(
+  url: string,
+  clientId: string,
+  changes: Record<string, string | null> = {},
+): Asked {
+  const verifier = randomBytes(32).toString('base64url')
+  const query = new URLSearchParams()
+  const parameters: Record<string, string | null> = {
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: REDIRECT,
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+    resource: `${url}/mcp`,
+    scope: 'mail:read mail:send',
+    state: 'a state',
+    ...changes,
+  }
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== null) query.set(name, value)
+  }
+  return { clientId, verifier, query }
+}
+
+export const authorize = (url: string, { query }: Asked, cookie = '') =>
+  ask(`${url}/oauth/authorize?${query}`, { headers: { cookie } })
+
+/** A request that waits for consent in the owner's browser: its id, and the owner with all cookies. */
+export async function requestConsent(service: TestService, asked: Asked) {
+  const { status, headers } = await authorize(service.url, asked)
+  if (status !== 303) throw new Error(`not asked: ${status}`)
+  const id = headers.get('location')!.split('#')[1]!
+  const cookie = headers.get('set-cookie')!.split(';')[0]!
+  const session = await signIn(service)
+  const owner = consoleClient(service.url, `${session.cookie}; ${cookie}`)
+  return { id, owner, browserCookie: cookie, sessionCookie: session.cookie }
+}
+
+/** The owner's decision; the answer has the address that the browser goes to. */
+export const allow = (
+  owner: ConsoleClient,
+  id: string,
+  agent: Agent,
+  changes: Record<string, unknown> = {},
+) =>
+  owner.post(`/oauth/requests/${id}`, {
+    decision: 'allow',
+    projectId: agent.project.id,
+    scopes: ['mail:read', 'mail:send'],
+    days: 30,
+    ...changes,
+  })
+
+/** The parameters of the answer that the app gets. */
+export const answered = (redirectTo: string): Record<string, string> =>
+  Object.fromEntries(new URL(redirectTo).searchParams)
+
+/** A code that an owner gave, and what exchanges it. */
+export async function codeFor(
+  service: TestService,
+  agent: Agent,
+  { scopes = ['mail:read', 'mail:send'], clientId }: { scopes?: string[]; clientId?: string } = {},
+) {
+  const id = clientId ?? (await register(service.url)).body.client_id
+  const asked = authorizationOf(service.url, id, { scope: scopes.join(' ') })
+  const consent = await requestConsent(service, asked)
+  const { status, body } = await allow(consent.owner, consent.id, agent, { scopes })
+  if (status !== 200) throw new Error(`not allowed: ${status} ${body.message}`)
+  const { code } = answered(body.redirectTo)
+  const exchange = {
+    grant_type: 'authorization_code',
+    code: code!,
+    client_id: id,
+    redirect_uri: REDIRECT,
+    code_verifier: asked.verifier,
+    resource: `${service.url}/mcp`,
+  }
+  return { exchange, clientId: id as string, owner: consent.owner }
+}
+
+/** A connected app: its tokens. */
+export async function connect(
+  service: TestService,
+  agent: Agent,
+  options: { scopes?: string[]; clientId?: string } = {},
+) {
+  const found = await codeFor(service, agent, options)
+  const { status, body } = await token(service.url, found.exchange)
+  if (status !== 200) throw new Error(`no tokens: ${status} ${body.error_description}`)
+  return {
+    ...found,
+    access: body.access_token as string,
+    refresh: body.refresh_token as string,
+    body,
+  }
+}
