@@ -510,6 +510,25 @@ create table mta_sts_policies (
   constraint mta_sts_policies_pkey PRIMARY KEY (domain)
 );
 
+-- What OAuth clients say about themselves at the URL that is their id.
+create table oauth_client_documents (
+  id text not null,
+  url text not null,
+  state text not null,
+  name text,
+  redirect_uris text[],
+  fault text,
+  wanted_at timestamp(3) with time zone default clock_timestamp() not null,
+  fresh_until timestamp(3) with time zone,
+  constraint oauth_client_documents_check CHECK (((state <> 'ready'::text) OR ((name IS NOT NULL) AND (redirect_uris IS NOT NULL) AND (fresh_until IS NOT NULL)))),
+  constraint oauth_client_documents_fault_check CHECK ((length(fault) <= 300)),
+  constraint oauth_client_documents_name_check CHECK ((length(name) <= 100)),
+  constraint oauth_client_documents_state_check CHECK ((state = ANY (ARRAY['wanted'::text, 'ready'::text, 'failed'::text]))),
+  constraint oauth_client_documents_url_check CHECK ((length(url) <= 500)),
+  constraint oauth_client_documents_pkey PRIMARY KEY (id),
+  constraint oauth_client_documents_url_key UNIQUE (url)
+);
+
 -- OAuth clients that registered themselves (RFC 7591). Those without a grant are deleted after a day.
 create table oauth_clients (
   id text not null,
@@ -1155,6 +1174,8 @@ CREATE INDEX messages_thread ON public.messages USING btree (thread_row, created
 CREATE INDEX messages_unindexed ON public.messages USING btree ("row") WHERE (search IS NULL);
 
 CREATE INDEX mta_sts_policies_expiry ON public.mta_sts_policies USING btree (expires_at);
+
+CREATE INDEX oauth_client_documents_age ON public.oauth_client_documents USING btree (wanted_at);
 
 CREATE INDEX oauth_clients_unused ON public.oauth_clients USING btree (created_at) WHERE (used_at IS NULL);
 

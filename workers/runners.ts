@@ -6,6 +6,7 @@ import { createBlobs } from '../sql/blobs/blobs.ts'
 import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
 import type { KeyringSource } from '../sql/keyring/keyring.ts'
 import { nextMailInMs } from '../sql/mail/outbound/outboundMails.ts'
+import { createReadClientDocument } from './account/readClientDocument.ts'
 import { createDeliverWebhook } from './events/deliverWebhook.ts'
 import type { OutboundPolicy } from './http/guardedRequest.ts'
 import { createAnnounceApproval, createExpireApproval } from './mail/announceApproval.ts'
@@ -109,6 +110,7 @@ export const webhooksRunner = (options: OutboundHttp & ExamineOptions): Runner<'
   tasks: (context) => ({
     deliver_webhook: createDeliverWebhook(context, options),
     verify_endpoint: createVerifyEndpoint(context, options.policy),
+    read_client_document: createReadClientDocument(context, options.policy),
     examine_service: createExamineService(context, options),
   }),
   pollIntervalMs: 500,

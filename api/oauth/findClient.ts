@@ -1,18 +1,75 @@
+import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { isDocumentUrl, KNOWN_DOCUMENTS } from '../../shared/oauth/clientDocument.ts'
+import { countRequests } from '../../sql/account/keys/rateWindows.ts'
+import {
+  type ClientDocument,
+  documentId,
+  findDocument,
+  wantDocument,
+} from '../../sql/account/oauth/clientDocuments.ts'
 import { findRegisteredClient, type OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
+import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
+/** A fetch ends within 5 s; a browser waits. */
+const WAIT_MS = 8_000
+/** Fetches a minute that one network may cause. */
+const FETCHES_PER_MINUTE = 30
 
-/** The client of an id. @throws {OAuthError} */
+/** The client of an id: one that registered, or one whose id is the URL of its metadata. @throws {OAuthError} */
 export async function findClient(
-  { pool }: Services,
-  _request: Request,
+  services: Services,
+  request: Request,
   id: string,
 ): Promise<OAuthClient> {
-  const client = REGISTERED.test(id) ? await findRegisteredClient(pool, id) : null
-  if (client === null) {
-    throw new OAuthError('invalid_client', 'client_id is unknown: let the app register again', 401)
+  if (REGISTERED.test(id)) {
+    const client = await findRegisteredClient(services.pool, id)
+    if (client !== null) return client
   }
-  return client
+  if (isDocumentUrl(id)) {
+    const known = KNOWN_DOCUMENTS.get(id)
+    const { host } = new URL(id)
+    if (known !== undefined) return { id, host, ...known }
+    const { name, redirectUris } = await readDocument(services, request, id)
+    return { id, host, name, redirectUris }
+  }
+  throw new OAuthError('invalid_client', 'client_id is unknown: let the app register again', 401)
 }
+
+/** A fresh document, fetched by a worker if need be. */
+async function readDocument(
+  services: Services,
+  request: Request,
+  url: string,
+): Promise<Extract<ClientDocument, { state: 'ready' }>> {
+  const { pool, gatePool, waiters } = services
+  const id = documentId(url)
+  const stored = await findDocument(pool, id)
+  if (stored?.state === 'ready' && stored.isFresh) return stored
+  const subject = `cimd:${networkSubject(stateOf(request).clientAddress)}`
+  const { used } = await countRequests(gatePool, subject, 1)
+  if (used > FETCHES_PER_MINUTE) throw busy()
+  const watch = waiters.watch(id)
+  const deadlineMs = performance.now() + WAIT_MS
+  try {
+    if (!(await wantDocument(pool, id, url))) throw busy()
+    for (;;) {
+      const document = await findDocument(pool, id)
+      if (document?.state === 'ready') return document
+      if (document?.state === 'failed') {
+        throw new OAuthError(
+          'invalid_client',
+          `the app's document cannot be used: ${document.fault}`,
+        )
+      }
+      if (!(await watch.changed(deadlineMs))) throw busy()
+    }
+  } finally {
+    watch.close()
+  }
+}
+
+const busy = () =>
+  new OAuthError('temporarily_unavailable', "the app's document cannot be read now: try again", 429)

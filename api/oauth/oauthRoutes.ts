@@ -115,6 +115,7 @@ const serverMetadata = (baseUrl: string) => ({
   code_challenge_methods_supported: ['S256'],
   token_endpoint_auth_methods_supported: ['none'],
   revocation_endpoint_auth_methods_supported: ['none'],
+  client_id_metadata_document_supported: true,
   authorization_response_iss_parameter_supported: true,
   scopes_supported: [...OFFERED_SCOPES, OFFLINE_ACCESS],
 })

@@ -1,4 +1,9 @@
 import { expect, test } from 'bun:test'
+import {
+  documentId,
+  findDocument,
+  wantDocument,
+} from '../../../sql/account/oauth/clientDocuments.ts'
 import { transaction } from '../../../sql/db.ts'
 import { insertInboundMails } from '../../../sql/mail/inbound/inboundMails.ts'
 import { findReport, requestReport } from '../../../sql/operations/healthReports.ts'
@@ -266,6 +271,24 @@ for (const moment of MOMENTS) {
         await untilNoJob(service)
       })
       expect(cuts).toBeGreaterThan(3)
+    },
+  )
+
+  testWhole(
+    `client document: it is read or refused once, with a cut ${moment} each round trip`,
+    async () => {
+      const { service, proxy } = await startCuttable({ smtp: false, pools: ['webhooks'] })
+      await using _ = service
+      const { pool } = service.database
+      const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+        // The guarded client refuses it before any connection.
+        const url = `https://127.0.0.1/${label}`
+        const id = documentId(url)
+        await wantDocument(pool, id, url)
+        await waitFor('the verdict', async () => (await findDocument(pool, id))?.state === 'failed')
+        await untilNoJob(service)
+      })
+      expect(cuts).toBeGreaterThan(2)
     },
   )
 

@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
+import { CHANGES_CHANNEL } from '../../changes.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { addJob } from '../../queue/jobs.ts'
+
+/** A document of a client. `fault`: why the last fetch failed. */
+export type ClientDocument =
+  | { state: 'wanted' }
+  | ({ state: 'ready'; isFresh: boolean } & ClientMetadata)
+  | { state: 'failed'; fault: string }
+
+/** Documents that are kept: strangers can name any number of URLs. */
+const DOCUMENTS_MAX = 5_000
+/** A fetch that was asked for this long ago has ended, or its worker has. */
+const FETCH_SECONDS = 15
+
+export const documentId = (url: string): string =>
+  `ocd_${createHash('sha256').update(url).digest('hex').slice(0, 24)}`
+
+/** The stored document of a URL; null: none was asked for. */
+export async function findDocument(db: Queryable, id: string): Promise<ClientDocument | null> {
+  const { rows } = await db.query<{
+    state: 'wanted' | 'ready' | 'failed'
+    name: string
+    redirect_uris: string[]
+    fault: string | null
+    is_fresh: boolean
+  }>(
+    `select state, name, redirect_uris, fault, coalesce(fresh_until > clock_timestamp(), false) as is_fresh
+     from oauth_client_documents where id = $1`,
+    [id],
+  )
+  const row = rows[0]
+  if (row === undefined) return null
+  if (row.state === 'wanted') return { state: 'wanted' }
+  if (row.state === 'failed') return { state: 'failed', fault: row.fault ?? 'the fetch failed' }
+  return { state: 'ready', isFresh: row.is_fresh, name: row.name, redirectUris: row.redirect_uris }
+}
+
+/** Asks a worker to fetch a document. Equal fetches under way are one. @returns false: too many documents are stored. */
+export async function wantDocument(pool: Pool, id: string, url: string): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ n: number }>(
+      `select count(*)::int as n from (select from oauth_client_documents limit ${DOCUMENTS_MAX}) stored`,
+    )
+    const { rowCount } = await db.query(
+      `insert into oauth_client_documents (id, url, state)
+       select $1, $2, 'wanted' where $3 or exists (select from oauth_client_documents where id = $1)
+       on conflict (id) do update set state = 'wanted', wanted_at = clock_timestamp()
+       where oauth_client_documents.state = 'failed'
+         or oauth_client_documents.state = 'ready' and oauth_client_documents.fresh_until <= clock_timestamp()
+         or oauth_client_documents.wanted_at < clock_timestamp() - interval '${FETCH_SECONDS} seconds'
+           and oauth_client_documents.state = 'wanted'`,
+      [id, url, rows[0]!.n < DOCUMENTS_MAX],
+    )
+    if (rowCount === 1) {
+      await addJob(db, {
+        task: 'read_client_document',
+        payload: { documentId: id },
+        key: `read_client_document:${id}`,
+      })
+      return true
+    }
+    return rows[0]!.n < DOCUMENTS_MAX
+  })
+}
+
+/** The URL of a document that is to be fetched; null: it was fetched already. */
+export async function findWantedUrl(db: Queryable, id: string): Promise<string | null> {
+  const { rows } = await db.query<{ url: string }>(
+    `select url from oauth_client_documents where id = $1 and state = 'wanted'`,
+    [id],
+  )
+  return rows[0]?.url ?? null
+}
+
+/** Records a fetch, and wakes those who wait for it. */
+export async function recordDocument(
+  db: Queryable,
+  id: string,
+  found: (ClientMetadata & { freshSeconds: number }) | { fault: string },
+): Promise<void> {
+  const document = 'fault' in found ? null : found
+  await db.query(
+    `update oauth_client_documents set state = case when $2::text is null then 'ready' else 'failed' end, fault = $2,
+       name = $3, redirect_uris = $4, fresh_until = clock_timestamp() + make_interval(secs => $5)
+     where id = $1`,
+    [
+      id,
+      'fault' in found ? found.fault.slice(0, 300) : null,
+      document?.name ?? null,
+      document?.redirectUris ?? null,
+      document?.freshSeconds ?? 0,
+    ],
+  )
+  await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
+}
