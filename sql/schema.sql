@@ -563,6 +563,7 @@ create table oauth_grants (
   redirect_host text not null,
   scopes text[] not null,
   resource text not null,
+  holds_mail boolean default false not null,
   actor text not null,
   created_at timestamp(3) with time zone default clock_timestamp() not null,
   expires_at timestamp(3) with time zone not null,

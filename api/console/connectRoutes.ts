@@ -24,6 +24,7 @@ const Decision = t.Union([
     projectId: t.String({ maxLength: 100 }),
     scopes: t.Array(t.String({ maxLength: 100 }), { minItems: 1, maxItems: 20 }),
     days: t.Integer({ minimum: 1, maximum: DAYS_MAX }),
+    holdsMail: t.Boolean(),
   }),
 ])
 
@@ -72,6 +73,7 @@ export function connectRoutes(services: Services) {
                     projectId: body.projectId,
                     scopes: chosen(body, found.scopes),
                     redirectHost: redirectHost(found.redirectUri),
+                    holdsMail: body.holdsMail,
                     expiresAt: new Date(Date.now() + body.days * DAY_MS),
                   },
           },

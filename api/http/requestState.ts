@@ -63,14 +63,16 @@ export type Caller = Actor & {
   scopes: readonly string[]
   /** Asks from the console. */
   isOwner: boolean
+  /** Its mail waits for the owner: so the owner decided when the app was connected. */
+  holdsMail: boolean
 }
 
 /** The caller of a request. For routes with a project scope only. */
 export function callerOf(request: Request): Caller {
   const { projectId } = projectOf(request)
-  const { keyPrefix, scopes } = identityOf(request)
+  const { keyPrefix, scopes, holdsMail = false } = identityOf(request)
   const { requestId, session } = stateOf(request)
-  return { projectId, keyPrefix, scopes, requestId, isOwner: session !== null }
+  return { projectId, keyPrefix, scopes, requestId, isOwner: session !== null, holdsMail }
 }
 
 /** The project of the request's key, and its inbox. For routes with a project scope only. */

@@ -100,8 +100,8 @@ const sendDraftTool = defineTool({
   output: RepliedMessage,
   hints: { ...SENDS, idempotentHint: true },
   fixes: { not_found: WRONG_DRAFT },
-  async run({ services, projectId, inboxAddress }, { draftId }) {
-    const sent = await sendDraft(services, { projectId, inboxAddress }, draftId)
+  async run({ services, caller, projectId, inboxAddress }, { draftId }) {
+    const sent = await sendDraft(services, caller, { projectId, inboxAddress }, draftId)
     return { data: sent, text: acceptedText(sent) }
   },
 })

@@ -153,9 +153,11 @@ const send = defineTool({
   input: t.Composite([SendBody, t.Object(KeyInput)], STRICT),
   output: SentMessage,
   hints: SENDS,
-  async run({ services, projectId, inboxAddress }, { idempotencyKey, ...input }) {
-    const key = readIdempotencyKey(idempotencyKey)
-    const sent = await sendMessage(services, { projectId, inboxAddress }, input, { key })
+  async run({ services, caller, projectId, inboxAddress }, { idempotencyKey, ...input }) {
+    const sent = await sendMessage(services, { projectId, inboxAddress }, input, {
+      key: readIdempotencyKey(idempotencyKey),
+      held: caller.holdsMail,
+    })
     return { data: sent, text: acceptedText(sent) }
   },
 })
@@ -170,9 +172,10 @@ const reply = defineTool({
   output: RepliedMessage,
   hints: SENDS,
   fixes: { not_found: WRONG_MESSAGE_ID },
-  async run({ services, projectId }, { idempotencyKey, ...input }) {
+  async run({ services, caller, projectId }, { idempotencyKey, ...input }) {
     const sent = await replyTo(services, projectId, input, {
       key: readIdempotencyKey(idempotencyKey),
+      held: caller.holdsMail,
     })
     return { data: sent, text: acceptedText(sent) }
   },

@@ -39,6 +39,8 @@ create table oauth_grants (
   redirect_host text not null check (length(redirect_host) <= 255),
   scopes text[] not null,
   resource text not null check (length(resource) <= 500),
+  -- Mail of the app waits for the owner.
+  holds_mail boolean not null default false,
   -- Who granted it.
   actor text not null,
   created_at timestamptz(3) not null default clock_timestamp(),

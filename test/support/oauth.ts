@@ -129,6 +129,7 @@ export const allow = (
     projectId: agent.project.id,
     scopes: ['mail:read', 'mail:send'],
     days: 30,
+    holdsMail: false,
     ...changes,
   })
 
@@ -140,12 +141,16 @@ export const answered = (redirectTo: string): Record<string, string> =>
 export async function codeFor(
   service: TestService,
   agent: Agent,
-  { scopes = ['mail:read', 'mail:send'], clientId }: { scopes?: string[]; clientId?: string } = {},
+  {
+    scopes = ['mail:read', 'mail:send'],
+    clientId,
+    holdsMail = false,
+  }: { scopes?: string[]; clientId?: string; holdsMail?: boolean } = {},
 ) {
   const id = clientId ?? (await register(service.url)).body.client_id
   const asked = authorizationOf(service.url, id, { scope: scopes.join(' ') })
   const consent = await requestConsent(service, asked)
-  const { status, body } = await allow(consent.owner, consent.id, agent, { scopes })
+  const { status, body } = await allow(consent.owner, consent.id, agent, { scopes, holdsMail })
   if (status !== 200) throw new Error(`not allowed: ${status} ${body.message}`)
   const { code } = answered(body.redirectTo)
   const exchange = {
@@ -163,7 +168,7 @@ export async function codeFor(
 export async function connect(
   service: TestService,
   agent: Agent,
-  options: { scopes?: string[]; clientId?: string } = {},
+  options: { scopes?: string[]; clientId?: string; holdsMail?: boolean } = {},
 ) {
   const found = await codeFor(service, agent, options)
   const { status, body } = await token(service.url, found.exchange)

@@ -17,7 +17,7 @@ import { MAIL_BODY_MAX_BYTES } from '../../http/body.ts'
 import { ApiError, badRequest, notFound } from '../../http/errors.ts'
 import { operation, PageQuery } from '../../http/operation.ts'
 import { cutPage, readPage } from '../../http/page.ts'
-import { projectOf } from '../../http/requestState.ts'
+import { type Caller, callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { RepliedMessage } from '../messages/messageDocs.ts'
 import { findDraftAnswer, replyTo, type Sender, sendMessage } from '../outbound/sending.ts'
@@ -151,7 +151,12 @@ export const draftRoutes = (services: Services) =>
     .post(
       '/:draftId/send',
       async ({ request, params, set }) => {
-        const sent = await sendDraft(services, projectOf(request), params.draftId)
+        const sent = await sendDraft(
+          services,
+          callerOf(request),
+          projectOf(request),
+          params.draftId,
+        )
         set.status = 201
         return sent
       },
@@ -229,7 +234,12 @@ export async function removeDraft({ pool }: Services, projectId: string, draftId
 }
 
 /** Sends a draft once. @throws {ApiError} the errors of send and reply, 404, 409 */
-export async function sendDraft(services: Services, sender: Sender, draftId: string) {
+export async function sendDraft(
+  services: Services,
+  { holdsMail: held }: Pick<Caller, 'holdsMail'>,
+  sender: Sender,
+  draftId: string,
+) {
   const { projectId } = sender
   const draft = await findDraft(services.pool, projectId, draftId)
   if (draft === null) {
@@ -238,7 +248,7 @@ export async function sendDraft(services: Services, sender: Sender, draftId: str
     return sent
   }
   const wanted = sendable(contentOf(draft))
-  const once = { key: null, draft: { id: draftId, version: draft.version } }
+  const once = { key: null, held, draft: { id: draftId, version: draft.version } }
   return wanted.kind === 'send'
     ? await sendMessage(services, sender, wanted.body, once)
     : await replyTo(services, projectId, wanted.body, once)

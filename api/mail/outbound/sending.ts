@@ -49,12 +49,15 @@ type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** The answer to `reply`. Only `ANSWERS=full` adds `inboxId`. */
 type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
 
-type Prepared<Answer> = Omit<SendIntent, 'projectId' | 'key' | 'refused' | 'answer' | 'draft'> & {
+type Prepared<Answer> = Omit<
+  SendIntent,
+  'projectId' | 'key' | 'refused' | 'answer' | 'draft' | 'held'
+> & {
   answer: Answer
 }
 
-/** How often a call counts: its key, and the draft that it sends. */
-export type Once = { key: string | null; draft?: SendIntent['draft'] }
+/** How often a call counts: its key, and the draft that it sends. `held`: the caller's mail waits for the owner. */
+export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
 /**
  * Accepts a send intent that starts a new thread. The same key and request get the first answer again.
@@ -181,7 +184,7 @@ const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendA
 async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
   projectId: string,
-  { key, draft = null, request }: Once & { request: unknown },
+  { key, draft = null, held, request }: Once & { request: unknown },
   prepare: () => Promise<Prepared<Answer>>,
 ): Promise<Answered<Answer>> {
   const bound =
@@ -200,6 +203,7 @@ async function acceptOnce<Answer extends { labels: string[] }>(
     ...intent,
     attachments: intent.attachments.map((file, n) => ({ ...file, blob: objects[n] ?? null })),
     projectId,
+    held,
     draft,
     key: bound,
     refused,

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { readIdempotencyKey } from '../../http/idempotencyKey.ts'
-import { projectOf } from '../../http/requestState.ts'
+import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { draftRoutes } from '../approval/draftRoutes.ts'
 import { MessageParams } from '../messages/messageRoutes.ts'
@@ -21,6 +21,7 @@ export function sendingRoutes(services: Services) {
       async ({ request, body, set }) => {
         const sent = await sendMessage(services, projectOf(request), body, {
           key: keyOf(request),
+          held: callerOf(request).holdsMail,
         })
         set.status = 201
         return sent
@@ -35,7 +36,10 @@ export function sendingRoutes(services: Services) {
       async ({ request, params, body, set }) => {
         const { projectId } = projectOf(request)
         const reply = { ...body, messageId: params.messageId }
-        const sent = await replyTo(services, projectId, reply, { key: keyOf(request) })
+        const sent = await replyTo(services, projectId, reply, {
+          key: keyOf(request),
+          held: callerOf(request).holdsMail,
+        })
         set.status = 201
         return sent
       },

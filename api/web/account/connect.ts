@@ -78,6 +78,9 @@ function consent(id: string, request: ConnectRequest, projects: Project[]): HTML
       h('legend', {}, 'It may'),
       scopes.map(({ scope, words, isTicked }) => check(words, 'scopes', scope, isTicked)),
     ),
+    scopes.some(({ scope }) => scope === 'mail:send')
+      ? check('Mail that it sends waits for my approval', 'holdsMail', 'yes', true)
+      : null,
     choice('Until', 'days', TERMS),
     h(
       'div',
@@ -92,6 +95,7 @@ function consent(id: string, request: ConnectRequest, projects: Project[]): HTML
             projectId: data.get('projectId'),
             scopes: data.getAll('scopes'),
             days: Number(data.get('days')),
+            holdsMail: data.get('holdsMail') === 'yes',
           })
         },
         { kind: 'primary' },

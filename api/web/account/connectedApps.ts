@@ -31,7 +31,13 @@ export const connectedApps: Screen = ({ signal, session }) => {
                 cell: ({ projectId, inboxAddress }) =>
                   h('a', { href: projectLink(projectId, 'inbox') }, inboxAddress),
               },
-              { name: 'May', cell: ({ scopes }) => h('code', {}, scopes.join(' ')) },
+              {
+                name: 'May',
+                cell: ({ scopes, holdsMail }) => [
+                  h('code', {}, scopes.join(' ')),
+                  holdsMail ? '; its mail waits for approval' : null,
+                ],
+              },
               { name: 'Last use', cell: ({ usedAt }) => (usedAt === null ? '–' : moment(usedAt)) },
               { name: 'Until', cell: ({ expiresAt }) => moment(expiresAt) },
               {

@@ -329,6 +329,7 @@ export type ConnectedApp = {
   clientHost: string | null
   redirectHost: string
   scopes: string[]
+  holdsMail: boolean
   expiresAt: string
   usedAt: string | null
 }

@@ -17,6 +17,8 @@ export type Identity = {
   /** The project's inbox address; null for a platform key. */
   inboxAddress: string | null
   scopes: string[]
+  /** Mail of this app waits for the owner. Absent: the project's policy decides. */
+  holdsMail?: boolean
 }
 
 type KeyRow = {

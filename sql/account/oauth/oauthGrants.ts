@@ -13,6 +13,7 @@ export type OAuthGrant = {
   clientHost: string | null
   redirectHost: string
   scopes: string[]
+  holdsMail: boolean
   actor: string
   createdAt: Date
   expiresAt: Date
@@ -25,7 +26,8 @@ const GRANTS_MAX = 500
 export async function listGrants(db: Queryable): Promise<OAuthGrant[]> {
   const { rows } = await db.query<OAuthGrant>(
     `select g.id, g.project_id as "projectId", p.name as "projectName", p.email_address as "inboxAddress",
-       g.client_name as "clientName", g.client_host as "clientHost", g.redirect_host as "redirectHost", g.scopes, g.actor,
+       g.client_name as "clientName", g.client_host as "clientHost", g.redirect_host as "redirectHost", g.scopes,
+       g.holds_mail as "holdsMail", g.actor,
        g.created_at as "createdAt", g.expires_at as "expiresAt", g.used_at as "usedAt"
      from oauth_grants g join projects p on p.id = g.project_id
      where g.revoked_at is null and g.expires_at > clock_timestamp() and p.deleted_at is null

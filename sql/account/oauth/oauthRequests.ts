@@ -92,6 +92,8 @@ export type Consent = {
   scopes: string[]
   redirectHost: string
   expiresAt: Date
+  /** Mail of the app waits for the owner. */
+  holdsMail: boolean
 }
 
 /**
@@ -124,8 +126,8 @@ export async function decideRequest(
     const grantId = newOAuthGrantId()
     const { rowCount } = await db.query(
       `insert into oauth_grants (
-         id, project_id, client_id, client_name, client_host, redirect_host, scopes, resource, actor, expires_at)
-       select $1, p.id, $3, $4, $5, $6, $7, $8, $9, $10 from projects p where p.id = $2 and p.deleted_at is null`,
+         id, project_id, client_id, client_name, client_host, redirect_host, scopes, resource, actor, expires_at, holds_mail)
+       select $1, p.id, $3, $4, $5, $6, $7, $8, $9, $10, $11 from projects p where p.id = $2 and p.deleted_at is null`,
       [
         grantId,
         consent.projectId,
@@ -137,6 +139,7 @@ export async function decideRequest(
         request.resource,
         by.actor,
         consent.expiresAt,
+        consent.holdsMail,
       ],
     )
     if (rowCount !== 1) return null

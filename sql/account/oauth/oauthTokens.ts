@@ -156,6 +156,7 @@ type TokenRow = {
   project_id: string
   email_address: string
   scopes: string[]
+  holds_mail: boolean
   used: number
   resets_at: Date
   written_to: string | null
@@ -172,7 +173,7 @@ export async function authenticateToken(
     name: 'find-oauth-token',
     text: `
       with found as (
-        select g.id as grant_id, g.project_id, p.email_address, g.used_at,
+        select g.id as grant_id, g.project_id, p.email_address, g.used_at, g.holds_mail,
           array(select unnest(t.scopes) intersect select unnest(g.scopes)) as scopes
         from oauth_tokens t join oauth_grants g on g.id = t.grant_id join projects p on p.id = g.project_id
         where t.token_hash = $1 and t.kind = 'access' and t.expires_at > clock_timestamp() and ${LIVE_GRANT}
@@ -182,7 +183,7 @@ export async function authenticateToken(
         update oauth_grants g set used_at = clock_timestamp() from found f
         where g.id = f.grant_id and (f.used_at is null or f.used_at < clock_timestamp() - interval '1 minute')
       )
-      select f.grant_id, f.project_id, f.email_address, f.scopes, w.used, w.resets_at,
+      select f.grant_id, f.project_id, f.email_address, f.scopes, f.holds_mail, w.used, w.resets_at,
         (select lsn::text from project_writes p where $2 and p.project_id = f.project_id) as written_to
       from found f join counted w on w.subject = f.project_id`,
     values: [hashToken(token), needsWritten],
@@ -197,6 +198,7 @@ export async function authenticateToken(
       projectId: row.project_id,
       inboxAddress: row.email_address,
       scopes: row.scopes,
+      holdsMail: row.holds_mail,
     },
     usage: { used: row.used, resetsAt: row.resets_at },
     writtenTo: row.written_to === null ? null : parseLsn(row.written_to),

@@ -20,7 +20,7 @@ const INTENTS = `
       to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
       in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
       answer text, attachments jsonb, refused text[], reasons text[], recipients int, unsubscribe jsonb,
-      stored_bytes bigint, names jsonb, headers jsonb, send_at timestamptz, approval_id text, draft_id text,
+      stored_bytes bigint, names jsonb, headers jsonb, send_at timestamptz, approval_id text, held boolean, draft_id text,
       draft_version int, traceparent text),
     (select clock_timestamp()::timestamptz(3) as now) clock,
     lateral (
@@ -72,13 +72,13 @@ const DRAFTS = `
   )`
 
 /**
- * Decides how each mail leaves: held for the owner, at its time, or at once. Under approve-new a mail is held that goes
+ * Decides how each mail leaves: held for the owner, at its time, or at once. The mail of some apps is held always. Under approve-new a mail is held that goes
  * to a recipient without an entry for its address or its domain.
  */
 const WAYS = `
   decided as (
     select a.*, case
-      when send_policy = 'approve' or send_policy = 'approve-new' and exists (
+      when held or send_policy = 'approve' or send_policy = 'approve-new' and exists (
         select from unnest(to_list || cc_list || bcc_list) r (address)
         where r.address <> all (a.refused) and not exists (
           select from known_recipients k where k.project_id = a.project_id

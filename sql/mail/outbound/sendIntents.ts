@@ -36,6 +36,8 @@ export type SendIntent = {
   names: Record<string, string> | null
   /** The time to send it; null: at once. */
   sendAt: Date | null
+  /** It waits for the owner, whatever the project's policy says. */
+  held: boolean
   /** The draft that this mail takes up; null: none. */
   draft: { id: string; version: number } | null
   /** Recipients that must not get the mail. */
@@ -108,6 +110,7 @@ export async function acceptIntents(
     recipients: new Set([...intent.to, ...intent.cc, ...intent.bcc]).size - intent.refused.length,
     send_at: intent.sendAt,
     approval_id: newApprovalId(),
+    held: intent.held,
     draft_id: intent.draft?.id ?? null,
     draft_version: intent.draft?.version ?? null,
     key: intent.key?.name ?? null,

@@ -153,6 +153,7 @@ describe('consent', () => {
       projectId: agent.project.id,
       scopes: ['mail:read'],
       days: 1,
+      holdsMail: true,
     }
     const path = `/oauth/requests/${id}`
     for (const headers of [

@@ -171,6 +171,27 @@ test('a tool beyond the scopes asks for a further consent; one that no consent g
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])
 })
 
+test('mail of an app waits for the owner, if the owner wants it so, by every way to send', async () => {
+  const own = await service.newAgent()
+  const { access } = await connect(service, own, {
+    holdsMail: true,
+    scopes: ['mail:read', 'mail:send'],
+  })
+  const call = async (name: string, args: object) => {
+    const { body } = await callMcp(service.url, access, toolCall(name, args))
+    return body.result.structuredContent
+  }
+  const mail = { to: ['ada@example.com'], subject: 'Hi', text: 'Hi' }
+  const sent = await call('mail_send', mail)
+  expect(sent.deliveryStatus).toBe('held')
+  const reply = await call('mail_reply', { messageId: sent.messageId, text: 'More' })
+  expect(reply.deliveryStatus).toBe('held')
+  const { draftId } = await call('mail_create_draft', mail)
+  expect((await call('mail_send_draft', { draftId })).deliveryStatus).toBe('held')
+  // The project's own policy is free.
+  expect((await own.post('/v0/messages/send', mail)).body.deliveryStatus).toBeUndefined()
+})
+
 test('revoking a refresh token ends the app, and an unknown token is no error', async () => {
   const { access, refresh, clientId } = await connect(service, agent)
   expect((await revoke(service.url, { token: 'lort-x', client_id: clientId })).status).toBe(200)

@@ -31,6 +31,7 @@ async function setUp(...scopes: string[]) {
     requestId: 'req_of_a_face',
     scopes,
     isOwner: false,
+    holdsMail: false,
   }
   const keyring = createKeyringSource(masterKeys(service.config))
   const { pool } = service.database

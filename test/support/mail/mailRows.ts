@@ -43,6 +43,7 @@ export const newIntent = (projectId: string, changes: Partial<SendIntent> = {}):
   names: null,
   sendAt: null,
   draft: null,
+  held: false,
   refused: [],
   key: null,
   answer: {},
