@@ -1,0 +1,136 @@
+/** Strangers' programs walk the whole way of OAuth: mcp-remote, and the MCP project's authorization scenarios. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { allow, register, requestConsent, startOAuthService } from '../support/oauth.ts'
+import { freePort } from '../support/process/process.ts'
+import type { Agent, TestService } from '../support/service.ts'
+import { waitFor } from '../support/waitFor.ts'
+
+const MODULES = join(import.meta.dir, 'node_modules')
+const REMOTE = join(MODULES, 'mcp-remote/dist/proxy.js')
+const CONFORMANCE = join(MODULES, 'mcp-conformance-next/dist/index.js')
+const LIMIT_MS = 60_000
+
+let service: TestService
+let agent: Agent
+let home: string
+beforeAll(async () => {
+  service = await startOAuthService()
+  agent = await service.newAgent()
+  home = mkdtempSync(join(tmpdir(), 'purser-home-'))
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  rmSync(home, { recursive: true, force: true })
+})
+
+/** Runs a program. `said` grows with what it prints on both streams. */
+function run(command: string[]) {
+  const child = Bun.spawn(command, {
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { PATH: process.env.PATH ?? '', HOME: home, MCP_REMOTE_CONFIG_DIR: home },
+  })
+  const said = { out: '', all: '' }
+  const read = async (stream: ReadableStream<Uint8Array>, isOut: boolean) => {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) {
+      const text = decoder.decode(chunk, { stream: true })
+      said.all += text
+      if (isOut) said.out += text
+    }
+  }
+  void read(child.stdout, true)
+  void read(child.stderr, false)
+  return {
+    said,
+    stdin: child.stdin,
+    exited: child.exited,
+    async [Symbol.asyncDispose]() {
+      child.kill()
+      await child.exited
+    },
+  }
+}
+
+/** The owner opens the address that a program prints, allows it, and the browser goes back to the program. */
+async function consentTo(said: { all: string }): Promise<void> {
+  const url = await waitFor(
+    'the address of the consent page',
+    () => /http:\/\/\S+\/oauth\/authorize\?\S+/.exec(said.all)?.[0],
+    LIMIT_MS,
+  )
+  const query = new URL(url).searchParams
+  const { id, owner } = await requestConsent(service, { clientId: '', verifier: '', query })
+  const scopes = (query.get('scope') ?? 'mail:read')
+    .split(' ')
+    .filter((scope) => scope.startsWith('mail:'))
+  const { status, body } = await allow(owner, id, agent, { scopes })
+  expect([status, body.message]).toEqual([200, undefined])
+  expect((await fetch(body.redirectTo)).ok).toBe(true)
+}
+
+test(
+  'mcp-remote registers, is allowed, and lists the tools',
+  async () => {
+    await using program = run(['node', REMOTE, `${service.url}/mcp`, String(await freePort())])
+    const send = (message: object) => {
+      program.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+      program.stdin.flush()
+    }
+    const answer = (id: number) =>
+      waitFor(
+        `the answer ${id}`,
+        () =>
+          program.said.out
+            .split('\n')
+            .filter((line) => line.startsWith('{'))
+            .map((line) => JSON.parse(line))
+            .find((message) => message.id === id),
+        LIMIT_MS,
+      )
+    await consentTo(program.said)
+    const clientInfo = { name: 'host', version: '1' }
+    send({
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo },
+    })
+    expect((await answer(1)).result.serverInfo.name).toBe('purser')
+    send({ method: 'notifications/initialized' })
+    send({ id: 2, method: 'tools/list' })
+    const { tools } = (await answer(2)).result
+    expect(tools.map(({ name }: { name: string }) => name)).toContain('mail_list_messages')
+  },
+  LIMIT_MS * 2,
+)
+
+test(
+  "the authorization scenarios of the MCP project's own suite pass",
+  async () => {
+    const port = await freePort()
+    const { body: client } = await register(service.url, {
+      redirect_uris: [`http://127.0.0.1:${port}/callback`],
+    })
+    await using program = run([
+      process.execPath,
+      CONFORMANCE,
+      'authorization',
+      '--url',
+      service.url,
+      '--client-id',
+      client.client_id,
+      '--resource',
+      `${service.url}/mcp`,
+      '--port',
+      String(port),
+    ])
+    await consentTo(program.said)
+    const code = await program.exited
+    expect([code, program.said.all]).toEqual([0, expect.stringMatching(/\b0 failed/)])
+  },
+  LIMIT_MS * 2,
+)
