@@ -1,6 +1,7 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
+import { isLegacyRequest } from '@modelcontextprotocol/server'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { OFFERED_SCOPES } from '../../shared/oauth/oauthScopes.ts'
@@ -11,6 +12,7 @@ import { countFurther, MCP_PATH } from '../http/gate.ts'
 import { operation } from '../http/operation.ts'
 import { callerOf, identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { answerModern } from './modernServer.ts'
 import { findTool } from './naming.ts'
 import { createMcpServer } from './server.ts'
 
@@ -73,18 +75,20 @@ async function answer(
   refuseForeignOrigin(request.headers.get('origin'), services.config.http.baseUrl)
   const body = readMessages(given, request.headers.get('mcp-protocol-version'))
   if (body === null) return new Response(null, { status: 202 })
-  if (lacksVersion(body)) return versionMissing(body)
   if (kind === 'oauth') requireScope(body, scopes, services.config.http.baseUrl)
   await countFurther(services, projectId, toolCalls(body) - 1)
-  const mcp = createMcpServer({
+  const connection = {
     services,
     projectId,
     inboxAddress,
     caller: callerOf(request),
     // Hosts with OAuth refuse names with a dot.
-    naming: names ?? (kind === 'oauth' ? 'underscore' : 'dotted'),
+    naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
     disconnected: request.signal,
-  })
+  }
+  if (!(await isLegacyRequest(request, body))) return await answerModern(request, body, connection)
+  if (lacksVersion(body)) return versionMissing(body)
+  const mcp = createMcpServer(connection)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   // The SDK's own class misses its own interface under exactOptionalPropertyTypes.
   await mcp.connect(transport as Transport)

@@ -69,6 +69,7 @@ async function post(
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       ...(version === null ? {} : { 'mcp-protocol-version': version }),
+      ...envelopeHeaders(message),
     },
     body: JSON.stringify(message),
     // A redirect would send the key to another host.
@@ -114,3 +115,27 @@ function negotiated(answer: JSONRPCMessage | null): string | null {
   const { protocolVersion } = answer.result
   return typeof protocolVersion === 'string' ? protocolVersion : null
 }
+
+/** MCP 2026-07-28 wants parts of a message in headers too. Messages of earlier revisions name no version. */
+function envelopeHeaders(message: JSONRPCMessage): Record<string, string> {
+  if (!('method' in message)) return {}
+  const version = message.params?._meta?.[VERSION_FIELD]
+  if (typeof version !== 'string' || !VERSION.test(version)) return {}
+  const { name, uri } = message.params as { name?: unknown; uri?: unknown }
+  const subject = NAMED_METHODS.includes(message.method) ? (name ?? uri) : undefined
+  return {
+    'mcp-protocol-version': version,
+    'mcp-method': message.method,
+    ...(typeof subject === 'string' ? { 'mcp-name': headerText(subject) } : {}),
+  }
+}
+
+const VERSION_FIELD = 'io.modelcontextprotocol/protocolVersion'
+const VERSION = /^\d{4}-\d\d-\d\d$/
+const NAMED_METHODS = ['tools/call', 'resources/read', 'prompts/get']
+
+/** Text that no header can hold travels in base64. */
+const headerText = (text: string): string =>
+  /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)
+    ? text
+    : `=?base64?${Buffer.from(text).toString('base64')}?=`

@@ -53,29 +53,33 @@ function listing(tool: Tool, naming: Naming) {
 const allows = (connection: Connection, scope: Tool['scope']): boolean =>
   scope === 'key' || connection.caller.scopes.includes(scope)
 
-/** An MCP server that lists and calls the tools for one caller. */
+/** What the server says about itself, in every revision. */
+export const SERVER_INFO = { name: 'purser', title: 'Purser', version: packageJson.version }
+export const instructionsFor = ({ naming }: Connection): string => named(INSTRUCTIONS, naming)
+
+/** The tools that the caller may use, in a steady order. */
+export const listedTools = (connection: Connection) =>
+  LISTED.get(connection.naming)!
+    .filter(({ scope }) => allows(connection, scope))
+    .map(({ listed }) => listed)
+
+/** An MCP server of the revisions up to 2025-11-25 that lists and calls the tools for one caller. */
 export function createMcpServer(connection: Connection): Server {
   // McpServer needs zod schemas, and says that the list of tools changes. Our tools use the TypeBox schemas of the routes.
-  const mcp = new Server(
-    { name: 'purser', title: 'Purser', version: packageJson.version },
-    {
-      capabilities: { tools: {} },
-      instructions: named(INSTRUCTIONS, connection.naming),
-      jsonSchemaValidator,
-    },
-  )
-  mcp.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: LISTED.get(connection.naming)!
-      .filter(({ scope }) => allows(connection, scope))
-      .map(({ listed }) => listed),
-  }))
+  const mcp = new Server(SERVER_INFO, {
+    capabilities: { tools: {} },
+    instructions: instructionsFor(connection),
+    jsonSchemaValidator,
+  })
+  mcp.setRequestHandler(ListToolsRequestSchema, () => ({ tools: listedTools(connection) }))
   mcp.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) =>
     callTool(connection, params.name, params.arguments ?? {}, signal),
   )
   return mcp
 }
 
-async function callTool(
+/** Calls a tool. Its errors are results, so that the model sees them. @throws {McpError} for an unknown tool */
+export async function callTool(
   connection: Connection,
   name: string,
   args: unknown,

@@ -1,7 +1,9 @@
-/** The scenarios of the MCP project's own conformance suite that apply to a server of tools without sessions. */
+/** The MCP project's own conformance suite: every server scenario that two revisions ask for. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -9,7 +11,80 @@ const PROGRAM = join(
   import.meta.dir,
   'node_modules/@modelcontextprotocol/conformance/dist/index.js',
 )
-const SCENARIOS = ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection']
+const LIMIT_MS = 120_000
+
+/** Why scenarios fail. A scenario that passes and stands here fails the test. */
+const EXPECTED: Record<string, string[]> = {
+  "it calls a tool of the suite's own": [
+    'tools-call-simple-text',
+    'tools-call-image',
+    'tools-call-audio',
+    'tools-call-embedded-resource',
+    'tools-call-mixed-content',
+    'tools-call-error',
+    'tools-call-with-logging',
+    'tools-call-with-progress',
+    'tools-call-sampling',
+    'tools-call-elicitation',
+    'elicitation-sep1034-defaults',
+    'elicitation-sep1330-enums',
+    'json-schema-2020-12',
+    'http-custom-header-server-validation',
+    'input-required-result-basic-elicitation',
+    'input-required-result-basic-sampling',
+    'input-required-result-basic-list-roots',
+    'input-required-result-request-state',
+    'input-required-result-multiple-input-requests',
+    'input-required-result-multi-round',
+    'input-required-result-non-tool-request',
+    'input-required-result-result-type',
+    'input-required-result-tampered-state',
+    'input-required-result-capability-check',
+  ],
+  'we have tools alone: no resources': [
+    'resources-list',
+    'resources-read-text',
+    'resources-read-binary',
+    'resources-templates-read',
+    'resources-subscribe',
+    'resources-unsubscribe',
+  ],
+  'we have tools alone: no prompts, no completion': [
+    'prompts-list',
+    'prompts-get-simple',
+    'prompts-get-with-args',
+    'prompts-get-embedded-resource',
+    'prompts-get-with-image',
+    'completion-complete',
+  ],
+  'we send no log to a client': ['logging-set-level'],
+  'tasks are an extension that no host has yet': [
+    'tasks-lifecycle',
+    'tasks-capability-negotiation',
+    'tasks-wire-fields',
+    'tasks-request-state-removal',
+    'tasks-mrtr-input',
+    'tasks-request-headers',
+    'tasks-dispatch-and-envelope',
+    'tasks-required-task-error',
+    'tasks-mrtr-composition',
+  ],
+}
+
+/** Scenarios that apply in part: the checks that fail, because the suite's own tools, prompts and resources are missing. */
+const IN_PART: Record<string, string[]> = {
+  'server-stateless': [
+    'sep-2575-http-server-no-independent-requests-on-stream',
+    'sep-2575-missing-capability-http-400',
+    'sep-2575-server-no-log-without-loglevel',
+    'sep-2575-server-rejects-undeclared-capability',
+  ],
+  caching: [
+    'sep-2549-prompts-list-caching-hints',
+    'sep-2549-resources-list-caching-hints',
+    'sep-2549-resources-templates-list-caching-hints',
+  ],
+}
 
 let service: TestService
 let keyed: Server
@@ -45,16 +120,50 @@ function withKey(url: string, key: string): Promise<Server> {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
 }
 
-test.each(SCENARIOS)('conformance: %s', async (scenario) => {
-  const url = `http://127.0.0.1:${(keyed.address() as AddressInfo).port}/mcp`
-  const run = Bun.spawn(
-    [process.execPath, '--bun', PROGRAM, 'server', '--url', url, '--scenario', scenario],
-    { stdout: 'pipe', stderr: 'pipe' },
-  )
-  const [code, out, errors] = await Promise.all([
-    run.exited,
-    new Response(run.stdout).text(),
-    new Response(run.stderr).text(),
-  ])
-  expect([code, out, errors].join('\n')).toMatch(/^0\n[\s\S]*Passed: [1-9]\d*\/\d+, 0 failed/)
-})
+/** Runs the scenarios that a revision asks for. @returns the failed checks of each. */
+async function failedChecks(revision: string): Promise<Map<string, string[]>> {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-conformance-'))
+  try {
+    const url = `http://127.0.0.1:${(keyed.address() as AddressInfo).port}/mcp`
+    const run = Bun.spawn(
+      [
+        ...[process.execPath, '--bun', PROGRAM, 'server', '--url', url],
+        ...['--requirements', revision, '--output-dir', folder],
+      ],
+      { stdout: 'ignore', stderr: 'ignore' },
+    )
+    await run.exited
+    return new Map(
+      readdirSync(folder).map((name) => {
+        const checks: { id: string; status: string }[] = JSON.parse(
+          readFileSync(join(folder, name, 'checks.json'), 'utf8'),
+        )
+        const scenario = name.replace(/^server-/, '').replace(/-\d{4}-\d\d-\d\dT.*$/, '')
+        const failed = checks.filter(({ status }) => status === 'FAILURE')
+        return [scenario, failed.map(({ id }) => id).toSorted()]
+      }),
+    )
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+test.each([
+  ['2026-07-28', 8],
+  ['2025-11-25', 6],
+])(
+  'revision %s: the scenarios that apply pass, and no other does',
+  async (revision, least) => {
+    const found = await failedChecks(revision)
+    const known = new Set(Object.values(EXPECTED).flat())
+    const passed = [...found].filter(([, failed]) => failed.length === 0).map(([name]) => name)
+    expect(passed.length).toBeGreaterThanOrEqual(least)
+    expect(passed.filter((name) => known.has(name))).toEqual([])
+    const others = [...found].filter(([name]) => !known.has(name) && !passed.includes(name))
+    const partly = Object.entries(IN_PART).filter(([name]) => found.has(name))
+    expect(Object.fromEntries(others)).toEqual(Object.fromEntries(partly))
+    // What we send is in the form of the revision, in every scenario.
+    expect([...found].filter(([, failed]) => failed.includes('wire-schema-valid'))).toEqual([])
+  },
+  LIMIT_MS,
+)

@@ -10,7 +10,7 @@ import { waitFor } from '../support/waitFor.ts'
 
 const MODULES = join(import.meta.dir, 'node_modules')
 const REMOTE = join(MODULES, 'mcp-remote/dist/proxy.js')
-const CONFORMANCE = join(MODULES, 'mcp-conformance-next/dist/index.js')
+const CONFORMANCE = join(MODULES, '@modelcontextprotocol/conformance/dist/index.js')
 const LIMIT_MS = 60_000
 
 let service: TestService

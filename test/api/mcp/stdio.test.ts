@@ -95,3 +95,37 @@ test('a wrong setting ends the process with one line that names it', async () =>
     expect([started.stdout(), started.stderr().trim()]).toEqual(['', message])
   }
 })
+
+test('a host of the revision 2026-07-28 needs no handshake', async () => {
+  const agent = await service.newAgent()
+  const child = Bun.spawn([process.execPath, 'run', '--silent', 'mcp'], {
+    cwd: join(import.meta.dir, '../../..'),
+    env: { PATH: process.env.PATH ?? '', PURSER_API_KEY: agent.key, PURSER_URL: service.url },
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': {},
+    'io.modelcontextprotocol/clientInfo': { name: 'host', version: '1' },
+  }
+  const calls = [
+    { id: 1, method: 'server/discover', params: { _meta } },
+    { id: 2, method: 'tools/list', params: { _meta } },
+    { id: 3, method: 'tools/call', params: { name: 'whoami', arguments: {}, _meta } },
+  ]
+  for (const call of calls) child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...call })}\n`)
+  await child.stdin.end()
+  const lines = (await new Response(child.stdout).text()).trim().split('\n')
+  const answers = lines.map((line) => JSON.parse(line)).toSorted((a, b) => a.id - b.id)
+  const [discovered, listed, called] = answers.map(({ result }) => result)
+  expect(discovered).toMatchObject({
+    resultType: 'complete',
+    supportedVersions: ['2026-07-28'],
+    cacheScope: 'private',
+  })
+  expect(listed).toMatchObject({ resultType: 'complete', ttlMs: 60_000, cacheScope: 'private' })
+  expect(listed.tools.length).toBeGreaterThan(20)
+  expect(called.structuredContent.projectId).toBe(agent.project.id)
+})

@@ -1,0 +1,52 @@
+/**
+ * MCP 2026-07-28: each request stands alone. Versions and client stand in its `_meta` and headers, and `server/discover`
+ * takes the place of `initialize`.
+ */
+import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import { type Connection, callTool, instructionsFor, listedTools, SERVER_INFO } from './server.ts'
+
+/** A client may keep a list for this long: the owner can change the scopes of an app at any time. */
+const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
+
+/** The connections of requests under way: the library hands back its own record of the caller. */
+const connections = new WeakMap<object, Connection>()
+
+const handler = createMcpHandler(
+  ({ authInfo }) => {
+    const connection = authInfo === undefined ? undefined : connections.get(authInfo)
+    if (connection === undefined) throw new Error('a request came without its caller')
+    const mcp = new Server(SERVER_INFO, {
+      capabilities: { tools: {} },
+      instructions: instructionsFor(connection),
+      cacheHints: { 'tools/list': FOR_A_MINUTE, 'server/discover': FOR_A_MINUTE },
+    })
+    mcp.setRequestHandler('tools/list', () => ({ tools: listedTools(connection) }))
+    mcp.setRequestHandler('tools/call', ({ params }, { mcpReq }) =>
+      callTool(connection, params.name, params.arguments ?? {}, mcpReq.signal),
+    )
+    return mcp
+  },
+  // The other revisions have a server of their own (server.ts).
+  { legacy: 'reject' },
+)
+
+/** Answers one request of the revision 2026-07-28, or says what is wrong with its envelope. */
+export async function answerModern(
+  request: Request,
+  body: object,
+  connection: Connection,
+): Promise<Response> {
+  if ('method' in body && body.method === LISTEN) return notFound('id' in body ? body.id : null)
+  const authInfo = { token: '', clientId: '', scopes: [] }
+  connections.set(authInfo, connection)
+  return await handler.fetch(request, { parsedBody: body, authInfo })
+}
+
+/** Our lists never change under a client: a stream that stays open would only hold a connection. */
+const LISTEN = 'subscriptions/listen'
+
+const notFound = (id: unknown): Response =>
+  Response.json(
+    { jsonrpc: '2.0', id, error: { code: -32601, message: 'Method not found' } },
+    { status: 404 },
+  )
