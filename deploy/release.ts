@@ -8,7 +8,14 @@ import { ConfigError } from '../shared/config/configError.ts'
 
 const FOLDER = join(import.meta.dir, '..')
 const OUT = 'dist'
-const VERSIONED = ['package.json', 'api/client/package.json']
+/** Packages for npm: the client, and the relay for MCP hosts. */
+const PACKAGES = ['./api/client', './api/mcp/package']
+const VERSIONED = [
+  'package.json',
+  'api/client/package.json',
+  'api/mcp/package/package.json',
+  'api/mcp/package/server.json',
+]
 const MANIFEST = 'deploy/kubernetes/kustomization.yaml'
 const UNRELEASED = '## Unreleased\n'
 
@@ -58,21 +65,24 @@ function release(version: string | undefined, isImageWanted: boolean): void {
     dateChangelog(text, version, new Date().toISOString().slice(0, 10)),
   )
   for (const path of VERSIONED) {
-    change(path, (text) => text.replace(/"version": "[^"]*"/, `"version": "${version}"`))
+    change(path, (text) => text.replaceAll(/"version": "[^"]*"/g, `"version": "${version}"`))
   }
   change(MANIFEST, (text) => text.replace(/newTag: "[^"]*"/, `newTag: "${version}"`))
   run('git', 'commit', '--all', '--message', `Release ${version}`)
   run('git', 'tag', '--annotate', `v${version}`, '--message', `Purser ${version}`)
   mkdirSync(join(FOLDER, OUT), { recursive: true })
-  const packed = run('npm', 'pack', './api/client', '--pack-destination', OUT).split('\n').at(-1)
-  say(`released ${version}: commit, tag v${version}, ${OUT}/${packed}`)
+  const packed = PACKAGES.map(
+    (folder) =>
+      `${OUT}/${run('npm', 'pack', folder, '--pack-destination', OUT).split('\n').at(-1)}`,
+  )
+  say(`released ${version}: commit, tag v${version}, ${packed.join(', ')}`)
   if (builder === undefined) say('no image')
   else {
     run(builder, 'build', '--tag', `purser:${version}`, '.')
     say(`image purser:${version}`)
   }
   say(
-    `Publish it: git push --follow-tags, npm publish ${OUT}/${packed}, ${builder ?? 'docker'} push`,
+    `Publish it: git push --follow-tags, ${packed.map((file) => `npm publish ${file}`).join(', ')}, ${builder ?? 'docker'} push`,
   )
 }
 

@@ -16,7 +16,10 @@ type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
  * @returns resolves when the host has disconnected and every answer is written.
  */
 export async function relay(host: Transport, config: McpConfig): Promise<void> {
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  // The package runs under Node 20, which has no Promise.withResolvers.
+  const ended = new Promise<void>((resolve) => {
+    host.onclose = resolve
+  })
   const underWay = new Map<string | number, AbortController>()
   const pending = new Set<Promise<void>>()
   let version: string | null = null
@@ -47,7 +50,6 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
     const passed = pass(message).finally(() => pending.delete(passed))
     pending.add(passed)
   }
-  host.onclose = end
   await host.start()
   await ended
   await Promise.all(pending)
