@@ -11,7 +11,7 @@ const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 /** The connections of requests under way: the library hands back its own record of the caller. */
 const connections = new WeakMap<object, Connection>()
 
-const handler = createMcpHandler(
+const { fetch: serve } = createMcpHandler(
   ({ authInfo }) => {
     const connection = authInfo === undefined ? undefined : connections.get(authInfo)
     if (connection === undefined) throw new Error('a request came without its caller')
@@ -39,7 +39,7 @@ export async function answerModern(
   if ('method' in body && body.method === LISTEN) return notFound('id' in body ? body.id : null)
   const authInfo = { token: '', clientId: '', scopes: [] }
   connections.set(authInfo, connection)
-  return await handler.fetch(request, { parsedBody: body, authInfo })
+  return await serve(request, { parsedBody: body, authInfo })
 }
 
 /** Our lists never change under a client: a stream that stays open would only hold a connection. */
