@@ -18,6 +18,7 @@ import { ConnectionLimits } from './connectionLimits.ts'
 import { FullInboxes } from './fullInboxes.ts'
 import { InboundKeys } from './http/inboundKeys.ts'
 import { startMailServer } from './http/mailServer.ts'
+import { type AskSns, createAskSns, createSesAdapter } from './http/ses.ts'
 import { IncomingMails } from './incomingMail.ts'
 import { createListener, type Patience } from './listener.ts'
 import { Mover } from './mover.ts'
@@ -44,7 +45,12 @@ export async function startSmtp(
   config: Config,
   databaseUrl: string,
   log: Logger,
-  options: { certificateCheckMs?: number; quotaCheckMs?: number; patience?: Patience } = {},
+  options: {
+    certificateCheckMs?: number
+    quotaCheckMs?: number
+    patience?: Patience
+    askSns?: AskSns
+  } = {},
 ): Promise<SmtpServer> {
   const certificate = config.smtp.tls === null ? null : readCertificate(config.smtp.tls)
   const pool = createPool({
@@ -129,6 +135,7 @@ export async function startSmtp(
             mailDomain: config.mailDomain,
             keys: new InboundKeys(pool, http.secrets),
             pool,
+            ses: sesAdapter(http, log, options.askSns),
           },
           { http, host: config.http.host, trustedProxies: config.trustedProxies },
         )
@@ -156,6 +163,16 @@ export async function startSmtp(
       incoming.close()
     },
   }
+}
+
+/** The adapter for Amazon SES; null: no topic of SNS is set. */
+function sesAdapter(
+  { ses }: NonNullable<Config['smtp']['http']>,
+  log: Logger,
+  ask = createAskSns(fetch),
+) {
+  if (ses === null) return null
+  return createSesAdapter({ settings: ses, bucket: openStoreOf(ses.bucket, fetch, log), ask, log })
 }
 
 /**

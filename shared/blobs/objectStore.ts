@@ -141,7 +141,7 @@ function refusal(operation: StoreOperation, { status, body }: Answer): string | 
 }
 
 /** An object is longer than its row says. Another program wrote it. */
-class TooLongError extends Error {}
+export class TooLongError extends Error {}
 
 async function readAtMost(response: Response, maxBytes: number): Promise<Buffer> {
   const parts: Uint8Array[] = []

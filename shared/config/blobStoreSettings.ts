@@ -6,12 +6,12 @@ import type { variables } from './variables.ts'
 export type BlobStoreSettings = BlobPlace & { accessKeyId: string; secretAccessKey: string }
 
 /** The bucket of the settings; null: none, or none with credentials. */
-export function blobStoreSettings(values: z.output<typeof variables>): BlobStoreSettings | null {
-  const {
-    BLOB_STORE: text,
-    S3_ACCESS_KEY_ID: accessKeyId,
-    S3_SECRET_ACCESS_KEY: secretAccessKey,
-  } = values
+export function blobStoreSettings(
+  values: z.output<typeof variables>,
+  name: 'BLOB_STORE' | 'INBOUND_SES_BUCKET' = 'BLOB_STORE',
+): BlobStoreSettings | null {
+  const text = values[name]
+  const { S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = values
   const place = text === undefined ? null : parseBlobStore(text)
   if (place === null || accessKeyId === undefined || secretAccessKey === undefined) return null
   return { ...place, accessKeyId, secretAccessKey }

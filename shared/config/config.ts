@@ -44,7 +44,12 @@ export type Config = {
     /** PEM files for STARTTLS; null: the listener offers no STARTTLS. */
     tls: CertificateFiles | null
     /** Mail over HTTP, for mail services; null: it is off. */
-    http: { port: number; secrets: readonly InboundSecret[] } | null
+    http: {
+      port: number
+      secrets: readonly InboundSecret[]
+      /** Mail of Amazon SES; null: no topic is set. */
+      ses: { topics: readonly string[]; bucket: BlobStoreSettings | null } | null
+    } | null
   }
   dataDir: string
   databaseUrl: string | undefined
@@ -274,6 +279,13 @@ function inboundHttp(values: z.output<typeof variables>): Config['smtp']['http']
   return {
     port: values.INBOUND_PORT,
     secrets: secrets.map(({ id, seed }) => ({ id, secret: seed })),
+    ses:
+      values.INBOUND_SES_TOPICS === undefined
+        ? null
+        : {
+            topics: values.INBOUND_SES_TOPICS,
+            bucket: blobStoreSettings(values, 'INBOUND_SES_BUCKET'),
+          },
   }
 }
 

@@ -76,8 +76,8 @@ function tlsRules(values: Values): Rule[] {
 }
 
 function blobRules(values: Values): Rule[] {
-  const isUsed = values.BLOB_STORE !== undefined
-  const missing = 'it is missing, and must be set with BLOB_STORE'
+  const isUsed = values.BLOB_STORE !== undefined || values.INBOUND_SES_BUCKET !== undefined
+  const missing = 'it is missing, and must be set with BLOB_STORE and INBOUND_SES_BUCKET'
   return [
     ['S3_ACCESS_KEY_ID', isUsed && values.S3_ACCESS_KEY_ID === undefined, missing],
     ['S3_SECRET_ACCESS_KEY', isUsed && values.S3_SECRET_ACCESS_KEY === undefined, missing],

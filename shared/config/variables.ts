@@ -104,6 +104,8 @@ const namedMasterKey = z
   .string()
   .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of a key of 32 bytes')
 
+const SNS_TOPIC = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{3,40}:\d{12}:[\w-]{1,256}$/
+
 const inboundSecret = z
   .string()
   .regex(NAMED_SEED, 'must be comma-separated id:base64 pairs, each of a secret of 32 bytes')
@@ -151,6 +153,15 @@ export const variables = z.object({
       (keys) => new Set(keys.map((key) => key.split(':')[0])).size === keys.length,
       'must name no id twice',
     )
+    .optional(),
+  INBOUND_SES_TOPICS: list(
+    z
+      .string()
+      .regex(SNS_TOPIC, 'must be comma-separated topics of SNS, arn:aws:sns:REGION:ACCOUNT:NAME'),
+  ).optional(),
+  INBOUND_SES_BUCKET: z
+    .string()
+    .refine((text) => parseBlobStore(text) !== null, BLOB_STORE_RULE)
     .optional(),
   INBOUND_PORT: port(2580),
   POSTMASTER: inbox.optional(),

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import nodemailer, { type SendMailOptions } from 'nodemailer'
 import pino from 'pino'
 import { type ApiServer, startApi } from '../../api/http/server.ts'
+import type { AskSns } from '../../api/smtp/http/ses.ts'
 import { type SmtpServer, startSmtp } from '../../api/smtp/server.ts'
 import { generateKey } from '../../shared/apiKey.ts'
 import { approvalTokens } from '../../shared/approvalLink.ts'
@@ -90,6 +91,8 @@ export type TestServiceOptions = {
   dns?: Dns
   /** The SMTP port of direct delivery, in place of 25. */
   directPort?: number
+  /** Answers for Amazon SNS. */
+  askSns?: AskSns
   /** Obeys MTA-STS: the port of the policies' web sites. `ca` also vouches for mail hosts. */
   policyPort?: number
 }
@@ -164,7 +167,15 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   )
   const workersUrl = (await options.through?.workers?.(databaseUrl)) ?? databaseUrl
   const smtpUrl = (await options.through?.smtp?.(databaseUrl)) ?? databaseUrl
-  const smtp = options.smtp === false ? null : await startSmtp(config, smtpUrl, silentLog)
+  const smtp =
+    options.smtp === false
+      ? null
+      : await startSmtp(
+          config,
+          smtpUrl,
+          silentLog,
+          options.askSns === undefined ? {} : { askSns: options.askSns },
+        )
   const { mailDomain, mailHostname, allowPrivateNetworks: allowPrivate } = config
   const dns = options.dns ?? createDns()
   const { resolve, ca } = options

@@ -12,7 +12,7 @@ import { HttpRefusal, refusalResponse, toRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import { readPostmarkRequest } from './postmark.ts'
 import { readRawMail } from './rawMail.ts'
-import { type HandedMail, type HandedReport, type HttpParts, takeMail } from './takeMail.ts'
+import { type HandedMail, type HandedReports, type HttpParts, takeMail } from './takeMail.ts'
 
 const IDLE_TIMEOUT_S = 60
 const DRAIN_POLL_MS = 20
@@ -24,7 +24,7 @@ type Adapter = (
   request: Request,
   pathname: string,
   keys: InboundKeys,
-) => Promise<HandedMail | HandedReport | null>
+) => Promise<HandedMail | HandedReports | null>
 
 /** One adapter for each form in which mail services hand over mail. */
 const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
@@ -78,7 +78,13 @@ export function startMailServer(
   }
 }
 
-type ServerParts = HttpParts & { limits: ConnectionLimits; keys: InboundKeys; pool: Pool }
+type ServerParts = HttpParts & {
+  limits: ConnectionLimits
+  keys: InboundKeys
+  pool: Pool
+  /** Null: no topic of SNS is set. */
+  ses: Adapter | null
+}
 
 type MailServerSettings = {
   http: { port: number }
@@ -94,10 +100,13 @@ async function receive(parts: ServerParts, request: Request, address: string) {
   if (connection === null) throw new SmtpReply(421, TOO_MANY_CONNECTIONS)
   const deadline = setTimeout(() => end('4.4.2 This connection has lasted too long'), REQUEST_MS)
   try {
-    const handed = await read(request, parts.keys)
-    if ('report' in handed) {
-      const { report, key } = handed
-      const isNew = report !== null && (await recordRelayReport(parts.pool, report, key.domain))
+    const handed = await read(request, parts)
+    if ('reports' in handed) {
+      const { reports, key } = handed
+      let isNew = false
+      for (const report of reports) {
+        if (await recordRelayReport(parts.pool, report, key.domain)) isNew = true
+      }
       return { recorded: isNew }
     }
     return await takeMail(parts, handed, { address, connection, signal: ending.signal })
@@ -107,9 +116,12 @@ async function receive(parts: ServerParts, request: Request, address: string) {
   }
 }
 
-async function read(request: Request, keys: InboundKeys): Promise<HandedMail | HandedReport> {
+async function read(
+  request: Request,
+  { keys, ses }: ServerParts,
+): Promise<HandedMail | HandedReports> {
   const { pathname } = new URL(request.url)
-  for (const adapter of ADAPTERS) {
+  for (const adapter of ses === null ? ADAPTERS : [...ADAPTERS, ses]) {
     try {
       const mail = await adapter(request, pathname, keys)
       if (mail !== null) return mail

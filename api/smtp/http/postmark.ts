@@ -4,9 +4,10 @@ import {
   readPostmark,
 } from '../../../shared/mail/http/postmarkMail.ts'
 import { requestId } from '../../../shared/mail/http/signedMail.ts'
-import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE } from '../acceptance.ts'
+import { MESSAGE_MAX_BYTES } from '../acceptance.ts'
 import type { InboundKeys } from './inboundKeys.ts'
-import type { HandedMail, HandedReport } from './takeMail.ts'
+import { readBody, slices } from './readBody.ts'
+import type { HandedMail, HandedReports } from './takeMail.ts'
 
 /** Postmark sends the message, its parts and its attachments in one JSON text. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
@@ -16,16 +17,16 @@ export async function readPostmarkRequest(
   request: Request,
   pathname: string,
   keys: InboundKeys,
-): Promise<HandedMail | HandedReport | null> {
+): Promise<HandedMail | HandedReports | null> {
   const keyId = postmarkKeyId(pathname)
   if (keyId === null) return null
   const key = await keys.find(keyId)
   const authorization = request.headers.get('authorization') ?? ''
   provePostmark({ pathname, authorization }, keyId, key?.secrets ?? [])
-  const json = await readText(request)
+  const json = (await readBody(request.body, JSON_MAX_BYTES)).toString('utf8')
   const news = readPostmark(json)
-  if (news.kind === 'other') return { key: key!, report: null }
-  if (news.kind === 'report') return { key: key!, report: news.report }
+  if (news.kind === 'other') return { key: key!, reports: [] }
+  if (news.kind === 'report') return { key: key!, reports: [news.report] }
   const { envelope, spf, bytes } = news
   return {
     key: key!,
@@ -36,20 +37,4 @@ export async function readPostmarkRequest(
     content: slices(bytes),
     check() {},
   }
-}
-
-async function readText(request: Request): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of request.body ?? new Blob([]).stream()) {
-    size += chunk.length
-    if (size > JSON_MAX_BYTES) throw new SmtpReply(552, TOO_LARGE)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-async function* slices(bytes: Buffer): AsyncIterable<Uint8Array> {
-  const SLICE_BYTES = 1024 * 1024
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) yield bytes.subarray(at, at + SLICE_BYTES)
 }

@@ -38,8 +38,8 @@ export type HandedMail = {
   check(bytes: Buffer): void
 }
 
-/** A relay's report about a copy of ours; null: it is of no use. */
-export type HandedReport = { key: InboundKey; report: RelayReport | null }
+/** A relay's reports about copies of ours. */
+export type HandedReports = { key: InboundKey; reports: RelayReport[] }
 
 /** What became of each recipient. */
 export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }

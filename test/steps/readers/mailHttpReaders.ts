@@ -6,6 +6,7 @@ import {
   readPostmark,
 } from '../../../shared/mail/http/postmarkMail.ts'
 import { relayIdOf, relayIdOfWord } from '../../../shared/mail/http/relayReport.ts'
+import { readSes } from '../../../shared/mail/http/sesMail.ts'
 import {
   mailSignature,
   proveHeaders,
@@ -14,6 +15,7 @@ import {
   SignedMailError,
   signedText,
 } from '../../../shared/mail/http/signedMail.ts'
+import { isCertificateUrl, isSnsUrl, proveSns, readSns } from '../../../shared/mail/http/sns.ts'
 import { readComplaint } from '../../../shared/mail/parse/feedbackReport.ts'
 import { HEADER, JSON_TEXT, MIME, TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import { MAIL_MAX, mailReader } from './mailReader.ts'
@@ -40,6 +42,18 @@ const headersOf = (text: string) => ({
   signature: text,
 })
 
+const snsOf = (text: string) =>
+  JSON.stringify({
+    Type: 'Notification',
+    MessageId: 'x',
+    TopicArn: 'x',
+    Message: text,
+    Timestamp: 'x',
+    SignatureVersion: '2',
+    Signature: 'x',
+    SigningCertURL: 'x',
+  })
+
 const base64url = (text: string) => Buffer.from(text).toString('base64url')
 
 export const MAIL_HTTP_READERS: readonly Reader[] = [
@@ -60,6 +74,29 @@ export const MAIL_HTTP_READERS: readonly Reader[] = [
       provePostmark({ pathname: text, authorization: text }, text, [SECRET]),
   }).map(([name, read]) =>
     mailReader(`http/${name}`, FIELD_MAX, HEADER, (text) => refusable(() => read(text))),
+  ),
+  mailReader('http/sns.ts isSnsUrl', FIELD_MAX, URL_TEXT, (text) => isSnsUrl(`https://${text}`)),
+  mailReader('http/sns.ts isCertificateUrl', FIELD_MAX, URL_TEXT, (text) =>
+    isCertificateUrl(`https://sns.eu-west-1.amazonaws.com/${text}`),
+  ),
+  ...Object.entries({
+    'sns.ts readSns': (text: string) => readSns(text),
+    'sns.ts readSns: fields': (text: string) => readSns(snsOf(text)),
+    'sns.ts proveSns': (text: string) => proveSns(readSns(snsOf(text)), text, 0),
+    'sesMail.ts readSes': (text: string) => readSes(text),
+    'sesMail.ts readSes: a bounce': (text: string) =>
+      readSes(
+        JSON.stringify({
+          notificationType: 'Bounce',
+          mail: { source: text, headers: [{ name: 'Message-ID', value: text }] },
+          bounce: {
+            bounceType: 'Permanent',
+            bouncedRecipients: [{ emailAddress: 'a@b.c', status: text, diagnosticCode: text }],
+          },
+        }),
+      ),
+  }).map(([name, read]) =>
+    mailReader(`http/${name}`, 512 * 1024, JSON_TEXT, (text) => refusable(() => read(text))),
   ),
   mailReader('http/postmarkMail.ts postmarkKeyId', FIELD_MAX, URL_TEXT, (text) =>
     postmarkKeyId(`/v0/inbound/postmark/${text}`),

@@ -10,11 +10,18 @@ import { listen } from './localServer.ts'
 export type Certificate = { key: string; ca: string }
 
 /** A certificate for host names that signs itself. */
-export function newCertificate(...names: string[]): Certificate {
+export const newCertificate = (...names: string[]): Certificate =>
+  makeCertificate(['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'], names)
+
+/** The same, with an RSA key. */
+export const newRsaCertificate = (...names: string[]): Certificate =>
+  makeCertificate(['rsa:2048'], names)
+
+function makeCertificate(keyKind: string[], names: string[]): Certificate {
   const directory = mkdtempSync(join(tmpdir(), 'purser-tls-'))
   const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
   const { status, stderr } = spawnSync('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+    ...['req', '-x509', '-newkey', ...keyKind, '-nodes'],
     ...['-keyout', key, '-out', cert, '-days', '2', '-subj', `/CN=${names[0]}`],
     ...['-addext', `subjectAltName=${names.map((name) => `DNS:${name}`).join(',')}`],
   ])

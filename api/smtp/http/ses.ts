@@ -1,0 +1,132 @@
+import type { Logger } from 'pino'
+import {
+  BlobsAwayError,
+  type ObjectStore,
+  TooLongError,
+} from '../../../shared/blobs/objectStore.ts'
+import type { Config } from '../../../shared/config/config.ts'
+import { readSes } from '../../../shared/mail/http/sesMail.ts'
+import { requestId, SignedMailError } from '../../../shared/mail/http/signedMail.ts'
+import {
+  isCertificateUrl,
+  isSnsUrl,
+  proveSns,
+  readSns,
+  type SnsMessage,
+} from '../../../shared/mail/http/sns.ts'
+import { MESSAGE_MAX_BYTES, SmtpReply, TOO_LARGE } from '../acceptance.ts'
+import { HttpRefusal } from './httpAnswer.ts'
+import { readBody, slices } from './readBody.ts'
+import type { HandedMail, HandedReports } from './takeMail.ts'
+
+/** SNS sends at most 256 KB. */
+const JSON_MAX_BYTES = 512 * 1024
+const CERTIFICATE_MAX_BYTES = 16 * 1024
+const FETCH_MS = 5_000
+/** SNS changes its certificate about once a year, and each region has one. */
+const CERTIFICATES_MAX = 20
+
+/** Asks SNS for a certificate, or confirms a subscription. @throws when it does not answer with a text */
+export type AskSns = (url: string, maxBytes: number) => Promise<string>
+
+/** Asks through the `fetch` of the process; the caller has proven that the host is one of SNS. */
+export const createAskSns =
+  (request: typeof fetch): AskSns =>
+  async (url, maxBytes) => {
+    const response = await request(url, {
+      redirect: 'error',
+      signal: AbortSignal.timeout(FETCH_MS),
+    })
+    if (!response.ok) throw new Error(`SNS answers ${response.status}`)
+    return (await readBody(response.body, maxBytes)).toString('utf8')
+  }
+
+export type SesParts = {
+  settings: NonNullable<NonNullable<Config['smtp']['http']>['ses']>
+  /** The bucket of large mail; null: mail comes within the notification alone. */
+  bucket: ObjectStore | null
+  ask: AskSns
+  log: Logger
+}
+
+/** `POST /v0/inbound/ses`: notifications of Amazon SES by SNS, of the topics that are set. */
+export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
+  const certificates = new Map<string, string>()
+  const certificateOf = async (url: string): Promise<string> => {
+    const known = certificates.get(url)
+    if (known !== undefined) return known
+    const pem = await ask(url, CERTIFICATE_MAX_BYTES)
+    if (certificates.size >= CERTIFICATES_MAX) certificates.clear()
+    certificates.set(url, pem)
+    return pem
+  }
+  /** A foreign topic is refused before anything is fetched. @throws {SignedMailError} */
+  const prove = async (message: SnsMessage) => {
+    if (!settings.topics.includes(message.topicArn)) {
+      throw new SignedMailError(401, 'TopicArn: must be one of INBOUND_SES_TOPICS')
+    }
+    if (!isCertificateUrl(message.signingCertUrl)) {
+      throw new SignedMailError(
+        401,
+        'SigningCertURL: must be a certificate at sns.REGION.amazonaws.com',
+      )
+    }
+    proveSns(message, await certificateOf(message.signingCertUrl), Date.now())
+  }
+  return async (request: Request, pathname: string): Promise<HandedMail | HandedReports | null> => {
+    if (pathname !== '/v0/inbound/ses') return null
+    const message = readSns((await readBody(request.body, JSON_MAX_BYTES)).toString('utf8'))
+    await prove(message)
+    const key = { secrets: [], domain: null }
+    if (message.type !== 'Notification') {
+      await answerConfirmation(message)
+      return { key, reports: [] }
+    }
+    const news = readSes(message.message)
+    if (news.kind === 'other') return { key, reports: [] }
+    if (news.kind === 'reports') return { key, reports: news.reports }
+    const { envelope, spf, content } = news
+    const bytes = 'bytes' in content ? content.bytes : await objectOf(content)
+    return {
+      key,
+      envelope,
+      provider: { name: 'ses', spf },
+      // SNS repeats a message under its id.
+      sourceKey: requestId('ses', message.messageId),
+      content: slices(bytes),
+      check() {},
+    }
+  }
+
+  async function answerConfirmation({ type, subscribeUrl, topicArn }: SnsMessage): Promise<void> {
+    if (type === 'UnsubscribeConfirmation') {
+      log.warn({ topicArn }, 'the subscription of mail over HTTP has ended')
+      return
+    }
+    if (!isSnsUrl(subscribeUrl)) throw new SignedMailError(401, 'SubscribeURL: must be at SNS')
+    await ask(subscribeUrl, CERTIFICATE_MAX_BYTES)
+    log.info({ topicArn }, 'a subscription of mail over HTTP is confirmed')
+  }
+
+  async function objectOf(place: { bucket: string; key: string }): Promise<Buffer> {
+    const { bucket: wanted } = settings
+    if (
+      bucket === null ||
+      wanted === null ||
+      place.bucket !== wanted.bucket ||
+      !place.key.startsWith(wanted.prefix)
+    ) {
+      throw new HttpRefusal(400, 'receipt.action: must name an object within INBOUND_SES_BUCKET')
+    }
+    try {
+      const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
+      // SES writes the object first. A missing one may come.
+      if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
+      return bytes
+    } catch (error) {
+      if (error instanceof TooLongError) throw new SmtpReply(552, TOO_LARGE)
+      if (!(error instanceof BlobsAwayError)) throw error
+      throw new SmtpReply(451, '4.3.0 The object of the message cannot be read now')
+    }
+  }
+}

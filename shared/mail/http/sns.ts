@@ -1,0 +1,120 @@
+/**
+ * Messages of Amazon SNS: their signature, and whose certificate made it.
+ * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html
+ */
+import { verify, X509Certificate } from 'node:crypto'
+import { SignedMailError } from './signedMail.ts'
+
+const TYPES = ['Notification', 'SubscriptionConfirmation', 'UnsubscribeConfirmation'] as const
+
+export type SnsMessage = {
+  type: (typeof TYPES)[number]
+  messageId: string
+  topicArn: string
+  message: string
+  signatureVersion: '1' | '2'
+  signature: string
+  signingCertUrl: string
+  /** Of confirmations; else empty. */
+  subscribeUrl: string
+  /** The text that is signed. */
+  signedText: string
+}
+
+/** Of a notification; a confirmation has no subject, but a token and an address. */
+const NOTIFICATION_FIELDS = ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']
+const CONFIRMATION_FIELDS = [
+  'Message',
+  'MessageId',
+  'SubscribeURL',
+  'Timestamp',
+  'Token',
+  'TopicArn',
+  'Type',
+]
+const FIELD_MAX_CHARS = 2_000
+const CERTIFICATE_NAME = 'sns.amazonaws.com'
+
+/** Reads the JSON of a message; nothing of it is proven. @throws {SignedMailError} */
+export function readSns(json: string): SnsMessage {
+  let body: Record<string, unknown>
+  try {
+    body = Object(JSON.parse(json))
+  } catch {
+    throw new SignedMailError(400, 'The body must be valid JSON')
+  }
+  const text = (name: string, maxChars = FIELD_MAX_CHARS): string => {
+    const value = body[name]
+    if (typeof value !== 'string' || value.length > maxChars) {
+      throw new SignedMailError(400, `${name}: must be a text of at most ${maxChars} characters`)
+    }
+    return value
+  }
+  const type = TYPES.find((known) => known === body.Type)
+  if (type === undefined) throw new SignedMailError(400, `Type: must be ${TYPES.join(', ')}`)
+  const { SignatureVersion: signatureVersion } = body
+  if (signatureVersion !== '1' && signatureVersion !== '2') {
+    throw new SignedMailError(400, 'SignatureVersion: must be 1 or 2')
+  }
+  const isNotification = type === 'Notification'
+  const fields = isNotification
+    ? NOTIFICATION_FIELDS.filter((name) => name !== 'Subject' || body.Subject !== undefined)
+    : CONFIRMATION_FIELDS
+  const fieldOf = (name: string) => (name === 'Message' ? text(name, json.length) : text(name))
+  return {
+    type,
+    messageId: text('MessageId'),
+    topicArn: text('TopicArn'),
+    message: text('Message', json.length),
+    signatureVersion,
+    signature: text('Signature'),
+    signingCertUrl: text('SigningCertURL'),
+    subscribeUrl: isNotification ? '' : text('SubscribeURL'),
+    signedText: fields.map((name) => `${name}\n${fieldOf(name)}\n`).join(''),
+  }
+}
+
+/** Whether an address is one of SNS itself, and of no other host. */
+export function isSnsUrl(text: string): boolean {
+  if (text.length > FIELD_MAX_CHARS || !URL.canParse(text)) return false
+  const { protocol, host, username, password } = new URL(text)
+  return (
+    protocol === 'https:' &&
+    /^sns\.[a-z0-9-]{3,40}\.amazonaws\.com(?:\.cn)?$/.test(host) &&
+    `${username}${password}` === ''
+  )
+}
+
+/** Whether an address may hold a certificate of SNS. */
+export const isCertificateUrl = (text: string): boolean =>
+  isSnsUrl(text) && /^\/[\w-]{1,200}\.pem$/.test(new URL(text).pathname)
+
+/**
+ * Proves a message by the certificate that came from its address.
+ * @param pem the certificate; TLS has vouched for the host that it came from.
+ * @throws {SignedMailError}
+ */
+export function proveSns(message: SnsMessage, pem: string, nowMs: number): void {
+  let certificate: X509Certificate
+  try {
+    certificate = new X509Certificate(pem)
+  } catch {
+    throw new SignedMailError(401, 'SigningCertURL: leads to no certificate')
+  }
+  const isOurs =
+    certificate.checkHost(CERTIFICATE_NAME) !== undefined &&
+    certificate.publicKey.asymmetricKeyType === 'rsa'
+  const isTimely =
+    Date.parse(certificate.validFrom) <= nowMs && nowMs <= Date.parse(certificate.validTo)
+  if (!isOurs || !isTimely) {
+    throw new SignedMailError(
+      401,
+      `SigningCertURL: must lead to a valid certificate of ${CERTIFICATE_NAME}`,
+    )
+  }
+  const digest = message.signatureVersion === '2' ? 'RSA-SHA256' : 'RSA-SHA1'
+  const signature = Buffer.from(message.signature, 'base64')
+  if (!verify(digest, Buffer.from(message.signedText), certificate.publicKey, signature)) {
+    throw new SignedMailError(401, 'Signature: does not fit the message')
+  }
+}
