@@ -9,6 +9,7 @@ import { endHtml } from '../console/approvalHtml.ts'
 import { PAGE_HEADERS } from '../http/asset.ts'
 import type { Services } from '../http/services.ts'
 import { findClient } from './findClient.ts'
+import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const STATE_MAX_CHARS = 2_000
@@ -25,11 +26,12 @@ export async function authorize(services: Services, request: Request): Promise<R
   let client: OAuthClient
   let redirectUri: string
   try {
+    await limitNetwork(services, request, 'authorize')
     client = await findClient(services, request, once(query, 'client_id', ID_MAX_CHARS))
     redirectUri = registeredUri(query, client)
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error
-    return errorPage(error.message)
+    return errorPage(error)
   }
   const state = query.get('state')
   try {
@@ -122,9 +124,9 @@ export function redirectTo(
 const redirect = (location: string): Response =>
   new Response(null, { status: 303, headers: { location, 'cache-control': 'no-store' } })
 
-const errorPage = (message: string): Response =>
+const errorPage = ({ message, status }: OAuthError): Response =>
   new Response(endHtml('This app cannot be connected', `${message}.`), {
-    status: 400,
+    status: status === 429 ? 429 : 400,
     headers: {
       ...PAGE_HEADERS,
       'content-security-policy':

@@ -1,6 +1,4 @@
-import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { isDocumentUrl, KNOWN_DOCUMENTS } from '../../shared/oauth/clientDocument.ts'
-import { countRequests } from '../../sql/account/keys/rateWindows.ts'
 import {
   type ClientDocument,
   documentId,
@@ -8,15 +6,13 @@ import {
   wantDocument,
 } from '../../sql/account/oauth/clientDocuments.ts'
 import { findRegisteredClient, type OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
-import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
 /** A fetch ends within 5 s; a browser waits. */
 const WAIT_MS = 8_000
-/** Fetches a minute that one network may cause. */
-const FETCHES_PER_MINUTE = 30
 
 /** The client of an id: one that registered, or one whose id is the URL of its metadata. @throws {OAuthError} */
 export async function findClient(
@@ -44,13 +40,11 @@ async function readDocument(
   request: Request,
   url: string,
 ): Promise<Extract<ClientDocument, { state: 'ready' }>> {
-  const { pool, gatePool, waiters } = services
+  const { pool, waiters } = services
   const id = documentId(url)
   const stored = await findDocument(pool, id)
   if (stored?.state === 'ready' && stored.isFresh) return stored
-  const subject = `cimd:${networkSubject(stateOf(request).clientAddress)}`
-  const { used } = await countRequests(gatePool, subject, 1)
-  if (used > FETCHES_PER_MINUTE) throw busy()
+  await limitNetwork(services, request, 'document')
   const watch = waiters.watch(id)
   const deadlineMs = performance.now() + WAIT_MS
   try {

@@ -6,6 +6,7 @@ import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import type { Services } from '../http/services.ts'
 import { authorize } from './authorize.ts'
+import { limitNetwork } from './networkLimit.ts'
 import { answerOAuth } from './oauthError.ts'
 import { register } from './register.ts'
 import { giveTokens, revoke } from './token.ts'
@@ -35,8 +36,11 @@ export function oauthRoutes(services: Services) {
       resource_name: 'Purser',
     })
   const form = (work: (fields: Static<typeof Form>) => Promise<unknown>) => ({
-    handle: ({ body }: { body: Static<typeof Form> }) =>
-      answerOAuth(async () => ({ body: await work(body) })),
+    handle: ({ request, body }: { request: Request; body: Static<typeof Form> }) =>
+      answerOAuth(async () => {
+        await limitNetwork(services, request, 'token')
+        return { body: await work(body) }
+      }),
   })
   return new Elysia()
     .get('/.well-known/oauth-protected-resource', resource, {

@@ -1,13 +1,19 @@
 import type { Config } from '../../../shared/config/config.ts'
 import { domainSecret } from '../../../shared/mail/http/signedMail.ts'
 import type { Pool } from '../../../sql/db.ts'
-import { type InboundSecret, listInboundSecrets } from '../../../sql/mail/domains/inboundSecrets.ts'
+import {
+  type InboundSecret,
+  listAllInboundSecrets,
+} from '../../../sql/mail/domains/inboundSecrets.ts'
 
 /** A revoked secret of a domain works this long at most. */
-const CACHE_MS = 30_000
+const FRESH_MS = 30_000
+/** An unknown key asks the database at most this often: strangers' guesses are no load for it. */
+const AGAIN_MS = 1_000
 /** While the database is away, a known secret works on for this long. */
 const STALE_MS = 24 * 60 * 60_000
-const DOMAINS_MAX = 10_000
+
+const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 
 /** What a key of mail over HTTP may do. */
 export type InboundKey = {
@@ -17,11 +23,14 @@ export type InboundKey = {
   domain: string | null
 }
 
+type Known = { byId: Map<string, InboundSecret>; readMs: number }
+
 /** Finds the secrets behind a key id: `ID` of INBOUND_SECRETS, or `DOMAIN#VERSION`. */
 export class InboundKeys {
   readonly #pool: Pool
   readonly #secrets: NonNullable<Config['smtp']['http']>['secrets']
-  readonly #domains = new Map<string, { readMs: number; secrets: InboundSecret[] }>()
+  #known: Known | null = null
+  #reading: Promise<Known> | null = null
 
   constructor(pool: Pool, secrets: NonNullable<Config['smtp']['http']>['secrets']) {
     this.#pool = pool
@@ -35,31 +44,38 @@ export class InboundKeys {
   async find(keyId: string): Promise<InboundKey | null> {
     const global = this.#secrets.find(({ id }) => id === keyId)
     if (global !== undefined) return { secrets: [global.secret], domain: null }
-    const domain = /^([a-z0-9.-]{1,253})#\d{1,9}$/.exec(keyId)?.[1]
+    const domain = DOMAIN_KEY.exec(keyId)?.[1]
     if (domain === undefined) return null
-    const found = (await this.#secretsOf(domain, keyId)).find(
-      (secret) => secret.keyId === keyId && isValid(secret),
-    )
-    if (found === undefined) return null
+    const found = await this.#domainKey(keyId)
+    if (found === undefined || !isValid(found)) return null
     return { secrets: this.#secrets.map(({ secret }) => domainSecret(secret, keyId)), domain }
   }
 
-  async #secretsOf(domain: string, keyId: string): Promise<InboundSecret[]> {
-    const known = this.#domains.get(domain)
-    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : performance.now() - known.readMs
-    const isNew = known?.secrets.every((secret) => secret.keyId !== keyId) ?? true
-    if (known !== undefined && !isNew && ageMs < CACHE_MS) return known.secrets
+  async #domainKey(keyId: string): Promise<InboundSecret | undefined> {
+    const known = this.#known
+    const ageMs = known === null ? Number.POSITIVE_INFINITY : performance.now() - known.readMs
+    const found = known?.byId.get(keyId)
+    if (found !== undefined && ageMs < FRESH_MS) return found
     try {
-      const secrets = await listInboundSecrets(this.#pool, domain)
-      if (this.#domains.size >= DOMAINS_MAX) this.#domains.clear()
-      // A stranger's guesses do not fill the memory.
-      if (secrets.length > 0) this.#domains.set(domain, { readMs: performance.now(), secrets })
-      else this.#domains.delete(domain)
-      return secrets
+      this.#reading ??= this.#read(ageMs).finally(() => {
+        this.#reading = null
+      })
+      return (await this.#reading).byId.get(keyId)
     } catch (error) {
-      if (known === undefined || ageMs > STALE_MS) throw error
-      return known.secrets
+      if (found === undefined || ageMs > STALE_MS) throw error
+      return found
     }
+  }
+
+  /** A key that was made just now is found after a moment. */
+  async #read(ageMs: number): Promise<Known> {
+    if (ageMs < AGAIN_MS) await Bun.sleep(AGAIN_MS - ageMs)
+    const secrets = await listAllInboundSecrets(this.#pool)
+    this.#known = {
+      byId: new Map(secrets.map((secret) => [secret.keyId, secret])),
+      readMs: performance.now(),
+    }
+    return this.#known
   }
 }
 

@@ -65,10 +65,11 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     if (!settings.topics.includes(message.topicArn)) {
       throw new SignedMailError(401, 'TopicArn: must be one of INBOUND_SES_TOPICS')
     }
-    if (!isCertificateUrl(message.signingCertUrl)) {
+    const [, , , region = ''] = message.topicArn.split(':')
+    if (!isCertificateUrl(message.signingCertUrl, region)) {
       throw new SignedMailError(
         401,
-        'SigningCertURL: must be a certificate at sns.REGION.amazonaws.com',
+        'SigningCertURL: must be a certificate at sns.REGION.amazonaws.com, in the region of the topic',
       )
     }
     proveSns(message, await certificateOf(message.signingCertUrl), Date.now())
@@ -103,7 +104,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
       log.warn({ topicArn }, 'the subscription of mail over HTTP has ended')
       return
     }
-    if (!isSnsUrl(subscribeUrl)) throw new SignedMailError(401, 'SubscribeURL: must be at SNS')
+    if (!isSnsUrl(subscribeUrl, topicArn.split(':')[3] ?? ''))
+      throw new SignedMailError(401, 'SubscribeURL: must be at SNS')
     await ask(subscribeUrl, CERTIFICATE_MAX_BYTES)
     log.info({ topicArn }, 'a subscription of mail over HTTP is confirmed')
   }

@@ -74,20 +74,20 @@ export function readSns(json: string): SnsMessage {
   }
 }
 
-/** Whether an address is one of SNS itself, and of no other host. */
-export function isSnsUrl(text: string): boolean {
+/** Whether an address is one of SNS in this region, and of no other host. */
+export function isSnsUrl(text: string, region: string): boolean {
   if (text.length > FIELD_MAX_CHARS || !URL.canParse(text)) return false
   const { protocol, host, username, password } = new URL(text)
   return (
     protocol === 'https:' &&
-    /^sns\.[a-z0-9-]{3,40}\.amazonaws\.com(?:\.cn)?$/.test(host) &&
+    [`sns.${region}.amazonaws.com`, `sns.${region}.amazonaws.com.cn`].includes(host) &&
     `${username}${password}` === ''
   )
 }
 
 /** Whether an address may hold a certificate of SNS. */
-export const isCertificateUrl = (text: string): boolean =>
-  isSnsUrl(text) && /^\/[\w-]{1,200}\.pem$/.test(new URL(text).pathname)
+export const isCertificateUrl = (text: string, region: string): boolean =>
+  isSnsUrl(text, region) && /^\/[\w-]{1,200}\.pem$/.test(new URL(text).pathname)
 
 /**
  * Proves a message by the certificate that came from its address.

@@ -51,6 +51,18 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
   return rows.map(toSecret)
 }
 
+/** Secrets that a listener holds in memory. An operator makes them one by one. */
+const ALL_MAX = 20_000
+
+/** The valid secrets of all domains, without their values. */
+export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecret[]> {
+  const { rows } = await db.query<Row>(
+    `select * from inbound_secrets where expires_at is null or expires_at > clock_timestamp()
+     order by created_at desc limit ${ALL_MAX}`,
+  )
+  return rows.map(toSecret)
+}
+
 /** Revokes every secret of a domain, at once. */
 export async function revokeInboundSecrets(db: Queryable, domain: string): Promise<void> {
   await db.query(

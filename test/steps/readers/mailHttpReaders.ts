@@ -75,9 +75,11 @@ export const MAIL_HTTP_READERS: readonly Reader[] = [
   }).map(([name, read]) =>
     mailReader(`http/${name}`, FIELD_MAX, HEADER, (text) => refusable(() => read(text))),
   ),
-  mailReader('http/sns.ts isSnsUrl', FIELD_MAX, URL_TEXT, (text) => isSnsUrl(`https://${text}`)),
+  mailReader('http/sns.ts isSnsUrl', FIELD_MAX, URL_TEXT, (text) =>
+    isSnsUrl(`https://${text}`, 'eu-west-1'),
+  ),
   mailReader('http/sns.ts isCertificateUrl', FIELD_MAX, URL_TEXT, (text) =>
-    isCertificateUrl(`https://sns.eu-west-1.amazonaws.com/${text}`),
+    isCertificateUrl(`https://sns.eu-west-1.amazonaws.com/${text}`, 'eu-west-1'),
   ),
   ...Object.entries({
     'sns.ts readSns': (text: string) => readSns(text),

@@ -207,6 +207,7 @@ test('what SNS did not sign is refused, and nothing is fetched for a foreign top
     'https://me@sns.eu-west-1.amazonaws.com/x.pem',
     'https://sns.eu-west-1.amazonaws.com/?x.pem',
     'https://169.254.169.254/x.pem',
+    'https://sns.eu-west-2.amazonaws.com/x.pem',
     'https://s3.amazonaws.com/x.pem',
   ]) {
     const { status } = await post(sns(received('f'), { fields: { SigningCertURL } }))
