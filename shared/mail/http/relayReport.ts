@@ -38,9 +38,13 @@ export function relayIdOf(reply: string): string | null {
   return id ?? null
 }
 
+const CLOSERS = '>)"\'.:'
+
 /** Without brackets and the relay's domain. */
-export const relayIdOfWord = (word: string): string =>
-  word
-    .replace(/^[<("']+/, '')
-    .replace(/[>)"'.:]+$/, '')
-    .replace(/@.*$/, '')
+export function relayIdOfWord(word: string): string {
+  const [local = ''] = word.replace(/^[<("']+/, '').split('@', 1)
+  // A pattern with `$` would begin anew at each bracket.
+  let end = local.length
+  while (end > 0 && CLOSERS.includes(local[end - 1]!)) end--
+  return local.slice(0, end)
+}

@@ -108,8 +108,13 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   ...Object.entries(phrases).map(([name, read]) =>
     mailReader(`codes/codePhrases.ts ${name}`, LINE_MAX, TEXT, (text) => read(text)),
   ),
-  mailReader('codes/mailLinks.ts findLinks: text', MAIL_MAX, TEXT, (text) =>
-    findLinks({ subject: text, text, html: null }),
+  mailReader(
+    'codes/mailLinks.ts findLinks: text',
+    MAIL_MAX,
+    TEXT,
+    (text) => findLinks({ subject: text, text, html: null }),
+    // 500 addresses, each with a context of 300 characters that is read several times.
+    { budget: 1_500_000 },
   ),
   mailReader(
     'codes/mailLinks.ts findLinks: HTML',
