@@ -60,3 +60,12 @@ export const newOAuthGrantId = (): string => randomId('oag_')
 
 /** The identifier of a report of the doctor. */
 export const newHealthReportId = (): string => randomId('hlr_')
+
+/** The identifier of a person who signs in to the console. */
+export const newPersonId = (): string => randomId('per_')
+
+/** The identifier of a sign-in at the company's identity provider. */
+export const newCompanySignInId = (): string => randomId('csi_')
+
+/** The identifier of a request for a sign-in link by mail. */
+export const newSignInMailId = (): string => randomId('sim_')

@@ -59,6 +59,7 @@ create table approval_links (
   address text not null,
   created_at timestamp(3) with time zone default clock_timestamp() not null,
   used_at timestamp(3) with time zone,
+  notified_at timestamp(3) with time zone,
   constraint approval_links_token_hash_check CHECK ((octet_length(token_hash) = 32)),
   constraint approval_links_approval_id_fkey FOREIGN KEY (approval_id) REFERENCES approvals(id) ON DELETE CASCADE,
   constraint approval_links_pkey PRIMARY KEY (token_hash)
@@ -173,13 +174,40 @@ create table chain_transactions (
   constraint chain_transactions_pkey PRIMARY KEY (hash)
 );
 
+-- Sign-ins at the company's identity provider (OpenID Connect) that are under way.
+create table company_sign_ins (
+  id text not null,
+  browser_hash bytea not null,
+  person_id text,
+  state text default 'asked'::text not null,
+  url text,
+  nonce text,
+  verifier text,
+  answer text,
+  fault text,
+  issuer text,
+  subject text,
+  expires_at timestamp(3) with time zone not null,
+  constraint company_sign_ins_answer_check CHECK ((length(answer) <= 8000)),
+  constraint company_sign_ins_fault_check CHECK ((length(fault) <= 300)),
+  constraint company_sign_ins_issuer_check CHECK ((length(issuer) <= 500)),
+  constraint company_sign_ins_state_check CHECK ((state = ANY (ARRAY['asked'::text, 'open'::text, 'answered'::text, 'done'::text, 'failed'::text]))),
+  constraint company_sign_ins_subject_check CHECK ((length(subject) <= 255)),
+  constraint company_sign_ins_url_check CHECK ((length(url) <= 4000)),
+  constraint company_sign_ins_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
+  constraint company_sign_ins_pkey PRIMARY KEY (id)
+);
+
 -- Sign-in links.
 create table console_links (
   token_hash bytea not null,
   created_at timestamp(3) with time zone default clock_timestamp() not null,
   expires_at timestamp(3) with time zone not null,
   used_at timestamp(3) with time zone,
+  person_id text default 'per_000000000000000000000000'::text not null,
+  browser_hash bytea,
   constraint console_links_token_hash_check CHECK ((octet_length(token_hash) = 32)),
+  constraint console_links_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
   constraint console_links_pkey PRIMARY KEY (token_hash)
 );
 
@@ -190,7 +218,13 @@ create table console_sessions (
   created_at timestamp(3) with time zone default clock_timestamp() not null,
   last_seen_at timestamp(3) with time zone default clock_timestamp() not null,
   expires_at timestamp(3) with time zone not null,
+  person_id text default 'per_000000000000000000000000'::text not null,
+  method text default 'link'::text not null,
+  agent text,
+  constraint console_sessions_agent_check CHECK ((length(agent) <= 300)),
+  constraint console_sessions_method_check CHECK ((method = ANY (ARRAY['link'::text, 'mail'::text, 'passkey'::text, 'company'::text]))),
   constraint console_sessions_secret_hash_check CHECK ((octet_length(secret_hash) = 32)),
+  constraint console_sessions_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
   constraint console_sessions_pkey PRIMARY KEY (id),
   constraint console_sessions_secret_hash_key UNIQUE (secret_hash)
 );
@@ -569,11 +603,13 @@ create table oauth_grants (
   expires_at timestamp(3) with time zone not null,
   used_at timestamp(3) with time zone,
   revoked_at timestamp(3) with time zone,
+  person_id text default 'per_000000000000000000000000'::text not null,
   constraint oauth_grants_client_host_check CHECK ((length(client_host) <= 255)),
   constraint oauth_grants_client_id_check CHECK ((length(client_id) <= 500)),
   constraint oauth_grants_client_name_check CHECK ((length(client_name) <= 100)),
   constraint oauth_grants_redirect_host_check CHECK ((length(redirect_host) <= 255)),
   constraint oauth_grants_resource_check CHECK ((length(resource) <= 500)),
+  constraint oauth_grants_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
   constraint oauth_grants_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint oauth_grants_pkey PRIMARY KEY (id)
 );
@@ -650,6 +686,33 @@ create table outbound_recipients (
   constraint outbound_recipients_pkey PRIMARY KEY (message_row, address)
 );
 
+-- Challenges that wait for a passkey, five minutes at most. Each is used once.
+create table passkey_challenges (
+  challenge_hash bytea not null,
+  browser_hash bytea not null,
+  person_id text,
+  expires_at timestamp(3) with time zone not null,
+  constraint passkey_challenges_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
+  constraint passkey_challenges_pkey PRIMARY KEY (challenge_hash)
+);
+
+-- Public keys of passkeys (WebAuthn) that sign a person in.
+create table passkeys (
+  credential_id text not null,
+  person_id text not null,
+  public_key bytea not null,
+  counter bigint not null,
+  transports text[] default '{}'::text[] not null,
+  name text not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  used_at timestamp(3) with time zone,
+  constraint passkeys_credential_id_check CHECK ((length(credential_id) <= 1364)),
+  constraint passkeys_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint passkeys_public_key_check CHECK ((length(public_key) <= 4096)),
+  constraint passkeys_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
+  constraint passkeys_pkey PRIMARY KEY (credential_id)
+);
+
 -- Checks of authorizations by the payment workers.
 create table payment_checks (
   id text not null,
@@ -723,6 +786,36 @@ create table payments (
   constraint payments_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
   constraint payments_pkey PRIMARY KEY (id),
   constraint payments_row_key UNIQUE ("row")
+);
+
+-- People who sign in to the console. Each has one role.
+create table people (
+  id text not null,
+  email text,
+  name text not null,
+  role text not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  signed_in_at timestamp(3) with time zone,
+  oidc_issuer text,
+  oidc_subject text,
+  constraint people_check CHECK (((oidc_issuer IS NULL) = (oidc_subject IS NULL))),
+  constraint people_email_check CHECK (((email = lower(email)) AND (length(email) <= 320))),
+  constraint people_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint people_oidc_issuer_check CHECK ((length(oidc_issuer) <= 500)),
+  constraint people_oidc_subject_check CHECK ((length(oidc_subject) <= 255)),
+  constraint people_role_check CHECK ((role = ANY (ARRAY['operator'::text, 'owner'::text, 'viewer'::text]))),
+  constraint people_pkey PRIMARY KEY (id),
+  constraint people_email_key UNIQUE (email),
+  constraint people_oidc_issuer_oidc_subject_key UNIQUE (oidc_issuer, oidc_subject)
+);
+
+-- The projects that an owner or a viewer sees.
+create table person_projects (
+  person_id text not null,
+  project_id text not null,
+  constraint person_projects_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
+  constraint person_projects_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint person_projects_pkey PRIMARY KEY (person_id, project_id)
 );
 
 -- Requests of each platform key. Those of project keys count for their project.
@@ -933,6 +1026,18 @@ create table settlement_budgets (
   constraint settlement_budgets_pkey PRIMARY KEY (project_id)
 ) with (fillfactor=50);
 
+-- Addresses that asked for a sign-in link. Most rows may name nobody: the worker alone looks.
+create table sign_in_mails (
+  id text not null,
+  email text not null,
+  browser_hash bytea not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  expires_at timestamp(3) with time zone not null,
+  done_at timestamp(3) with time zone,
+  constraint sign_in_mails_email_check CHECK ((length(email) <= 320)),
+  constraint sign_in_mails_pkey PRIMARY KEY (id)
+);
+
 -- The last report of each SMTP listener. /readyz shows it: the API cannot see the listener's disk.
 create table smtp_listeners (
   id uuid not null,
@@ -1122,6 +1227,14 @@ CREATE INDEX chain_transactions_payment ON public.chain_transactions USING btree
 
 CREATE INDEX chain_transactions_slot ON public.chain_transactions USING btree (chain_id, wallet, nonce);
 
+CREATE INDEX company_sign_ins_expiry ON public.company_sign_ins USING btree (expires_at);
+
+CREATE INDEX company_sign_ins_person ON public.company_sign_ins USING btree (person_id);
+
+CREATE INDEX console_links_person ON public.console_links USING btree (person_id);
+
+CREATE INDEX console_sessions_person ON public.console_sessions USING btree (person_id);
+
 CREATE INDEX credential_versions_key ON public.credential_versions USING btree (key_id);
 
 CREATE INDEX credentials_expiry ON public.credentials USING btree (project_id, expires_at, "row") WHERE (expires_at IS NOT NULL);
@@ -1188,6 +1301,8 @@ CREATE INDEX oauth_grants_client ON public.oauth_grants USING btree (client_id);
 
 CREATE INDEX oauth_grants_listing ON public.oauth_grants USING btree (created_at DESC, id DESC);
 
+CREATE INDEX oauth_grants_person ON public.oauth_grants USING btree (person_id);
+
 CREATE INDEX oauth_grants_project ON public.oauth_grants USING btree (project_id);
 
 CREATE INDEX oauth_requests_expiry ON public.oauth_requests USING btree (expires_at);
@@ -1199,6 +1314,12 @@ CREATE INDEX oauth_tokens_grant ON public.oauth_tokens USING btree (grant_id);
 CREATE INDEX outbound_mails_due ON public.outbound_mails USING btree (next_attempt_at) WHERE (state <> 'done'::text);
 
 CREATE INDEX outbound_recipients_relay ON public.outbound_recipients USING btree (relay_id) WHERE (relay_id IS NOT NULL);
+
+CREATE INDEX passkey_challenges_expiry ON public.passkey_challenges USING btree (expires_at);
+
+CREATE INDEX passkey_challenges_person ON public.passkey_challenges USING btree (person_id);
+
+CREATE INDEX passkeys_person ON public.passkeys USING btree (person_id);
 
 CREATE INDEX payment_checks_age ON public.payment_checks USING btree (created_at);
 
@@ -1217,6 +1338,8 @@ CREATE INDEX payments_settled_range ON public.payments USING brin (settled_at) W
 CREATE INDEX payments_unfinalized ON public.payments USING btree (block_number) WHERE ((state = 'settled'::text) AND (finalized_at IS NULL));
 
 CREATE INDEX payments_verified ON public.payments USING btree (created_at) WHERE (state = 'verified'::text);
+
+CREATE INDEX person_projects_project ON public.person_projects USING btree (project_id);
 
 CREATE INDEX project_webhooks_key ON public.project_webhooks USING btree (webhook_key_id);
 
@@ -1243,6 +1366,10 @@ CREATE UNIQUE INDEX seller_endpoints_resource ON public.seller_endpoints USING b
 CREATE INDEX seller_endpoints_sold ON public.seller_endpoints USING btree (match_key) WHERE ((verification_status = 'verified'::text) AND (deleted_at IS NULL));
 
 CREATE INDEX seller_endpoints_webhook_key ON public.seller_endpoints USING btree (webhook_key_id) WHERE (webhook_key_id IS NOT NULL);
+
+CREATE INDEX sign_in_mails_age ON public.sign_in_mails USING btree (created_at);
+
+CREATE INDEX sign_in_mails_email ON public.sign_in_mails USING btree (email, created_at);
 
 CREATE INDEX suppressions_listing ON public.suppressions USING btree (project_id, created_at DESC, "row" DESC);
 

@@ -6,6 +6,7 @@ import { type ObjectStore, openStoreOf } from '../shared/blobs/objectStore.ts'
 import { type Config, ConfigError } from '../shared/config/config.ts'
 import { readBy } from '../shared/config/secrets.ts'
 import { bounceKeys } from '../shared/mail/compose/bounceAddress.ts'
+import { signInTokens } from '../shared/people/signInLink.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { measureEventLoop } from '../shared/process/eventLoop.ts'
 import { LOG_DESTINATION } from '../shared/process/logOptions.ts'
@@ -159,6 +160,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           mailDomain,
           baseUrl: config.http.baseUrl,
           approvalTokens: approvalTokens(masterKeys(config)),
+          signInTokens: signInTokens(masterKeys(config)),
           transport,
           keyring,
           bounceKeys: bounceKeys(masterKeys(config)),
@@ -168,7 +170,9 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
       },
       webhooks: async () => {
         const keyring = await startKeyring(config, databaseUrl, log)
-        return webhooksRunner({ keyring, policy: { allowPrivate }, examine })
+        const { company } = config
+        const { baseUrl } = config.http
+        return webhooksRunner({ keyring, company, baseUrl, policy: { allowPrivate }, examine })
       },
       vault: async () => {
         const keyring = await startKeyring(config, databaseUrl, log)

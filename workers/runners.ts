@@ -1,12 +1,15 @@
 import type { ApprovalTokens } from '../shared/approvalLink.ts'
 import type { ObjectStore } from '../shared/blobs/objectStore.ts'
 import type { BounceKeys } from '../shared/mail/compose/bounceAddress.ts'
+import type { SignInTokens } from '../shared/people/signInLink.ts'
 import type { RunnerName } from '../shared/tasks.ts'
 import { createBlobs } from '../sql/blobs/blobs.ts'
 import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
 import type { KeyringSource } from '../sql/keyring/keyring.ts'
 import { nextMailInMs } from '../sql/mail/outbound/outboundMails.ts'
+import { createMailSignInLink } from './account/mailSignInLink.ts'
 import { createReadClientDocument } from './account/readClientDocument.ts'
+import { type CompanyOptions, createSignInCompany } from './account/signInCompany.ts'
 import { createDeliverWebhook } from './events/deliverWebhook.ts'
 import type { OutboundPolicy } from './http/guardedRequest.ts'
 import { createAnnounceApproval, createExpireApproval } from './mail/announceApproval.ts'
@@ -73,6 +76,7 @@ export const outboundRunner = (
     mailDomain: string
     baseUrl: string
     approvalTokens: ApprovalTokens
+    signInTokens: SignInTokens
     transport: Transport
     keyring: KeyringSource
     bounceKeys: BounceKeys
@@ -86,6 +90,7 @@ export const outboundRunner = (
       send_mail: createSendMail(context, stores),
       announce_approval: createAnnounceApproval(context, stores),
       expire_approval: createExpireApproval(context),
+      mail_sign_in_link: createMailSignInLink(context, options),
       examine_mail: createExamineMail(context, options),
     }
   },
@@ -104,13 +109,16 @@ type OutboundHttp = {
   policy: OutboundPolicy & { ca?: string }
 }
 
-/** Delivers webhooks, verifies endpoints, and looks at the service for the doctor. */
-export const webhooksRunner = (options: OutboundHttp & ExamineOptions): Runner<'webhooks'> => ({
+/** Delivers webhooks, asks the company's identity provider, verifies endpoints, and looks at the service for the doctor. */
+export const webhooksRunner = (
+  options: OutboundHttp & CompanyOptions & ExamineOptions,
+): Runner<'webhooks'> => ({
   name: 'webhooks',
   tasks: (context) => ({
     deliver_webhook: createDeliverWebhook(context, options),
     verify_endpoint: createVerifyEndpoint(context, options.policy),
     read_client_document: createReadClientDocument(context, options.policy),
+    sign_in_company: createSignInCompany(context, options),
     examine_service: createExamineService(context, options),
   }),
   pollIntervalMs: 500,

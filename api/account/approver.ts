@@ -1,5 +1,5 @@
 import { domainOf, parseAddress } from '../../shared/mail/address.ts'
-import { findVerifiedDomains } from '../../sql/mail/domains/mailDomains.ts'
+import { isHosted } from '../../sql/mail/domains/hostedAddress.ts'
 import { badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
 
@@ -15,9 +15,9 @@ export async function checkApprover(
   if (parseAddress(address) === null) {
     throw badRequest('approverEmail must be one email address, such as ada@example.com, or null')
   }
-  const domain = domainOf(address)
-  const own = [config.mailDomain, ...(await findVerifiedDomains(pool, [domain]))]
-  if (own.includes(domain)) {
-    throw badRequest(`approverEmail must be outside of this service: ${domain} is its mail domain`)
+  if (await isHosted(pool, config.mailDomain, address)) {
+    throw badRequest(
+      `approverEmail must be outside of this service: ${domainOf(address)} is its mail domain`,
+    )
   }
 }

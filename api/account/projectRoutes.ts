@@ -16,9 +16,10 @@ import {
   UnverifiedDomainError,
   updateProject,
 } from '../../sql/account/projects/projects.ts'
-import { badRequest, conflict, notFound } from '../http/errors.ts'
+import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
+import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { refuseUnknown } from '../http/unknownFields.ts'
 import { checkApprover } from './approver.ts'
@@ -60,8 +61,8 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
     )
     .get(
       '',
-      async ({ query }) => {
-        const { projects, ...rest } = await list(services, query)
+      async ({ request, query }) => {
+        const { projects, ...rest } = await list(services, request, query)
         return { [collection]: projects, ...rest }
       },
       { query: PageQuery, detail: listOperation(collection) },
@@ -119,9 +120,11 @@ async function create(services: Services, body: Static<typeof CreateBody>) {
   }
 }
 
-async function list(services: Services, query: Static<typeof PageQuery>) {
+async function list(services: Services, request: Request, query: Static<typeof PageQuery>) {
   const { limit, cursor } = readPage(query)
-  const found = await listProjects(services.pool, { limit: limit + 1, cursor })
+  const person = stateOf(request).session?.person ?? null
+  const only = person === null || person.role === 'operator' ? null : person.projectIds
+  const found = await listProjects(services.pool, { limit: limit + 1, cursor, only })
   const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
   return { projects: page.map((project) => toView(services, project)), count: page.length, ...next }
 }
@@ -130,6 +133,13 @@ async function get(services: Services, projectId: string) {
   const project = await findProject(services.pool, projectId)
   if (project === null) throw projectNotFound()
   return toView(services, project)
+}
+
+/** The limits protect the service from its projects: an owner does not raise them. @throws {ApiError} 403 */
+function refuseOwnLimits(request: Request, body: Static<typeof UpdateBody>): void {
+  const person = stateOf(request).session?.person ?? null
+  if (person === null || person.role === 'operator' || body.limits === undefined) return
+  throw new ApiError(403, 'forbidden', 'limits must be set by an operator')
 }
 
 async function update(
@@ -143,6 +153,7 @@ async function update(
   refuseUnknown('The body', body, Object.keys(UpdateBody.properties))
   refuseUnknown('retention', body.retention, RETENTION_NAMES)
   refuseUnknown('limits', body.limits, Object.keys(Limits.properties))
+  refuseOwnLimits(request, body)
   const actor = platformActor(request, projectId)
   const project = await updateProject(services.pool, projectId, body, actor)
   if (project === null) throw projectNotFound()

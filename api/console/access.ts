@@ -6,7 +6,7 @@ import {
   findSession,
   IDLE_HOURS,
   SECRET_FORM,
-} from '../../sql/account/consoleSessions.ts'
+} from '../../sql/account/people/consoleSessions.ts'
 import { ApiError } from '../http/errors.ts'
 import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
@@ -22,8 +22,9 @@ export function sessionOf(request: Request): ConsoleSession {
   return session
 }
 
-/** The actor of a session in the audit log. */
-export const actorOf = (session: ConsoleSession): string => `console:${session.id}`
+/** The actor in the audit log: the person's address. The first operator has an id before it sets an address. */
+export const actorOf = ({ person }: ConsoleSession): string =>
+  `console:${person.email ?? person.id}`
 
 /**
  * Refuses cross-site requests (CSRF). SameSite=Strict keeps the cookie out of them, but a sibling subdomain is the same

@@ -9,9 +9,10 @@ import {
   openEntry,
   subjectOf,
 } from './delegation.ts'
+import { projectOfPath, requireRole } from './people/roleGate.ts'
 
 /**
- * Admits a request of the console. A delegated request becomes a request of the API route, with the identity of the
+ * Admits a request of the console, if its person has the role. A delegated request becomes a request of the API route, with the identity of the
  * session. The audit log records each change.
  * @throws {ApiError} 401, 403, 404 or 429.
  */
@@ -27,18 +28,23 @@ export async function admitConsole(
   const { request, route, delegation, from } = asked
   const framed = route.framed === true
   const session = await admitSession(services, request, { address: from, framed })
-  if (delegation === null) return { request }
-  const action = delegatedAction(route, delegation)
+  const { origin, pathname, search } = new URL(request.url)
+  const { person } = session
+  if (delegation === null) {
+    requireRole(person, { role: route.role!, projectId: projectOfPath(route.path, pathname) })
+    return { request }
+  }
+  const { role, action } = delegatedAction(route, delegation)
+  const projectId = delegation.projectId ?? projectOfPath(route.path, delegation.path)
+  requireRole(person, { role, projectId })
   const identity = await delegatedIdentity(services.pool, session, delegation)
-  const { origin, search } = new URL(request.url)
   const inner = new Request(`${origin}${delegation.path}${search}`, request)
   const state = stateOf(request)
   state.identity = identity
   attachState(inner, state)
   if (action === null) return { request: inner }
-  const { projectId } = delegation
   const subject = subjectOf(route, delegation)
-  const entry = { action, subject, projectId, requestId: state.requestId }
+  const entry = { action, subject, projectId: delegation.projectId, requestId: state.requestId }
   const answered = await openEntry(services.pool, session, entry)
   return { request: inner, answered }
 }

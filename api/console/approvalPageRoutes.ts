@@ -18,7 +18,7 @@ import { decide, readHeldRequest } from '../mail/approval/held.ts'
 import { REASON_MAX_LENGTH } from '../mail/approval/heldDocs.ts'
 import { ReviewQuery, readReviewPage, requireSeen, UNREAD } from '../mail/approval/heldReview.ts'
 import { approvalHtml, endHtml } from './approvalHtml.ts'
-import { consoleOperation } from './consoleOperation.ts'
+import { openOperation } from './consoleOperation.ts'
 import { framedMail } from './framedMail.ts'
 
 const Params = t.Object({ token: t.String({ maxLength: 100 }) })
@@ -63,7 +63,7 @@ export const approvalPageRoutes = (services: Services) =>
     .get(
       '/approve/:token',
       ({ request, params, query }) => show(services, request, params.token, query),
-      { params: Params, query: Query, detail: consoleOperation({ access: 'public' }) },
+      { params: Params, query: Query, detail: openOperation() },
     )
     .post(
       '/approve/:token',
@@ -71,7 +71,7 @@ export const approvalPageRoutes = (services: Services) =>
       {
         params: Params,
         body: Form,
-        detail: consoleOperation({ access: 'public', form: true }),
+        detail: openOperation({ form: true }),
       },
     )
 

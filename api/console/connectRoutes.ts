@@ -5,12 +5,14 @@ import { redirectHost } from '../../shared/oauth/redirectUri.ts'
 import { ORGANIZATION } from '../../sql/account/audit.ts'
 import { listGrants, type OAuthGrant, revokeGrant } from '../../sql/account/oauth/oauthGrants.ts'
 import { decideRequest, findRequest } from '../../sql/account/oauth/oauthRequests.ts'
+import { readBrowser } from '../http/browserCookie.ts'
 import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { readBrowser, redirectTo } from '../oauth/authorize.ts'
+import { redirectTo } from '../oauth/authorize.ts'
 import { actorOf, sessionOf } from './access.ts'
 import { consoleOperation } from './consoleOperation.ts'
+import { decidesFor } from './people/roleGate.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS_MAX = 90
@@ -34,10 +36,17 @@ const OVER = 'This request is over: begin again in the app'
 export function connectRoutes(services: Services) {
   const { pool, config } = services
   const { baseUrl } = config.http
-  const by = (request: Request) => ({
-    actor: actorOf(sessionOf(request)),
-    requestId: stateOf(request).requestId,
-  })
+  const by = (request: Request) => {
+    const session = sessionOf(request)
+    const { requestId } = stateOf(request)
+    return { actor: actorOf(session), personId: session.person.id, requestId }
+  }
+  /** The apps of the projects that the person decides for. */
+  const list = async (request: Request) => {
+    const { person } = sessionOf(request)
+    const projectIds = person.role === 'operator' ? null : person.projectIds
+    return (await listGrants(pool, projectIds)).map(toView)
+  }
   return new Elysia({ prefix: '/console/api/oauth' })
     .get(
       '/requests/:requestId',
@@ -53,7 +62,7 @@ export function connectRoutes(services: Services) {
           scopes: scopes.map((scope) => ({ scope, ...SCOPE_WORDS[scope as OfferedScope] })),
         }
       },
-      { params: RequestParams, detail: consoleOperation() },
+      { params: RequestParams, detail: consoleOperation('owner') },
     )
     .post(
       '/requests/:requestId',
@@ -61,6 +70,10 @@ export function connectRoutes(services: Services) {
         const browser = readBrowser(request, baseUrl)
         const found = browser === null ? null : await findRequest(pool, params.requestId, browser)
         if (browser === null || found === null) throw conflict(OVER)
+        const { person } = sessionOf(request)
+        if (body.decision === 'allow' && !decidesFor(person, body.projectId)) {
+          throw badRequest('projectId must be a project that you decide for')
+        }
         const decided = await decideRequest(
           pool,
           {
@@ -87,18 +100,22 @@ export function connectRoutes(services: Services) {
             : { code: decided.code, state }
         return { redirectTo: redirectTo(redirectUri, answer, baseUrl) }
       },
-      { params: RequestParams, body: Decision, detail: consoleOperation() },
+      { params: RequestParams, body: Decision, detail: consoleOperation('owner') },
     )
-    .get('/grants', async () => ({ grants: (await listGrants(pool)).map(toView) }), {
-      detail: consoleOperation(),
+    .get('/grants', async ({ request }) => ({ grants: await list(request) }), {
+      detail: consoleOperation('owner'),
     })
     .delete(
       '/grants/:grantId',
       async ({ request, params }) => {
-        if (!(await revokeGrant(pool, params.grantId, by(request)))) throw notFound('App not found')
+        const grants = await list(request)
+        const isSeen = grants.some(({ id }) => id === params.grantId)
+        if (!isSeen || !(await revokeGrant(pool, params.grantId, by(request)))) {
+          throw notFound('App not found')
+        }
         return new Response(null, { status: 204 })
       },
-      { params: GrantParams, detail: consoleOperation() },
+      { params: GrantParams, detail: consoleOperation('owner') },
     )
 }
 

@@ -44,7 +44,7 @@ export function consoleMailRoutes(services: Services) {
         }))
         return { ...page, threads }
       },
-      { params: Project, query: PageQuery, detail: consoleOperation() },
+      { params: Project, query: PageQuery, detail: consoleOperation('viewer') },
     )
     .get(
       '/threads/:threadId',
@@ -56,7 +56,7 @@ export function consoleMailRoutes(services: Services) {
         ])
         return { ...thread, withHtml }
       },
-      { params: t.Composite([Project, ThreadParams]), detail: consoleOperation() },
+      { params: t.Composite([Project, ThreadParams]), detail: consoleOperation('viewer') },
     )
     .get(
       '/outgoing',
@@ -80,7 +80,7 @@ export function consoleMailRoutes(services: Services) {
           ...nextPage(messages, more, ({ createdAt }) => createdAt),
         }
       },
-      { params: Project, query: PageQuery, detail: consoleOperation() },
+      { params: Project, query: PageQuery, detail: consoleOperation('viewer') },
     )
     .get(
       '/messages/:messageId/html',
@@ -92,7 +92,7 @@ export function consoleMailRoutes(services: Services) {
       },
       {
         params: t.Composite([Project, MessageParams]),
-        detail: consoleOperation({ access: 'console', framed: true }),
+        detail: consoleOperation('viewer', { framed: true }),
       },
     )
     .get(
@@ -104,7 +104,7 @@ export function consoleMailRoutes(services: Services) {
           t.Object({ approvalId: t.String({ minLength: 1, maxLength: 64 }) }),
         ]),
         query: ReviewQuery,
-        detail: consoleOperation(),
+        detail: consoleOperation('viewer'),
       },
     )
 }

@@ -7,7 +7,11 @@ import { jobRoutes } from './jobRoutes.ts'
 import { organizationRoutes } from './organizationRoutes.ts'
 import { overviewRoutes } from './overviewRoutes.ts'
 import { pageRoutes } from './pageRoutes.ts'
-import { sessionRoutes } from './sessionRoutes.ts'
+import { companyRoutes } from './people/companyRoutes.ts'
+import { passkeyRoutes } from './people/passkeyRoutes.ts'
+import { peopleRoutes } from './people/peopleRoutes.ts'
+import { sessionRoutes } from './people/sessionRoutes.ts'
+import { signInMailRoutes } from './people/signInMailRoutes.ts'
 
 /** The console page and its own routes; delegation.ts opens routes of the API. */
 export function consoleRoutes(services: Services) {
@@ -15,6 +19,10 @@ export function consoleRoutes(services: Services) {
     .use(pageRoutes())
     .use(approvalPageRoutes(services))
     .use(sessionRoutes(services))
+    .use(signInMailRoutes(services))
+    .use(passkeyRoutes(services))
+    .use(companyRoutes(services))
+    .use(peopleRoutes(services))
     .use(connectRoutes(services))
     .use(overviewRoutes(services))
     .use(jobRoutes(services))

@@ -2,6 +2,7 @@
  * Delegation: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console session access to routes of
  * the API. The same handlers answer.
  */
+import type { Role } from '../../shared/people/roles.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import {
   ORGANIZATION,
@@ -10,8 +11,8 @@ import {
   setOutcome,
   setSubject,
 } from '../../sql/account/audit.ts'
-import type { ConsoleSession } from '../../sql/account/consoleSessions.ts'
 import type { Identity } from '../../sql/account/keys/keys.ts'
+import type { ConsoleSession } from '../../sql/account/people/consoleSessions.ts'
 import { findProject } from '../../sql/account/projects/projects.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { Route } from '../docs/routeTable.ts'
@@ -26,59 +27,75 @@ export type Delegation = {
   path: string
 }
 
-/** The routes open to the console, with the audit action of each change. */
-const ALLOWED: Readonly<Record<string, string | null>> = {
-  'GET /v0/messages': null,
-  'GET /v0/messages/:messageId': null,
-  'GET /v0/messages/:messageId/raw': null,
-  'GET /v0/messages/:messageId/attachments/:attachmentId': null,
-  'POST /v0/messages/send': 'message.send',
-  'POST /v0/messages/:messageId/reply': 'message.reply',
-  // The gate itself records who cancels, edits and decides.
-  'POST /v0/messages/:messageId/cancel': null,
-  'GET /v0/platform/projects/:projectId/held': null,
-  'GET /v0/platform/projects/:projectId/held/:approvalId': null,
-  'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
-  'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
-  'POST /v0/platform/projects/:projectId/held/:approvalId/reject': null,
-  'GET /v0/vault': null,
-  // The vault itself records each read of a secret.
-  'GET /v0/vault/:name': null,
-  'PUT /v0/vault/:name': null,
-  'PATCH /v0/vault/:name': null,
-  'POST /v0/vault/:name/versions/:version/restore': null,
-  'GET /v0/email-rules': null,
-  'POST /v0/email-rules': 'email_rule.create',
-  'DELETE /v0/email-rules/:ruleId': 'email_rule.delete',
-  'GET /v0/suppressions': null,
-  'DELETE /v0/suppressions/:address': 'suppression.delete',
-  'GET /v0/logs': null,
-  'GET /v0/sellers/endpoints': null,
-  'PUT /v0/sellers/endpoints': 'endpoint.put',
-  'GET /v0/payments': null,
-  'GET /v0/payments/:paymentId': null,
-  'GET /v0/webhooks': null,
-  'POST /v0/webhooks': 'webhook.create',
-  'PATCH /v0/webhooks/:webhookId': 'webhook.update',
-  'POST /v0/webhooks/:webhookId/rotate-secret': 'webhook.rotate_secret',
-  'DELETE /v0/webhooks/:webhookId': 'webhook.delete',
-  'GET /v0/webhooks/deliveries': null,
-  'GET /v0/webhooks/deliveries/:deliveryId': null,
-  'POST /v0/webhooks/deliveries/:deliveryId/replay': 'webhook.replay',
-  'GET /v0/platform/projects': null,
-  'POST /v0/platform/projects': 'project.create',
-  'GET /v0/platform/projects/:projectId': null,
-  'PATCH /v0/platform/projects/:projectId': 'project.update',
-  'POST /v0/platform/projects/:projectId/rotate-key': 'project.rotate_key',
-  'DELETE /v0/platform/projects/:projectId': 'project.delete',
-  'GET /v0/platform/domains': null,
-  'POST /v0/platform/domains': 'mail_domain.create',
-  'POST /v0/platform/domains/:domain/verify': 'mail_domain.verify',
-  'DELETE /v0/platform/domains/:domain': 'mail_domain.delete',
-  'GET /v0/platform/health': null,
-  'GET /v0/platform/mail-reports': null,
-  'POST /v0/platform/health': 'health_report.create',
+type Opened = {
+  /** The least role that may ask, in the project that the path names. */
+  role: Role
+  /** The action in the audit log; null: a read, or an act that its handler records. */
+  action: string | null
 }
+
+const opened = (role: Role, routes: Record<string, string | null>): [string, Opened][] =>
+  Object.entries(routes).map(([route, action]) => [route, { role, action }])
+
+/** The routes open to the console, with the audit action of each change. */
+const ALLOWED: ReadonlyMap<string, Opened> = new Map([
+  ...opened('viewer', {
+    'GET /v0/messages': null,
+    'GET /v0/messages/:messageId': null,
+    'GET /v0/messages/:messageId/raw': null,
+    'GET /v0/messages/:messageId/attachments/:attachmentId': null,
+    'GET /v0/platform/projects/:projectId/held': null,
+    'GET /v0/platform/projects/:projectId/held/:approvalId': null,
+    'GET /v0/email-rules': null,
+    'GET /v0/suppressions': null,
+    'GET /v0/logs': null,
+    'GET /v0/sellers/endpoints': null,
+    'GET /v0/payments': null,
+    'GET /v0/payments/:paymentId': null,
+    'GET /v0/webhooks': null,
+    'GET /v0/webhooks/deliveries': null,
+    'GET /v0/webhooks/deliveries/:deliveryId': null,
+    'GET /v0/platform/projects': null,
+    'GET /v0/platform/projects/:projectId': null,
+  }),
+  ...opened('owner', {
+    'POST /v0/messages/send': 'message.send',
+    'POST /v0/messages/:messageId/reply': 'message.reply',
+    // The gate itself records who cancels, edits and decides.
+    'POST /v0/messages/:messageId/cancel': null,
+    'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
+    'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
+    'POST /v0/platform/projects/:projectId/held/:approvalId/reject': null,
+    // The vault itself records each read of a secret.
+    'GET /v0/vault': null,
+    'GET /v0/vault/:name': null,
+    'PUT /v0/vault/:name': null,
+    'PATCH /v0/vault/:name': null,
+    'POST /v0/vault/:name/versions/:version/restore': null,
+    'POST /v0/email-rules': 'email_rule.create',
+    'DELETE /v0/email-rules/:ruleId': 'email_rule.delete',
+    'DELETE /v0/suppressions/:address': 'suppression.delete',
+    'PUT /v0/sellers/endpoints': 'endpoint.put',
+    'POST /v0/webhooks': 'webhook.create',
+    'PATCH /v0/webhooks/:webhookId': 'webhook.update',
+    'POST /v0/webhooks/:webhookId/rotate-secret': 'webhook.rotate_secret',
+    'DELETE /v0/webhooks/:webhookId': 'webhook.delete',
+    'POST /v0/webhooks/deliveries/:deliveryId/replay': 'webhook.replay',
+    'PATCH /v0/platform/projects/:projectId': 'project.update',
+    'POST /v0/platform/projects/:projectId/rotate-key': 'project.rotate_key',
+  }),
+  ...opened('operator', {
+    'POST /v0/platform/projects': 'project.create',
+    'DELETE /v0/platform/projects/:projectId': 'project.delete',
+    'GET /v0/platform/domains': null,
+    'POST /v0/platform/domains': 'mail_domain.create',
+    'POST /v0/platform/domains/:domain/verify': 'mail_domain.verify',
+    'DELETE /v0/platform/domains/:domain': 'mail_domain.delete',
+    'GET /v0/platform/health': null,
+    'GET /v0/platform/mail-reports': null,
+    'POST /v0/platform/health': 'health_report.create',
+  }),
+])
 
 type Made = { subject: string; detail?: string }
 
@@ -104,15 +121,22 @@ export function readDelegation(pathname: string): Delegation | null {
   return match === null ? null : { projectId: match[1] ?? null, path: match[2]! }
 }
 
-/** The audit action of a request, or null for a read. @throws {ApiError} 404 for a closed route */
-export function delegatedAction(route: Route, { projectId }: Delegation): string | null {
-  const action = ALLOWED[`${route.method} ${route.path}`]
+/** Who may ask for a route, and its audit action. @throws {ApiError} 404 for a closed route */
+export function delegatedAction(route: Route, { projectId }: Delegation): Opened {
+  const found = ALLOWED.get(`${route.method} ${route.path}`)
   const platform = route.access === 'platform:manage'
-  if (action === undefined || platform !== (projectId === null)) throw notFound()
-  return action
+  if (found === undefined || platform !== (projectId === null)) throw notFound()
+  return found
 }
 
-/** The identity of the delegated request: the project with all scopes, or the platform. @throws {ApiError} 404 */
+/** The routes of the API that the console opens, as `GET /v0/vault/:name`, with the least role of each. */
+export const listOpened = (): { route: string; role: Role }[] =>
+  [...ALLOWED].map(([route, { role }]) => ({ route, role }))
+
+/** What a viewer's requests may read: no codes of mail, no secrets. */
+const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
+
+/** The identity of the delegated request: the project with the scopes of the person's role, or the platform. @throws {ApiError} 404 */
 export async function delegatedIdentity(
   pool: Pool,
   session: ConsoleSession,
@@ -129,7 +153,7 @@ export async function delegatedIdentity(
     kind: 'project',
     projectId,
     inboxAddress: project.emailAddress,
-    scopes: [...PROJECT_SCOPES],
+    scopes: session.person.role === 'viewer' ? [...VIEWER_SCOPES] : [...PROJECT_SCOPES],
   }
 }
 

@@ -33,7 +33,7 @@ export function jobRoutes({ pool }: Services) {
           jobs: jobs.map(toView),
         }
       },
-      { query: Query, detail: consoleOperation() },
+      { query: Query, detail: consoleOperation('operator') },
     )
     .post(
       '/:jobId/retry',
@@ -60,7 +60,7 @@ export function jobRoutes({ pool }: Services) {
         if (retried === null) throw conflict('The job has ended, or a worker has it at this moment')
         return { jobId, task: retried.task }
       },
-      { params: Params, detail: consoleOperation() },
+      { params: Params, detail: consoleOperation('operator') },
     )
 }
 

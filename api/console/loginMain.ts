@@ -1,10 +1,10 @@
 import { ConfigError, parseConfig } from '../../shared/config/config.ts'
+import { signInUrl } from '../../shared/people/signInLink.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
-import { createSignInLink, LINK_MINUTES } from '../../sql/account/consoleSessions.ts'
+import { createSignInLink, LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 import { onDatabase } from '../../sql/command.ts'
-import { signInUrl } from './signInUrl.ts'
 
-/** `bun run console:login`: prints a one-time sign-in link for the console. */
+/** `bun run console:login`: prints a one-time link that signs in the first operator. */
 async function login(): Promise<void> {
   const config = parseConfig(process.env, [])
   await onDatabase(config, { name: 'purser console login' }, async (pool) => {

@@ -46,7 +46,7 @@ export function organizationRoutes({ pool }: Services) {
     )
   return new Elysia({ prefix: '/console/api/organization' })
     .get('/keys', async () => ({ keys: (await listPlatformKeys(pool)).map(toView) }), {
-      detail: consoleOperation(),
+      detail: consoleOperation('operator'),
     })
     .post(
       '/keys',
@@ -67,7 +67,7 @@ export function organizationRoutes({ pool }: Services) {
         set.status = 201
         return { ...toView(created), rawKey }
       },
-      { body: NewKey, detail: consoleOperation() },
+      { body: NewKey, detail: consoleOperation('operator') },
     )
     .delete(
       '/keys/:keyId',
@@ -84,11 +84,11 @@ export function organizationRoutes({ pool }: Services) {
         if (revoked === null) throw notFound('Platform key not found')
         return toView(revoked)
       },
-      { params: Params, detail: consoleOperation() },
+      { params: Params, detail: consoleOperation('operator') },
     )
     .get('/logs', ({ query }) => listLogs(pool, { projectId: ORGANIZATION, ...readPage(query) }), {
       query: PageQuery,
-      detail: consoleOperation(),
+      detail: consoleOperation('operator'),
     })
 }
 

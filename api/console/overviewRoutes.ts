@@ -18,7 +18,7 @@ export function overviewRoutes({ pool }: Services) {
       })
       return reading
     },
-    { detail: consoleOperation() },
+    { detail: consoleOperation('operator') },
   )
 }
 

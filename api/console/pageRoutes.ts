@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { assetResponse, PAGE_HEADERS } from '../http/asset.ts'
 import { notFound } from '../http/errors.ts'
 import { findAsset } from './assets.ts'
-import { consoleOperation } from './consoleOperation.ts'
+import { openOperation } from './consoleOperation.ts'
 
 /** Resources of this service only, none inline. Frames hold mails, with their own policy. */
 const PAGE_POLICY = [
@@ -45,12 +45,13 @@ const page = () =>
  * a `#`. Browsers do not send that part: no server, proxy or log sees the token, and link previews do not use it up.
  */
 export function pageRoutes() {
-  const open = { detail: consoleOperation({ access: 'public' }) }
+  const open = { detail: openOperation() }
   return new Elysia()
     .get('/console', page, open)
     .get('/console/', page, open)
     .get('/console/login', page, open)
     .get('/console/connect', page, open)
+    .get('/console/company', page, open)
     .get(
       '/console/assets/:name',
       async ({ params, request }) => {

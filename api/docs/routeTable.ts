@@ -1,4 +1,5 @@
 import type { AnyElysia } from 'elysia'
+import type { Role } from '../../shared/people/roles.ts'
 import type { Scope } from '../../shared/scopes.ts'
 
 /**
@@ -28,6 +29,8 @@ export type Route = {
   form?: true
   /** The browser loads this console route in a frame, without the console header. */
   framed?: true
+  /** Of a console route: the least role that may ask. One with `:projectId` asks it for that project. */
+  role?: Role
 }
 
 /** The result of a lookup: a route, a path without this method, or no path. */
@@ -47,7 +50,10 @@ export class RouteTable {
         throw new Error(`${method} ${path} has no access in its detail`)
       const pattern = segments(path).map((part) => (part.startsWith(':') ? null : part))
       const entries = this.#byLength.get(pattern.length) ?? []
-      const { access, bodyMaxBytes, largeFor, largeScope, cors, anyJson, framed, form } = detail
+      const { access, bodyMaxBytes, largeFor, largeScope, cors, anyJson, framed, form, role } =
+        detail
+      if (access === 'console' && role === undefined)
+        throw new Error(`${method} ${path} has no role in its detail`)
       entries.push({
         pattern,
         route: {
@@ -62,6 +68,7 @@ export class RouteTable {
           ...(anyJson === undefined ? {} : { anyJson }),
           ...(framed === undefined ? {} : { framed }),
           ...(form === undefined ? {} : { form }),
+          ...(role === undefined ? {} : { role }),
         },
       })
       this.#byLength.set(pattern.length, entries)

@@ -1,6 +1,6 @@
 import type { Actor } from '../../sql/account/audit.ts'
-import type { ConsoleSession } from '../../sql/account/consoleSessions.ts'
 import type { Identity } from '../../sql/account/keys/keys.ts'
+import type { ConsoleSession } from '../../sql/account/people/consoleSessions.ts'
 import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { readScopes, SCOPE_MAX_CHARS } from '../../shared/oauth/oauthScopes.ts'
 import { isChallenge } from '../../shared/oauth/oauthTokens.ts'
 import { isRegistered } from '../../shared/oauth/redirectUri.ts'
@@ -7,6 +6,7 @@ import type { OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
 import { createRequest } from '../../sql/account/oauth/oauthRequests.ts'
 import { endHtml } from '../console/approvalHtml.ts'
 import { PAGE_HEADERS } from '../http/asset.ts'
+import { browserCookie, newBrowser, readBrowser } from '../http/browserCookie.ts'
 import type { Services } from '../http/services.ts'
 import { findClient } from './findClient.ts'
 import { limitNetwork } from './networkLimit.ts'
@@ -36,7 +36,7 @@ export async function authorize(services: Services, request: Request): Promise<R
   const state = query.get('state')
   try {
     const asked = readRequest(query, baseUrl)
-    const browser = readBrowser(request, baseUrl) ?? randomBytes(32).toString('base64url')
+    const browser = readBrowser(request, baseUrl) ?? newBrowser()
     const id = await createRequest(pool, browser, {
       clientId: client.id,
       clientName: client.name,
@@ -134,21 +134,3 @@ const errorPage = ({ message, status }: OAuthError): Response =>
       'cache-control': 'no-store',
     },
   })
-
-/** The cookie that ties a request to the browser that made it. `__Host-`: no sibling host can set it. */
-const cookieName = (baseUrl: string): string =>
-  baseUrl.startsWith('https:') ? '__Host-purser_oauth' : 'purser_oauth'
-
-const BROWSER = /^[A-Za-z0-9_-]{43}$/
-
-const browserCookie = (baseUrl: string, secret: string): string =>
-  `${cookieName(baseUrl)}=${secret}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`
-
-/** The secret of the browser's cookie; null: it has none. */
-export function readBrowser(request: Request, baseUrl: string): string | null {
-  for (const pair of request.headers.get('cookie')?.split(';') ?? []) {
-    const [name = '', value = ''] = pair.trim().split('=')
-    if (name === cookieName(baseUrl) && BROWSER.test(value)) return value
-  }
-  return null
-}

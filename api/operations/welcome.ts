@@ -1,8 +1,8 @@
 import type { Config } from '../../shared/config/config.ts'
+import { signInUrl } from '../../shared/people/signInLink.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import type { FirstKeys } from '../../sql/account/bootstrap.ts'
-import { LINK_MINUTES } from '../../sql/account/consoleSessions.ts'
-import { signInUrl } from '../console/signInUrl.ts'
+import { LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 
 /** The devnet's keys are public and its money is worthless: they may be printed. */
 function devnetLines({ chain }: Config): string {

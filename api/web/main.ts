@@ -1,16 +1,19 @@
 import { connectPage } from './account/connect.ts'
 import { connectedApps } from './account/connectedApps.ts'
 import { activity, organization } from './account/organization.ts'
+import { people } from './account/people.ts'
 import { projectSettings } from './account/projectSettings.ts'
 import { projects } from './account/projects.ts'
-import { signedOutPage, signInPage } from './account/signIn.ts'
+import { companyPage, signInChoices, signInPage } from './account/signIn.ts'
 import { vault } from './account/vault.ts'
+import { yourSignIn } from './account/yourSignIn.ts'
 import { ask, signedOut } from './kit/ask.ts'
 import { h, replaceContent } from './kit/dom.ts'
 import { refreshMoments } from './kit/format.ts'
+import { may, setRole } from './kit/role.ts'
 import type { Screen } from './kit/screen.ts'
 import { applyTheme, themeButton } from './kit/theme.ts'
-import type { Session } from './kit/types.ts'
+import type { Role, Session } from './kit/types.ts'
 import { button, heading, notice, toasts } from './kit/ui.ts'
 import { approval, approvals } from './mail/approvals.ts'
 import { inbox, outgoing } from './mail/inbox.ts'
@@ -47,17 +50,22 @@ const SCREENS: readonly [string, Screen][] = [
   ['jobs', jobs],
   ['jobs/:', jobs],
   ['apps', connectedApps],
+  ['people', people],
   ['organization', organization],
+  ['you', yourSignIn],
 ]
 
-const SECTIONS: readonly [string, string][] = [
-  ['', 'Overview'],
-  ['projects', 'Projects'],
-  ['health', 'Health'],
-  ['reports', 'Reports'],
-  ['jobs', 'Jobs'],
-  ['apps', 'Connected apps'],
-  ['organization', 'Organization'],
+/** The parts of the console, with the least role for each. */
+const SECTIONS: readonly [path: string, name: string, role: Role][] = [
+  ['', 'Overview', 'operator'],
+  ['projects', 'Projects', 'viewer'],
+  ['health', 'Health', 'operator'],
+  ['reports', 'Reports', 'operator'],
+  ['jobs', 'Jobs', 'operator'],
+  ['apps', 'Connected apps', 'owner'],
+  ['people', 'People', 'operator'],
+  ['organization', 'Organization', 'operator'],
+  ['you', 'Your sign-in', 'viewer'],
 ]
 
 function findScreen(path: string): { screen: Screen; params: string[] } | null {
@@ -74,7 +82,9 @@ function findScreen(path: string): { screen: Screen; params: string[] } | null {
 
 function startConsole(session: Session): void {
   const main = h('main', { id: 'main', tabindex: -1 })
-  const links = SECTIONS.map(([path, label]) => h('a', { href: `#/${path}` }, label))
+  setRole(session.person.role)
+  const sections = SECTIONS.filter(([, , role]) => may(role))
+  const links = sections.map(([path, label]) => h('a', { href: `#/${path}` }, label))
   let leave = new AbortController()
 
   async function show(moveFocus: boolean): Promise<void> {
@@ -82,8 +92,9 @@ function startConsole(session: Session): void {
     leave = new AbortController()
     const { signal } = leave
     const address = location.hash.replace(/^#\/?/, '')
-    const [path = '', query] = address.split('?')
-    for (const [n, [section]] of SECTIONS.entries()) {
+    const [asked = '', query] = address.split('?')
+    const path = asked === '' && !may('operator') ? 'projects' : asked
+    for (const [n, [section]] of sections.entries()) {
       links[n]!.ariaCurrent = path.split('/')[0] === section ? 'page' : null
     }
     const found = findScreen(path)
@@ -144,9 +155,13 @@ function startConsole(session: Session): void {
   void show(false)
 }
 
+const showSignIn = async () => document.body.replaceChildren(await signInChoices())
+
 applyTheme()
 if (location.pathname === '/console/login') {
-  document.body.replaceChildren(signInPage())
+  document.body.replaceChildren(await signInPage())
+} else if (location.pathname === '/console/company') {
+  document.body.replaceChildren(await companyPage())
 } else if (location.pathname === '/console/connect') {
   const session = await ask<Session>('/session').catch(() => null)
   document.body.replaceChildren(await connectPage(session))
@@ -154,8 +169,8 @@ if (location.pathname === '/console/login') {
   try {
     const session = await ask<Session>('/session')
     startConsole(session)
-    signedOut.addEventListener('end', () => document.body.replaceChildren(signedOutPage()))
+    signedOut.addEventListener('end', () => void showSignIn())
   } catch {
-    document.body.replaceChildren(signedOutPage())
+    await showSignIn()
   }
 }

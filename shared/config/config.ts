@@ -10,7 +10,13 @@ import { describeIssue } from './describeIssue.ts'
 import { type CertificateFiles, type RelayTls, relayTls, smtpTls } from './mailTls.ts'
 import { misspeltLine, misspeltVariables } from './misspelt.ts'
 import { type RetentionSettings, retentionSettings } from './retentionSettings.ts'
-import { ALL_SECRETS, BLOB_SECRET, INBOUND_SECRET, type ReadSecret } from './secrets.ts'
+import {
+  ALL_SECRETS,
+  BLOB_SECRET,
+  COMPANY_SECRET,
+  INBOUND_SECRET,
+  type ReadSecret,
+} from './secrets.ts'
 import { NAMED_SEED, variables } from './variables.ts'
 
 export { ConfigError }
@@ -92,6 +98,8 @@ export type Config = {
   /** How long redeem waits for a settlement. */
   settlementWaitMs: number
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
+  /** The company's identity provider (OpenID Connect); null: none. The secret is null for a public client. */
+  company: { issuer: string; clientId: string; clientSecret: string | null } | null
   /** Requests a minute per identity; failed authentications a minute per IP. 0 turns a limit off. */
   limits: {
     requestsPerMinute: number
@@ -138,6 +146,7 @@ const KEYS = [
   'SETTLEMENT_KEYS',
   BLOB_SECRET,
   INBOUND_SECRET,
+  COMPANY_SECRET,
 ] as const
 
 /**
@@ -222,6 +231,14 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
       platformKey: values.BOOTSTRAP_PLATFORM_KEY,
       projectKey: values.BOOTSTRAP_PROJECT_KEY,
     },
+    company:
+      values.OIDC_ISSUER === undefined || values.OIDC_CLIENT_ID === undefined
+        ? null
+        : {
+            issuer: values.OIDC_ISSUER,
+            clientId: values.OIDC_CLIENT_ID,
+            clientSecret: values.OIDC_CLIENT_SECRET ?? null,
+          },
     limits: {
       requestsPerMinute: values.RATE_LIMIT_REQUESTS,
       authFailuresPerMinute: values.RATE_LIMIT_AUTH,

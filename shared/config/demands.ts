@@ -30,6 +30,7 @@ export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): F
       'must name a smarthost or be direct when NODE_ENV is production; capture sends nothing',
     ],
     ...tlsRules(values),
+    ...companyRules(values),
     [
       'RPC_URL',
       demands('RPC_URL') && values.RPC_URL === undefined,
@@ -71,6 +72,20 @@ function tlsRules(values: Values): Rule[] {
       'SMTP_RELAY_TLS',
       !isSafeRelayTls(values),
       'must be required when SMTP_RELAY_URL holds credentials; off is for a relay on this machine',
+    ],
+  ]
+}
+
+function companyRules(values: Values): Rule[] {
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, NODE_ENV } = values
+  const missing = 'it is missing, and must be set with its counterpart'
+  return [
+    ['OIDC_ISSUER', issuer === undefined && clientId !== undefined, missing],
+    ['OIDC_CLIENT_ID', clientId === undefined && issuer !== undefined, missing],
+    [
+      'OIDC_ISSUER',
+      NODE_ENV === 'production' && issuer?.startsWith('http:') === true,
+      'must start with https:// when NODE_ENV is production',
     ],
   ]
 }

@@ -33,13 +33,23 @@ const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
 export const INBOUND_SECRET = 'INBOUND_SECRETS'
 const INBOUND_PARTS: readonly Part[] = ['api', 'smtp']
 
+/** The secret at the company's identity provider, and the parts that talk to the provider. */
+export const COMPANY_SECRET = 'OIDC_CLIENT_SECRET'
+const COMPANY_PARTS: readonly Part[] = ['webhooks']
+
 /** A secret that a process may read. */
-export type ReadSecret = Secret | typeof BLOB_SECRET | typeof INBOUND_SECRET
-export const ALL_SECRETS: readonly ReadSecret[] = [...SECRETS, BLOB_SECRET, INBOUND_SECRET]
+export type ReadSecret = Secret | typeof BLOB_SECRET | typeof INBOUND_SECRET | typeof COMPANY_SECRET
+export const ALL_SECRETS: readonly ReadSecret[] = [
+  ...SECRETS,
+  BLOB_SECRET,
+  INBOUND_SECRET,
+  COMPANY_SECRET,
+]
 
 /** The secrets that a part reads. */
 export const readBy = (part: Part): readonly ReadSecret[] => [
   ...SECRETS_OF[part],
   ...(BLOB_PARTS.includes(part) ? ([BLOB_SECRET] as const) : []),
   ...(INBOUND_PARTS.includes(part) ? ([INBOUND_SECRET] as const) : []),
+  ...(COMPANY_PARTS.includes(part) ? ([COMPANY_SECRET] as const) : []),
 ]

@@ -211,6 +211,9 @@ export const variables = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 visible ASCII characters')
     .optional(),
+  OIDC_ISSUER: url(['https:', 'http:']).optional(),
+  OIDC_CLIENT_ID: text(300).optional(),
+  OIDC_CLIENT_SECRET: text(500).optional(),
   OUTSIDE_URL: url(['http:', 'https:']).default('https://www.cloudflare.com/cdn-cgi/trace'),
   DNS_SERVERS: list(dnsServer).default([]),
   TRUSTED_PROXIES: list(proxyRange).default([]),

@@ -2,6 +2,13 @@
 import { createHash } from 'node:crypto'
 import type { Queryable } from '../db.ts'
 
+/** SQL: the addresses, in lower case, that may decide for the project `p` by mail. */
+export const APPROVERS = `
+  select lower(p.approver_email) as address where p.approver_email is not null
+  union
+  select pe.email from people pe join person_projects pp on pp.person_id = pe.id
+  where pp.project_id = p.id and pe.role = 'owner' and pe.email is not null`
+
 const hash = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 /** Stores a link. A repeated notification has the same one. */
@@ -15,13 +22,17 @@ export async function addApprovalLink(
   )
 }
 
-/** The request of a link, and the address that it was mailed to; null: no such link. */
+/**
+ * The request of a link, and the address that it was mailed to; null: no such link, or its address may no longer decide.
+ */
 export async function findApprovalLink(
   db: Queryable,
   token: string,
 ): Promise<{ approvalId: string; address: string; used: boolean } | null> {
   const { rows } = await db.query<{ approval_id: string; address: string; used: boolean }>(
-    `select approval_id, address, used_at is not null as used from approval_links where token_hash = $1`,
+    `select l.approval_id, l.address, l.used_at is not null as used
+     from approval_links l join approvals a on a.id = l.approval_id join projects p on p.id = a.project_id
+     where l.token_hash = $1 and l.address in (${APPROVERS})`,
     [hash(token)],
   )
   const row = rows[0]

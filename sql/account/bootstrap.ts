@@ -5,8 +5,8 @@ import { type Config, ConfigError } from '../../shared/config/config.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { createPool, type Pool } from '../db.ts'
-import { createSignInLink, hasSignedIn } from './consoleSessions.ts'
 import { authenticateAll, insertPlatformKey, isKnownKey } from './keys/keys.ts'
+import { createSignInLink, hasSignedIn } from './people/consoleSessions.ts'
 import { AddressTakenError, createProject } from './projects/projects.ts'
 
 export type FirstKeys = {

@@ -139,7 +139,13 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
 })
 
 /** The pool `mail` has two runners (workers/runners.ts). */
-const OUTBOUND_TASKS = ['send_mail', 'announce_approval', 'expire_approval', 'examine_mail']
+const OUTBOUND_TASKS = [
+  'send_mail',
+  'announce_approval',
+  'expire_approval',
+  'mail_sign_in_link',
+  'examine_mail',
+]
 
 test.each([...RUNNER_NAMES])(
   'KEDA grows %s on the age of the oldest job of its tasks',

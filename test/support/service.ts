@@ -11,6 +11,7 @@ import { approvalTokens } from '../../shared/approvalLink.ts'
 import { openStoreOf } from '../../shared/blobs/objectStore.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { bounceKeys } from '../../shared/mail/compose/bounceAddress.ts'
+import { signInTokens } from '../../shared/people/signInLink.ts'
 import type { Running } from '../../shared/process/service.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import type { RunnerName } from '../../shared/tasks.ts'
@@ -123,6 +124,7 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
   mailDomain: config.mailDomain,
   baseUrl: config.http.baseUrl,
   approvalTokens: approvalTokens(masterKeys(config)),
+  signInTokens: signInTokens(masterKeys(config)),
   transport: createTransport(
     { ...config, relayUrl: 'capture' },
     { dns: createDns(), ownName: config.mailHostname, allowPrivate: false },
@@ -221,7 +223,14 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         postmaster: config.postmaster,
       }),
     outbound: () => outboundRunner({ ...outboundOptions(config), transport }),
-    webhooks: () => webhooksRunner({ keyring, policy, ...examineOptions(config) }),
+    webhooks: () =>
+      webhooksRunner({
+        keyring,
+        policy,
+        company: config.company,
+        baseUrl: config.http.baseUrl,
+        ...examineOptions(config),
+      }),
     vault: () => vaultRunner({ keyring, policy }),
   }
   const pools =

@@ -1,8 +1,7 @@
 import type { ApprovalTokens } from '../../shared/approvalLink.ts'
-import { addressKey, domainOf } from '../../shared/mail/address.ts'
+import { addressKey } from '../../shared/mail/address.ts'
 import { approvalNotice } from '../../shared/mail/compose/approvalNotice.ts'
-import { composeMail } from '../../shared/mail/compose/composeMail.ts'
-import { dkimSign } from '../../shared/mail/compose/dkim.ts'
+import type { MailContent } from '../../shared/mail/compose/composeMail.ts'
 import { nextMailDelayS } from '../../shared/mail/mailRetry.ts'
 import { addApprovalLink } from '../../sql/account/approvalLinks.ts'
 import { type Approval, findApproval } from '../../sql/account/approvals.ts'
@@ -15,14 +14,12 @@ import {
   recordNotice,
 } from '../../sql/mail/approval/heldAnnouncements.ts'
 import { decideHeld } from '../../sql/mail/approval/heldMails.ts'
-import { heldBytes, readHeldMails } from '../../sql/mail/approval/heldReads.ts'
-import { findDkimSigners } from '../../sql/mail/domains/dkimKeys.ts'
-import { findVerifiedDomains } from '../../sql/mail/domains/mailDomains.ts'
+import { type HeldMail, heldBytes, readHeldMails } from '../../sql/mail/approval/heldReads.ts'
 import type { MailStores } from '../../sql/mail/outbound/composedMails.ts'
-import type { RecipientOutcome } from '../../sql/mail/outbound/mailAttempts.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import type { Transport } from './outbound/transport.ts'
+import { sendServiceMail } from './serviceMail.ts'
 
 type AnnounceOptions = {
   mailDomain: string
@@ -68,53 +65,48 @@ export const createExpireApproval =
       await decideHeld(pool, actor, { id: approvalId, decision: { state: 'expired' } })
     })
 
+/** Mails each approver a link of their own. */
 async function notify(
   sender: PoolContext & AnnounceOptions,
   approval: Approval,
   notice: Notice,
 ): Promise<void> {
-  const { pool, transport, mailDomain } = sender
-  const address = addressKey(notice.address)
-  const domain = domainOf(address)
-  const own = [mailDomain, ...(await findVerifiedDomains(pool, [domain]))]
-  // An agent must not read the link in its own inbox.
-  if (own.includes(domain)) return await recordNotice(pool, approval.id, null)
-  const raw = await composeNotice(sender, approval, { ...notice, address })
-  if (raw === null) return
-  let outcome: RecipientOutcome | undefined
-  await transport.send({ envelopes: [{ from: '', to: address }], raw }, async ([first]) => {
-    outcome = first
-  })
-  const again = nextAttempt(transport, notice, outcome)
-  // Without the record the mail would go out again.
-  await sender.outcomes.record(() => recordNotice(pool, approval.id, again))
+  const { pool, transport } = sender
+  const { projectId, subject: messageId } = approval
+  const mail = (await readHeldMails(pool, projectId, [messageId], 0)).get(messageId)
+  if (mail === undefined) return
+  const done: string[] = []
+  for (const address of notice.addresses) {
+    const content = await noticeFor(sender, { approval, notice, mail, address })
+    if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
+  }
+  const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
+  // Without the record the mails would go out again.
+  await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
 }
 
-/** The time of the next attempt; null: the mail was handed over, or is given up. */
-function nextAttempt(
-  { route }: Transport,
-  { attempts, requestedAt }: Notice,
-  outcome: RecipientOutcome | undefined,
-): Date | null {
-  if (outcome?.state !== 'deferred') return null
+/** The time of the next attempt; null: it is given up. */
+function nextAttempt({ route }: Transport, { attempts, requestedAt }: Notice): Date | null {
   const ageS = (Date.now() - requestedAt.getTime()) / 1000
   const delayS = nextMailDelayS(route, attempts + 1, ageS)
   return delayS === null ? null : new Date(Date.now() + delayS * 1000)
 }
 
-async function composeNotice(
-  { pool, keyring, mailDomain, baseUrl, approvalTokens }: PoolContext & AnnounceOptions,
-  { id, projectId, subject: messageId, expiresAt }: Approval,
-  { address, projectName, requestedAt }: Notice,
-): Promise<Buffer | null> {
-  const mail = (await readHeldMails(pool, projectId, [messageId], 0)).get(messageId)
-  if (mail === undefined) return null
+async function noticeFor(
+  { pool, mailDomain, baseUrl, approvalTokens }: PoolContext & AnnounceOptions,
+  {
+    approval: { id, expiresAt },
+    notice: { projectName, requestedAt },
+    mail,
+    address,
+  }: { approval: Approval; notice: Notice; mail: HeldMail; address: string },
+): Promise<MailContent> {
   const token = approvalTokens(id, address)
   await addApprovalLink(pool, { token, approvalId: id, address })
-  const content = approvalNotice({
+  return approvalNotice({
     approvalId: id,
     mailDomain,
-    address,
+    address: addressKey(address),
     projectName,
     subject: mail.subject,
     recipients: [...mail.to, ...mail.cc, ...mail.bcc],
@@ -122,6 +114,4 @@ async function composeNotice(
     date: requestedAt,
     expiresAt,
   })
-  const signers = await findDkimSigners(pool, () => keyring(pool), mailDomain)
-  return dkimSign(await composeMail(content), signers)
 }

@@ -4,6 +4,7 @@ import { check, choice, field } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
 import type { ConnectRequest, Project, Session } from '../kit/types.ts'
 import { button, empty, facts, notice } from '../kit/ui.ts'
+import { signInChoices } from './signIn.ts'
 
 /** Projects to choose from: the newest. */
 const PAGES_MAX = 10
@@ -123,12 +124,17 @@ function consent(id: string, request: ConnectRequest, projects: Project[]): HTML
   )
 }
 
-/** A phone has no console open: the owner pastes a sign-in link, and stays on this page. */
-function signInFirst(): HTMLElement {
+/** Every way to sign in. Who has a link in a mail or a terminal pastes it here, and stays on this page. */
+async function signInFirst(): Promise<HTMLElement> {
   const trouble = h('div', {})
-  const link = field('Sign-in link', 'link', { type: 'url' }, 'npm run console:login prints it.')
-  return frame(
-    h('h1', {}, 'Sign in to connect an app'),
+  const link = field(
+    'Sign-in link',
+    'link',
+    { type: 'url' },
+    'From the mail, or from npm run console:login.',
+  )
+  const page = await signInChoices('Sign in to connect an app', location.href)
+  page.append(
     link,
     h(
       'div',
@@ -149,4 +155,5 @@ function signInFirst(): HTMLElement {
     ),
     trouble,
   )
+  return page
 }

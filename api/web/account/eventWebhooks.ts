@@ -34,16 +34,19 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
         button('Change', () => change(path, one, webhooks.refresh), {
           keep: `change ${one.webhookId}`,
           label: `Change the webhook to ${one.url}`,
+          needs: 'owner',
         }),
         button('Rotate secret', () => rotate(path, one), {
           kind: 'danger',
           keep: `rotate ${one.webhookId}`,
           label: `Rotate secret of the webhook to ${one.url}`,
+          needs: 'owner',
         }),
         button('Delete', () => remove(path, one, webhooks.refresh), {
           kind: 'danger',
           keep: `delete ${one.webhookId}`,
           label: `Delete the webhook to ${one.url}`,
+          needs: 'owner',
         }),
       ]),
   })
@@ -57,6 +60,7 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
         '.',
       ],
       actions: button('Register webhook', () => register(path, webhooks.refresh), {
+        needs: 'owner',
         keep: 'register-webhook',
       }),
     },

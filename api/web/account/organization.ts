@@ -5,10 +5,10 @@ import { moment } from '../kit/format.ts'
 import { type LiveList, live, liveList } from '../kit/live.ts'
 import { ofProject, type Screen } from '../kit/screen.ts'
 import type { LogEntry, PlatformKey } from '../kit/types.ts'
-import { badge, button, empty, heading, panel, section, table, toast } from '../kit/ui.ts'
+import { badge, button, empty, heading, section, table, toast } from '../kit/ui.ts'
 import { mailDomains } from '../mail/mailDomains.ts'
 
-/** Organization settings: platform keys, sessions and the audit log. */
+/** Organization settings: platform keys, mail domains and the audit log. */
 export const organization: Screen = ({ signal, session }) => {
   const keys: LiveList = live({
     signal,
@@ -29,30 +29,6 @@ export const organization: Screen = ({ signal, session }) => {
       keys.element,
     ),
     mailDomains({ signal, session }),
-    panel(
-      'This session',
-      h(
-        'p',
-        {},
-        'You are signed in as ',
-        h('code', {}, session.sessionId),
-        '. It ends ',
-        moment(session.expiresAt),
-        ', or after two hours without use.',
-      ),
-      h(
-        'div',
-        { class: 'actions' },
-        button(
-          'Sign out everywhere',
-          async () => {
-            await ask('/sessions', { method: 'DELETE' })
-            location.replace('/console')
-          },
-          { kind: 'danger' },
-        ),
-      ),
-    ),
     h('h2', {}, 'What was done'),
     logList('/organization/logs', signal),
   ]

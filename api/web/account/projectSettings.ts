@@ -27,8 +27,8 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
     h(
       'div',
       { class: 'actions' },
-      button('Rename', () => rename(project)),
-      button('Change storage', () => changeStorage(project)),
+      button('Rename', () => rename(project), { needs: 'owner' }),
+      button('Change storage', () => changeStorage(project), { needs: 'operator' }),
     ),
   ),
   panel(
@@ -49,8 +49,8 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
     h(
       'div',
       { class: 'actions' },
-      button('Change scopes', () => changeScopes(project)),
-      button('Rotate key', () => rotate(project), { kind: 'danger' }),
+      button('Change scopes', () => changeScopes(project), { needs: 'owner' }),
+      button('Rotate key', () => rotate(project), { needs: 'owner', kind: 'danger' }),
     ),
   ),
   panel(
@@ -64,8 +64,8 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
     h(
       'div',
       { class: 'actions' },
-      button('Change payments', () => changePayments(project)),
-      button('Change daily limits', () => changeDailyLimits(project)),
+      button('Change payments', () => changePayments(project), { needs: 'owner' }),
+      button('Change daily limits', () => changeDailyLimits(project), { needs: 'operator' }),
     ),
   ),
   sendPolicy(project, (body, done) => change(project, body, done)),
@@ -83,7 +83,7 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
     h(
       'div',
       { class: 'actions' },
-      button('Delete project', () => remove(project), { kind: 'danger' }),
+      button('Delete project', () => remove(project), { needs: 'operator', kind: 'danger' }),
     ),
   ),
 ])

@@ -31,7 +31,11 @@ export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
 /** All projects. */
 export const projects: Screen = ({ signal, session }) => {
   const create = (label = 'New project') =>
-    button(label, () => openCreate(session.mailDomain), { kind: 'primary', keep: 'create' })
+    button(label, () => openCreate(session.mailDomain), {
+      kind: 'primary',
+      keep: 'create',
+      needs: 'operator',
+    })
   return [
     heading('Projects', 'A project is one agent with its inbox, vault and till.', create()),
     liveList<'projects', Project>({

@@ -35,7 +35,7 @@ export const retention = (
     h(
       'div',
       { class: 'actions' },
-      button('Change retention', () => openChange(project, change)),
+      button('Change retention', () => openChange(project, change), { needs: 'owner' }),
     ),
   )
 

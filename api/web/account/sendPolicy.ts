@@ -27,7 +27,7 @@ export const sendPolicy = (project: Project, save: Save): HTMLElement =>
     h(
       'div',
       { class: 'actions' },
-      button('Change sending', () => change(project, save)),
+      button('Change sending', () => change(project, save), { needs: 'owner' }),
     ),
   )
 

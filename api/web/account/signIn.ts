@@ -1,53 +1,124 @@
 import { ask } from '../kit/ask.ts'
-import { h } from '../kit/dom.ts'
+import { field } from '../kit/dialog.ts'
+import { type Child, h } from '../kit/dom.ts'
+import type { SignInWays } from '../kit/types.ts'
 import { button, notice } from '../kit/ui.ts'
+import { goToCompany, returnFromCompany } from './companyCalls.ts'
+import { canUsePasskeys, signInWithPasskey } from './passkeyCalls.ts'
 
-const brand = () => h('p', { class: 'brand' }, 'Purser')
+const frame = (...children: Child[]): HTMLElement =>
+  h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
+
+/** Runs an act; its error appears in `trouble`. */
+const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
+  trouble.replaceChildren()
+  try {
+    await act()
+  } catch (error) {
+    trouble.replaceChildren(notice('bad', (error as Error).message))
+  }
+}
 
 /** The page of a sign-in link. Only the button uses the link up. */
-export function signInPage(): HTMLElement {
+export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
   // Removes the token from the browser history.
   history.replaceState(null, '', '/console/login')
+  if (token === '') return signInChoices('Sign in', '/console')
   const trouble = h('div', {})
-  const main = h(
-    'main',
-    { class: 'sign-in' },
-    brand(),
+  const use = async () => {
+    await ask('/sessions', { method: 'POST', body: { token } })
+    location.replace('/console')
+  }
+  return frame(
     h('h1', {}, 'Sign in'),
-    token === ''
-      ? howToSignIn()
-      : h('p', {}, 'This link signs you in to the console of this service, once.'),
+    h('p', {}, 'This link signs you in to the console of this service, once.'),
     trouble,
-    token === ''
-      ? null
-      : button(
-          'Sign in',
-          async () => {
-            try {
-              await ask('/sessions', { method: 'POST', body: { token } })
-              location.replace('/console')
-            } catch (error) {
-              trouble.replaceChildren(notice('bad', (error as Error).message))
-            }
-          },
-          { kind: 'primary' },
-        ),
+    button('Sign in', trying(trouble, use), { kind: 'primary' }),
   )
-  return main
 }
 
-/** The page without a session. */
-export const signedOutPage = (): HTMLElement =>
-  h('main', { class: 'sign-in' }, brand(), h('h1', {}, 'You are not signed in'), howToSignIn())
+/** The page to which the company's identity provider leads back. */
+export async function companyPage(): Promise<HTMLElement> {
+  try {
+    const purpose = await returnFromCompany()
+    location.replace(purpose === 'connect' ? '/console#/you' : '/console')
+    return frame(h('h1', {}, 'You are signed in'))
+  } catch (error) {
+    const choices = await signInChoices('You are not signed in', '/console')
+    choices.querySelector('h1')?.after(notice('bad', (error as Error).message))
+    return choices
+  }
+}
 
-const howToSignIn = () => [
-  h('p', {}, 'Create a sign-in link on the machine that runs the service:'),
-  h('pre', { class: 'text command' }, 'npm run console:login'),
-  h('p', { class: 'note' }, 'In a container, which has no npm: bun run console:login'),
-  h(
-    'p',
-    { class: 'note' },
-    'The link works once, within fifteen minutes. A session ends after two hours without use, and after twelve hours at the latest.',
-  ),
-]
+/** The page without a session, with every way to sign in. @param next where the browser goes afterwards. */
+export async function signInChoices(
+  title = 'You are not signed in',
+  next = '/console',
+): Promise<HTMLElement> {
+  const ways = await ask<SignInWays>('/sign-in-ways').catch(() => ({
+    passkeys: false,
+    company: null,
+  }))
+  const trouble = h('div', { role: 'status' })
+  const enter = async () => {
+    await signInWithPasskey()
+    location.assign(next)
+    if (next.includes('#')) location.reload()
+  }
+  const form: HTMLFormElement = h(
+    'form',
+    {
+      on: {
+        submit: (event) => {
+          event.preventDefault()
+          void trying(trouble, () => askForLink(form, trouble))()
+        },
+      },
+    },
+    field('Your e-mail address', 'email', {
+      type: 'email',
+      required: true,
+      maxlength: 320,
+      autocomplete: 'username webauthn',
+    }),
+    h('button', { type: 'submit', class: 'button primary' }, 'Mail me a link'),
+  )
+  return frame(
+    h('h1', {}, title),
+    trouble,
+    form,
+    ways.passkeys && canUsePasskeys()
+      ? button('Use a passkey', trying(trouble, enter), { keep: 'passkey' })
+      : null,
+    ways.company === null
+      ? null
+      : button(
+          `Continue with ${ways.company}`,
+          trying(trouble, () => goToCompany(false)),
+          { keep: 'company' },
+        ),
+    h(
+      'details',
+      {},
+      h('summary', {}, 'First sign-in, or no mail?'),
+      h('p', {}, 'Create a link for the first operator on the machine that runs the service:'),
+      h('pre', { class: 'text command' }, 'npm run console:login'),
+      h('p', { class: 'note' }, 'In a container, which has no npm: bun run console:login'),
+      h(
+        'p',
+        { class: 'note' },
+        'A link works once, within fifteen minutes. A session ends after two hours without use, and after twelve hours at the latest.',
+      ),
+    ),
+  )
+}
+
+async function askForLink(form: HTMLFormElement, trouble: HTMLElement): Promise<void> {
+  const email = String(new FormData(form).get('email') ?? '').trim()
+  const { message } = await ask<{ message: string }>('/sign-in-mails', {
+    method: 'POST',
+    body: { email },
+  })
+  trouble.replaceChildren(notice('good', `${message}. Open it in this browser.`))
+}

@@ -1,6 +1,7 @@
 import { ask, at } from './ask.ts'
 import { type Child, h } from './dom.ts'
-import type { Project, Session } from './types.ts'
+import { may } from './role.ts'
+import type { Project, Role, Session } from './types.ts'
 import { heading, tabs } from './ui.ts'
 
 /** The context of a screen. */
@@ -16,11 +17,11 @@ export type ScreenContext = {
 /** Makes the content of a screen. */
 export type Screen = (context: ScreenContext) => Child | Promise<Child>
 
-const TABS: readonly [string, string][] = [
+const TABS: readonly [path: string, name: string, role?: Role][] = [
   ['inbox', 'Inbox'],
   ['outgoing', 'Outgoing'],
   ['approvals', 'Approvals'],
-  ['vault', 'Vault'],
+  ['vault', 'Vault', 'owner'],
   ['endpoints', 'Endpoints'],
   ['payments', 'Payments'],
   ['webhooks', 'Webhooks'],
@@ -50,7 +51,7 @@ export const ofProject =
       heading(project.name, h('code', {}, project.emailAddress)),
       tabs(
         'Project',
-        TABS.map(([name, label]) => ({
+        TABS.filter(([, , role = 'viewer']) => may(role)).map(([name, label]) => ({
           href: projectLink(projectId, name),
           name: label,
           current: name === tab,

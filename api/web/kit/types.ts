@@ -1,13 +1,47 @@
 /** The answers of the service: the fields that the page shows. */
 
+export type Role = 'viewer' | 'owner' | 'operator'
+
 export type Session = {
   sessionId: string
+  person: { personId: string; name: string; email: string | null; role: Role }
   expiresAt: string
   baseUrl: string
   mailDomain: string
   capturesMail: boolean
   network: string | null
 }
+
+/** A session in a list. */
+export type ListedSession = {
+  sessionId: string
+  personId: string
+  name: string
+  email: string | null
+  method: 'link' | 'mail' | 'passkey' | 'company'
+  agent: string | null
+  isThis: boolean
+  createdAt: string
+  lastSeenAt: string
+  expiresAt: string
+}
+
+export type Person = {
+  personId: string
+  name: string
+  email: string | null
+  role: Role
+  projectIds: string[]
+  passkeys: number
+  isFirst: boolean
+  createdAt: string
+  signedInAt: string | null
+}
+
+export type Passkey = { passkeyId: string; name: string; createdAt: string; usedAt: string | null }
+
+/** How people can sign in. */
+export type SignInWays = { passkeys: boolean; company: string | null }
 
 export type Minute = {
   at: string

@@ -1,5 +1,7 @@
 /** The building blocks of all screens. */
 import { type Child, h } from './dom.ts'
+import { may } from './role.ts'
+import type { Role } from './types.ts'
 
 /** The colour of each state. Text always accompanies the colour. */
 const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
@@ -88,12 +90,14 @@ type ButtonOptions = {
   title?: string
   /** The accessible name, when several buttons have the same text. */
   label?: string
+  /** The least role; without it the button is not shown. */
+  needs?: Role
 }
 
 export const button = (
   label: Child,
   act: () => void | Promise<void>,
-  { kind = 'plain', keep, title, label: name }: ButtonOptions = {},
+  { kind = 'plain', keep, title, label: name, needs = 'viewer' }: ButtonOptions = {},
 ): HTMLButtonElement => {
   const made = h(
     'button',
@@ -103,6 +107,7 @@ export const button = (
       'data-keep': keep,
       title,
       'aria-label': name,
+      hidden: !may(needs),
       on: { click: () => void guarded(made, act) },
     },
     label,

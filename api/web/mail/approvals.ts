@@ -153,11 +153,16 @@ function decision(project: Project, held: HeldRequest, path: string, seal: strin
     seal === null
       ? null
       : button('Approve', () => approve(project, { ...seen, seal }), {
+          needs: 'owner',
           kind: 'primary',
           keep: 'approve',
         }),
-    button('Edit', () => edit(message, seen), { keep: 'edit' }),
-    button('Reject', () => reject(project, seen), { kind: 'danger', keep: 'reject' }),
+    button('Edit', () => edit(message, seen), { needs: 'owner', keep: 'edit' }),
+    button('Reject', () => reject(project, seen), {
+      needs: 'owner',
+      kind: 'danger',
+      keep: 'reject',
+    }),
   )
 }
 

@@ -32,7 +32,10 @@ export function emailRules(project: Project, signal: AbortSignal): HTMLElement {
     'Email rules',
     {
       lead: 'A rule for an address overrides a rule for its domain. A scope with an allow rule refuses every address without a rule.',
-      actions: button('Add rule', () => addRule(path, rules.refresh), { keep: 'add-rule' }),
+      actions: button('Add rule', () => addRule(path, rules.refresh), {
+        needs: 'owner',
+        keep: 'add-rule',
+      }),
     },
     rules.element,
   )
@@ -60,6 +63,7 @@ const ruleTable = (rules: EmailRule[], remove: (rule: EmailRule) => void): HTMLE
             kind: 'danger',
             keep: `delete ${rule.id}`,
             label: `Delete the rule for ${rule.value}`,
+            needs: 'owner',
           }),
       },
     ],

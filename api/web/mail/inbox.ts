@@ -37,7 +37,7 @@ export const inbox = ofProject('inbox', (project, { signal, query }) => {
   }
   const box = searchBox(query.get('q') ?? '', search)
   show(query.get('q') ?? '')
-  const write = button('Write', () => writeMail(project), { keep: 'write' })
+  const write = button('Write', () => writeMail(project), { needs: 'owner', keep: 'write' })
   return [h('div', { class: 'actions' }, write), box, shown]
 })
 
@@ -141,6 +141,7 @@ export const outgoing = ofProject('outgoing', (project, { signal, session }) => 
                 ? button('Cancel', () => cancel(project, message), {
                     keep: `cancel ${message.messageId}`,
                     label: `Cancel ${message.subject}`,
+                    needs: 'owner',
                   })
                 : null,
           },

@@ -57,6 +57,7 @@ const suppressionTable = (
           button('Remove', () => removeOne(one), {
             keep: `remove ${one.address}`,
             label: `Remove ${one.address}`,
+            needs: 'owner',
           }),
       },
     ],

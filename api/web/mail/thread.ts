@@ -99,9 +99,15 @@ function messageCard(
     h(
       'footer',
       { class: 'actions' },
-      button('Answer', () => answerMail(project, message, false), { keep: `answer ${key}` }),
+      button('Answer', () => answerMail(project, message, false), {
+        keep: `answer ${key}`,
+        needs: 'owner',
+      }),
       message.to.length + message.cc.length > 1
-        ? button('Answer all', () => answerMail(project, message, true), { keep: `all ${key}` })
+        ? button('Answer all', () => answerMail(project, message, true), {
+            keep: `all ${key}`,
+            needs: 'owner',
+          })
         : null,
       hasHtml
         ? button('HTML', () => body.replaceChildren(frame(html)), {
@@ -111,7 +117,10 @@ function messageCard(
         : null,
       button('Text', () => body.replaceChildren(...textOf(message)), { keep: `text ${key}` }),
       message.deliveryStatus === undefined
-        ? button('Codes and links', () => showFound(body, base), { keep: `found ${key}` })
+        ? button('Codes and links', () => showFound(body, base), {
+            keep: `found ${key}`,
+            needs: 'owner',
+          })
         : null,
       button('Raw', () => showRaw(body, `${base}/raw`), { keep: `raw ${key}` }),
       button('Save as .eml', () => save(`${base}/raw`, 'message.eml'), { keep: `eml ${key}` }),

@@ -53,7 +53,11 @@ const summary = (
           ],
       ['Created', moment(whole.createdAt)],
     ]),
-    h('div', { class: 'actions' }, button('Replay', replay, { kind: 'primary', keep: 'replay' })),
+    h(
+      'div',
+      { class: 'actions' },
+      button('Replay', replay, { needs: 'owner', kind: 'primary', keep: 'replay' }),
+    ),
   )
 
 const attempts = (whole: WholeDelivery): HTMLElement =>

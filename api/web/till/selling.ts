@@ -66,7 +66,11 @@ export const endpoints = ofProject('endpoints', (project, { signal }) => {
           h('a', { href: projectLink(project.projectId, 'settings') }, 'Settings'),
           ' turn them on.',
         ),
-    h('div', { class: 'actions' }, button('Register endpoint', register, { keep: 'register' })),
+    h(
+      'div',
+      { class: 'actions' },
+      button('Register endpoint', register, { needs: 'owner', keep: 'register' }),
+    ),
     listed.element,
   ]
 })

@@ -1,4 +1,9 @@
+import { createHash } from 'node:crypto'
 import type { MailContent } from './composeMail.ts'
+
+/** Tells the mails of one request apart: each approver's has a link of its own. */
+const mark = (address: string): string =>
+  createHash('sha256').update(address).digest('hex').slice(0, 12)
 
 /** The mail that tells an owner of a held letter. It holds the link, and no word of the letter's text. */
 export function approvalNotice(about: {
@@ -14,7 +19,7 @@ export function approvalNotice(about: {
 }): MailContent {
   const line = (text: string) => text.replace(/\s+/g, ' ').trim()
   return {
-    messageId: `<${about.approvalId}@${about.mailDomain}>`,
+    messageId: `<${about.approvalId}.${mark(about.address)}@${about.mailDomain}>`,
     date: about.date,
     fromName: 'Purser',
     fromAddress: `no-reply@${about.mailDomain}`,

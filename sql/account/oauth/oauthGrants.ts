@@ -1,5 +1,6 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
+import { mayDecide } from '../people/people.ts'
 import { endGrant } from './oauthTokens.ts'
 
 /** What an owner allowed a client. */
@@ -22,8 +23,11 @@ export type OAuthGrant = {
 
 const GRANTS_MAX = 500
 
-/** The live grants, newest first, at most 500. */
-export async function listGrants(db: Queryable): Promise<OAuthGrant[]> {
+/** The live grants, newest first, at most 500. @param projectIds null: of every project. */
+export async function listGrants(
+  db: Queryable,
+  projectIds: readonly string[] | null,
+): Promise<OAuthGrant[]> {
   const { rows } = await db.query<OAuthGrant>(
     `select g.id, g.project_id as "projectId", p.name as "projectName", p.email_address as "inboxAddress",
        g.client_name as "clientName", g.client_host as "clientHost", g.redirect_host as "redirectHost", g.scopes,
@@ -31,7 +35,9 @@ export async function listGrants(db: Queryable): Promise<OAuthGrant[]> {
        g.created_at as "createdAt", g.expires_at as "expiresAt", g.used_at as "usedAt"
      from oauth_grants g join projects p on p.id = g.project_id
      where g.revoked_at is null and g.expires_at > clock_timestamp() and p.deleted_at is null
+       and ($1::text[] is null or g.project_id = any ($1)) and ${mayDecide('g.person_id', 'g.project_id')}
      order by g.created_at desc, g.id desc limit ${GRANTS_MAX}`,
+    [projectIds],
   )
   return rows
 }

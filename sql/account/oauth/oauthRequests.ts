@@ -104,7 +104,7 @@ export type Consent = {
 export async function decideRequest(
   pool: Pool,
   { id, browser, consent }: { id: string; browser: string; consent: Consent | null },
-  by: { actor: string; requestId: string; organization: string },
+  by: { actor: string; personId: string; requestId: string; organization: string },
 ): Promise<{ request: OAuthRequest; code: string | null } | null> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<Row>(
@@ -126,8 +126,8 @@ export async function decideRequest(
     const grantId = newOAuthGrantId()
     const { rowCount } = await db.query(
       `insert into oauth_grants (
-         id, project_id, client_id, client_name, client_host, redirect_host, scopes, resource, actor, expires_at, holds_mail)
-       select $1, p.id, $3, $4, $5, $6, $7, $8, $9, $10, $11 from projects p where p.id = $2 and p.deleted_at is null`,
+         id, project_id, client_id, client_name, client_host, redirect_host, scopes, resource, actor, expires_at, holds_mail, person_id)
+       select $1, p.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 from projects p where p.id = $2 and p.deleted_at is null`,
       [
         grantId,
         consent.projectId,
@@ -140,6 +140,7 @@ export async function decideRequest(
         by.actor,
         consent.expiresAt,
         consent.holdsMail,
+        by.personId,
       ],
     )
     if (rowCount !== 1) return null

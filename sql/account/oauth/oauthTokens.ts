@@ -3,6 +3,7 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { parseLsn } from '../../operations/replica.ts'
 import type { FoundKey } from '../keys/keys.ts'
 import { rateWindowUpsert } from '../keys/rateWindows.ts'
+import { mayDecide } from '../people/people.ts'
 
 /** Lifetimes. A refresh token ends that long after its last use, and with its grant at the latest. */
 export const ACCESS_MINUTES = 60
@@ -16,11 +17,12 @@ export type TokenPair = { access: string; refresh: string; scopes: string[]; res
 /** Why no tokens were given. */
 export type TokenFault = 'invalid_grant' | 'invalid_scope'
 
-/** A grant that gives tokens. A client that was deleted has none. */
+/** A grant that gives tokens. A deleted client has none, nor has a person who no longer decides for the project. */
 const LIVE_GRANT = `
   g.revoked_at is null and g.expires_at > clock_timestamp()
   and (g.client_id like 'https://%' or exists (select from oauth_clients c where c.id = g.client_id))
-  and exists (select from projects p where p.id = g.project_id and p.deleted_at is null)`
+  and exists (select from projects p where p.id = g.project_id and p.deleted_at is null)
+  and ${mayDecide('g.person_id', 'g.project_id')}`
 
 type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live: boolean }
 

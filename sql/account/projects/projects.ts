@@ -193,12 +193,13 @@ export async function findProject(db: Queryable, id: string): Promise<Project | 
 /** Live projects, newest first, at most `limit` after the cursor. */
 export async function listProjects(
   db: Queryable,
-  { limit, cursor }: { limit: number; cursor: Cursor | null },
+  { limit, cursor, only }: { limit: number; cursor: Cursor | null; only: readonly string[] | null },
 ): Promise<Project[]> {
   const { rows } = await db.query<ProjectRow>(
     `${SELECT_PROJECT} and (p.created_at, p.row) < ($1::timestamptz, $2::bigint)
+       and ($4::text[] is null or p.id = any ($4))
      order by p.created_at desc, p.row desc limit $3`,
-    [...pageStart(cursor), limit],
+    [...pageStart(cursor), limit, only],
   )
   return rows.map(toProject)
 }

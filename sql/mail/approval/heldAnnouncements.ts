@@ -1,3 +1,4 @@
+import { APPROVERS } from '../../account/approvalLinks.ts'
 import type { Approval } from '../../account/approvals.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
@@ -29,29 +30,46 @@ export async function announceHeld(pool: Pool, approval: Approval): Promise<bool
   })
 }
 
-/** The notification of a request that is to be mailed. */
-export type Notice = { address: string; projectName: string; attempts: number; requestedAt: Date }
-
-/** The notification of a waiting request; null: nobody is to be told, or the mail is done. */
-export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
-  const { rows } = await db.query<Notice>(
-    `select p.approver_email as address, p.name as "projectName", a.notice_attempts as attempts,
-       a.requested_at as "requestedAt"
-     from approvals a join projects p on p.id = a.project_id
-     where a.id = $1 and a.state = 'waiting' and a.notified_at is null and p.approver_email is not null
-       and p.deleted_at is null`,
-    [approvalId],
-  )
-  return rows[0] ?? null
+/** The notifications of a request that are to be mailed. */
+export type Notice = {
+  /** The addresses that none has reached yet: the approver and the owners of the project. */
+  addresses: string[]
+  projectName: string
+  attempts: number
+  requestedAt: Date
 }
 
-/** Records an attempt of the notification. @param again the next attempt; null: it is done. */
+/** The notifications of a waiting request; null: nobody is to be told, or the mails are done. */
+export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
+  const { rows } = await db.query<Notice>(
+    `select p.name as "projectName", a.notice_attempts as attempts, a.requested_at as "requestedAt",
+       array(select address from (${APPROVERS}) told
+             where not exists (select from approval_links l
+                               where l.approval_id = a.id and l.address = told.address and l.notified_at is not null)
+             order by address) as addresses
+     from approvals a join projects p on p.id = a.project_id
+     where a.id = $1 and a.state = 'waiting' and a.notified_at is null and p.deleted_at is null`,
+    [approvalId],
+  )
+  return rows[0] === undefined || rows[0].addresses.length === 0 ? null : rows[0]
+}
+
+/**
+ * Records an attempt of the notifications.
+ * @param done the addresses that got theirs, or never will.
+ * @param again the next attempt for the others; null: it is done.
+ */
 export async function recordNotice(
   pool: Pool,
   approvalId: string,
-  again: Date | null,
+  { done, again }: { done: readonly string[]; again: Date | null },
 ): Promise<void> {
   await transaction(pool, async (db) => {
+    await db.query(
+      `update approval_links set notified_at = clock_timestamp()
+       where approval_id = $1 and address = any ($2) and notified_at is null`,
+      [approvalId, done],
+    )
     await db.query(
       `update approvals set notice_attempts = notice_attempts + 1,
          notified_at = case when $2 then clock_timestamp() end

@@ -112,7 +112,7 @@ test('a thread, message or payment of another project is not shown', async () =>
 })
 
 test('the audit log records each change beforehand, with its session and its outcome', async () => {
-  const session = `console:${(await operator.get('/session')).body.sessionId}`
+  const session = `console:${(await operator.get('/session')).body.person.personId}`
   const created = await operator.post('/v0/platform/projects', { name: 'Recorded' })
   const path = `/v0/platform/projects/${created.body.projectId}`
   await operator.patch(path, { name: 'Renamed' })
@@ -151,8 +151,8 @@ test('a secret is read only after the audit log has recorded the session', async
       .slice(0, 2)
       .map((entry: any) => [entry.action, entry.subject, entry.outcome, entry.actor.slice(0, 12)]),
   ).toEqual([
-    ['vault.get', 'missing', 'not_found', 'console:ses_'],
-    ['vault.get', 'github', 'ok', 'console:ses_'],
+    ['vault.get', 'missing', 'not_found', 'console:per_'],
+    ['vault.get', 'github', 'ok', 'console:per_'],
   ])
 })
 

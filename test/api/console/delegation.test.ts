@@ -70,7 +70,7 @@ test('a session changes rules, suppressions and webhooks of a project; each chan
     ['webhook.delete', webhook.webhookId, null!, 'ok'],
     ['webhook.rotate_secret', webhook.webhookId, null!, 'not_found'],
   ])
-  const session = `console:${(await operator.get('/session')).body.sessionId}`
+  const session = `console:${(await operator.get('/session')).body.person.personId}`
   expect(new Set(logs.map(({ actor }: { actor: string }) => actor))).toEqual(new Set([session]))
   const stored = JSON.stringify(logs)
   for (const secret of [webhook.secret, rotated.secret, 'for-them-alone']) {

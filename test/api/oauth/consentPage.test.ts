@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser } from 'playwright-core'
-import { createSignInLink } from '../../../sql/account/consoleSessions.ts'
+import { createSignInLink } from '../../../sql/account/people/consoleSessions.ts'
 import { judge } from '../../support/console/axe.ts'
 import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
 import {

@@ -13,7 +13,7 @@ const BY_REASON: Record<string, string> = {
     till/receiptKey.ts base64url, till/receiptKey.ts didWeb, till/receiptKey.ts publicReceiptKey,
     till/receiptKey.ts receiptDidDocument, till/receiptKey.ts receiptJwks, till/receiptKey.ts receiptKey,
     till/usdc.ts formatUsdc, till/usdc.ts usdcNetworkOfChainId, till/x402.ts versionOf, till/x402.ts wireReason`,
-  'it writes what a reader has checked and bounded': `mail/compose/approvalNotice.ts approvalNotice,
+  'it writes what a reader has checked and bounded': `mail/compose/approvalNotice.ts approvalNotice, mail/compose/signInMail.ts signInMail,
     mail/compose/bounceAddress.ts bounceAddress, mail/compose/bounceAddress.ts isTagOf, mail/compose/composeMail.ts composeMail,
     mail/compose/customHeaders.ts customFields, mail/parse/reduceBounce.ts reduceBounce, mail/compose/unsubscribe.ts unsubscribeFields,
     mail/mtaSts.ts policyText, mail/reservedAddresses.ts reservedAddresses, till/authorization.ts authorizationDigest, till/authorization.ts authorizationTypedData,

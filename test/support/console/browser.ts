@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
-import { createSignInLink } from '../../../sql/account/consoleSessions.ts'
+import { createSignInLink } from '../../../sql/account/people/consoleSessions.ts'
 import type { TestService } from '../service.ts'
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'

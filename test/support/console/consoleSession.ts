@@ -1,5 +1,8 @@
 /** A signed-in session of the console, without a browser. */
-import { createSignInLink } from '../../../sql/account/consoleSessions.ts'
+import { randomUUID } from 'node:crypto'
+import type { Role } from '../../../shared/people/roles.ts'
+import { createSignInLink, startSession } from '../../../sql/account/people/consoleSessions.ts'
+import { addPerson } from '../../../sql/account/people/people.ts'
 import type { TestService } from '../service.ts'
 
 type Answer = { status: number; headers: Headers; body: any }
@@ -56,7 +59,21 @@ export function consoleClient(url: string, cookie: string): ConsoleClient {
   }
 }
 
-/** Signs in with a new link. */
+/** A new person of a role, with a session. */
+export async function signInAs(
+  service: TestService,
+  role: Role,
+  projectIds: string[] = [],
+): Promise<ConsoleClient & { personId: string; email: string }> {
+  const { pool } = service.database
+  const email = `${randomUUID()}@people.example`
+  const person = await addPerson(pool, { email, name: 'Ada', role, projectIds }, async () => {})
+  const started = await startSession(pool, { personId: person!.id, method: 'mail', agent: null })
+  const client = consoleClient(service.url, `purser_session=${started!.secret}`)
+  return { ...client, personId: person!.id, email }
+}
+
+/** Signs in the first operator with a new link. */
 export async function signIn(service: TestService): Promise<ConsoleClient> {
   const token = await createSignInLink(service.database.pool)
   const { status, headers } = await consoleClient(service.url, '').post('/sessions', { token })

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
-import { generateKey } from '../../../shared/apiKey.ts'
-import { parseConfig } from '../../../shared/config/config.ts'
-import { bootstrap } from '../../../sql/account/bootstrap.ts'
-import { consoleClient } from '../../support/console/consoleSession.ts'
-import { startProcess } from '../../support/process/process.ts'
-import { startTestService } from '../../support/service.ts'
+import { generateKey } from '../../../../shared/apiKey.ts'
+import { parseConfig } from '../../../../shared/config/config.ts'
+import { bootstrap } from '../../../../sql/account/bootstrap.ts'
+import { consoleClient } from '../../../support/console/consoleSession.ts'
+import { startProcess } from '../../../support/process/process.ts'
+import { startTestService } from '../../../support/service.ts'
 
 const PRODUCTION = {
   NODE_ENV: 'production',

@@ -3,10 +3,10 @@ import {
   createSignInLink,
   deleteStaleSessions,
   hasSignedIn,
-} from '../../../sql/account/consoleSessions.ts'
-import { consoleClient, signIn } from '../../support/console/consoleSession.ts'
-import { withinOneMinute } from '../../support/rateWindow.ts'
-import { startTestService, type TestService } from '../../support/service.ts'
+} from '../../../../sql/account/people/consoleSessions.ts'
+import { consoleClient, signIn } from '../../../support/console/consoleSession.ts'
+import { withinOneMinute } from '../../../support/rateWindow.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,0 +1,191 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { networkSubject } from '../../../shared/http/networkSubject.ts'
+import { ORGANIZATION, writeAudit } from '../../../sql/account/audit.ts'
+import {
+  answerSignIn,
+  beginCompanySignIn,
+  type CompanySignIn,
+  connectAccount,
+  disconnectAccount,
+  findAccount,
+  findOwnSignIn,
+  takeSignIn,
+} from '../../../sql/account/people/companySignIns.ts'
+import { startSession } from '../../../sql/account/people/consoleSessions.ts'
+import { browserCookie, newBrowser, readBrowser } from '../../http/browserCookie.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
+import { countFailedSignIn } from '../../http/gate.ts'
+import { stateOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { actorOf, refuseOtherSites, sessionOf } from '../access.ts'
+import { consoleOperation, openOperation } from '../consoleOperation.ts'
+import { limitSignIns } from './limitSignIns.ts'
+import { relyingParty } from './passkeys.ts'
+import { signedIn } from './sessionRoutes.ts'
+
+/** The provider has five seconds for each request, and a step makes two. */
+const WAIT_MS = 12_000
+
+const Answer = t.Object({
+  query: t.String({ maxLength: 8_000, error: "be the query of the provider's answer" }),
+})
+
+/** Sign-in with the company's identity provider, and the ways to sign in that this service has. */
+export const companyRoutes = (services: Services) =>
+  new Elysia({ prefix: '/console/api' })
+    .get('/sign-in-ways', () => ways(services), { detail: openOperation() })
+    .post('/company-sign-ins', ({ request }) => begin(services, request, null), {
+      detail: openOperation({ bodyMaxBytes: 1_024 }),
+    })
+    .post('/company-sign-ins/answer', ({ request, body }) => signIn(services, request, body), {
+      body: Answer,
+      detail: openOperation(),
+    })
+    .get('/company-account', ({ request }) => readAccount(services, request), {
+      detail: consoleOperation('viewer'),
+    })
+    .post(
+      '/company-account',
+      ({ request }) => begin(services, request, sessionOf(request).person.id),
+      { detail: consoleOperation('viewer') },
+    )
+    .post('/company-account/answer', ({ request, body }) => connect(services, request, body), {
+      body: Answer,
+      detail: consoleOperation('viewer'),
+    })
+    .delete('/company-account', ({ request }) => disconnect(services, request), {
+      detail: consoleOperation('viewer'),
+    })
+
+const ways = ({ config }: Services) => ({
+  passkeys: relyingParty(config.http.baseUrl) !== null,
+  company: config.company === null ? null : new URL(config.company.issuer).hostname,
+})
+
+/** Begins a sign-in: the address of the provider's page. */
+async function begin(
+  services: Services,
+  request: Request,
+  personId: string | null,
+): Promise<Response> {
+  const { pool, config } = services
+  const { baseUrl } = config.http
+  refuseOtherSites(request, baseUrl, false)
+  if (config.company === null) throw notFound('OIDC_ISSUER is not set')
+  await limitSignIns(services, request)
+  const browser = readBrowser(request, baseUrl) ?? newBrowser()
+  const id = await beginCompanySignIn(pool, { browser, personId })
+  if (id === null) throw busy()
+  const { url } = await reach(services, { id, browser, state: 'open' })
+  return Response.json(
+    { url },
+    { headers: { 'set-cookie': browserCookie(baseUrl, browser), 'cache-control': 'no-store' } },
+  )
+}
+
+/** The sign-in in this state, or later. @throws {ApiError} 400 with the provider's refusal, 503 */
+async function reach(
+  { pool, waiters }: Services,
+  { id, browser, state }: { id: string; browser: string; state: 'open' | 'done' },
+): Promise<CompanySignIn> {
+  const watch = waiters.watch(id)
+  const deadlineMs = performance.now() + WAIT_MS
+  try {
+    for (;;) {
+      const found = await findOwnSignIn(pool, id, browser)
+      if (found === null) throw conflict(OVER)
+      if (found.state === 'failed') {
+        throw badRequest(`The identity provider refused: ${found.fault}`)
+      }
+      if (found.state === state) return found
+      if (!(await watch.changed(deadlineMs))) throw busy()
+    }
+  } finally {
+    watch.close()
+  }
+}
+
+const OVER = 'This sign-in is over: begin again'
+const busy = () =>
+  new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
+
+/** Takes the answer, and waits for a worker to exchange the code. */
+async function finish(
+  services: Services,
+  request: Request,
+  query: string,
+  personId: string | null,
+): Promise<string> {
+  const { pool, config } = services
+  const browser = readBrowser(request, config.http.baseUrl)
+  const answer = query.replace(/^\?/, '')
+  const id = new URLSearchParams(answer).get('state') ?? ''
+  // The state names a sign-in of this browser: an answer from elsewhere fits none.
+  const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
+  if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
+  if (!(await answerSignIn(pool, id, answer))) throw conflict(OVER)
+  await reach(services, { id, browser, state: 'done' })
+  return id
+}
+
+async function signIn(
+  services: Services,
+  request: Request,
+  { query }: { query: string },
+): Promise<Response> {
+  refuseOtherSites(request, services.config.http.baseUrl, false)
+  await limitSignIns(services, request)
+  const id = await finish(services, request, query, null)
+  const personId = await takeSignIn(services.pool, id)
+  const agent = request.headers.get('user-agent')
+  const started =
+    personId === null
+      ? null
+      : await startSession(services.pool, { personId, method: 'company', agent })
+  if (started === null) {
+    await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+    throw new ApiError(
+      401,
+      'unauthorized',
+      'Nobody here has connected this account. Sign in by mail, then connect it under Your sign-in',
+    )
+  }
+  return await signedIn(services, request, started)
+}
+
+async function connect(
+  services: Services,
+  request: Request,
+  { query }: { query: string },
+): Promise<Response> {
+  const { person } = sessionOf(request)
+  const id = await finish(services, request, query, person.id)
+  if (!(await connectAccount(services.pool, id, person.id))) {
+    throw conflict('Somebody else has connected this account')
+  }
+  await record(services, request, 'company_account.connect')
+  return new Response(null, { status: 204 })
+}
+
+async function readAccount({ pool }: Services, request: Request) {
+  return { issuer: await findAccount(pool, sessionOf(request).person.id) }
+}
+
+async function disconnect(services: Services, request: Request): Promise<Response> {
+  if (!(await disconnectAccount(services.pool, sessionOf(request).person.id))) {
+    throw notFound('You have connected no account')
+  }
+  await record(services, request, 'company_account.disconnect')
+  return new Response(null, { status: 204 })
+}
+
+function record({ pool }: Services, request: Request, action: string): Promise<void> {
+  const session = sessionOf(request)
+  const { requestId } = stateOf(request)
+  return writeAudit(
+    pool,
+    { projectId: ORGANIZATION, keyPrefix: actorOf(session), requestId },
+    { action, subject: session.person.id, outcome: 'ok' },
+  )
+}

@@ -1,0 +1,194 @@
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { networkSubject } from '../../../shared/http/networkSubject.ts'
+import { ORGANIZATION, writeAudit } from '../../../sql/account/audit.ts'
+import { startSession } from '../../../sql/account/people/consoleSessions.ts'
+import { listPasskeys, type Passkey, removePasskey } from '../../../sql/account/people/passkeys.ts'
+import { browserCookie, newBrowser, readBrowser } from '../../http/browserCookie.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
+import { countFailedSignIn } from '../../http/gate.ts'
+import { stateOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { actorOf, refuseOtherSites, sessionOf } from '../access.ts'
+import { consoleOperation, openOperation } from '../consoleOperation.ts'
+import { limitSignIns } from './limitSignIns.ts'
+import {
+  authenticate,
+  creationOptions,
+  PasskeyError,
+  register,
+  relyingParty,
+  requestOptions,
+} from './passkeys.ts'
+import { signedIn } from './sessionRoutes.ts'
+
+/** An answer of an authenticator; attestations are not asked for. */
+const RESPONSE_MAX_BYTES = 16_384
+
+const Text = (maxLength: number) => t.String({ maxLength })
+const Base64 = (maxLength: number) => t.String({ maxLength, pattern: '^[A-Za-z0-9_-]*$' })
+const Credential = {
+  id: Base64(1_364),
+  rawId: Base64(1_364),
+  type: t.Literal('public-key'),
+  authenticatorAttachment: t.Optional(Text(100)),
+  clientExtensionResults: t.Object({}, { additionalProperties: true }),
+}
+const Created = t.Object({
+  ...Credential,
+  response: t.Object({
+    clientDataJSON: Base64(4_096),
+    attestationObject: Base64(8_192),
+    transports: t.Optional(t.Array(Text(50), { maxItems: 10 })),
+  }),
+})
+const Signed = t.Object({
+  ...Credential,
+  response: t.Object({
+    clientDataJSON: Base64(4_096),
+    authenticatorData: Base64(2_048),
+    signature: Base64(8_192),
+    userHandle: t.Optional(t.Union([Base64(200), t.Null()])),
+  }),
+})
+const Name = t.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: '^[^\\x00-\\x1f\\x7f]*$',
+  error: 'be one line of 1 to 100 characters',
+})
+
+/** Passkeys: a person's own, and sign-in with one. */
+export const passkeyRoutes = (services: Services) =>
+  new Elysia({ prefix: '/console/api' })
+    .get('/passkeys', ({ request }) => list(services, request), {
+      detail: consoleOperation('viewer'),
+    })
+    .post('/passkeys/options', ({ request }) => offer(services, request), {
+      detail: consoleOperation('viewer'),
+    })
+    .post('/passkeys', ({ request, body }) => add(services, request, body), {
+      body: t.Object({ name: Name, response: Created }),
+      detail: consoleOperation('viewer', { bodyMaxBytes: RESPONSE_MAX_BYTES }),
+    })
+    .delete('/passkeys/:passkeyId', ({ request, params }) => remove(services, request, params), {
+      params: t.Object({ passkeyId: Base64(1_364) }),
+      detail: consoleOperation('viewer'),
+    })
+    .post('/passkey-sessions/options', ({ request }) => challenge(services, request), {
+      detail: openOperation({ bodyMaxBytes: 1_024 }),
+    })
+    .post('/passkey-sessions', ({ request, body }) => signIn(services, request, body), {
+      body: t.Object({ response: Signed }),
+      detail: openOperation({ bodyMaxBytes: RESPONSE_MAX_BYTES }),
+    })
+
+const partyOf = ({ config }: Services) => {
+  const party = relyingParty(config.http.baseUrl)
+  if (party === null) throw conflict('BASE_URL must hold a name: passkeys need one')
+  return party
+}
+
+const view = ({ id, createdAt, usedAt, ...passkey }: Passkey) => ({
+  ...passkey,
+  passkeyId: id,
+  createdAt: createdAt.toISOString(),
+  usedAt: usedAt?.toISOString() ?? null,
+})
+
+async function list({ pool }: Services, request: Request) {
+  const passkeys = await listPasskeys(pool, sessionOf(request).person.id)
+  return { passkeys: passkeys.map(view) }
+}
+
+async function offer(services: Services, request: Request): Promise<Response> {
+  const { baseUrl } = services.config.http
+  const browser = readBrowser(request, baseUrl) ?? newBrowser()
+  const { person } = sessionOf(request)
+  const options = await creationOptions(services.pool, partyOf(services), { person, browser })
+  return withBrowser(options, baseUrl, browser)
+}
+
+async function add(
+  services: Services,
+  request: Request,
+  { name, response }: { name: string; response: unknown },
+): Promise<Response> {
+  const session = sessionOf(request)
+  const browser = readBrowser(request, services.config.http.baseUrl)
+  if (browser === null) throw badRequest('This browser has not asked for a passkey')
+  const made = response as RegistrationResponseJSON
+  await register(services.pool, partyOf(services), {
+    person: session.person,
+    browser,
+    response: made,
+    name,
+  }).catch((error: unknown) => {
+    if (error instanceof PasskeyError) throw badRequest(`The passkey is refused: ${error.message}`)
+    throw error
+  })
+  await record(services, request, 'passkey.create', made.id)
+  return Response.json({ passkeyId: made.id, name }, { status: 201 })
+}
+
+async function remove(
+  services: Services,
+  request: Request,
+  { passkeyId }: { passkeyId: string },
+): Promise<Response> {
+  const { person } = sessionOf(request)
+  if (!(await removePasskey(services.pool, person.id, passkeyId))) {
+    throw notFound('Passkey not found')
+  }
+  await record(services, request, 'passkey.delete', passkeyId)
+  return new Response(null, { status: 204 })
+}
+
+const record = ({ pool }: Services, request: Request, action: string, passkeyId: string) =>
+  writeAudit(
+    pool,
+    {
+      projectId: ORGANIZATION,
+      keyPrefix: actorOf(sessionOf(request)),
+      requestId: stateOf(request).requestId,
+    },
+    { action, subject: passkeyId.slice(0, 100), outcome: 'ok' },
+  )
+
+async function challenge(services: Services, request: Request): Promise<Response> {
+  const { baseUrl } = services.config.http
+  refuseOtherSites(request, baseUrl, false)
+  await limitSignIns(services, request)
+  const browser = readBrowser(request, baseUrl) ?? newBrowser()
+  const options = await requestOptions(services.pool, partyOf(services), browser)
+  return withBrowser(options, baseUrl, browser)
+}
+
+const withBrowser = (body: unknown, baseUrl: string, browser: string): Response =>
+  Response.json(body, {
+    headers: { 'set-cookie': browserCookie(baseUrl, browser), 'cache-control': 'no-store' },
+  })
+
+async function signIn(
+  services: Services,
+  request: Request,
+  { response }: { response: unknown },
+): Promise<Response> {
+  const { pool, config } = services
+  refuseOtherSites(request, config.http.baseUrl, false)
+  const browser = readBrowser(request, config.http.baseUrl)
+  try {
+    if (browser === null) throw new PasskeyError('this browser has not asked for one')
+    const signed = response as AuthenticationResponseJSON
+    const personId = await authenticate(pool, partyOf(services), { browser, response: signed })
+    const agent = request.headers.get('user-agent')
+    const started = await startSession(pool, { personId, method: 'passkey', agent })
+    if (started === null) throw new PasskeyError('nobody here has it')
+    return await signedIn(services, request, started)
+  } catch (error) {
+    if (!(error instanceof PasskeyError)) throw error
+    await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+    throw new ApiError(401, 'unauthorized', `The passkey is refused: ${error.message}`)
+  }
+}

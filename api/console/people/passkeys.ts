@@ -1,0 +1,149 @@
+/** Passkeys (WebAuthn): adding one, and signing in with one. */
+import { isIP } from 'node:net'
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
+import {
+  addPasskey,
+  findPasskey,
+  listPasskeys,
+  recordPasskeyUse,
+  storeChallenge,
+  useChallenge,
+} from '../../../sql/account/people/passkeys.ts'
+import type { Person } from '../../../sql/account/people/people.ts'
+import type { Pool } from '../../../sql/db.ts'
+
+/** The library parses certificates of eight vendors: a start need not wait for it. */
+const library = () => import('@simplewebauthn/server')
+
+/** The relying party: the host of the service. Null: a passkey needs a name, and this is an address. */
+export function relyingParty(baseUrl: string): { rpID: string; origin: string } | null {
+  const { hostname, origin } = new URL(baseUrl)
+  return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? { rpID: hostname, origin } : null
+}
+
+type Party = NonNullable<ReturnType<typeof relyingParty>>
+
+/** Why a passkey was refused. */
+export class PasskeyError extends Error {}
+
+/** The options to create a passkey for a person. */
+export async function creationOptions(
+  pool: Pool,
+  { rpID }: Party,
+  { person, browser }: { person: Person; browser: string },
+) {
+  const { generateRegistrationOptions } = await library()
+  const known = await listPasskeys(pool, person.id)
+  const options = await generateRegistrationOptions({
+    rpName: 'Purser',
+    rpID,
+    userID: new TextEncoder().encode(person.id),
+    userName: person.email ?? person.name,
+    userDisplayName: person.name,
+    attestationType: 'none',
+    excludeCredentials: known.map(({ id }) => ({ id })),
+    // A passkey is the only factor: the device must know the person, by a finger or a PIN.
+    authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+  })
+  await storeChallenge(pool, { challenge: options.challenge, browser, personId: person.id })
+  return options
+}
+
+/** Adds the passkey that a browser made. @throws {PasskeyError} */
+export async function register(
+  pool: Pool,
+  { rpID, origin }: Party,
+  {
+    person,
+    browser,
+    response,
+    name,
+  }: { person: Person; browser: string; response: RegistrationResponseJSON; name: string },
+): Promise<void> {
+  const { verifyRegistrationResponse } = await library()
+  const challenge = challengeOf(response.response.clientDataJSON)
+  const isAsked = await useChallenge(pool, { challenge, browser, personId: person.id })
+  if (!isAsked) throw new PasskeyError(STALE)
+  const verified = await verifyRegistrationResponse({
+    response,
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: rpID,
+    requireUserVerification: true,
+  }).catch(refuse)
+  if (!verified.verified) throw new PasskeyError('its signature is wrong')
+  const { credential } = verified.registrationInfo
+  const added = await addPasskey(pool, {
+    credentialId: credential.id,
+    personId: person.id,
+    publicKey: Buffer.from(credential.publicKey),
+    counter: credential.counter,
+    transports: credential.transports ?? [],
+    name,
+  })
+  if (!added) throw new PasskeyError('it is known already, or you have too many')
+}
+
+/** The options to sign in with any passkey of this service. */
+export async function requestOptions(pool: Pool, { rpID }: Party, browser: string) {
+  const { generateAuthenticationOptions } = await library()
+  const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' })
+  await storeChallenge(pool, { challenge: options.challenge, browser, personId: null })
+  return options
+}
+
+/** Checks a signature. @returns the person's id. @throws {PasskeyError} */
+export async function authenticate(
+  pool: Pool,
+  { rpID, origin }: Party,
+  { browser, response }: { browser: string; response: AuthenticationResponseJSON },
+): Promise<string> {
+  const { verifyAuthenticationResponse } = await library()
+  const passkey = await findPasskey(pool, response.id)
+  if (passkey === null) throw new PasskeyError('nobody here has it')
+  const { userHandle } = response.response
+  // WebAuthn §7.2 step 6: the passkey names its owner.
+  if (userHandle != null && Buffer.from(userHandle, 'base64url').toString() !== passkey.personId) {
+    throw new PasskeyError('it is somebody else’s')
+  }
+  const challenge = challengeOf(response.response.clientDataJSON)
+  const isAsked = await useChallenge(pool, { challenge, browser, personId: null })
+  if (!isAsked) throw new PasskeyError(STALE)
+  const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+    response,
+    expectedChallenge: challenge,
+    expectedOrigin: origin,
+    expectedRPID: rpID,
+    credential: {
+      id: passkey.credentialId,
+      publicKey: new Uint8Array(passkey.publicKey),
+      counter: passkey.counter,
+    },
+    requireUserVerification: true,
+  }).catch(refuse)
+  if (!verified) throw new PasskeyError('its signature is wrong')
+  const { credentialId, counter } = passkey
+  const after = authenticationInfo.newCounter
+  if (!(await recordPasskeyUse(pool, { credentialId, before: counter, after }))) {
+    throw new PasskeyError('it was used at the same time')
+  }
+  return passkey.personId
+}
+
+const STALE = 'this browser did not ask for it within five minutes'
+
+/** The challenge that the browser signed (WebAuthn §5.8.1). @throws {PasskeyError} */
+function challengeOf(clientDataJSON: string): string {
+  try {
+    const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'))
+    if (typeof challenge === 'string' && challenge.length <= 200) return challenge
+  } catch {
+    // Falls through: a stranger's bytes.
+  }
+  throw new PasskeyError('its clientDataJSON holds no challenge')
+}
+
+/** The library throws plain errors for every fault of a response. */
+function refuse(error: unknown): never {
+  throw new PasskeyError(error instanceof Error ? error.message.slice(0, 200) : 'it is malformed')
+}

@@ -1,0 +1,207 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { addressKey, parseAddress } from '../../../shared/mail/address.ts'
+import { ROLES } from '../../../shared/people/roles.ts'
+import { ORGANIZATION, writeAudit } from '../../../sql/account/audit.ts'
+import {
+  addPerson,
+  changePerson,
+  EmailTakenError,
+  FIRST_OPERATOR,
+  findPerson,
+  type ListedPerson,
+  listPeople,
+  PEOPLE_MAX,
+  type Person,
+  removePerson,
+  UnknownProjectError,
+} from '../../../sql/account/people/people.ts'
+import type { Queryable } from '../../../sql/db.ts'
+import { isHosted } from '../../../sql/mail/domains/hostedAddress.ts'
+import { badRequest, conflict, notFound } from '../../http/errors.ts'
+import { stateOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { actorOf, sessionOf } from '../access.ts'
+import { consoleOperation } from '../consoleOperation.ts'
+
+const PROJECTS_MAX = 500
+
+const Email = t.String({ minLength: 3, maxLength: 320, error: 'be one email address' })
+const Name = t.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: '^[^\\x00-\\x1f\\x7f]*$',
+  error: 'be one line of 1 to 100 characters',
+})
+const Role = t.Union(
+  ROLES.map((role) => t.Literal(role)),
+  { error: `be one of ${ROLES.join(', ')}` },
+)
+const ProjectIds = t.Array(t.String({ maxLength: 100 }), {
+  maxItems: PROJECTS_MAX,
+  error: `be a list of at most ${PROJECTS_MAX} project ids`,
+})
+const NewBody = t.Object({ email: Email, name: Name, role: Role, projectIds: ProjectIds })
+const ChangeBody = t.Partial(NewBody)
+const OwnBody = t.Object({ name: t.Optional(Name), email: t.Optional(Email) })
+const Params = t.Object({
+  personId: t.String({ pattern: '^per_[0-9a-f]{24}$', error: 'be the id of a person' }),
+})
+
+/** The people of the service, and what each person may change about themselves. */
+export function peopleRoutes(services: Services) {
+  const { pool } = services
+  return new Elysia({ prefix: '/console/api' })
+    .get('/people', async () => ({ people: (await listPeople(pool)).map(listedView) }), {
+      detail: consoleOperation('operator'),
+    })
+    .post('/people', ({ request, body, set }) => add(services, request, body, set), {
+      body: NewBody,
+      detail: consoleOperation('operator'),
+    })
+    .patch(
+      '/people/:personId',
+      ({ request, params, body }) => change(services, request, params.personId, body),
+      { params: Params, body: ChangeBody, detail: consoleOperation('operator') },
+    )
+    .delete(
+      '/people/:personId',
+      ({ request, params }) => remove(services, request, params.personId),
+      { params: Params, detail: consoleOperation('operator') },
+    )
+    .patch('/person', ({ request, body }) => changeOwn(services, request, body), {
+      body: OwnBody,
+      detail: consoleOperation('viewer'),
+    })
+}
+
+async function add(
+  services: Services,
+  request: Request,
+  body: Static<typeof NewBody>,
+  set: { status?: number | string },
+) {
+  const email = await personAddress(services, body.email)
+  const wanted = { ...body, email, projectIds: [...new Set(body.projectIds)] }
+  checkProjects(wanted)
+  const added = await readingFaults(() =>
+    addPerson(services.pool, wanted, (db, id) => record(db, request, 'person.create', id, wanted)),
+  )
+  if (added === null) throw badRequest(`A service must have at most ${PEOPLE_MAX} people`)
+  set.status = 201
+  return toView(added)
+}
+
+async function change(
+  services: Services,
+  request: Request,
+  personId: string,
+  body: Static<typeof ChangeBody>,
+) {
+  const before = await findPerson(services.pool, personId)
+  if (before === null) throw notFound('Person not found')
+  const { person: self } = sessionOf(request)
+  if (body.role !== undefined && body.role !== before.role) {
+    if (personId === FIRST_OPERATOR) throw conflict('The first operator must stay an operator')
+    if (personId === self.id) throw conflict('Another operator must change your role')
+  }
+  const email = body.email === undefined ? before.email : await personAddress(services, body.email)
+  const wanted = { ...before, ...body, email }
+  const after = { ...wanted, projectIds: [...new Set(wanted.projectIds)] }
+  if (body.projectIds !== undefined || body.role !== undefined) checkProjects(after)
+  const { id: _, ...fields } = after
+  const changed = await readingFaults(() =>
+    changePerson(services.pool, personId, fields, (db) =>
+      record(db, request, 'person.update', personId, after),
+    ),
+  )
+  if (changed === null) throw notFound('Person not found')
+  return toView(changed)
+}
+
+async function remove({ pool }: Services, request: Request, personId: string): Promise<Response> {
+  if (personId === FIRST_OPERATOR) throw conflict('The first operator must stay')
+  if (personId === sessionOf(request).person.id) throw conflict('Another operator must remove you')
+  const before = await findPerson(pool, personId)
+  const removed =
+    before !== null &&
+    (await removePerson(pool, personId, (db) =>
+      record(db, request, 'person.delete', personId, before),
+    ))
+  if (!removed) throw notFound('Person not found')
+  return new Response(null, { status: 204 })
+}
+
+/** A person's own name. The first operator sets its address too, once: others get theirs from an operator. */
+async function changeOwn(services: Services, request: Request, body: Static<typeof OwnBody>) {
+  const { person } = sessionOf(request)
+  if (body.email !== undefined && person.email !== null) {
+    throw conflict('An operator must change your address')
+  }
+  return await change(services, request, person.id, body)
+}
+
+/**
+ * The stored form of a person's address. One that this service hosts is refused: an agent reads its inbox, and would get
+ * the person's links.
+ * @throws {ApiError} 400
+ */
+async function personAddress({ pool, config }: Services, given: string): Promise<string> {
+  const address = parseAddress(given)
+  if (address === null) throw badRequest('email must be one email address, such as ada@example.com')
+  const email = addressKey(address)
+  if (await isHosted(pool, config.mailDomain, email)) {
+    throw badRequest('email must be outside of this service: agents read the mail of its domains')
+  }
+  return email
+}
+
+function checkProjects({ role, projectIds }: Pick<Person, 'role' | 'projectIds'>): void {
+  if (role !== 'operator' || projectIds.length === 0) return
+  throw badRequest('projectIds must be empty for an operator, who sees every project')
+}
+
+/** @throws {ApiError} 400, 409 */
+async function readingFaults<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof EmailTakenError) throw conflict('email must be free: somebody has it')
+    if (error instanceof UnknownProjectError) {
+      throw badRequest('projectIds must name live projects')
+    }
+    throw error
+  }
+}
+
+const record = (
+  db: Queryable,
+  request: Request,
+  action: string,
+  subject: string,
+  { email, role, projectIds }: Pick<Person, 'email' | 'role' | 'projectIds'>,
+) =>
+  writeAudit(
+    db,
+    {
+      projectId: ORGANIZATION,
+      keyPrefix: actorOf(sessionOf(request)),
+      requestId: stateOf(request).requestId,
+    },
+    {
+      action,
+      subject,
+      detail: [email ?? '', role, ...projectIds].join(' ').slice(0, 400),
+      outcome: 'ok',
+    },
+  )
+
+const toView = ({ id, ...person }: Person) => ({ ...person, personId: id })
+
+const listedView = ({ createdAt, signedInAt, ...person }: ListedPerson) => ({
+  ...toView(person),
+  passkeys: person.passkeys,
+  isFirst: person.id === FIRST_OPERATOR,
+  createdAt: createdAt.toISOString(),
+  signedInAt: signedInAt?.toISOString() ?? null,
+})

@@ -1,0 +1,164 @@
+import { Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { networkSubject } from '../../../shared/http/networkSubject.ts'
+import { ORGANIZATION, writeAudit } from '../../../sql/account/audit.ts'
+import {
+  type ConsoleSession,
+  endSession,
+  endSessionsOf,
+  type ListedSession,
+  listSessions,
+  SECRET_FORM,
+  useSignInLink,
+} from '../../../sql/account/people/consoleSessions.ts'
+import { readChainStatus } from '../../../sql/till/watch/chainStatus.ts'
+import { readBrowser } from '../../http/browserCookie.ts'
+import { ApiError, notFound } from '../../http/errors.ts'
+import { countFailedSignIn } from '../../http/gate.ts'
+import { stateOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { actorOf, refuseOtherSites, sessionCookie, sessionOf } from '../access.ts'
+import { consoleOperation, openOperation } from '../consoleOperation.ts'
+
+const SIGN_IN_MAX_BYTES = 1_024
+
+const SignIn = t.Object({
+  token: t.String({ pattern: SECRET_FORM.source, error: 'be the token of a sign-in link' }),
+})
+const Params = t.Object({
+  sessionId: t.String({ pattern: '^ses_[0-9a-f]{12}$', error: 'be the id of a session' }),
+})
+
+/** Sign-in with a one-time link, the sessions of people, and sign-out. */
+export const sessionRoutes = (services: Services) =>
+  new Elysia({ prefix: '/console/api' })
+    .post('/sessions', ({ request, body }) => signIn(services, request, body.token), {
+      body: SignIn,
+      detail: openOperation({ bodyMaxBytes: SIGN_IN_MAX_BYTES }),
+    })
+    .get('/session', ({ request }) => readSession(services, request), {
+      detail: consoleOperation('viewer'),
+    })
+    .delete('/session', ({ request }) => signOut(services, request), {
+      detail: consoleOperation('viewer'),
+    })
+    .get('/sessions', ({ request }) => list(services, request), {
+      detail: consoleOperation('viewer'),
+    })
+    .delete('/sessions', ({ request }) => signOutEverywhere(services, request), {
+      detail: consoleOperation('viewer'),
+    })
+    .delete('/sessions/:sessionId', ({ request, params }) => end(services, request, params), {
+      params: Params,
+      detail: consoleOperation('viewer'),
+    })
+
+async function signIn(services: Services, request: Request, token: string): Promise<Response> {
+  const { pool, config } = services
+  refuseOtherSites(request, config.http.baseUrl, false)
+  const started = await useSignInLink(pool, token, {
+    secret: readBrowser(request, config.http.baseUrl),
+    agent: request.headers.get('user-agent'),
+  })
+  if (started === null) {
+    await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+    throw new ApiError(
+      401,
+      'unauthorized',
+      'This link was used before, its time is over, or another browser asked for it',
+    )
+  }
+  return await signedIn(services, request, started)
+}
+
+/** The answer that gives the browser its session. */
+export async function signedIn(
+  services: Services,
+  request: Request,
+  { session, secret }: { session: ConsoleSession; secret: string },
+): Promise<Response> {
+  await audit(services, request, { by: session, action: 'session.start', subject: session.id })
+  return Response.json(
+    { sessionId: session.id, expiresAt: session.expiresAt.toISOString() },
+    {
+      status: 201,
+      headers: {
+        'set-cookie': sessionCookie(services.config.http.baseUrl, secret, session.expiresAt),
+        'cache-control': 'no-store',
+      },
+    },
+  )
+}
+
+async function readSession({ pool, config }: Services, request: Request) {
+  const { id, person, expiresAt } = sessionOf(request)
+  const chain = await readChainStatus(pool)
+  return {
+    sessionId: id,
+    person: { personId: person.id, name: person.name, email: person.email, role: person.role },
+    expiresAt: expiresAt.toISOString(),
+    baseUrl: config.http.baseUrl,
+    mailDomain: config.mailDomain,
+    capturesMail: config.relayUrl === 'capture',
+    network: chain?.network ?? null,
+  }
+}
+
+/** Their own; an operator sees everyone's. */
+const whose = ({ person }: ConsoleSession): string | null =>
+  person.role === 'operator' ? null : person.id
+
+async function list({ pool }: Services, request: Request) {
+  const session = sessionOf(request)
+  const found = await listSessions(pool, whose(session))
+  return { sessions: found.map((one) => toView(one, session)) }
+}
+
+async function end(services: Services, request: Request, { sessionId }: { sessionId: string }) {
+  const by = sessionOf(request)
+  if (!(await endSession(services.pool, sessionId, whose(by)))) throw notFound('Session not found')
+  await audit(services, request, { by, action: 'session.end', subject: sessionId })
+  return sessionId === by.id ? signedOut(services) : new Response(null, { status: 204 })
+}
+
+async function signOut(services: Services, request: Request): Promise<Response> {
+  const session = sessionOf(request)
+  await audit(services, request, { by: session, action: 'session.end', subject: session.id })
+  await endSession(services.pool, session.id, null)
+  return signedOut(services)
+}
+
+async function signOutEverywhere(services: Services, request: Request): Promise<Response> {
+  const by = sessionOf(request)
+  await audit(services, request, { by, action: 'session.end_all', subject: by.person.id })
+  await endSessionsOf(services.pool, by.person.id)
+  return signedOut(services)
+}
+
+const audit = (
+  { pool }: Services,
+  request: Request,
+  { by, ...entry }: { by: ConsoleSession; action: string; subject: string | null },
+) =>
+  writeAudit(
+    pool,
+    { projectId: ORGANIZATION, keyPrefix: actorOf(by), requestId: stateOf(request).requestId },
+    { ...entry, outcome: 'ok' },
+  )
+
+const signedOut = ({ config }: Services): Response => {
+  const headers = { 'set-cookie': sessionCookie(config.http.baseUrl, null) }
+  return new Response(null, { status: 204, headers })
+}
+
+const toView = (
+  { id, createdAt, lastSeenAt, expiresAt, ...session }: ListedSession,
+  current: ConsoleSession,
+) => ({
+  ...session,
+  sessionId: id,
+  isThis: id === current.id,
+  createdAt: createdAt.toISOString(),
+  lastSeenAt: lastSeenAt.toISOString(),
+  expiresAt: expiresAt.toISOString(),
+})

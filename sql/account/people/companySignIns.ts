@@ -1,0 +1,171 @@
+/** Sign-ins at the company's identity provider (OpenID Connect). Workers talk to the provider. */
+import { newCompanySignInId } from '../../../shared/ids.ts'
+import { CHANGES_CHANNEL } from '../../changes.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { addJob } from '../../queue/jobs.ts'
+import { hashSecret } from './consoleSessions.ts'
+
+const MINUTES = 10
+/** Strangers can begin any number. */
+const UNDER_WAY_MAX = 5_000
+
+/** A sign-in under way. */
+export type CompanySignIn = {
+  id: string
+  /** Who connects their account; null: somebody signs in. */
+  personId: string | null
+  state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
+  url: string | null
+  nonce: string | null
+  verifier: string | null
+  answer: string | null
+  fault: string | null
+  issuer: string | null
+  subject: string | null
+}
+
+const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answer, fault, issuer, subject`
+
+/** Begins a sign-in, and asks a worker for the provider's page. @returns null: too many are under way. */
+export async function beginCompanySignIn(
+  pool: Pool,
+  { browser, personId }: { browser: string; personId: string | null },
+): Promise<string | null> {
+  return transaction(pool, async (db) => {
+    const id = newCompanySignInId()
+    const { rowCount } = await db.query(
+      `insert into company_sign_ins (id, browser_hash, person_id, expires_at)
+       select $1, $2, $3, clock_timestamp() + interval '${MINUTES} minutes'
+       where (select count(*) from (select from company_sign_ins limit ${UNDER_WAY_MAX}) stored) < ${UNDER_WAY_MAX}`,
+      [id, hashSecret(browser), personId],
+    )
+    if (rowCount !== 1) return null
+    await addStep(db, id)
+    return id
+  })
+}
+
+const addStep = (db: Queryable, signInId: string) =>
+  addJob(db, { task: 'sign_in_company', payload: { signInId }, key: `sign_in_company:${signInId}` })
+
+/** A sign-in that is not over, for the worker. */
+export async function findCompanySignIn(db: Queryable, id: string): Promise<CompanySignIn | null> {
+  const { rows } = await db.query<CompanySignIn>(
+    `select ${COLUMNS} from company_sign_ins where id = $1 and expires_at > clock_timestamp()`,
+    [id],
+  )
+  return rows[0] ?? null
+}
+
+/** A sign-in of this browser that is not over. */
+export async function findOwnSignIn(
+  db: Queryable,
+  id: string,
+  browser: string,
+): Promise<CompanySignIn | null> {
+  const { rows } = await db.query<CompanySignIn>(
+    `select ${COLUMNS} from company_sign_ins
+     where id = $1 and browser_hash = $2 and expires_at > clock_timestamp()`,
+    [id, hashSecret(browser)],
+  )
+  return rows[0] ?? null
+}
+
+/** Records the provider's page. */
+export async function openSignIn(
+  db: Queryable,
+  id: string,
+  page: { url: string; nonce: string; verifier: string },
+): Promise<void> {
+  await db.query(
+    `update company_sign_ins set state = 'open', url = $2, nonce = $3, verifier = $4 where id = $1 and state = 'asked'`,
+    [id, page.url, page.nonce, page.verifier],
+  )
+  await tell(db, id)
+}
+
+/** Takes the provider's answer from the browser, once. @returns false: the sign-in does not wait for one. */
+export async function answerSignIn(pool: Pool, id: string, answer: string): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update company_sign_ins set state = 'answered', answer = $2 where id = $1 and state = 'open'`,
+      [id, answer],
+    )
+    if (rowCount === 1) await addStep(db, id)
+    return rowCount === 1
+  })
+}
+
+/** Records who signed in at the provider, or why nobody did. What the exchange needed is deleted. */
+export async function endSignIn(
+  db: Queryable,
+  id: string,
+  end: { issuer: string; subject: string } | { fault: string },
+): Promise<void> {
+  const account = 'fault' in end ? null : end
+  await db.query(
+    `update company_sign_ins set state = $2, fault = $3, issuer = $4, subject = $5, answer = null, verifier = null,
+       nonce = null
+     where id = $1 and state in ('asked', 'answered')`,
+    [
+      id,
+      account === null ? 'failed' : 'done',
+      'fault' in end ? end.fault.slice(0, 300) : null,
+      account?.issuer ?? null,
+      account?.subject ?? null,
+    ],
+  )
+  await tell(db, id)
+}
+
+const tell = (db: Queryable, id: string) =>
+  db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
+
+/** Uses the outcome up. @returns the person of the account; null: nobody has connected it, or it was used before. */
+export async function takeSignIn(db: Queryable, id: string): Promise<string | null> {
+  const { rows } = await db.query<{ person_id: string }>(
+    `with taken as (
+       delete from company_sign_ins where id = $1 and state = 'done' and person_id is null returning issuer, subject
+     )
+     select pe.id as person_id from taken t
+     join people pe on pe.oidc_issuer = t.issuer and pe.oidc_subject = t.subject`,
+    [id],
+  )
+  return rows[0]?.person_id ?? null
+}
+
+/** Connects the account of a sign-in to the person who began it. @returns false: somebody has the account. */
+export async function connectAccount(pool: Pool, id: string, personId: string): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ issuer: string; subject: string }>(
+      `delete from company_sign_ins where id = $1 and state = 'done' and person_id = $2 returning issuer, subject`,
+      [id, personId],
+    )
+    if (rows[0] === undefined) return false
+    const { issuer, subject } = rows[0]
+    const { rowCount } = await db.query(
+      `update people set oidc_issuer = $2, oidc_subject = $3 where id = $1
+         and not exists (select from people where oidc_issuer = $2 and oidc_subject = $3 and id <> $1)`,
+      [personId, issuer, subject],
+    )
+    return rowCount === 1
+  })
+}
+
+/** Disconnects the account of a person. @returns false: there was none. */
+export async function disconnectAccount(db: Queryable, personId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update people set oidc_issuer = null, oidc_subject = null where id = $1 and oidc_subject is not null`,
+    [personId],
+  )
+  return rowCount === 1
+}
+
+/** The issuer of a person's connected account, or null. */
+export async function findAccount(db: Queryable, personId: string): Promise<string | null> {
+  const { rows } = await db.query<{ issuer: string | null }>(
+    'select oidc_issuer as issuer from people where id = $1',
+    [personId],
+  )
+  return rows[0]?.issuer ?? null
+}

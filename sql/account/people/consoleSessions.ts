@@ -1,0 +1,229 @@
+/** Sessions of the console, and the one-time links that start some of them. */
+import { createHash, randomBytes } from 'node:crypto'
+import { newSessionId } from '../../../shared/ids.ts'
+import type { Queryable } from '../../db.ts'
+import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson } from './people.ts'
+
+/** Lifetime of a link. */
+export const LINK_MINUTES = 15
+/** A session ends this long after its start, or IDLE_HOURS after the person's last action. */
+const SESSION_HOURS = 12
+export const IDLE_HOURS = 2
+const AGENT_MAX_CHARS = 300
+
+/** All secrets hold 256 random bits: SHA-256 is enough, a slow hash would add nothing. */
+const newSecret = (): string => randomBytes(32).toString('base64url')
+export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
+
+/** The form of a link's token and of a session's secret. */
+export const SECRET_FORM = /^[A-Za-z0-9_-]{43}$/
+
+/** How a person signed in: a printed link, a link by mail, a passkey, the company's identity provider. */
+export type SignInMethod = 'link' | 'mail' | 'passkey' | 'company'
+
+/** A live session of a person. */
+export type ConsoleSession = { id: string; person: Person; createdAt: Date; expiresAt: Date }
+
+type SessionRow = PersonRow & { id: string; createdAt: Date; expiresAt: Date }
+
+const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): ConsoleSession => ({
+  id,
+  person: toPerson(person),
+  createdAt,
+  expiresAt,
+})
+
+/** Stores a link for a person. @param browser of a link by mail: only the browser with this secret can use it. */
+export async function storeSignInLink(
+  db: Queryable,
+  { token, personId, browserHash }: { token: string; personId: string; browserHash: Buffer | null },
+): Promise<void> {
+  await db.query(
+    `insert into console_links (token_hash, person_id, browser_hash, expires_at)
+     values ($1, $2, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes') on conflict do nothing`,
+    [hashSecret(token), personId, browserHash],
+  )
+}
+
+/** Creates a link to print. @returns its token; the database holds only the hash. */
+export async function createSignInLink(
+  db: Queryable,
+  personId: string = FIRST_OPERATOR,
+): Promise<string> {
+  const token = newSecret()
+  await storeSignInLink(db, { token, personId, browserHash: null })
+  return token
+}
+
+/** Whether a link was ever used. */
+export async function hasSignedIn(db: Queryable): Promise<boolean> {
+  const { rowCount } = await db.query('select from console_links where used_at is not null limit 1')
+  return rowCount === 1
+}
+
+/** What a new session keeps about the browser. */
+export type Browser = {
+  /** The secret of its cookie; null: it has none. */
+  secret: string | null
+  agent: string | null
+}
+
+/**
+ * Uses a link and starts a session, in one statement: of two concurrent uses of a link one signs in.
+ * @returns the session and the browser's secret; null: the link is unknown, used, expired or of another browser.
+ */
+export async function useSignInLink(
+  db: Queryable,
+  token: string,
+  { secret: browser, agent }: Browser,
+): Promise<{ session: ConsoleSession; secret: string } | null> {
+  const secret = newSecret()
+  const { rows } = await db.query<SessionRow>(
+    `with used as (
+       update console_links set used_at = clock_timestamp()
+       where token_hash = $1 and used_at is null and expires_at > clock_timestamp()
+         and (browser_hash is null or browser_hash = $4)
+       returning person_id, browser_hash
+     ), started as (
+       insert into console_sessions (id, secret_hash, person_id, method, agent, expires_at)
+       select $2, $3, person_id, case when browser_hash is null then 'link' else 'mail' end, $5,
+         clock_timestamp() + interval '${SESSION_HOURS} hours' from used
+       returning id, person_id, created_at, expires_at
+     ), seen as (
+       update people set signed_in_at = clock_timestamp() where id in (select person_id from started)
+     )
+     select s.id, s.created_at as "createdAt", s.expires_at as "expiresAt", ${PERSON_COLUMNS}
+     from started s join people pe on pe.id = s.person_id`,
+    [
+      hashSecret(token),
+      newSessionId(),
+      hashSecret(secret),
+      browser === null ? null : hashSecret(browser),
+      agent?.slice(0, AGENT_MAX_CHARS) ?? null,
+    ],
+  )
+  return rows[0] === undefined ? null : { session: toSession(rows[0]), secret }
+}
+
+/** Starts a session of a person who has proven to be there. @returns null: the person was removed meanwhile. */
+export async function startSession(
+  db: Queryable,
+  { personId, method, agent }: { personId: string; method: SignInMethod; agent: string | null },
+): Promise<{ session: ConsoleSession; secret: string } | null> {
+  const secret = newSecret()
+  const { rows } = await db.query<SessionRow>(
+    `with started as (
+       insert into console_sessions (id, secret_hash, person_id, method, agent, expires_at)
+       select $1, $2, id, $4, $5, clock_timestamp() + interval '${SESSION_HOURS} hours' from people where id = $3
+       returning id, person_id, created_at, expires_at
+     ), seen as (
+       update people set signed_in_at = clock_timestamp() where id in (select person_id from started)
+     )
+     select s.id, s.created_at as "createdAt", s.expires_at as "expiresAt", ${PERSON_COLUMNS}
+     from started s join people pe on pe.id = s.person_id`,
+    [
+      newSessionId(),
+      hashSecret(secret),
+      personId,
+      method,
+      agent?.slice(0, AGENT_MAX_CHARS) ?? null,
+    ],
+  )
+  return rows[0] === undefined ? null : { session: toSession(rows[0]), secret }
+}
+
+/**
+ * The live session of a secret, or null. Role and projects are those of this moment.
+ * @param active the person acted. A page that only refreshes itself must not prolong the session.
+ */
+export async function findSession(
+  db: Queryable,
+  secret: string,
+  active: boolean,
+): Promise<ConsoleSession | null> {
+  const { rows } = await db.query<SessionRow>({
+    name: 'find-console-session',
+    text: `
+      with found as (
+        select id, person_id, created_at, expires_at, last_seen_at from console_sessions
+        where secret_hash = $1 and expires_at > clock_timestamp()
+          and last_seen_at > clock_timestamp() - interval '${IDLE_HOURS} hours'
+      ), seen as (
+        update console_sessions s set last_seen_at = clock_timestamp() from found f
+        where $2 and s.id = f.id and f.last_seen_at < clock_timestamp() - interval '30 seconds'
+      )
+      select f.id, f.created_at as "createdAt", f.expires_at as "expiresAt", ${PERSON_COLUMNS}
+      from found f join people pe on pe.id = f.person_id`,
+    values: [hashSecret(secret), active],
+  })
+  return rows[0] === undefined ? null : toSession(rows[0])
+}
+
+/** A session in a list. */
+export type ListedSession = {
+  id: string
+  personId: string
+  name: string
+  email: string | null
+  method: SignInMethod
+  agent: string | null
+  createdAt: Date
+  lastSeenAt: Date
+  expiresAt: Date
+}
+
+const SESSIONS_MAX = 500
+
+/** Live sessions, the last seen first, at most 500. @param personId null: everyone's. */
+export async function listSessions(
+  db: Queryable,
+  personId: string | null,
+): Promise<ListedSession[]> {
+  const { rows } = await db.query<ListedSession>(
+    `select s.id, s.person_id as "personId", pe.name, pe.email, s.method, s.agent, s.created_at as "createdAt",
+       s.last_seen_at as "lastSeenAt", s.expires_at as "expiresAt"
+     from console_sessions s join people pe on pe.id = s.person_id
+     where ($1::text is null or s.person_id = $1) and s.expires_at > clock_timestamp()
+       and s.last_seen_at > clock_timestamp() - interval '${IDLE_HOURS} hours'
+     order by s.last_seen_at desc, s.id limit ${SESSIONS_MAX}`,
+    [personId],
+  )
+  return rows
+}
+
+/** Ends a session. @param personId null: of anyone. @returns false: there is none. */
+export async function endSession(
+  db: Queryable,
+  id: string,
+  personId: string | null,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'delete from console_sessions where id = $1 and ($2::text is null or person_id = $2)',
+    [id, personId],
+  )
+  return rowCount === 1
+}
+
+/** Ends all sessions of a person. */
+export async function endSessionsOf(db: Queryable, personId: string): Promise<void> {
+  await db.query('delete from console_sessions where person_id = $1', [personId])
+}
+
+/** Deletes what is over. The newest used link stays: {@link hasSignedIn} reads it. */
+export async function deleteStaleSessions(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from console_sessions where expires_at < clock_timestamp()
+       or last_seen_at < clock_timestamp() - interval '${IDLE_HOURS} hours'`,
+  )
+  await db.query(
+    `delete from console_links where expires_at < clock_timestamp()
+       and used_at is distinct from (select max(used_at) from console_links)`,
+  )
+  for (const table of ['passkey_challenges', 'company_sign_ins'] as const) {
+    await db.query(`delete from ${table} where expires_at < clock_timestamp()`)
+  }
+  // They bound what an address may ask for in an hour.
+  await db.query(
+    `delete from sign_in_mails where created_at < clock_timestamp() - interval '1 hour'`,
+  )
+}

@@ -1,0 +1,117 @@
+/** Passkeys of people, and the challenges that wait for one. */
+import type { Queryable } from '../../db.ts'
+import { hashSecret } from './consoleSessions.ts'
+
+/** A person has at most this many. */
+const PASSKEYS_MAX = 20
+const CHALLENGE_MINUTES = 5
+
+/** A passkey without its key. */
+export type Passkey = { id: string; name: string; createdAt: Date; usedAt: Date | null }
+
+/** A passkey for the check of a signature. */
+export type StoredPasskey = {
+  credentialId: string
+  personId: string
+  /** COSE_Key. */
+  publicKey: Buffer
+  counter: number
+  transports: string[]
+}
+
+/** Stores a challenge for a browser. @param personId who adds a passkey; null: somebody signs in. */
+export async function storeChallenge(
+  db: Queryable,
+  { challenge, browser, personId }: { challenge: string; browser: string; personId: string | null },
+): Promise<void> {
+  await db.query(
+    `insert into passkey_challenges (challenge_hash, browser_hash, person_id, expires_at)
+     values ($1, $2, $3, clock_timestamp() + interval '${CHALLENGE_MINUTES} minutes')`,
+    [hashSecret(challenge), hashSecret(browser), personId],
+  )
+}
+
+/** Uses a challenge up. @returns false: this browser was not given it for this purpose, or its time is over. */
+export async function useChallenge(
+  db: Queryable,
+  { challenge, browser, personId }: { challenge: string; browser: string; personId: string | null },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from passkey_challenges
+     where challenge_hash = $1 and browser_hash = $2 and person_id is not distinct from $3
+       and expires_at > clock_timestamp()`,
+    [hashSecret(challenge), hashSecret(browser), personId],
+  )
+  return rowCount === 1
+}
+
+/** The passkeys of a person, oldest first. */
+export async function listPasskeys(db: Queryable, personId: string): Promise<Passkey[]> {
+  const { rows } = await db.query<Passkey>(
+    `select credential_id as id, name, created_at as "createdAt", used_at as "usedAt"
+     from passkeys where person_id = $1 order by created_at, credential_id`,
+    [personId],
+  )
+  return rows
+}
+
+/** Adds a passkey. @returns false: somebody has it already, or the person has {@link PASSKEYS_MAX}. */
+export async function addPasskey(
+  db: Queryable,
+  {
+    credentialId,
+    personId,
+    publicKey,
+    counter,
+    transports,
+    name,
+  }: StoredPasskey & { name: string },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `insert into passkeys (credential_id, person_id, public_key, counter, transports, name)
+     select $1, $2, $3, $4, $5, $6
+     where (select count(*) from passkeys where person_id = $2) < ${PASSKEYS_MAX}
+     on conflict do nothing`,
+    [credentialId, personId, publicKey, counter, transports, name],
+  )
+  return rowCount === 1
+}
+
+/** Removes a passkey of a person. */
+export async function removePasskey(
+  db: Queryable,
+  personId: string,
+  credentialId: string,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'delete from passkeys where credential_id = $1 and person_id = $2',
+    [credentialId, personId],
+  )
+  return rowCount === 1
+}
+
+/** A passkey, or null. */
+export async function findPasskey(
+  db: Queryable,
+  credentialId: string,
+): Promise<StoredPasskey | null> {
+  const { rows } = await db.query<Omit<StoredPasskey, 'counter'> & { counter: string }>(
+    `select credential_id as "credentialId", person_id as "personId", public_key as "publicKey", counter, transports
+     from passkeys where credential_id = $1`,
+    [credentialId],
+  )
+  return rows[0] === undefined ? null : { ...rows[0], counter: Number(rows[0].counter) }
+}
+
+/** Records a use. @returns false: another use has set the counter since (WebAuthn §7.2 step 22). */
+export async function recordPasskeyUse(
+  db: Queryable,
+  { credentialId, before, after }: { credentialId: string; before: number; after: number },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update passkeys set counter = $3, used_at = clock_timestamp()
+     where credential_id = $1 and (counter = $2 or $3 = 0)`,
+    [credentialId, before, after],
+  )
+  return rowCount === 1
+}

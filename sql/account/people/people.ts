@@ -1,0 +1,183 @@
+/** The people who sign in to the console. */
+import { newPersonId } from '../../../shared/ids.ts'
+import type { Role } from '../../../shared/people/roles.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+
+/** The operator that every service has: `bun run console:login` signs them in. */
+export const FIRST_OPERATOR = 'per_000000000000000000000000'
+
+/** A service has at most this many people. */
+export const PEOPLE_MAX = 1_000
+
+/** A person. */
+export type Person = {
+  id: string
+  /** In lower case. Null: the first operator has not set one. */
+  email: string | null
+  name: string
+  role: Role
+  /** The projects of an owner or a viewer; an operator has none, and sees all. */
+  projectIds: string[]
+}
+
+/** A person in a list. */
+export type ListedPerson = Person & { createdAt: Date; signedInAt: Date | null; passkeys: number }
+
+/** Another person has the address. */
+export class EmailTakenError extends Error {}
+/** A project does not exist. */
+export class UnknownProjectError extends Error {}
+
+/** The columns of a person `pe`. */
+export const PERSON_COLUMNS = `pe.id as "personId", pe.email, pe.name, pe.role, array(
+  select pp.project_id from person_projects pp join projects p on p.id = pp.project_id and p.deleted_at is null
+  where pp.person_id = pe.id order by pp.project_id) as "projectIds"`
+
+export type PersonRow = {
+  personId: string
+  email: string | null
+  name: string
+  role: Role
+  projectIds: string[]
+}
+
+export const toPerson = ({ personId, email, name, role, projectIds }: PersonRow): Person => ({
+  id: personId,
+  email,
+  name,
+  role,
+  projectIds,
+})
+
+/** SQL: the person `person` may decide for the project `project`. */
+export const mayDecide = (person: string, project: string): string => `exists (
+  select from people pe where pe.id = ${person} and (pe.role = 'operator' or pe.role = 'owner' and exists (
+    select from person_projects pp where pp.person_id = pe.id and pp.project_id = ${project})))`
+
+/** Everyone, oldest first, at most {@link PEOPLE_MAX}. */
+export async function listPeople(db: Queryable): Promise<ListedPerson[]> {
+  const { rows } = await db.query<
+    PersonRow & { createdAt: Date; signedInAt: Date | null; passkeys: number }
+  >(
+    `select ${PERSON_COLUMNS}, pe.created_at as "createdAt", pe.signed_in_at as "signedInAt",
+       (select count(*)::int from passkeys k where k.person_id = pe.id) as passkeys
+     from people pe order by pe.created_at, pe.id limit ${PEOPLE_MAX}`,
+  )
+  return rows.map(({ createdAt, signedInAt, passkeys, ...row }) => ({
+    ...toPerson(row),
+    createdAt,
+    signedInAt,
+    passkeys,
+  }))
+}
+
+/** A person, or null. */
+export async function findPerson(db: Queryable, id: string): Promise<Person | null> {
+  const { rows } = await db.query<PersonRow>(
+    `select ${PERSON_COLUMNS} from people pe where pe.id = $1`,
+    [id],
+  )
+  return rows[0] === undefined ? null : toPerson(rows[0])
+}
+
+/** The person of an address in lower case, or null. */
+async function findPersonByEmail(db: Queryable, email: string): Promise<Person | null> {
+  const { rows } = await db.query<PersonRow>(
+    `select ${PERSON_COLUMNS} from people pe where pe.email = $1`,
+    [email],
+  )
+  return rows[0] === undefined ? null : toPerson(rows[0])
+}
+
+/**
+ * Adds a person.
+ * @returns null: there are {@link PEOPLE_MAX} already.
+ * @throws {EmailTakenError} @throws {UnknownProjectError}
+ */
+export async function addPerson(
+  pool: Pool,
+  person: Omit<Person, 'id'>,
+  audit: (db: Queryable, id: string) => Promise<void>,
+): Promise<Person | null> {
+  return transaction(pool, async (db) => {
+    await db.query(`lock table people in share row exclusive mode`)
+    const { rows } = await db.query<{ n: number }>('select count(*)::int as n from people')
+    if (rows[0]!.n >= PEOPLE_MAX) return null
+    const id = newPersonId()
+    const { rowCount } = await db.query(
+      `insert into people (id, email, name, role) values ($1, $2, $3, $4) on conflict (email) do nothing`,
+      [id, person.email, person.name, person.role],
+    )
+    if (rowCount !== 1) throw new EmailTakenError()
+    await setProjects(db, id, person)
+    await audit(db, id)
+    return await findPerson(db, id)
+  })
+}
+
+/**
+ * Changes a person. One whose address changes is signed out: whoever read the old one must not stay.
+ * @returns null: there is no such person.
+ * @throws {EmailTakenError} @throws {UnknownProjectError}
+ */
+export async function changePerson(
+  pool: Pool,
+  id: string,
+  change: Partial<Omit<Person, 'id'>>,
+  audit: (db: Queryable) => Promise<void>,
+): Promise<Person | null> {
+  return transaction(pool, async (db) => {
+    await db.query(`lock table people in share row exclusive mode`)
+    const before = await findPerson(db, id)
+    if (before === null) return null
+    const after = { ...before, ...change }
+    if (after.email !== null && after.email !== before.email) {
+      const other = await findPersonByEmail(db, after.email)
+      if (other !== null) throw new EmailTakenError()
+    }
+    await db.query('update people set email = $2, name = $3, role = $4 where id = $1', [
+      id,
+      after.email,
+      after.name,
+      after.role,
+    ])
+    if (before.email !== null && after.email !== before.email) {
+      await db.query('delete from console_sessions where person_id = $1', [id])
+      await db.query('delete from console_links where person_id = $1 and used_at is null', [id])
+    }
+    await setProjects(db, id, after)
+    await audit(db)
+    return await findPerson(db, id)
+  })
+}
+
+async function setProjects(
+  db: Queryable,
+  id: string,
+  { role, projectIds }: Pick<Person, 'role' | 'projectIds'>,
+): Promise<void> {
+  await db.query('delete from person_projects where person_id = $1', [id])
+  if (role === 'operator' || projectIds.length === 0) return
+  const { rowCount } = await db.query(
+    `insert into person_projects (person_id, project_id)
+     select $1, p.id from projects p where p.id = any ($2) and p.deleted_at is null`,
+    [id, projectIds],
+  )
+  if (rowCount !== projectIds.length) throw new UnknownProjectError()
+}
+
+/** Removes a person, with sessions, passkeys and connected apps. The first operator stays. */
+export async function removePerson(
+  pool: Pool,
+  id: string,
+  audit: (db: Queryable) => Promise<void>,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `delete from people where id = $1 and id <> '${FIRST_OPERATOR}'`,
+      [id],
+    )
+    if (rowCount === 1) await audit(db)
+    return rowCount === 1
+  })
+}

@@ -1,0 +1,77 @@
+/** Requests for a sign-in link by mail. Each one is stored, whether or not somebody has the address. */
+import { newSignInMailId } from '../../../shared/ids.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { addJob } from '../../queue/jobs.ts'
+import { hashSecret, LINK_MINUTES } from './consoleSessions.ts'
+
+/** Mails for one address in an hour, and requests of all in an hour. */
+const MAILS_PER_HOUR = 10
+const REQUESTS_MAX = 20_000
+/** A host that refuses for now is asked again after this time. */
+const RETRY_SECONDS = 30
+
+/** Asks for a link. Past the bounds nothing is mailed; the answer is the same. @param email in lower case. */
+export async function askSignInMail(
+  pool: Pool,
+  { email, browser }: { email: string; browser: string },
+): Promise<void> {
+  await transaction(pool, async (db) => {
+    const id = newSignInMailId()
+    // Requests at the same time count each other.
+    await db.query(`select pg_advisory_xact_lock(hashtextextended('sign-in mail ' || $1, 0))`, [
+      email,
+    ])
+    const { rowCount } = await db.query(
+      `insert into sign_in_mails (id, email, browser_hash, expires_at)
+       select $1, $2, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes'
+       where (select count(*) from sign_in_mails
+              where email = $2 and created_at > clock_timestamp() - interval '1 hour') < ${MAILS_PER_HOUR}
+         and (select count(*) from (select from sign_in_mails limit ${REQUESTS_MAX}) stored) < ${REQUESTS_MAX}`,
+      [id, email, hashSecret(browser)],
+    )
+    if (rowCount === 1) await addMailJob(db, id)
+  })
+}
+
+const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
+  addJob(db, {
+    task: 'mail_sign_in_link',
+    payload: { requestId },
+    key: `mail_sign_in_link:${requestId}`,
+    ...(runAt === undefined ? {} : { runAt }),
+  })
+
+/** A link that is to be mailed. */
+export type WantedSignInMail = {
+  personId: string
+  name: string
+  email: string
+  browserHash: Buffer
+  createdAt: Date
+  expiresAt: Date
+}
+
+/** The link of a request; null: it is over, or nobody has the address. */
+export async function findSignInMail(db: Queryable, id: string): Promise<WantedSignInMail | null> {
+  const { rows } = await db.query<WantedSignInMail>(
+    `select pe.id as "personId", pe.name, pe.email, m.browser_hash as "browserHash", m.created_at as "createdAt",
+       m.expires_at as "expiresAt"
+     from sign_in_mails m join people pe on pe.email = m.email
+     where m.id = $1 and m.done_at is null and m.expires_at > clock_timestamp()`,
+    [id],
+  )
+  return rows[0] ?? null
+}
+
+/** Records an attempt. @param isDeferred the host asks for another one; past the link's time there is none. */
+export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
+  await transaction(pool, async (db) => {
+    const again = new Date(Date.now() + RETRY_SECONDS * 1000)
+    const { rows } = await db.query<{ done: boolean }>(
+      `update sign_in_mails set done_at = case when $2 and expires_at > $3 then null else clock_timestamp() end
+       where id = $1 returning done_at is not null as done`,
+      [id, isDeferred, again],
+    )
+    if (rows[0]?.done === false) await addMailJob(db, id, again)
+  })
+}

@@ -1,0 +1,17 @@
+import { domainOf } from '../../../shared/mail/address.ts'
+import type { Queryable } from '../../db.ts'
+
+/**
+ * Whether this service receives, or may come to receive, the mail of an address: an agent could read it in its inbox. A
+ * domain counts before it is verified and after its verification failed.
+ */
+export async function isHosted(
+  db: Queryable,
+  mailDomain: string,
+  address: string,
+): Promise<boolean> {
+  const domain = domainOf(address)
+  if (domain === mailDomain) return true
+  const { rowCount } = await db.query('select from mail_domains where domain = $1', [domain])
+  return rowCount !== 0
+}

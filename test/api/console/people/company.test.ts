@@ -1,0 +1,156 @@
+/** Sign-in with the company's identity provider: a real one. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  type ConsoleClient,
+  consoleClient,
+  signIn,
+  signInAs,
+} from '../../../support/console/consoleSession.ts'
+import { signInAt, startIdentityProvider } from '../../../support/identityProvider.ts'
+import { freePort } from '../../../support/process/process.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
+
+let service: TestService
+let provider: Awaited<ReturnType<typeof startIdentityProvider>>
+beforeAll(async () => {
+  const port = await freePort()
+  const baseUrl = `http://127.0.0.1:${port}`
+  provider = await startIdentityProvider(baseUrl)
+  service = await startTestService({
+    smtp: false,
+    pools: ['webhooks'],
+    env: { PORT: String(port), BASE_URL: baseUrl, ...provider.env },
+  })
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await provider[Symbol.asyncDispose]()
+})
+
+const cookieOf = (headers: Headers) => headers.get('set-cookie')!.split(';')[0]!
+const withCookies = (...cookies: string[]) => consoleClient(service.url, cookies.join('; '))
+
+/** Connects the account of a login at the provider to a person. */
+async function connect(person: ConsoleClient, login: string) {
+  const begun = await person.post('/company-account')
+  const browser = cookieOf(begun.headers)
+  const back = await signInAt(begun.body.url, login, service.url)
+  const client = withCookies(person.cookie, browser)
+  return await client.post('/company-account/answer', { query: back.search })
+}
+
+/** Signs in with the account of a login. */
+async function enter(login: string) {
+  const begun = await withCookies().post('/company-sign-ins', {})
+  const browser = cookieOf(begun.headers)
+  const back = await signInAt(begun.body.url, login, service.url)
+  const answer = await withCookies(browser).post('/company-sign-ins/answer', { query: back.search })
+  return { answer, browser, query: back.search }
+}
+
+test('a person connects their account, and signs in with it', async () => {
+  const person = await signInAs(service, 'operator')
+  expect((await person.get('/company-account')).body).toEqual({ issuer: null })
+  expect((await connect(person, 'ada')).status).toBe(204)
+  expect((await person.get('/company-account')).body).toEqual({ issuer: provider.url })
+  const { answer } = await enter('ada')
+  expect(answer.status).toBe(201)
+  const session = withCookies(cookieOf(answer.headers))
+  expect((await session.get('/session')).body.person.personId).toBe(person.personId)
+  const { sessions } = (await session.get('/sessions')).body
+  expect(sessions.find(({ isThis }: any) => isThis).method).toBe('company')
+  expect((await person.delete('/company-account')).status).toBe(204)
+  expect((await enter('ada')).answer.status).toBe(401)
+})
+
+test('an account whose login is the address of a person signs nobody in', async () => {
+  const person = await signInAs(service, 'operator')
+  const { answer } = await enter(person.email)
+  expect([answer.status, answer.body.message]).toEqual([
+    401,
+    'Nobody here has connected this account. Sign in by mail, then connect it under Your sign-in',
+  ])
+})
+
+test('an account belongs to one person', async () => {
+  const [one, other] = [await signInAs(service, 'operator'), await signInAs(service, 'operator')]
+  expect((await connect(one, 'bo')).status).toBe(204)
+  const taken = await connect(other, 'bo')
+  expect([taken.status, taken.body.message]).toEqual([
+    409,
+    'Somebody else has connected this account',
+  ])
+})
+
+test('an answer serves the browser that began, once, for what it began', async () => {
+  const person = await signInAs(service, 'operator')
+  await connect(person, 'carol')
+  const begun = await withCookies().post('/company-sign-ins', {})
+  const browser = cookieOf(begun.headers)
+  const { search: query } = await signInAt(begun.body.url, 'carol', service.url)
+  const tries: [string, ConsoleClient, string, number][] = [
+    ['no browser', withCookies(), '/company-sign-ins/answer', 409],
+    [
+      'another browser',
+      withCookies(`purser_browser=${'A'.repeat(43)}`),
+      '/company-sign-ins/answer',
+      409,
+    ],
+    ['to connect', withCookies(person.cookie, browser), '/company-account/answer', 409],
+    ['its own', withCookies(browser), '/company-sign-ins/answer', 201],
+    ['again', withCookies(browser), '/company-sign-ins/answer', 409],
+  ]
+  for (const [name, client, path, status] of tries) {
+    expect([name, (await client.post(path, { query })).status]).toEqual([name, status])
+  }
+})
+
+test('a forged answer is refused in the words of the protocol, and signs nobody in', async () => {
+  for (const change of [
+    (query: URLSearchParams) => query.set('code', 'wrong'),
+    (query: URLSearchParams) => query.set('iss', 'https://evil.example'),
+    (query: URLSearchParams) => query.delete('code'),
+  ]) {
+    const begun = await withCookies().post('/company-sign-ins', {})
+    const browser = cookieOf(begun.headers)
+    const back = await signInAt(begun.body.url, 'dan', service.url)
+    change(back.searchParams)
+    const { status, body } = await withCookies(browser).post('/company-sign-ins/answer', {
+      query: back.search,
+    })
+    expect([status, body.message]).toEqual([
+      400,
+      expect.stringContaining('The identity provider refused: '),
+    ])
+  }
+})
+
+test('no secret of the exchange stays behind, and no log has one', async () => {
+  const { query } = await enter('eve')
+  const code = new URLSearchParams(query).get('code')!
+  const { rows } = await service.database.pool.query(
+    `select s::text as row from company_sign_ins s union all select j::text from graphile_worker.jobs j
+     union all select a::text from audit_log a`,
+  )
+  const stored = JSON.stringify(rows)
+  expect(stored).not.toContain(code)
+  expect(stored).not.toContain(provider.secret)
+})
+
+test('without a provider, or with one that is away, the answer says so', async () => {
+  await using plain = await startTestService({ smtp: false, workers: false })
+  const none = await consoleClient(plain.url, '').post('/company-sign-ins', {})
+  expect([none.status, none.body.message]).toEqual([404, 'OIDC_ISSUER is not set'])
+  expect((await consoleClient(plain.url, '').get('/sign-in-ways')).body.company).toBeNull()
+  await using away = await startTestService({
+    smtp: false,
+    pools: ['webhooks'],
+    env: { OIDC_ISSUER: `http://127.0.0.1:${await freePort()}`, OIDC_CLIENT_ID: 'purser' },
+  })
+  const refused = await consoleClient(away.url, '').post('/company-sign-ins', {})
+  expect([refused.status, refused.body.message]).toEqual([
+    400,
+    expect.stringContaining('The identity provider refused: '),
+  ])
+  expect((await (await signIn(away)).get('/session')).status).toBe(200)
+})

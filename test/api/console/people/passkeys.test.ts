@@ -1,0 +1,169 @@
+/** Passkeys, with the virtual authenticator of Chromium. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { createSignInLink } from '../../../../sql/account/people/consoleSessions.ts'
+import { hasBrowser, startBrowser } from '../../../support/console/browser.ts'
+import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
+import { freePort } from '../../../support/process/process.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
+
+let service: TestService
+let browser: Browser
+let home: string
+beforeAll(async () => {
+  const port = await freePort()
+  // A passkey needs a name; browsers trust this one without TLS.
+  home = `http://localhost:${port}`
+  service = await startTestService({
+    smtp: false,
+    workers: false,
+    env: { PORT: String(port), HOST: '127.0.0.1', BASE_URL: home, RATE_LIMIT_AUTH: '0' },
+  })
+  if (hasBrowser) browser = await startBrowser()
+})
+afterAll(async () => {
+  await browser?.close()
+  await service[Symbol.asyncDispose]()
+})
+
+/** A page with a device that knows its person; `isVerified`: whether the finger fits. */
+async function openWithDevice(isVerified = true): Promise<{ context: BrowserContext; page: Page }> {
+  const context = await browser.newContext()
+  const page = await context.newPage()
+  const devices = await context.newCDPSession(page)
+  await devices.send('WebAuthn.enable')
+  await devices.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: isVerified,
+      automaticPresenceSimulation: true,
+    },
+  })
+  return { context, page }
+}
+
+async function addPasskey(page: Page, personId?: string): Promise<void> {
+  const token = await createSignInLink(service.database.pool, personId)
+  await page.goto(`${home}/console/login#${token}`)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: /Overview|Projects/ }).waitFor()
+  await page.goto(`${home}/console#/you`)
+  await page.getByRole('button', { name: 'Add passkey' }).click()
+  await page.getByRole('dialog').getByLabel('Name').fill('laptop')
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.getByRole('cell', { name: 'laptop', exact: true }).waitFor()
+}
+
+describe.skipIf(!hasBrowser)('a passkey', () => {
+  test('is added, signs its person in, and dies when it is removed', async () => {
+    const { context, page } = await openWithDevice()
+    const person = await signInAs(service, 'operator')
+    await addPasskey(page, person.personId)
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await page.getByRole('button', { name: 'Use a passkey' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    const { sessions } = (await person.get('/sessions')).body
+    const [theirs] = sessions.filter(
+      ({ personId, method }: any) => personId === person.personId && method === 'passkey',
+    )
+    expect(theirs).toBeDefined()
+    const [{ passkeyId }] = (await person.get('/passkeys')).body.passkeys
+    const stranger = await signIn(service)
+    expect((await stranger.delete(`/passkeys/${passkeyId}`)).status).toBe(404)
+    expect((await person.delete(`/passkeys/${passkeyId}`)).status).toBe(204)
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await page.getByRole('button', { name: 'Use a passkey' }).click()
+    await page.getByText('The passkey is refused: nobody here has it').waitFor()
+    await context.close()
+  })
+
+  test('serves once, in the browser that asked, and only with the finger of its person', async () => {
+    const { context, page } = await openWithDevice()
+    await addPasskey(page)
+    await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+    await page.getByRole('button', { name: 'Use a passkey' }).waitFor()
+    const captured = new Promise<string>((resolve) => {
+      void page.route('**/passkey-sessions', async (route) => {
+        resolve(route.request().postData()!)
+        await route.abort()
+      })
+    })
+    await page.getByRole('button', { name: 'Use a passkey' }).click()
+    const body = JSON.parse(await captured)
+    const browserCookie = (await context.cookies()).find(({ name }) => name === 'purser_browser')!
+    const send = (cookie: string, changed: object = body) =>
+      consoleClient(service.url, cookie).post('/passkey-sessions', changed, { origin: home })
+    const own = `purser_browser=${browserCookie.value}`
+    const forged = structuredClone(body)
+    forged.response.signature = Buffer.alloc(70, 7).toString('base64url')
+    const elsewhere = await send(`purser_browser=${'A'.repeat(43)}`)
+    expect([elsewhere.status, elsewhere.body.message]).toEqual([
+      401,
+      'The passkey is refused: this browser did not ask for it within five minutes',
+    ])
+    expect((await send(own)).status).toBe(201)
+    // The challenge is used up: neither a replay nor a forgery finds it.
+    expect((await send(own)).status).toBe(401)
+    expect((await send(own, forged)).status).toBe(401)
+    await context.close()
+  })
+
+  test('of a device that does not know its person is refused', async () => {
+    const { context, page } = await openWithDevice(false)
+    const token = await createSignInLink(service.database.pool)
+    await page.goto(`${home}/console/login#${token}`)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await page.goto(`${home}/console#/you`)
+    await page.getByRole('button', { name: 'Add passkey' }).click()
+    await page.getByRole('dialog').getByLabel('Name').fill('found')
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('dialog').getByRole('alert').waitFor()
+    expect(
+      (await (await signIn(service)).get('/passkeys')).body.passkeys.map(({ name }: any) => name),
+    ).not.toContain('found')
+    await context.close()
+  })
+})
+
+test('a malformed passkey is a clear refusal', async () => {
+  const client = consoleClient(service.url, '')
+  const { headers } = await client.post('/passkey-sessions/options', {}, { origin: home })
+  const cookie = headers.get('set-cookie')!.split(';')[0]!
+  const response = {
+    id: 'AAAA',
+    rawId: 'AAAA',
+    type: 'public-key',
+    clientExtensionResults: {},
+    response: { clientDataJSON: 'AAAA', authenticatorData: 'AAAA', signature: 'AAAA' },
+  }
+  const sent = await consoleClient(service.url, cookie).post(
+    '/passkey-sessions',
+    { response },
+    { origin: home },
+  )
+  expect([sent.status, sent.body.message]).toEqual([
+    401,
+    'The passkey is refused: nobody here has it',
+  ])
+  const wrong = await consoleClient(service.url, cookie).post(
+    '/passkey-sessions',
+    { response: {} },
+    { origin: home },
+  )
+  expect(wrong.status).toBe(400)
+})
+
+test('a service that is reached by a number offers no passkeys, and says why', async () => {
+  await using numbered = await startTestService({ smtp: false, workers: false })
+  const client = consoleClient(numbered.url, '')
+  expect((await client.get('/sign-in-ways')).body.passkeys).toBe(false)
+  const refused = await client.post('/passkey-sessions/options', {})
+  expect([refused.status, refused.body.message]).toEqual([
+    409,
+    'BASE_URL must hold a name: passkeys need one',
+  ])
+})

@@ -1,0 +1,261 @@
+/** Every route of the console with every role. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { consoleRoutes } from '../../../../api/console/consoleRoutes.ts'
+import { listOpened } from '../../../../api/console/delegation.ts'
+import type { Services } from '../../../../api/http/services.ts'
+import { isAtLeast, type Role } from '../../../../shared/people/roles.ts'
+import { startSession } from '../../../../sql/account/people/consoleSessions.ts'
+import { addPerson } from '../../../../sql/account/people/people.ts'
+import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
+import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+
+let service: TestService
+let own: Agent
+let foreign: Agent
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false, env: { RATE_LIMIT_AUTH: '0' } })
+  own = await service.newAgent()
+  foreign = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+type Listed = { method: string; path: string; role: Role; ofProject: boolean }
+
+/** The console's own routes, and those of the API that it opens. */
+function listRoutes(): Listed[] {
+  const config = { http: { baseUrl: 'http://127.0.0.1' } }
+  const made = consoleRoutes({ config } as unknown as Services).routes
+  const ownRoutes = made.flatMap(({ method, path, hooks }) => {
+    const { access, role } = (hooks?.detail ?? {}) as unknown as { access: string; role: Role }
+    const ofProject = path.includes(':projectId')
+    return access === 'console' ? [{ method, path, role, ofProject }] : []
+  })
+  const opened = listOpened().map(({ route, role }) => {
+    const [method = '', path = ''] = route.split(' ')
+    const isPlatform = path.startsWith('/v0/platform/')
+    return {
+      method,
+      path: `/console/api${isPlatform ? '' : '/projects/:projectId'}${path}`,
+      role,
+      ofProject: !isPlatform || path.includes(':projectId'),
+    }
+  })
+  // The project is deleted last.
+  const isLast = ({ method, path }: Listed) =>
+    method === 'DELETE' && path.endsWith('/projects/:projectId')
+  const all = [...ownRoutes, ...opened]
+  return [...all.filter((route) => !isLast(route)), ...all.filter(isLast)]
+}
+
+const EXAMPLES: Record<string, string> = {
+  sessionId: 'ses_000000000000',
+  personId: 'per_0123456789abcdef01234567',
+  requestId: 'oar_0123456789abcdef01234567',
+  grantId: 'oag_0123456789abcdef01234567',
+  passkeyId: 'AAAA',
+  keyId: '999999',
+  jobId: '999999',
+  version: '1',
+  domain: 'agents.example.com',
+}
+
+const fill = (path: string, projectId: string) =>
+  path.replace(/:(\w+)/g, (_, name) => (name === 'projectId' ? projectId : (EXAMPLES[name] ?? 'x')))
+
+test('each route answers those who have its role, and nobody else', async () => {
+  const { pool } = service.database
+  const deleted = await service.newAgent()
+  const deletedToo = await service.newAgent()
+  const personOf = async (role: Role, projectIds: string[]) => {
+    const email = `${crypto.randomUUID()}@people.example`
+    return (await addPerson(pool, { email, name: 'Ada', role, projectIds }, async () => {}))!.id
+  }
+  const routes = listRoutes()
+  expect(routes.length).toBeGreaterThan(70)
+  const roles = ['viewer', 'owner', 'operator'] as const
+  const found: string[] = []
+  const wanted: string[] = []
+  for (const route of routes) {
+    for (const role of roles) {
+      for (const agent of route.ofProject ? [deletedToo, deleted] : [deleted]) {
+        const projectIds = role === 'operator' ? [] : [deleted.project.id]
+        // Some routes end the session or remove the person.
+        const personId = await personOf(role, projectIds)
+        const started = await startSession(pool, { personId, method: 'mail', agent: null })
+        const cookie = `purser_session=${started!.secret}`
+        const path = fill(route.path, agent.project.id).replace('/console/api', '')
+        const answer = await call(cookie, route.method, path)
+        const isForeign = route.ofProject && agent === deletedToo && role !== 'operator'
+        const name = `${role} ${route.method} ${route.path}${isForeign ? ' of another project' : ''}`
+        wanted.push(
+          `${name}: ${isForeign ? 'not found' : isAtLeast(role, route.role) ? 'admitted' : 'refused'}`,
+        )
+        found.push(`${name}: ${verdict(answer)}`)
+      }
+    }
+    const stranger = await call(
+      '',
+      route.method,
+      fill(route.path, deleted.project.id).replace('/console/api', ''),
+    )
+    expect([route, stranger.status]).toEqual([route, 401])
+  }
+  expect(found).toEqual(wanted)
+}, 120_000)
+
+const call = (cookie: string, method: string, path: string) => {
+  const client = consoleClient(service.url, cookie)
+  if (method === 'GET') return client.get(path)
+  if (method === 'DELETE') return client.delete(path)
+  const send = { POST: client.post, PUT: client.put, PATCH: client.patch }[method]!
+  return send(path, {})
+}
+
+function verdict({ status, body }: { status: number; body: any }): string {
+  if (status === 403 && /^This needs the role \w+\. Yours is \w+$/.test(body.message))
+    return 'refused'
+  if (status === 404 && body.message === 'Project not found') return 'not found'
+  return status < 500 && status !== 401 ? 'admitted' : `${status} ${JSON.stringify(body)}`
+}
+
+test('a viewer changes nothing but their own sign-in', () => {
+  const changes = listRoutes()
+    .filter(({ method, role }) => method !== 'GET' && role === 'viewer')
+    .map(({ method, path }) => `${method} ${path.replace('/console/api', '')}`)
+  expect(changes.toSorted()).toEqual(
+    [
+      'DELETE /session',
+      'DELETE /sessions',
+      'DELETE /sessions/:sessionId',
+      'PATCH /person',
+      'POST /passkeys/options',
+      'POST /passkeys',
+      'DELETE /passkeys/:passkeyId',
+      'POST /company-account',
+      'POST /company-account/answer',
+      'DELETE /company-account',
+    ].toSorted(),
+  )
+})
+
+test('a viewer reads no secret', async () => {
+  const viewer = await signInAs(service, 'viewer', [own.project.id])
+  await own.put('/v0/vault/work', { type: 'API_KEY', data: { key: 'correct horse' } })
+  const path = `/projects/${own.project.id}/v0`
+  for (const secret of ['/vault', '/vault/work']) {
+    expect([secret, (await viewer.get(`${path}${secret}`)).status]).toEqual([secret, 403])
+  }
+  const owner = await signInAs(service, 'owner', [own.project.id])
+  expect((await owner.get(`${path}/vault/work`)).body.data).toEqual({ key: 'correct horse' })
+})
+
+test('an owner sees and changes only the named projects, and sets no limits', async () => {
+  const owner = await signInAs(service, 'owner', [own.project.id])
+  const { body } = await owner.get('/v0/platform/projects')
+  expect(body.projects.map(({ projectId }: any) => projectId)).toEqual([own.project.id])
+  const path = `/v0/platform/projects/${own.project.id}`
+  expect((await owner.patch(path, { name: 'Mine' })).body.name).toBe('Mine')
+  const raised = await owner.patch(path, { limits: { dailyGas: 1 } })
+  expect([raised.status, raised.body.message]).toEqual([403, 'limits must be set by an operator'])
+  expect((await owner.patch(path, { name: 'a'.repeat(9_000) })).status).toBe(400)
+})
+
+test('a change of role or projects counts at the next request', async () => {
+  const operator = await signIn(service)
+  const person = await signInAs(service, 'owner', [own.project.id])
+  const secrets = `/projects/${own.project.id}/v0/vault/work`
+  expect((await person.get(secrets)).status).toBe(200)
+  const change = (body: object) => operator.patch(`/people/${person.personId}`, body)
+  expect((await change({ role: 'viewer' })).body.role).toBe('viewer')
+  expect((await person.get(secrets)).status).toBe(403)
+  expect((await change({ projectIds: [foreign.project.id] })).status).toBe(200)
+  expect((await person.get(secrets)).status).toBe(404)
+  expect((await operator.delete(`/people/${person.personId}`)).status).toBe(204)
+  expect((await person.get('/session')).status).toBe(401)
+})
+
+test('every act in the log names the person', async () => {
+  const owner = await signInAs(service, 'owner', [own.project.id])
+  const path = `/projects/${own.project.id}/v0`
+  await owner.post(`${path}/email-rules`, {
+    type: 'BLOCK',
+    scope: 'RECEIVE',
+    value: '*@spam.example',
+  })
+  const { logs } = (await own.get('/v0/logs?action=email_rule.create')).body
+  expect(logs[0].actor).toBe(`console:${owner.email}`)
+})
+
+test('bad people are refused with the field that is wrong', async () => {
+  const operator = await signIn(service)
+  const good = {
+    email: 'bo@people.example',
+    name: 'Bo',
+    role: 'owner',
+    projectIds: [own.project.id],
+  }
+  const cases: [object, number, string][] = [
+    [{ ...good, email: 'b' }, 400, 'email must be one email address'],
+    [
+      { ...good, email: 'Bo@Agents.Example.Com' },
+      400,
+      'email must be outside of this service: agents read the mail of its domains',
+    ],
+    [
+      { ...good, email: own.address },
+      400,
+      'email must be outside of this service: agents read the mail of its domains',
+    ],
+    [{ ...good, role: 'god' }, 400, 'role must be one of viewer, owner, operator'],
+    [
+      { ...good, role: 'operator' },
+      400,
+      'projectIds must be empty for an operator, who sees every project',
+    ],
+    [{ ...good, projectIds: ['prj_none'] }, 400, 'projectIds must name live projects'],
+    [{ ...good, name: 'a\nb' }, 400, 'name must be one line of 1 to 100 characters'],
+  ]
+  // Not verified yet, and an agent may get an inbox there.
+  await operator.post('/v0/platform/domains', { domain: 'agents.example.com' })
+  for (const [body, status, message] of cases) {
+    const answer = await operator.post('/people', body)
+    expect([body, answer.status, answer.body.message]).toEqual([body, status, message])
+  }
+  expect((await operator.post('/people', good)).status).toBe(201)
+  const again = await operator.post('/people', { ...good, email: 'BO@people.example' })
+  expect([again.status, again.body.message]).toEqual([409, 'email must be free: somebody has it'])
+})
+
+test('the first operator stays, and nobody changes their own role', async () => {
+  const first = await signIn(service)
+  const { personId } = (await first.get('/session')).body.person
+  expect((await first.delete(`/people/${personId}`)).status).toBe(409)
+  const operator = await signInAs(service, 'operator')
+  expect((await operator.patch(`/people/${personId}`, { role: 'viewer' })).status).toBe(409)
+  expect((await operator.patch(`/people/${operator.personId}`, { role: 'viewer' })).status).toBe(
+    409,
+  )
+  expect((await operator.delete(`/people/${operator.personId}`)).status).toBe(409)
+  expect(
+    (await first.patch('/person', { name: 'Grace', email: 'grace@people.example' })).body,
+  ).toMatchObject({
+    name: 'Grace',
+    email: 'grace@people.example',
+  })
+  expect((await first.patch('/person', { email: 'other@people.example' })).status).toBe(409)
+})
+
+test('people list and end sessions: their own, and an operator those of all', async () => {
+  const one = await signInAs(service, 'viewer', [own.project.id])
+  const other = await signInAs(service, 'viewer', [own.project.id])
+  const { sessions } = (await one.get('/sessions')).body
+  expect(sessions.map(({ personId, isThis, method }: any) => [personId, isThis, method])).toEqual([
+    [one.personId, true, 'mail'],
+  ])
+  const [theirs] = (await other.get('/sessions')).body.sessions
+  expect((await one.delete(`/sessions/${theirs.sessionId}`)).status).toBe(404)
+  const operator = await signIn(service)
+  expect((await operator.delete(`/sessions/${theirs.sessionId}`)).status).toBe(204)
+  expect((await other.get('/session')).status).toBe(401)
+  expect((await one.get('/session')).status).toBe(200)
+})

@@ -1,0 +1,110 @@
+import * as oidc from 'openid-client'
+import type { Config } from '../../shared/config/config.ts'
+import { companyPage } from '../../shared/people/companyPage.ts'
+import {
+  type CompanySignIn,
+  endSignIn,
+  findCompanySignIn,
+  openSignIn,
+} from '../../sql/account/people/companySignIns.ts'
+import { patiently } from '../queue/patiently.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
+
+export type CompanyOptions = {
+  company: Config['company']
+  /** The public address of the service, to which the provider leads back. */
+  baseUrl: string
+}
+
+const TIMEOUT_S = 5
+/** The provider's document and keys are read again after this time. */
+const FRESH_MS = 10 * 60_000
+
+/**
+ * Both steps of a sign-in at the company's identity provider: its page before the browser goes there, and the exchange
+ * of the code after the browser is back (OpenID Connect Core §3.1). The operator names the provider, so it may be at a
+ * private address.
+ */
+export function createSignInCompany(
+  { pool, outcomes }: PoolContext,
+  { company, baseUrl }: CompanyOptions,
+): Task<'sign_in_company'> {
+  let known: { at: number; provider: Promise<oidc.Configuration> } | null = null
+  const provider = () => {
+    if (known === null || Date.now() - known.at > FRESH_MS) {
+      const reading = discover(company)
+      known = { at: Date.now(), provider: reading }
+      reading.catch(() => {
+        known = null
+      })
+    }
+    return known.provider
+  }
+  return async ({ signInId }) => {
+    const signIn = await patiently(() => findCompanySignIn(pool, signInId))
+    if (signIn?.state === 'asked') {
+      const step = await openPage(provider, baseUrl, signInId).catch(faultOf)
+      await outcomes.record(() =>
+        'fault' in step ? endSignIn(pool, signInId, step) : openSignIn(pool, signInId, step),
+      )
+    } else if (signIn?.state === 'answered') {
+      const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
+      // A code is exchanged once: without the record the person begins again.
+      await outcomes.record(() => endSignIn(pool, signInId, end))
+    }
+  }
+}
+
+async function discover(company: Config['company']): Promise<oidc.Configuration> {
+  if (company === null) throw new Error('OIDC_ISSUER is not set')
+  const { issuer, clientId, clientSecret } = company
+  const isPlain = issuer.startsWith('http:')
+  return await oidc.discovery(
+    new URL(issuer),
+    clientId,
+    undefined,
+    clientSecret === null ? oidc.None() : oidc.ClientSecretPost(clientSecret),
+    { timeout: TIMEOUT_S, execute: isPlain ? [oidc.allowInsecureRequests] : [] },
+  )
+}
+
+async function openPage(
+  provider: () => Promise<oidc.Configuration>,
+  baseUrl: string,
+  signInId: string,
+): Promise<{ url: string; nonce: string; verifier: string }> {
+  const verifier = oidc.randomPKCECodeVerifier()
+  const nonce = oidc.randomNonce()
+  const url = oidc.buildAuthorizationUrl(await provider(), {
+    redirect_uri: companyPage(baseUrl),
+    scope: 'openid',
+    code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+    code_challenge_method: 'S256',
+    state: signInId,
+    nonce,
+  })
+  return { url: url.href, nonce, verifier }
+}
+
+async function exchange(
+  provider: () => Promise<oidc.Configuration>,
+  baseUrl: string,
+  { id, nonce, verifier, answer }: CompanySignIn,
+): Promise<{ issuer: string; subject: string } | { fault: string }> {
+  const back = new URL(`${companyPage(baseUrl)}?${answer ?? ''}`)
+  const tokens = await oidc.authorizationCodeGrant(await provider(), back, {
+    pkceCodeVerifier: verifier ?? '',
+    expectedNonce: nonce ?? '',
+    expectedState: id,
+    idTokenExpected: true,
+  })
+  const { iss: issuer, sub: subject } = tokens.claims()!
+  return { issuer, subject }
+}
+
+/** The provider's refusal in its own words; no token and no code. */
+function faultOf(error: unknown): { fault: string } {
+  const { message, cause } = error instanceof Error ? error : { message: '', cause: null }
+  const detail = cause instanceof Error ? `${message}: ${cause.message}` : message
+  return { fault: detail.slice(0, 300) || 'the identity provider did not answer' }
+}

@@ -1,0 +1,36 @@
+import { composeMail, type MailContent } from '../../shared/mail/compose/composeMail.ts'
+import { dkimSign } from '../../shared/mail/compose/dkim.ts'
+import type { Pool } from '../../sql/db.ts'
+import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import { findDkimSigners } from '../../sql/mail/domains/dkimKeys.ts'
+import { isHosted } from '../../sql/mail/domains/hostedAddress.ts'
+import type { RecipientOutcome } from '../../sql/mail/outbound/mailAttempts.ts'
+import type { Transport } from './outbound/transport.ts'
+
+/** What sends mail of the service itself: links for people. */
+export type ServiceSender = {
+  pool: Pool
+  mailDomain: string
+  transport: Transport
+  keyring: KeyringSource
+}
+
+/**
+ * Sends a mail of the service to its one recipient. An address at a domain of this service gets none: an agent must not
+ * read a person's link in its own inbox. The domain may have been added since the address was set.
+ * @returns whether the host asks for another attempt.
+ */
+export async function sendServiceMail(
+  { pool, mailDomain, transport, keyring }: ServiceSender,
+  content: MailContent,
+): Promise<{ isDeferred: boolean }> {
+  const [to = ''] = content.to
+  if (await isHosted(pool, mailDomain, to)) return { isDeferred: false }
+  const signers = await findDkimSigners(pool, () => keyring(pool), mailDomain)
+  const raw = dkimSign(await composeMail(content), signers)
+  let outcome: RecipientOutcome | undefined
+  await transport.send({ envelopes: [{ from: '', to }], raw }, async ([first]) => {
+    outcome = first
+  })
+  return { isDeferred: outcome?.state === 'deferred' }
+}
