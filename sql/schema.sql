@@ -207,7 +207,7 @@ create table console_links (
   person_id text default 'per_000000000000000000000000'::text not null,
   browser_hash bytea,
   constraint console_links_token_hash_check CHECK ((octet_length(token_hash) = 32)),
-  constraint console_links_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
+  constraint console_links_person FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE NOT VALID,
   constraint console_links_pkey PRIMARY KEY (token_hash)
 );
 
@@ -221,10 +221,9 @@ create table console_sessions (
   person_id text default 'per_000000000000000000000000'::text not null,
   method text default 'link'::text not null,
   agent text,
-  constraint console_sessions_agent_check CHECK ((length(agent) <= 300)),
-  constraint console_sessions_method_check CHECK ((method = ANY (ARRAY['link'::text, 'mail'::text, 'passkey'::text, 'company'::text]))),
+  constraint console_sessions_method CHECK (((method = ANY (ARRAY['link'::text, 'mail'::text, 'passkey'::text, 'company'::text])) AND (length(agent) <= 300))) NOT VALID,
   constraint console_sessions_secret_hash_check CHECK ((octet_length(secret_hash) = 32)),
-  constraint console_sessions_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
+  constraint console_sessions_person FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE NOT VALID,
   constraint console_sessions_pkey PRIMARY KEY (id),
   constraint console_sessions_secret_hash_key UNIQUE (secret_hash)
 );
@@ -609,7 +608,7 @@ create table oauth_grants (
   constraint oauth_grants_client_name_check CHECK ((length(client_name) <= 100)),
   constraint oauth_grants_redirect_host_check CHECK ((length(redirect_host) <= 255)),
   constraint oauth_grants_resource_check CHECK ((length(resource) <= 500)),
-  constraint oauth_grants_person_id_fkey FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE,
+  constraint oauth_grants_person FOREIGN KEY (person_id) REFERENCES people(id) ON DELETE CASCADE NOT VALID,
   constraint oauth_grants_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint oauth_grants_pkey PRIMARY KEY (id)
 );
@@ -1231,9 +1230,9 @@ CREATE INDEX company_sign_ins_expiry ON public.company_sign_ins USING btree (exp
 
 CREATE INDEX company_sign_ins_person ON public.company_sign_ins USING btree (person_id);
 
-CREATE INDEX console_links_person ON public.console_links USING btree (person_id);
+CREATE INDEX console_links_of_person ON public.console_links USING btree (person_id);
 
-CREATE INDEX console_sessions_person ON public.console_sessions USING btree (person_id);
+CREATE INDEX console_sessions_of_person ON public.console_sessions USING btree (person_id);
 
 CREATE INDEX credential_versions_key ON public.credential_versions USING btree (key_id);
 
@@ -1301,7 +1300,7 @@ CREATE INDEX oauth_grants_client ON public.oauth_grants USING btree (client_id);
 
 CREATE INDEX oauth_grants_listing ON public.oauth_grants USING btree (created_at DESC, id DESC);
 
-CREATE INDEX oauth_grants_person ON public.oauth_grants USING btree (person_id);
+CREATE INDEX oauth_grants_of_person ON public.oauth_grants USING btree (person_id);
 
 CREATE INDEX oauth_grants_project ON public.oauth_grants USING btree (project_id);
 

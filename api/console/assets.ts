@@ -21,10 +21,13 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   const read = (name: string) => readFile(join(FOLDER, name))
   const styles = await Promise.all(STYLES.map((name) => read(`style/${name}.css`)))
   const icon = await read('icon.svg')
+  // Hosts of MCP show this form alone.
+  const picture = await read('icon.png')
   return new Map([
     ['app.js', toAsset(new TextEncoder().encode(script), 'text/javascript; charset=utf-8')],
     ['style.css', toAsset(new Uint8Array(Buffer.concat(styles)), 'text/css; charset=utf-8')],
     ['icon.svg', toAsset(new Uint8Array(icon), 'image/svg+xml')],
+    ['icon.png', toAsset(new Uint8Array(picture), 'image/png')],
   ])
 }
 

@@ -5,6 +5,7 @@ import type { Config } from '../../shared/config/config.ts'
 import { createBatcher } from '../../shared/process/batcher.ts'
 import { serve } from '../../shared/process/serve.ts'
 import type { Running } from '../../shared/process/service.ts'
+import { deriveKey } from '../../shared/vault/envelope.ts'
 import { authenticateAll, type WantedKey } from '../../sql/account/keys/keys.ts'
 import { EXPORTS_MAX } from '../../sql/account/projects/exportProject.ts'
 import { createBlobs } from '../../sql/blobs/blobs.ts'
@@ -143,6 +144,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       metrics,
       keyring,
       pageSeals: pageSeals(master),
+      stateKey: deriveKey(master[0]!.key, 'purser/mcp-state'),
       offerKey,
     },
     usage,

@@ -58,6 +58,8 @@ export type Services = {
   keyring: KeyringSource
   /** Prove that the pages of a held mail were shown. */
   pageSeals: PageSeals
+  /** Seals what MCP clients carry between calls: 32 bytes, the same in every process. */
+  stateKey: Uint8Array
   /** The key that signs offers; null: no worker has published it. */
   offerKey: () => Promise<ReceiptKey | null>
 }

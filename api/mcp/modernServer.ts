@@ -3,7 +3,8 @@
  * takes the place of `initialize`.
  */
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
-import { type Connection, callTool, instructionsFor, listedTools, SERVER_INFO } from './server.ts'
+import { afterOwner, type HeldCall, heldCalls, linkForOwner } from './ownerLink.ts'
+import { type Connection, callTool, instructionsFor, listedTools, serverInfo } from './server.ts'
 
 /** A client may keep a list for this long: the owner can change the scopes of an app at any time. */
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
@@ -15,15 +16,21 @@ const { fetch: serve } = createMcpHandler(
   ({ authInfo }) => {
     const connection = authInfo === undefined ? undefined : connections.get(authInfo)
     if (connection === undefined) throw new Error('a request came without its caller')
-    const mcp = new Server(SERVER_INFO, {
+    const mcp = new Server(serverInfo(connection), {
       capabilities: { tools: {} },
       instructions: instructionsFor(connection),
+      requestState: { verify: heldCalls(connection).verify },
       cacheHints: { 'tools/list': FOR_A_MINUTE, 'server/discover': FOR_A_MINUTE },
     })
     mcp.setRequestHandler('tools/list', () => ({ tools: listedTools(connection) }))
-    mcp.setRequestHandler('tools/call', ({ params }, { mcpReq }) =>
-      callTool(connection, params.name, params.arguments ?? {}, mcpReq.signal),
-    )
+    mcp.setRequestHandler('tools/call', async ({ params }, context) => {
+      const { name, arguments: args = {} } = params
+      const held = context.mcpReq.requestState<HeldCall>()
+      if (held !== undefined) return await afterOwner(connection, { name, args, held })
+      const result = await callTool(connection, name, args, context.mcpReq.signal)
+      const link = await linkForOwner(connection, { name, args, result, context })
+      return link ?? result
+    })
     return mcp
   },
   // The other revisions have a server of their own (server.ts).

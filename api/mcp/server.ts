@@ -54,7 +54,14 @@ const allows = (connection: Connection, scope: Tool['scope']): boolean =>
   scope === 'key' || connection.caller.scopes.includes(scope)
 
 /** What the server says about itself, in every revision. */
-export const SERVER_INFO = { name: 'purser', title: 'Purser', version: packageJson.version }
+export function serverInfo({ services }: Connection) {
+  const { baseUrl } = services.config.http
+  const src = `${baseUrl}/console/assets/icon.png`
+  // Hosts load icons by https alone.
+  const icons = [{ src, mimeType: 'image/png', sizes: ['128x128'] }]
+  const info = { name: 'purser', title: 'Purser', version: packageJson.version }
+  return baseUrl.startsWith('https:') ? { ...info, icons } : info
+}
 export const instructionsFor = ({ naming }: Connection): string => named(INSTRUCTIONS, naming)
 
 /** The tools that the caller may use, in a steady order. */
@@ -66,7 +73,7 @@ export const listedTools = (connection: Connection) =>
 /** An MCP server of the revisions up to 2025-11-25 that lists and calls the tools for one caller. */
 export function createMcpServer(connection: Connection): Server {
   // McpServer needs zod schemas, and says that the list of tools changes. Our tools use the TypeBox schemas of the routes.
-  const mcp = new Server(SERVER_INFO, {
+  const mcp = new Server(serverInfo(connection), {
     capabilities: { tools: {} },
     instructions: instructionsFor(connection),
     jsonSchemaValidator,

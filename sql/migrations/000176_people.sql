@@ -29,20 +29,24 @@ comment on table person_projects is 'The projects that an owner or a viewer sees
 
 -- An earlier release that still runs signs in the first operator.
 alter table console_links
-  add column person_id text not null default 'per_000000000000000000000000' references people (id) on delete cascade,
+  add column person_id text not null default 'per_000000000000000000000000',
   -- Of the browser that asked for the link; null: the link was printed on the machine of the service.
   add column browser_hash bytea;
-create index console_links_person on console_links (person_id);
+alter table console_links add constraint console_links_person
+  foreign key (person_id) references people (id) on delete cascade not valid;
 
 alter table console_sessions
-  add column person_id text not null default 'per_000000000000000000000000' references people (id) on delete cascade,
-  add column method text not null default 'link' check (method in ('link', 'mail', 'passkey', 'company')),
-  add column agent text check (length(agent) <= 300);
-create index console_sessions_person on console_sessions (person_id);
+  add column person_id text not null default 'per_000000000000000000000000',
+  add column method text not null default 'link',
+  add column agent text;
+alter table console_sessions add constraint console_sessions_person
+  foreign key (person_id) references people (id) on delete cascade not valid;
+alter table console_sessions add constraint console_sessions_method
+  check (method in ('link', 'mail', 'passkey', 'company') and length(agent) <= 300) not valid;
 
-alter table oauth_grants
-  add column person_id text not null default 'per_000000000000000000000000' references people (id) on delete cascade;
-create index oauth_grants_person on oauth_grants (person_id);
+alter table oauth_grants add column person_id text not null default 'per_000000000000000000000000';
+alter table oauth_grants add constraint oauth_grants_person
+  foreign key (person_id) references people (id) on delete cascade not valid;
 
 create table sign_in_mails (
   id text primary key,

@@ -119,4 +119,5 @@ export const OWN_TABLES = [
   ['settlement_budgets', 'project_id'],
   ['payment_checks', 'id'],
   ['oauth_grants', 'id'],
+  ['person_projects', 'ctid'],
 ] as const

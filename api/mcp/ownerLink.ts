@@ -1,0 +1,114 @@
+/**
+ * Held mail and a host that shows its owner a link (MCP 2026-07-28, elicitation in URL mode). The link leads to the console,
+ * where the owner signs in: it carries no right. A repeated call sends nothing; it tells what the owner decided.
+ */
+import { createHash } from 'node:crypto'
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  createRequestStateCodec,
+  type InputRequiredResult,
+  inputRequired,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
+import { canonicalJson } from '../../shared/canonicalJson.ts'
+import { type Approval, findApprovalOf } from '../../sql/account/approvals.ts'
+import { acceptedText } from './mailTools.ts'
+import type { Connection } from './server.ts'
+
+/** The call that waits: its digest, and the answer that it would have had. */
+export type HeldCall = { call: string; data: Record<string, unknown> }
+
+const STATE_SECONDS = 3_600
+
+const digest = (name: string, args: unknown): string =>
+  createHash('sha256')
+    .update(canonicalJson([name, args]))
+    .digest('base64url')
+
+/** Seals what the client carries from one call to the next. Another key of the project cannot use it. */
+export const heldCalls = (connection: Connection) => {
+  const { services, caller, projectId } = connection
+  return createRequestStateCodec<HeldCall>({
+    key: services.stateKey,
+    ttlSeconds: STATE_SECONDS,
+    bind: () => `${projectId} ${caller.keyPrefix}`,
+  })
+}
+
+/** The link for the owner, if a result is of held mail and the host can show a link. Null: the result itself is the answer. */
+export async function linkForOwner(
+  connection: Connection,
+  {
+    name,
+    args,
+    result,
+    context,
+  }: {
+    name: string
+    args: unknown
+    result: CallToolResult
+    context: ServerContext
+  },
+): Promise<InputRequiredResult | null> {
+  const data = result.structuredContent
+  if (data?.deliveryStatus !== 'held' || !showsLinks(context)) return null
+  const approval = await findHeld(connection, data)
+  if (approval?.state !== 'waiting') return null
+  const { baseUrl } = connection.services.config.http
+  const { text: _, extractedText: __, ...kept } = data
+  const held: HeldCall = { call: digest(name, args), data: kept }
+  return inputRequired({
+    inputRequests: {
+      approval: inputRequired.elicitUrl({
+        url: `${baseUrl}/console#/projects/${connection.projectId}/approvals/${approval.id}`,
+        message:
+          'This mail waits for the owner of the project. The page shows it, and asks for a decision.',
+      }),
+    },
+    requestState: await heldCalls(connection).mint(held, context),
+  })
+}
+
+/** The answer to a repeated call: what became of the mail. */
+export async function afterOwner(
+  connection: Connection,
+  { name, args, held }: { name: string; args: unknown; held: HeldCall },
+): Promise<CallToolResult> {
+  if (held.call !== digest(name, args)) {
+    return refusal('requestState must come with the arguments that it was given for')
+  }
+  const { deliveryStatus, ...sent } = held.data
+  const state = (await findHeld(connection, sent))?.state
+  if (state === 'waiting') return answer({ ...sent, deliveryStatus })
+  if (state === 'approved') {
+    const labels = (sent.labels as string[]).filter((label) => label !== 'held')
+    return answer({ ...sent, labels })
+  }
+  return refusal(`The mail is ${state ?? 'gone'} and is not sent. Do not send it again unasked`)
+}
+
+const findHeld = (
+  { services, projectId }: Connection,
+  { messageId }: Record<string, unknown>,
+): Promise<Approval | null> =>
+  findApprovalOf(services.pool, { projectId, kind: 'mail', subject: String(messageId) })
+
+const answer = (data: Record<string, unknown>): CallToolResult => ({
+  content: [{ type: 'text', text: acceptedText(data as Parameters<typeof acceptedText>[0]) }],
+  structuredContent: data,
+})
+
+const refusal = (text: string): CallToolResult => ({
+  content: [{ type: 'text', text: `conflict: ${text}.` }],
+  isError: true,
+})
+
+/** Whether the host declares that it shows links. An empty `elicitation` means forms only. */
+function showsLinks({ mcpReq }: ServerContext): boolean {
+  const envelope = mcpReq.envelope as Record<string, unknown> | undefined
+  const declared = envelope?.[CLIENT_CAPABILITIES_META_KEY] as
+    | { elicitation?: { url?: unknown } }
+    | undefined
+  return typeof declared?.elicitation?.url === 'object' && declared.elicitation.url !== null
+}

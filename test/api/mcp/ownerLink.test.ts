@@ -1,0 +1,127 @@
+/** Held mail over MCP 2026-07-28: the host shows its owner a link, and repeats the call. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { heldAgent, heldPath } from '../../support/mail/held.ts'
+import { type Sink, startSink } from '../../support/mail/sink.ts'
+import { connectMcp } from '../../support/mcp.ts'
+import { type Agent, startTestService, type TestService } from '../../support/service.ts'
+
+let service: TestService
+let sink: Sink
+let agent: Agent
+beforeAll(async () => {
+  sink = await startSink()
+  service = await startTestService({ smtp: false, env: { SMTP_RELAY_URL: sink.url } })
+  agent = await heldAgent(service)
+})
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  await sink[Symbol.asyncDispose]()
+})
+
+const MAIL = { to: ['ada@example.com'], subject: 'Offer', text: 'Shall I?' }
+const URLS = { elicitation: { url: {} } }
+
+type Call = { capabilities?: object; key?: string; state?: string; args?: object }
+
+/** One call of `mail.send` in the revision 2026-07-28. */
+async function send({ capabilities = URLS, key = agent.key, state, args = MAIL }: Call = {}) {
+  const response = await fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'mail.send',
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: {
+        name: 'mail.send',
+        arguments: args,
+        ...(state === undefined
+          ? {}
+          : { requestState: state, inputResponses: { approval: { action: 'accept' } } }),
+        _meta: {
+          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+          'io.modelcontextprotocol/clientCapabilities': capabilities,
+        },
+      },
+    }),
+  })
+  return (await response.json()) as any
+}
+
+const sentMails = async () => {
+  const { rows } = await service.database.pool.query(
+    `select count(*)::int as n from messages where project_id = $1 and direction = 'sent'`,
+    [agent.project.id],
+  )
+  return rows[0].n as number
+}
+
+test('a host that shows links gets one to the console, and learns the decision by the repeated call', async () => {
+  const { result } = await send()
+  expect(result.resultType).toBe('input_required')
+  const { method, params } = result.inputRequests.approval
+  expect([method, params.mode]).toEqual(['elicitation/create', 'url'])
+  const [, approvalId] = /\/console#\/projects\/[^/]+\/approvals\/(apr_[0-9a-f]{24})$/.exec(
+    params.url,
+  )!
+  const before = await sentMails()
+  const waiting = (await send({ state: result.requestState })).result
+  expect(waiting.structuredContent).toMatchObject({ deliveryStatus: 'held', subject: 'Offer' })
+  const held = (await service.platform.get(heldPath(agent, approvalId!))).body
+  await service.platform.post(`${heldPath(agent, approvalId!)}/approve`, { sha256: held.sha256 })
+  const approved = (await send({ state: result.requestState })).result
+  expect(approved.structuredContent.messageId).toBe(waiting.structuredContent.messageId)
+  expect(approved.structuredContent.deliveryStatus).toBeUndefined()
+  // No repeated call has sent another mail.
+  expect(await sentMails()).toBe(before)
+})
+
+test('a rejected mail is an error that says so', async () => {
+  const { result } = await send()
+  const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
+  await service.platform.post(`${heldPath(agent, approvalId)}/reject`, { reason: 'No' })
+  const rejected = (await send({ state: result.requestState })).result
+  expect([rejected.isError, rejected.content[0].text]).toEqual([
+    true,
+    'conflict: The mail is rejected and is not sent. Do not send it again unasked.',
+  ])
+})
+
+test('a state is bound to its key, its arguments and its seal', async () => {
+  const { result } = await send()
+  const state = result.requestState
+  const other = await service.newAgent()
+  const before = await sentMails()
+  expect((await send({ state, key: other.key })).error.code).toBe(-32602)
+  expect((await send({ state: `${state.slice(0, -4)}AAAA` })).error.code).toBe(-32602)
+  const changed = (await send({ state, args: { ...MAIL, text: 'Another' } })).result
+  expect(changed.content[0].text).toContain('requestState must come with the arguments')
+  expect(await sentMails()).toBe(before)
+})
+
+test('a host that shows no links gets the held mail as before', async () => {
+  for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }]) {
+    const { result } = await send({ capabilities })
+    expect([capabilities, result.structuredContent?.deliveryStatus]).toEqual([capabilities, 'held'])
+  }
+  await using client = await connectMcp(service.url, agent.key)
+  const old: any = await client.callTool({ name: 'mail.send', arguments: MAIL })
+  expect(old.structuredContent.deliveryStatus).toBe('held')
+})
+
+test('an icon is a PNG of our own origin', async () => {
+  const response = await fetch(`${service.url}/console/assets/icon.png`)
+  expect(response.headers.get('content-type')).toBe('image/png')
+  expect(
+    Buffer.from(await response.arrayBuffer())
+      .subarray(1, 4)
+      .toString(),
+  ).toBe('PNG')
+})
