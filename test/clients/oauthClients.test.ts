@@ -32,7 +32,13 @@ function run(command: string[]) {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    env: { PATH: process.env.PATH ?? '', HOME: home, MCP_REMOTE_CONFIG_DIR: home },
+    // No browser opens: the test is the owner. The Inspector asks for a terminal without the last one.
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: home,
+      MCP_REMOTE_CONFIG_DIR: home,
+      MCP_AUTO_OPEN_ENABLED: 'true',
+    },
   })
   const said = { out: '', all: '' }
   const read = async (stream: ReadableStream<Uint8Array>, isOut: boolean) => {
@@ -133,4 +139,57 @@ test(
     expect([code, program.said.all]).toEqual([0, expect.stringMatching(/\b0 failed/)])
   },
   LIMIT_MS * 2,
+)
+
+// It asks for a newer Node than the tests do: it runs under Bun.
+const INSPECTOR = [
+  process.execPath,
+  '--bun',
+  join(MODULES, '@modelcontextprotocol/inspector/clients/launcher/build/index.js'),
+  '--cli',
+]
+
+test(
+  "the Inspector's CLI is allowed by its owner, and lists the tools",
+  async () => {
+    await using program = run([
+      ...INSPECTOR,
+      '--server-url',
+      `${service.url}/mcp`,
+      '--callback-url',
+      `http://127.0.0.1:${await freePort()}/oauth/callback`,
+      '--method',
+      'tools/list',
+    ])
+    await consentTo(program.said)
+    expect([await program.exited, program.said.out]).toEqual([
+      0,
+      expect.stringContaining('"mail_list_messages"'),
+    ])
+  },
+  LIMIT_MS * 2,
+)
+
+test.each(['legacy', 'modern', 'auto'])(
+  "the Inspector's CLI works with a key in the era %s",
+  async (era) => {
+    const program = run([
+      ...INSPECTOR,
+      '--server-url',
+      `${service.url}/mcp`,
+      '--header',
+      `Authorization: Bearer ${agent.key}`,
+      '--protocol-era',
+      era,
+      '--method',
+      'tools/call',
+      '--tool-name',
+      'whoami',
+    ])
+    expect([await program.exited, program.said.out]).toEqual([
+      0,
+      expect.stringContaining(agent.address),
+    ])
+  },
+  LIMIT_MS,
 )

@@ -106,13 +106,13 @@ export function authorizationOf(
 export const authorize = (url: string, { query }: Asked, cookie = '') =>
   ask(`${url}/oauth/authorize?${query}`, { headers: { cookie } })
 
-/** A request that waits for consent in the owner's browser: its id, and the owner with all cookies. */
-export async function requestConsent(service: TestService, asked: Asked) {
+/** A request that waits for consent in the owner's browser: its id, and the owner with all cookies. @param person absent: the first operator */
+export async function requestConsent(service: TestService, asked: Asked, person?: ConsoleClient) {
   const { status, headers } = await authorize(service.url, asked)
   if (status !== 303) throw new Error(`not asked: ${status}`)
   const id = headers.get('location')!.split('#')[1]!
   const cookie = headers.get('set-cookie')!.split(';')[0]!
-  const session = await signIn(service)
+  const session = person ?? (await signIn(service))
   const owner = consoleClient(service.url, `${session.cookie}; ${cookie}`)
   return { id, owner, browserCookie: cookie, sessionCookie: session.cookie }
 }
@@ -137,19 +137,23 @@ export const allow = (
 export const answered = (redirectTo: string): Record<string, string> =>
   Object.fromEntries(new URL(redirectTo).searchParams)
 
+type ConnectOptions = {
+  scopes?: string[]
+  clientId?: string
+  holdsMail?: boolean
+  /** Who consents; absent: the first operator. */
+  person?: ConsoleClient
+}
+
 /** A code that an owner gave, and what exchanges it. */
 export async function codeFor(
   service: TestService,
   agent: Agent,
-  {
-    scopes = ['mail:read', 'mail:send'],
-    clientId,
-    holdsMail = false,
-  }: { scopes?: string[]; clientId?: string; holdsMail?: boolean } = {},
+  { scopes = ['mail:read', 'mail:send'], clientId, holdsMail = false, person }: ConnectOptions = {},
 ) {
   const id = clientId ?? (await register(service.url)).body.client_id
   const asked = authorizationOf(service.url, id, { scope: scopes.join(' ') })
-  const consent = await requestConsent(service, asked)
+  const consent = await requestConsent(service, asked, person)
   const { status, body } = await allow(consent.owner, consent.id, agent, { scopes, holdsMail })
   if (status !== 200) throw new Error(`not allowed: ${status} ${body.message}`)
   const { code } = answered(body.redirectTo)
@@ -165,11 +169,7 @@ export async function codeFor(
 }
 
 /** A connected app: its tokens. */
-export async function connect(
-  service: TestService,
-  agent: Agent,
-  options: { scopes?: string[]; clientId?: string; holdsMail?: boolean } = {},
-) {
+export async function connect(service: TestService, agent: Agent, options: ConnectOptions = {}) {
   const found = await codeFor(service, agent, options)
   const { status, body } = await token(service.url, found.exchange)
   if (status !== 200) throw new Error(`no tokens: ${status} ${body.error_description}`)

@@ -1,0 +1,77 @@
+/** Apps and the people who connect them: an app never outlives the right of its person. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { signIn, signInAs } from '../../support/console/consoleSession.ts'
+import {
+  allow,
+  authorizationOf,
+  callMcp,
+  connect,
+  register,
+  requestConsent,
+  startOAuthService,
+  token,
+} from '../../support/oauth.ts'
+import type { Agent, TestService } from '../../support/service.ts'
+
+let service: TestService
+let own: Agent
+let foreign: Agent
+beforeAll(async () => {
+  service = await startOAuthService()
+  own = await service.newAgent()
+  foreign = await service.newAgent()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const works = async (access: string) => (await callMcp(service.url, access)).status
+
+test.each<
+  [string, (personId: string) => [method: 'patch' | 'delete', path: string, body?: object]]
+>([
+  ['is removed', (id) => ['delete', `/people/${id}`]],
+  ['becomes a viewer', (id) => ['patch', `/people/${id}`, { role: 'viewer' }]],
+  ['loses the project', (id) => ['patch', `/people/${id}`, { projectIds: [] }]],
+])('a token is dead at the next call when its person %s', async (_name, change) => {
+  const operator = await signIn(service)
+  const person = await signInAs(service, 'owner', [own.project.id])
+  const app = await connect(service, own, { person })
+  const isListed = async () =>
+    (await operator.get('/oauth/grants')).body.grants.some(
+      ({ actor }: any) => actor === `console:${person.email}`,
+    )
+  expect([await works(app.access), await isListed()]).toEqual([200, true])
+  const [method, path, body] = change(person.personId)
+  const answer = await (method === 'delete' ? operator.delete(path) : operator.patch(path, body))
+  expect(answer.status).toBeLessThan(300)
+  expect(await works(app.access)).toBe(401)
+  const refreshed = await token(service.url, {
+    grant_type: 'refresh_token',
+    refresh_token: app.refresh,
+    client_id: app.clientId,
+  })
+  expect([refreshed.status, refreshed.body.error]).toEqual([400, 'invalid_grant'])
+  expect(await isListed()).toBe(false)
+})
+
+test('an owner connects, sees and disconnects apps of their projects alone; a viewer none', async () => {
+  const owner = await signInAs(service, 'owner', [own.project.id])
+  const { body } = await register(service.url)
+  const asked = authorizationOf(service.url, body.client_id, { scope: 'mail:read' })
+  const consent = await requestConsent(service, asked, owner)
+  const refused = await allow(consent.owner, consent.id, foreign, { scopes: ['mail:read'] })
+  expect([refused.status, refused.body.message]).toEqual([
+    400,
+    'projectId must be a project that you decide for',
+  ])
+  await connect(service, foreign)
+  await connect(service, own, { person: owner })
+  const listed = async (who: typeof owner) =>
+    (await who.get('/oauth/grants')).body.grants.map(({ projectId }: any) => projectId)
+  expect(await listed(owner)).toEqual([own.project.id])
+  const operator = await signIn(service)
+  const { grants } = (await operator.get('/oauth/grants')).body
+  const theirs = grants.find(({ projectId }: any) => projectId === foreign.project.id)
+  expect((await owner.delete(`/oauth/grants/${theirs.id}`)).status).toBe(404)
+  const viewer = await signInAs(service, 'viewer', [own.project.id])
+  expect((await viewer.get('/oauth/grants')).status).toBe(403)
+})
