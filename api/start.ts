@@ -98,7 +98,7 @@ async function startChain(config: Config, log: Logger, stops: Stops): Promise<Co
   if (!chain.devnetPortIsGiven && devnetPort !== chain.devnetPort) {
     log.warn({ port: devnetPort }, `port ${chain.devnetPort} is taken: the devnet uses another`)
   }
-  return { ...chain, devnetPort, rpcUrl: `http://127.0.0.1:${devnetPort}` }
+  return { ...chain, devnetPort, rpcUrls: [`http://127.0.0.1:${devnetPort}`] }
 }
 
 async function startDatabase(config: Config, log: Logger, stops: Stops): Promise<string> {

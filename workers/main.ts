@@ -36,6 +36,7 @@ import {
   vaultRunner,
   webhooksRunner,
 } from './runners.ts'
+import { measureNodes } from './till/chain/rpcMetrics.ts'
 import { measureGas } from './till/settle/gasMetrics.ts'
 import { startTill, type Till } from './till/till.ts'
 
@@ -179,7 +180,8 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
         return vaultRunner({ keyring, policy: { allowPrivate } })
       },
       payments: async () => {
-        till = await startTill(config, databaseUrl, log)
+        const observe = measureNodes(registry, config.chain)
+        till = await startTill(config, databaseUrl, log, { observe })
         measureGas(registry, till.view)
         return paymentsRunner(till, { examine })
       },

@@ -8,7 +8,7 @@ import { LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 function devnetLines({ chain }: Config): string {
   if (!chain.embeddedDevnet) return ''
   const { payer, payTo } = DEVNET_ACCOUNTS
-  return `    Devnet         ${chain.rpcUrl}        chain id 84532 (base-sepolia)
+  return `    Devnet         ${chain.rpcUrls[0]}        chain id 84532 (base-sepolia)
     Test payer     ${payer.address}        1,000,000 USDC to begin with
     Payer's key    ${payer.privateKey}
     Paid to        ${payTo.address}

@@ -121,6 +121,14 @@ export const PANELS: readonly Panel[] = [
     queries: [['min by (wallet) (purser_gas_wallet_balance_ether)', '{{wallet}}']],
   },
   {
+    title: 'Answers of each RPC',
+    unit: 'reqps',
+    queries: [
+      [`sum by (rpc, outcome) (rate(purser_rpc_answers_total${RATE}))`, '{{rpc}} {{outcome}}'],
+      ['max by (rpc) (purser_rpc_node_up)', '{{rpc}} is up'],
+    ],
+  },
+  {
     title: 'Gas by project today',
     unit: 'short',
     queries: [['max by (project) (purser_project_gas_today)', '{{project}}']],

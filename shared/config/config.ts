@@ -78,8 +78,11 @@ export type Config = {
   /** PEM file: the CA of the smarthost, or its own certificate; undefined: the CAs of the system. */
   relayCaFile: string | undefined
   chain: {
-    rpcUrl: string
-    /** `rpcUrl` is the devnet that `npm start` runs. */
+    /** One node, or several that must agree. */
+    rpcUrls: readonly string[]
+    /** How many of them must give an answer that moves money. */
+    rpcQuorum: number
+    /** The node is the devnet that `npm start` runs. */
     embeddedDevnet: boolean
     devnetPort: number
     /** `DEVNET_PORT` is set. If not, the devnet may take another port. */
@@ -262,6 +265,9 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
   }
 }
 
+/** One of several nodes may lie, and nothing wrong is granted. */
+const QUORUM = 2
+
 /** Anvil's own default. */
 const DEVNET_PORT = 8545
 
@@ -272,8 +278,10 @@ const isDevnet = ({ RPC_URL, NODE_ENV }: z.output<typeof variables>): boolean =>
 function chainSettings(values: z.output<typeof variables>): Config['chain'] {
   const keys = (values.SETTLEMENT_KEYS ?? []).map((key) => key.toLowerCase())
   const devnetPort = values.DEVNET_PORT ?? DEVNET_PORT
+  const rpcUrls = values.RPC_URL ?? [`http://127.0.0.1:${devnetPort}`]
   return {
-    rpcUrl: values.RPC_URL ?? `http://127.0.0.1:${devnetPort}`,
+    rpcUrls,
+    rpcQuorum: values.RPC_QUORUM ?? Math.min(rpcUrls.length, QUORUM),
     embeddedDevnet: isDevnet(values),
     devnetPort,
     devnetPortIsGiven: values.DEVNET_PORT !== undefined,

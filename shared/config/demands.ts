@@ -37,6 +37,11 @@ export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): F
       'must be set when NODE_ENV is production; the embedded devnet moves no money',
     ],
     [
+      'RPC_QUORUM',
+      (values.RPC_QUORUM ?? 1) > (values.RPC_URL?.length ?? 1),
+      'must be at most the number of URLs in RPC_URL',
+    ],
+    [
       'SETTLEMENT_KEYS',
       demands('SETTLEMENT_KEYS') && !areOwnKeys(values.SETTLEMENT_KEYS),
       'must be keys of your own when NODE_ENV is production; those of the devnet are public',

@@ -18,6 +18,9 @@ const text = (max: number) =>
     .min(1)
     .max(max, { error: `must have at most ${max} characters` })
 
+/** Nodes of the chain. */
+const RPCS_MAX = 10
+
 const port = (fallback: number) => whole(0, 65_535).default(fallback)
 const perMinute = (fallback: number) => whole(0, 1_000_000).default(fallback)
 
@@ -172,7 +175,13 @@ export const variables = z.object({
     })
     .optional(),
   SMTP_RELAY_CA_FILE: z.string().min(1).optional(),
-  RPC_URL: url(['http:', 'https:']).optional(),
+  RPC_URL: list(url(['http:', 'https:']))
+    .refine(
+      (urls) => urls.length > 0 && urls.length <= RPCS_MAX && new Set(urls).size === urls.length,
+      `must be 1 to ${RPCS_MAX} URLs, comma-separated, each once`,
+    )
+    .optional(),
+  RPC_QUORUM: whole(1, RPCS_MAX).optional(),
   DEVNET_PORT: whole(0, 65_535).optional(),
   SETTLEMENT_KEYS: list(settlementKey).optional(),
   WALLET_FACTORIES: list(factoryAddress).default([]),

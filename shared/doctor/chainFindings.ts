@@ -41,6 +41,44 @@ export function judgeRpc({
   ]
 }
 
+/** One of several RPCs: its chain and its newest block; `failure`: why it gave no answer. */
+export type NodeFacts =
+  | { name: string; chainId: number; head: bigint; latencyMs: number }
+  | { name: string; failure: string }
+
+/** Blocks that a node may lag behind the newest one. */
+const LAG_WARNING_BLOCKS = 10n
+
+/** Judges several RPCs beside each other. */
+export function judgeNodes(nodes: readonly NodeFacts[], quorum: number): Finding[] {
+  const answering = nodes.filter((node) => 'head' in node)
+  const heights = answering.map(({ head }) => head).toSorted((a, b) => (a < b ? 1 : -1))
+  const [newest = 0n] = heights
+  const chain = answering[0]?.chainId
+  const each = nodes.map((node) => {
+    const check = `RPC ${node.name}`
+    if ('failure' in node) return warning(check, `no answer: ${node.failure}`, RPC_FIX)
+    if (node.chainId !== chain) {
+      return broken(check, `chain ${node.chainId}, and not ${chain}`, RPC_FIX)
+    }
+    const behind = newest - node.head
+    const found = `block ${node.head}, ${Math.round(node.latencyMs)} ms a call`
+    return behind > LAG_WARNING_BLOCKS
+      ? warning(check, `${found}, ${behind} blocks behind`, RPC_FIX)
+      : ok(check, found)
+  })
+  const count = `${answering.length} of ${nodes.length} answer, ${quorum} must agree`
+  const spare = answering.length > quorum
+  return [
+    answering.length < quorum
+      ? broken('RPC quorum', count, RPC_FIX)
+      : spare
+        ? ok('RPC quorum', count)
+        : warning('RPC quorum', `${count}: none may fail`, 'RPC_URL=https://…,https://…,https://…'),
+    ...each,
+  ]
+}
+
 /** Judges the head. @param timestampS of the newest block. */
 export function judgeHead({ number, ageS }: { number: bigint; ageS: number }): Finding {
   const found = `block ${number}, ${ageS} s old`

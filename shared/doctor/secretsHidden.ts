@@ -9,7 +9,7 @@ const HIDDEN = '[hidden]'
 export function secretsOf(config: Config): string[] {
   const { databaseUrl, databaseReplicaUrl, relayUrl, chain, blobStore, bootstrap } = config
   const texts = [
-    ...[databaseUrl, databaseReplicaUrl, relayUrl, chain.rpcUrl].flatMap(secretsOfUrl),
+    ...[databaseUrl, databaseReplicaUrl, relayUrl, ...chain.rpcUrls].flatMap(secretsOfUrl),
     ...chain.settlementKeys.flatMap((key) => [key, key.slice(2)]),
     ...(config.masterKeys ?? []).flatMap(({ key }) => forms(key.export())),
     ...(config.receiptSeeds ?? []).flatMap(({ seed }) => forms(Buffer.from(seed))),

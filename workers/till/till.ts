@@ -7,8 +7,9 @@ import { didWeb, receiptKey } from '../../shared/till/receiptKey.ts'
 import { createPool } from '../../sql/db.ts'
 import { receiptSeeds, registerReceiptKeys } from '../../sql/till/payments/receiptKeys.ts'
 import { readNetwork } from './chain/chain.ts'
+import { chainRpc, type ObserveNode } from './chain/chainRpc.ts'
 import { type ChainView, DEFAULT_TIMING, newChainView, type TillTiming } from './chain/chainView.ts'
-import { createRpc, RpcTrouble } from './chain/rpc.ts'
+import { type Rpc, RpcTrouble } from './chain/rpc.ts'
 import { createSettlementLanes } from './settle/settlementLanes.ts'
 import { newReconciler } from './watch/reconcile.ts'
 import { startWatcher } from './watch/watcher.ts'
@@ -30,11 +31,11 @@ export async function startTill(
   config: Pick<Config, 'chain' | 'http' | 'receiptSeeds' | 'dataDir' | 'limits' | 'production'>,
   databaseUrl: string,
   log: Logger,
-  timing: Partial<TillTiming> = {},
+  { timing = {}, observe }: { timing?: Partial<TillTiming>; observe?: ObserveNode } = {},
 ): Promise<Till> {
   const did = didWeb(config.http.baseUrl)
   const keys = receiptSeeds(config).map(({ seed }) => receiptKey({ seed, did }))
-  const rpc = createRpc({ url: config.chain.rpcUrl })
+  const rpc = chainRpc(config.chain, { observe })
   await checkChain(config, rpc, log)
   const pool = createPool({
     url: databaseUrl,
@@ -67,11 +68,7 @@ export async function startTill(
   }
 }
 
-async function checkChain(
-  config: Pick<Config, 'chain'>,
-  rpc: ReturnType<typeof createRpc>,
-  log: Logger,
-): Promise<void> {
+async function checkChain(config: Pick<Config, 'chain'>, rpc: Rpc, log: Logger): Promise<void> {
   const network = await readNetwork(rpc).catch((error: unknown) => {
     if (!(error instanceof RpcTrouble)) throw error
     log.warn({ rpc: error.message }, 'the RPC does not answer; will keep trying')

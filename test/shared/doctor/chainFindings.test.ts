@@ -3,6 +3,7 @@ import {
   judgeFees,
   judgeGasWallet,
   judgeHead,
+  judgeNodes,
   judgeOldState,
   judgeReceiptKey,
   judgeRpc,
@@ -72,4 +73,28 @@ test('old state, fees and the receipt key', () => {
   )
   expect(judgeReceiptKey(true).verdict).toBe('ok')
   expect(judgeReceiptKey(false).verdict).toBe('broken')
+})
+
+test('several RPCs are judged beside each other', () => {
+  const node = (name: string, head: bigint, chainId = 8453) => ({
+    name,
+    head,
+    chainId,
+    latencyMs: 20,
+  })
+  const verdicts = (nodes: Parameters<typeof judgeNodes>[0]) =>
+    judgeNodes(nodes, 2).map(({ verdict }) => verdict)
+  const [one, two] = [node('a', 100n), node('b', 99n)]
+  expect(verdicts([one, two, node('c', 98n)])).toEqual(['ok', 'ok', 'ok', 'ok'])
+  expect(verdicts([one, two, node('c', 5n)])).toEqual(['ok', 'ok', 'ok', 'warning'])
+  expect(verdicts([one, two, node('c', 5n, 1)])).toEqual(['ok', 'ok', 'ok', 'broken'])
+  const away = { name: 'c', failure: 'timed out' }
+  expect(verdicts([one, two, away])).toEqual(['warning', 'ok', 'ok', 'warning'])
+  expect(verdicts([one, away, { ...away, name: 'd' }])).toEqual([
+    'broken',
+    'ok',
+    'warning',
+    'warning',
+  ])
+  expect(judgeNodes([one, away], 2)[0]).toMatchObject({ found: '1 of 2 answer, 2 must agree' })
 })

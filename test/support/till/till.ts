@@ -16,6 +16,7 @@ import { type Devnet, startDevnet } from '../../../workers/devnet/devnet.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../../workers/queue/runner.ts'
 import { paymentsRunner } from '../../../workers/runners.ts'
+import type { ObserveNode } from '../../../workers/till/chain/chainRpc.ts'
 import type { TillTiming } from '../../../workers/till/chain/chainView.ts'
 import { startTill, type Till } from '../../../workers/till/till.ts'
 import { changeProject } from '../changeProject.ts'
@@ -54,6 +55,9 @@ export type TestTill = AsyncDisposable & {
 type WorkerOptions = {
   timing?: Partial<TillTiming>
   rpcUrl?: string
+  /** Several nodes, of which two must agree. */
+  rpcUrls?: readonly string[]
+  observe?: ObserveNode
   settlementKeys?: readonly Hex[]
   receiptSeeds?: { id: string; seed: Uint8Array }[]
   /** The database's URL for this worker, e.g. that of a proxy in front of it. */
@@ -116,19 +120,25 @@ export async function startTestTill(options: TestTillOptions = {}): Promise<Test
 async function startWorker(service: TestService, options: WorkerOptions): Promise<TillWorker> {
   const { config } = service
   const databaseUrl = options.databaseUrl ?? service.database.url
+  const rpcUrls =
+    options.rpcUrls ?? (options.rpcUrl === undefined ? config.chain.rpcUrls : [options.rpcUrl])
   const till = await startTill(
     {
       ...config,
       receiptSeeds: options.receiptSeeds ?? config.receiptSeeds,
       chain: {
         ...config.chain,
-        rpcUrl: options.rpcUrl ?? config.chain.rpcUrl,
+        rpcUrls,
+        rpcQuorum: Math.min(2, rpcUrls.length),
         settlementKeys: options.settlementKeys ?? config.chain.settlementKeys,
       },
     },
     databaseUrl,
     silentLog,
-    { ...FAST, ...options.timing },
+    {
+      timing: { ...FAST, ...options.timing },
+      ...(options.observe === undefined ? {} : { observe: options.observe }),
+    },
   )
   const runner = paymentsRunner(till, examineOptions(config))
   const pool = await startPool({ ...runner, databaseUrl, ...options.pool }, silentLog)

@@ -4,10 +4,12 @@ import {
   judgeFees,
   judgeGasWallet,
   judgeHead,
+  judgeNodes,
   judgeOldState,
   judgeReceiptKey,
   judgeRpc,
   judgeToken,
+  type NodeFacts,
   rpcAway,
   type TokenFacts,
 } from '../../../shared/doctor/chainFindings.ts'
@@ -26,7 +28,8 @@ import {
   readWallets,
   tagOf,
 } from '../../till/chain/chain.ts'
-import { createRpc, type Rpc, RpcTrouble } from '../../till/chain/rpc.ts'
+import { chainNodes, chainRpc } from '../../till/chain/chainRpc.ts'
+import { type Rpc, RpcTrouble } from '../../till/chain/rpc.ts'
 import { type DoctorTools, inTime, LOOK_MS, takeLooks } from './look.ts'
 
 const TOKEN_ABI = parseAbi([
@@ -41,8 +44,35 @@ const GAS_PER_PAYMENT = 105_000n
 
 /** The chain as the payment workers reach it. */
 export async function lookAtChain(tools: DoctorTools): Promise<Finding[]> {
+  const nodes = await lookAtNodes(tools.config.chain)
+  return [...nodes, ...(await lookAtOneChain(tools))]
+}
+
+/** Each of several nodes by itself. */
+async function lookAtNodes(chain: DoctorTools['config']['chain']): Promise<Finding[]> {
+  const nodes = chainNodes(chain, LOOK_MS)
+  if (nodes.length === 1) return []
+  const facts = await Promise.all(
+    nodes.map(async ({ name, rpc }): Promise<NodeFacts> => {
+      const startedMs = performance.now()
+      try {
+        const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))
+        const latencyMs = performance.now() - startedMs
+        const head = await readBlock(rpc, 'latest')
+        if (head === null) return { name, failure: 'there is no latest block' }
+        return { name, chainId, head: head.number, latencyMs }
+      } catch (error) {
+        if (!(error instanceof RpcTrouble)) throw error
+        return { name, failure: error.message }
+      }
+    }),
+  )
+  return judgeNodes(facts, chain.rpcQuorum)
+}
+
+async function lookAtOneChain(tools: DoctorTools): Promise<Finding[]> {
   const { config } = tools
-  const rpc = createRpc({ url: config.chain.rpcUrl, timeoutMs: LOOK_MS })
+  const rpc = chainRpc(config.chain, { timeoutMs: LOOK_MS })
   const startedMs = performance.now()
   try {
     const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))

@@ -6,7 +6,22 @@ export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
 
-type RpcCall = { method: string; params: readonly unknown[] }
+const REST_SECONDS = 1
+const REST_MAX_SECONDS = 60
+
+/** The node is asked too often (HTTP 429). */
+class RpcRest extends RpcTrouble {
+  readonly seconds: number
+  constructor(retryAfter: string | null) {
+    super('HTTP 429')
+    const asked = Number(retryAfter ?? REST_SECONDS)
+    this.seconds = Number.isFinite(asked)
+      ? Math.min(REST_MAX_SECONDS, Math.max(REST_SECONDS, asked))
+      : REST_SECONDS
+  }
+}
+
+export type RpcCall = { method: string; params: readonly unknown[] }
 
 /** The answer to one call: a result, or the node's own error. */
 export type RpcAnswer =
@@ -48,15 +63,27 @@ export function createRpc({
   url: string
   timeoutMs?: number
 }): Rpc {
+  /** A node that is asked too often names a time; until then it is not asked at all. */
+  let restUntilMs = 0
+  const send = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
+    const restS = Math.ceil((restUntilMs - performance.now()) / 1000)
+    if (restS > 0) throw new RpcTrouble(`HTTP 429: it wants to rest for ${restS} s more`)
+    try {
+      return await request(url, calls, timeoutMs)
+    } catch (error) {
+      if (error instanceof RpcRest) restUntilMs = performance.now() + error.seconds * 1000
+      throw error
+    }
+  }
   const batch = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
     const answers: RpcAnswer[] = []
-    for (const some of requestsOf(calls)) answers.push(...(await request(url, some, timeoutMs)))
+    for (const some of requestsOf(calls)) answers.push(...(await send(some)))
     return answers
   }
   return {
     batch,
     async call(method, params) {
-      const [answer] = await request(url, [{ method, params }], timeoutMs)
+      const [answer] = await send([{ method, params }])
       if (answer?.ok) return answer.result
       throw new RpcTrouble(`${method}: ${answer?.message ?? 'no answer'}`)
     },
@@ -96,6 +123,7 @@ async function request(
       // Bun sends loopback requests through HTTP_PROXY too.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
+    if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))
     if (!response.ok) throw new RpcTrouble(`HTTP ${response.status}`)
     body = await response.json()
   } catch (error) {

@@ -33,7 +33,7 @@ function lookAt(
   // The port of the API was chosen after its settings. The receipt key has the name of the settings.
   const http = section === 'service' ? { ...config.http, baseUrl: url } : config.http
   const base = { ...config, http }
-  const own = { ...base, chain: { ...config.chain, rpcUrl: till.rpcUrl }, ...change }
+  const own = { ...base, chain: { ...config.chain, rpcUrls: [till.rpcUrl] }, ...change }
   return examine(section, {
     config: own,
     database: { pool: database.pool },
@@ -128,7 +128,7 @@ test('the chain is looked at: its contract, its fees and the gas wallets', async
   const poor = `0x${'31'.repeat(32)}` as const
   const { chain, receiptSeeds } = till.service.config
   const broken = await lookAt('chain', {
-    chain: { ...chain, rpcUrl: till.rpcUrl, settlementKeys: [poor] },
+    chain: { ...chain, rpcUrls: [till.rpcUrl], settlementKeys: [poor] },
     receiptSeeds: [{ id: 'new', seed: new Uint8Array(32).fill(3) }],
   })
   expect(broken.find(({ check }) => check.startsWith('gas wallet'))).toMatchObject({
@@ -142,7 +142,7 @@ test('the chain is looked at: its contract, its fees and the gas wallets', async
 
 test('an RPC that is away, slow to answer or on another chain is told without its key', async () => {
   const { chain } = till.service.config
-  const at = (rpcUrl: string) => lookAt('chain', { chain: { ...chain, rpcUrl } })
+  const at = (rpcUrl: string) => lookAt('chain', { chain: { ...chain, rpcUrls: [rpcUrl] } })
   const away = await at('http://127.0.0.1:1/v2/rpc-secret-key')
   expect(of(away, 'RPC')).toMatchObject({ verdict: 'broken', found: 'no answer: not reachable' })
   expect(JSON.stringify(away)).not.toContain('rpc-secret-key')

@@ -1,0 +1,60 @@
+/** What counts as the same answer of two nodes: the fields that the till reads, in one form. */
+import type { RpcAnswer } from './rpc.ts'
+
+/** Methods whose numbers differ from node to node: counts, balances, fees, estimates. */
+export const QUANTITIES: ReadonlySet<string> = new Set([
+  'eth_getTransactionCount',
+  'eth_getBalance',
+  'eth_maxPriorityFeePerGas',
+  'eth_estimateGas',
+])
+
+const BLOCK = ['number', 'hash', 'parentHash', 'timestamp', 'baseFeePerGas']
+const RECEIPT = ['transactionHash', 'status', 'blockNumber', 'blockHash', 'gasUsed']
+const LOG = ['address', 'topics', 'data', 'logIndex']
+const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'logIndex']
+
+/** A revert is the chain's own word (Geth and those that follow it); every other error is the node's. */
+const REVERTED = 3
+const REVERT = /revert|out ?of ?gas/i
+
+/**
+ * The vote of an answer. Equal votes are equal answers. `unseen`: the node has not seen it yet. Null: a fault of the node,
+ * which is no vote.
+ */
+export function keyOfAnswer(method: string, answer: RpcAnswer): string | null {
+  if (!answer.ok) {
+    const isRevert = answer.code === REVERTED || REVERT.test(answer.message)
+    return isRevert ? `revert ${lower(answer.data)}` : null
+  }
+  const { result } = answer
+  switch (method) {
+    case 'eth_getBlockByNumber':
+      return result === null ? 'unseen' : pick(result, BLOCK)
+    case 'eth_getTransactionReceipt':
+      return result === null ? 'unseen' : receipt(result)
+    case 'eth_getLogs':
+      return Array.isArray(result)
+        ? result
+            .map((log) => pick(log, EVENT))
+            .toSorted()
+            .join('\n')
+        : null
+    default:
+      return lower(result)
+  }
+}
+
+function receipt(result: unknown): string {
+  const { logs } = result as { logs?: unknown }
+  const events = Array.isArray(logs) ? logs.map((log) => pick(log, LOG)) : []
+  return [pick(result, RECEIPT), ...events].join('\n')
+}
+
+const pick = (value: unknown, fields: readonly string[]): string => {
+  const from = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>
+  return fields.map((field) => lower(from[field])).join(' ')
+}
+
+/** Hexadecimal digits are written in both cases. */
+const lower = (value: unknown): string => JSON.stringify(value ?? null).toLowerCase()

@@ -1,0 +1,48 @@
+import type { Config } from '../../../shared/config/config.ts'
+import { createQuorumRpc, type Node, type NodeOutcome } from './quorum.ts'
+import { createRpc, type Rpc } from './rpc.ts'
+
+/** Hears what each answer of a node was worth. */
+export type ObserveNode = (name: string, outcome: NodeOutcome) => void
+
+/** The nodes of RPC_URL, by the hosts of their URLs: what follows a host can be a key. */
+export function chainNodes(
+  { rpcUrls }: Pick<Config['chain'], 'rpcUrls'>,
+  timeoutMs?: number,
+): Node[] {
+  const hosts = rpcUrls.map((url) => new URL(url).host)
+  return rpcUrls.map((url, n) => {
+    const earlier = hosts.slice(0, n).filter((host) => host === hosts[n]).length
+    const name = earlier === 0 ? hosts[n]! : `${hosts[n]} #${earlier + 1}`
+    return { name, rpc: createRpc(timeoutMs === undefined ? { url } : { url, timeoutMs }) }
+  })
+}
+
+/** The chain by one node, or by several that must agree. */
+export function chainRpc(
+  chain: Pick<Config['chain'], 'rpcUrls' | 'rpcQuorum'>,
+  { timeoutMs, observe }: { timeoutMs?: number; observe?: ObserveNode | undefined } = {},
+): Rpc {
+  const nodes = chainNodes(chain, timeoutMs)
+  if (nodes.length === 1) return observed(nodes[0]!, observe)
+  const options = { nodes, quorum: chain.rpcQuorum }
+  return createQuorumRpc(observe === undefined ? options : { ...options, observe })
+}
+
+/** One node is believed: its answers are counted, and not compared. */
+function observed({ name, rpc }: Node, observe: ObserveNode = () => {}): Rpc {
+  const counted = async <Answer>(asking: Promise<Answer>): Promise<Answer> => {
+    try {
+      const answer = await asking
+      observe(name, 'agrees')
+      return answer
+    } catch (error) {
+      observe(name, 'none')
+      throw error
+    }
+  }
+  return {
+    call: (method, params) => counted(rpc.call(method, params)),
+    batch: (calls) => counted(rpc.batch(calls)),
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * Several nodes as one: an answer counts once `quorum` of them give it. An outage never lowers the quorum. A node that has not
+ * seen something yet lags; it does not lie.
+ */
+import { numberToHex } from 'viem'
+import { keyOfAnswer, QUANTITIES } from './ballot.ts'
+import { type Rpc, type RpcAnswer, type RpcCall, RpcTrouble } from './rpc.ts'
+
+/** What a node's answer was worth. `none`: it gave no answer. `behind`: it has not seen it yet. */
+export type NodeOutcome = 'agrees' | 'behind' | 'differs' | 'none'
+
+/** A node with the name that logs and metrics show: the host of its URL. */
+export type Node = { name: string; rpc: Rpc }
+
+type Options = {
+  nodes: readonly Node[]
+  quorum: number
+  observe?: (name: string, outcome: NodeOutcome) => void
+}
+
+/** Nodes that answered last time are waited for this long, so that a fast one that lags does not set the head. */
+const GRACE_MS = 150
+
+/** The answers of one node to the calls of a request. */
+type Ballot = { node: number; answers: readonly RpcAnswer[] }
+
+/** `grace`: those that have answered may decide without the slow ones. `last`: nobody else will answer. */
+type Stage = 'open' | 'grace' | 'last'
+
+/** A client that speaks for the nodes. */
+export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options): Rpc {
+  /** Whether each node answered last time. */
+  const isThere = nodes.map(() => true)
+  const expected = () => Math.max(quorum, isThere.filter(Boolean).length)
+
+  /** Asks every node. `decide` sees the ballots so far, and answers undefined until they are enough. */
+  function ask<Result>(
+    calls: readonly RpcCall[],
+    decide: (ballots: readonly Ballot[], stage: Stage) => Result | undefined,
+    late: (ballot: Ballot, result: Result) => void = () => {},
+  ): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const ballots: Ballot[] = []
+      const troubles: string[] = []
+      let result: Result | undefined
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const count = (stage: Stage) => {
+        if (result !== undefined) return
+        const isLast = ballots.length + troubles.length === nodes.length
+        result = decide(ballots, isLast ? 'last' : stage)
+        if (result !== undefined) resolve(result)
+        else if (isLast) reject(noQuorum(calls[0]!, ballots, troubles))
+        else if (ballots.length >= quorum) timer ??= setTimeout(() => count('grace'), GRACE_MS)
+        if (result !== undefined || isLast) clearTimeout(timer)
+      }
+      for (const [node, { name, rpc }] of nodes.entries()) {
+        rpc.batch(calls).then(
+          (answers) => {
+            isThere[node] = true
+            const ballot = { node, answers }
+            if (result !== undefined) return late(ballot, result)
+            ballots.push(ballot)
+            count('open')
+          },
+          (error: unknown) => {
+            isThere[node] = false
+            observe(name, 'none')
+            const detail = error instanceof RpcTrouble ? error.message : 'it failed'
+            troubles.push(`${name}: ${detail}`)
+            count('open')
+          },
+        )
+      }
+    })
+  }
+
+  function noQuorum(
+    { method }: RpcCall,
+    ballots: readonly Ballot[],
+    troubles: readonly string[],
+  ): RpcTrouble {
+    const answered = ballots.map(({ node }) => `${nodes[node]!.name}: another answer`)
+    const all = [...answered, ...troubles].join('; ')
+    return new RpcTrouble(`${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`)
+  }
+
+  /** Tells what a ballot was worth beside the decided answers. */
+  function judge(calls: readonly RpcCall[], { node, answers }: Ballot, decided: RpcAnswer[]): void {
+    let worst: NodeOutcome = 'agrees'
+    for (const [n, { method }] of calls.entries()) {
+      if (QUANTITIES.has(method) || method === SEND) continue
+      const [own, wanted] = [keyOfAnswer(method, answers[n]!), keyOfAnswer(method, decided[n]!)]
+      if (own === wanted) continue
+      if (own !== 'unseen' && own !== null && wanted !== 'unseen') worst = 'differs'
+      else if (worst === 'agrees') worst = 'behind'
+    }
+    observe(nodes[node]!.name, worst)
+  }
+
+  /** The decided answer of one call; undefined: the ballots are not enough. */
+  function decideOne(
+    { method }: RpcCall,
+    answers: readonly RpcAnswer[],
+    stage: Stage,
+  ): RpcAnswer | undefined {
+    if (method === SEND) return decideSent(answers, stage)
+    if (QUANTITIES.has(method)) return decideQuantity(answers, stage)
+    const votes = Map.groupBy(answers, (answer) => keyOfAnswer(method, answer))
+    for (const [key, voters] of votes) {
+      if (key !== null && voters.length >= quorum) return voters[0]
+    }
+    if (stage === 'open' || answers.length < quorum) return undefined
+    // Enough nodes answered, and not enough of them see it: it is not there yet.
+    const unseen = votes.get('unseen')
+    if (unseen !== undefined) return unseen[0]
+    // What a quorum of nodes cannot do is no disagreement.
+    const faults = votes.get(null) ?? []
+    return faults.length >= quorum ? faults[0] : undefined
+  }
+
+  /** A node that takes a transaction spreads it. A refusal counts when a quorum refuses. */
+  function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
+    const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))
+    return taken ?? (answers.length >= quorum || stage === 'last' ? answers[0] : undefined)
+  }
+
+  /** Counts and fees differ from node to node: the value that `quorum` nodes reach at least. */
+  function decideQuantity(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
+    if (stage === 'open' && answers.length < expected()) return undefined
+    const values = answers
+      .flatMap((answer) => {
+        const value = answer.ok ? quantityOf(answer.result) : null
+        return value === null ? [] : [{ answer, value }]
+      })
+      .toSorted((one, other) => highestFirst(one.value, other.value))
+    const reached = values[quorum - 1]
+    if (reached !== undefined) return reached.answer
+    const refused = answers.filter(({ ok }) => !ok)
+    return refused.length >= quorum ? refused[0] : undefined
+  }
+
+  function batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]> {
+    if (calls.length === 0) return Promise.resolve([])
+    return ask(
+      calls,
+      (ballots, stage) => {
+        const decided: RpcAnswer[] = []
+        for (const [n, call] of calls.entries()) {
+          const answers = ballots.map((ballot) => ballot.answers[n]!)
+          const answer = decideOne(call, answers, stage)
+          if (answer === undefined) return undefined
+          decided.push(answer)
+        }
+        for (const ballot of ballots) judge(calls, ballot, decided)
+        return decided
+      },
+      (ballot, decided) => judge(calls, ballot, decided),
+    )
+  }
+
+  /** The newest block that `quorum` nodes have: one that is far ahead, or far behind, does not move it. */
+  async function newest(tag: 'latest' | 'finalized'): Promise<unknown> {
+    const heights = await ask(
+      [{ method: 'eth_getBlockByNumber', params: [tag, false] }],
+      (ballots, stage) => {
+        const known = ballots.flatMap(({ answers: [answer] }) => heightOf(answer) ?? [])
+        if (stage === 'open' && ballots.length < expected()) return undefined
+        return ballots.length < quorum ? undefined : known.toSorted(highestFirst)
+      },
+    )
+    const height = heights[quorum - 1]
+    // Fewer than a quorum have such a block.
+    if (height === undefined) return null
+    return await single('eth_getBlockByNumber', [numberToHex(height), false])
+  }
+
+  async function single(method: string, params: readonly unknown[]): Promise<unknown> {
+    const [answer] = await batch([{ method, params }])
+    if (answer?.ok) return answer.result
+    throw new RpcTrouble(`${method}: ${answer?.message ?? 'no answer'}`)
+  }
+
+  return {
+    batch,
+    call: (method, params) =>
+      method === 'eth_getBlockByNumber' && (params[0] === 'latest' || params[0] === 'finalized')
+        ? newest(params[0])
+        : single(method, params),
+  }
+}
+
+const SEND = 'eth_sendRawTransaction'
+const KNOWN = /already (known|imported)|known transaction/i
+
+const quantityOf = (value: unknown): bigint | null =>
+  typeof value === 'string' && /^0x[0-9a-f]{1,64}$/i.test(value) ? BigInt(value) : null
+
+const highestFirst = (one: bigint, other: bigint): number =>
+  one < other ? 1 : one > other ? -1 : 0
+
+/** The number of a block in an answer; null: it holds none. */
+function heightOf(answer: RpcAnswer | undefined): bigint | null {
+  if (!answer?.ok || typeof answer.result !== 'object' || answer.result === null) return null
+  return quantityOf((answer.result as { number?: unknown }).number)
+}
