@@ -59,6 +59,7 @@ import { endpointRoutes } from './till/endpoints/endpointRoutes.ts'
 import { wellKnownRoutes } from './till/endpoints/wellKnownRoutes.ts'
 import { facilitatorRoutes } from './till/facilitator/facilitatorRoutes.ts'
 import { activityRoutes } from './till/payments/activityRoutes.ts'
+import { bookRoutes } from './till/payments/bookRoutes.ts'
 import { paymentRecordRoutes } from './till/payments/paymentRecordRoutes.ts'
 import { paymentRoutes } from './till/payments/paymentRoutes.ts'
 import { vaultRoutes } from './vault/vaultRoutes.ts'
@@ -170,6 +171,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(heldRoutes(services))
     .use(paymentRoutes(services))
     .use(activityRoutes(services))
+    .use(bookRoutes(services))
     .use(paymentRecordRoutes(services))
     .use(facilitatorRoutes(services))
     .use(discoveryRoutes(services))

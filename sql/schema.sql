@@ -168,6 +168,7 @@ create table chain_transactions (
   gas_limit bigint,
   payer_code text,
   gas_used bigint,
+  fee_wei numeric(78,0),
   constraint chain_transactions_state_check CHECK ((state = ANY (ARRAY['open'::text, 'mined'::text, 'void'::text]))),
   constraint chain_transactions_chain_id_wallet_fkey FOREIGN KEY (chain_id, wallet) REFERENCES gas_wallets(chain_id, address),
   constraint chain_transactions_payment_id_fkey FOREIGN KEY (payment_id) REFERENCES payments(id),
@@ -920,6 +921,7 @@ create table projects (
   approver_email text,
   approval_hours integer default 72 not null,
   erased_at timestamp(3) with time zone,
+  own_addresses text[] default '{}'::text[] not null,
   constraint projects_purpose_check CHECK ((purpose = ANY (ARRAY['SELLER'::text, 'BUYER'::text]))),
   constraint projects_send_policy_check CHECK ((send_policy = ANY (ARRAY['free'::text, 'approve'::text, 'approve-new'::text]))),
   constraint projects_pkey PRIMARY KEY (id),
@@ -1321,6 +1323,8 @@ CREATE INDEX passkey_challenges_person ON public.passkey_challenges USING btree 
 CREATE INDEX passkeys_person ON public.passkeys USING btree (person_id);
 
 CREATE INDEX payment_checks_age ON public.payment_checks USING btree (created_at);
+
+CREATE INDEX payments_books ON public.payments USING btree (project_id, settled_at, "row") WHERE (state = 'settled'::text);
 
 CREATE UNIQUE INDEX payments_claim ON public.payments USING btree (chain_id, asset, lower(payer), authorization_nonce);
 

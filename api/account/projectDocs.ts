@@ -72,6 +72,14 @@ const ApprovalHours = t.Integer({
   description: 'A mail that nobody decides about expires after these hours.',
 })
 
+const OWN_ADDRESSES_MAX = 50
+const OwnAddresses = t.Array(t.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), {
+  maxItems: OWN_ADDRESSES_MAX,
+  uniqueItems: true,
+  error: `be a list of at most ${OWN_ADDRESSES_MAX} addresses, each once`,
+  description: 'Addresses that the seller pays from itself. Their payments are no income.',
+})
+
 export const UpdateBody = t.Object(
   {
     name: t.Optional(Name),
@@ -79,6 +87,7 @@ export const UpdateBody = t.Object(
     addScopes: t.Optional(ScopeList),
     removeScopes: t.Optional(ScopeList),
     payTo: t.Optional(PayTo),
+    ownAddresses: t.Optional(OwnAddresses),
     paymentsEnabled: t.Optional(t.Boolean()),
     limits: t.Optional(Limits),
     sendPolicy: t.Optional(SendPolicy),
@@ -103,6 +112,7 @@ const ProjectSchema = t.Object({
   scopes: t.Array(t.String()),
   apiKeyPrefix: t.String(),
   payTo: t.Union([t.String(), t.Null()]),
+  ownAddresses: t.Array(t.String(), { description: 'In lower case.' }),
   paymentsEnabled: t.Boolean(),
   sendPolicy: SendPolicy,
   approverEmail: ApproverEmail,
@@ -143,6 +153,7 @@ const EXAMPLE_PROJECT = {
   scopes: [...PROJECT_SCOPES],
   apiKeyPrefix: 'loid-0123456789ab',
   payTo: null,
+  ownAddresses: [],
   paymentsEnabled: false,
   sendPolicy: 'free',
   approverEmail: null,

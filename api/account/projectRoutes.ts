@@ -183,6 +183,7 @@ const toView = ({ config }: Services, project: Project) => ({
   scopes: project.scopes,
   apiKeyPrefix: project.apiKeyPrefix,
   payTo: project.payTo,
+  ownAddresses: project.ownAddresses,
   paymentsEnabled: project.paymentsEnabled,
   sendPolicy: project.sendPolicy,
   approverEmail: project.approverEmail,

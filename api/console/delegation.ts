@@ -51,6 +51,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'GET /v0/logs': null,
     'GET /v0/sellers/endpoints': null,
     'GET /v0/payments': null,
+    'GET /v0/payments/export': null,
+    'GET /v0/payments/activity': null,
     'GET /v0/payments/:paymentId': null,
     'GET /v0/webhooks': null,
     'GET /v0/webhooks/deliveries': null,

@@ -46,6 +46,11 @@ export function payments(http: Http) {
       query: NonNullable<Operations['getPaymentsActivity']['input']['query']> = {},
       options?: CallOptions,
     ): Promise<PaymentActivity> => http.call('getPaymentsActivity', { query }, options),
+    /** Streams the settled payments, oldest first, as CSV or JSON Lines. It never retries: go on with the last cursor. */
+    export: (
+      query: NonNullable<Operations['getPaymentsExport']['input']['query']> = {},
+      { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
+    ) => http.stream('getPaymentsExport', { query }, signal),
     /** The challenge for a payer; answer it with status 402. */
     challenge: (
       price: Operations['postPaymentsChallenge']['input']['body'],

@@ -46,6 +46,12 @@ const ActivityAnswer = t.Composite([
       t.Composite([t.Object({ endpointId: Nullable, urlPattern: Nullable }), Sum]),
       { description: 'The largest sum first; null: no registered endpoint.' },
     ),
+    byPayer: t.Array(t.Composite([t.Object({ payerAddress: t.String() }), Sum]), {
+      description: 'The largest sums first, at most 100.',
+    }),
+    own: t.Composite([Sum], {
+      description: "From the project's ownAddresses. No other sum holds them.",
+    }),
   }),
 ])
 
@@ -74,12 +80,17 @@ export function activityRoutes({ pool }: Services) {
           urlPattern,
           ...toSum(income),
         })),
+        byPayer: parts.payers.map(({ payerAddress, ...income }) => ({
+          payerAddress,
+          ...toSum(income),
+        })),
+        own: toSum(parts.own),
       }
     },
     {
       query: Query,
       detail: operation({
-        summary: 'Sum what came in, by day and by endpoint',
+        summary: 'Sum what came in, by day, endpoint and payer',
         description: 'Counts settled payments, by the time of their settlement.',
         tag: 'Payments',
         access: 'payments:accept',
@@ -99,6 +110,8 @@ export function activityRoutes({ pool }: Services) {
                 ...EXAMPLE_SUM,
               },
             ],
+            byPayer: [{ payerAddress: EXAMPLE_PAYMENT.payerAddress, ...EXAMPLE_SUM }],
+            own: { count: 0, amountUsdc: '0', amountUsdcRaw: '0' },
           },
         },
       }),

@@ -12,6 +12,15 @@ export type Session = {
   network: string | null
 }
 
+type Sum = { count: number; amountUsdc: string; amountUsdcRaw: string }
+
+export type Income = Sum & {
+  byDay: (Sum & { day: string })[]
+  byEndpoint: (Sum & { urlPattern: string | null })[]
+  byPayer: (Sum & { payerAddress: string })[]
+  own: Sum
+}
+
 /** A session in a list. */
 export type ListedSession = {
   sessionId: string

@@ -30,6 +30,8 @@ export type Project = {
   purpose: Purpose
   emailAddress: string
   payTo: string | null
+  /** Addresses of its own, in lower case: what they pay is no income. */
+  ownAddresses: string[]
   paymentsEnabled: boolean
   sendPolicy: SendPolicyName
   /** The owner's address for notifications; null: none. */
@@ -69,6 +71,7 @@ type ProjectRow = {
   purpose: Purpose
   email_address: string
   pay_to: string | null
+  own_addresses: string[]
   payments_enabled: boolean
   send_policy: SendPolicyName
   approver_email: string | null
@@ -89,7 +92,7 @@ type ProjectRow = {
 }
 
 const SELECT_PROJECT = `
-  select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.payments_enabled, p.created_at, p.row,
+  select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.own_addresses, p.payments_enabled, p.created_at, p.row,
          p.send_policy, p.approver_email, p.approval_hours,
          k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes,
          b.settlements, b.gas, l.daily_settlements, l.daily_gas, ${RETENTION_JSON} as retention
@@ -111,6 +114,7 @@ const toProject = (row: ProjectRow): Project => ({
   purpose: row.purpose,
   emailAddress: row.email_address,
   payTo: row.pay_to,
+  ownAddresses: row.own_addresses,
   paymentsEnabled: row.payments_enabled,
   sendPolicy: row.send_policy,
   approverEmail: row.approver_email,
@@ -211,6 +215,7 @@ export type ProjectChange = PolicyChange & {
   addScopes?: readonly string[]
   removeScopes?: readonly string[]
   payTo?: string | null
+  ownAddresses?: readonly string[]
   paymentsEnabled?: boolean
   limits?: LimitChange
   retention?: RetentionChange
@@ -242,7 +247,8 @@ export async function updateProject(
          name = coalesce($2, name),
          pay_to = case when $3 then $4 else pay_to end,
          payments_enabled = coalesce($5, payments_enabled),
-         display_name = case when $6 then $7 else display_name end
+         display_name = case when $6 then $7 else display_name end,
+         own_addresses = coalesce($8, own_addresses)
        where id = $1 and deleted_at is null`,
       [
         id,
@@ -252,6 +258,7 @@ export async function updateProject(
         change.paymentsEnabled ?? null,
         change.displayName !== undefined,
         change.displayName ?? null,
+        change.ownAddresses?.map((address) => address.toLowerCase()) ?? null,
       ],
     )
     if (rowCount === 0) return null

@@ -3,14 +3,20 @@ import type { Queryable } from '../../db.ts'
 /** Settled payments: their number, and their sum in atomic USDC. */
 export type Income = { count: number; amountAtomic: bigint }
 
-/** The income of a project: whole, by day (UTC) and by endpoint. */
+/** The income of a project, without payments from its own addresses: whole, by day (UTC), by endpoint and by payer. */
 export type Activity = {
   total: Income
   /** Newest first; days without a payment are left out. */
   days: (Income & { day: string })[]
   /** The largest sum first; null: no registered endpoint. */
   endpoints: (Income & { endpointId: string | null; urlPattern: string | null })[]
+  /** The largest sum first, at most {@link PAYERS_MAX}. */
+  payers: (Income & { payerAddress: string })[]
+  /** From the project's own addresses. */
+  own: Income
 }
+
+const PAYERS_MAX = 100
 
 /** The payments of a project that have settled since a time. */
 export async function readActivity(
@@ -18,8 +24,9 @@ export async function readActivity(
   { projectId, since }: { projectId: string; since: Date },
 ): Promise<Activity> {
   const { rows } = await db.query<{
-    part: 'total' | 'day' | 'endpoint'
+    part: 'total' | 'day' | 'endpoint' | 'payer' | 'own'
     day: string | null
+    payer: string | null
     endpoint_id: string | null
     url_pattern: string | null
     count: number
@@ -27,14 +34,23 @@ export async function readActivity(
   }>({
     name: 'read-activity',
     text: `with settled as (
-             select to_char(settled_at at time zone 'UTC', 'YYYY-MM-DD') as day, endpoint_id, amount_atomic
-             from payments where project_id = $1 and state = 'settled' and settled_at >= $2),
+             select to_char(p.settled_at at time zone 'UTC', 'YYYY-MM-DD') as day, p.endpoint_id, p.amount_atomic,
+                    lower(p.payer) as payer, lower(p.payer) = any (j.own_addresses) as is_own
+             from payments p join projects j on j.id = p.project_id
+             where p.project_id = $1 and p.state = 'settled' and p.settled_at >= $2),
            sums as (
-             select case when grouping(day) = 0 then 'day' when grouping(endpoint_id) = 0 then 'endpoint' else 'total' end as part,
-                    day, endpoint_id, count(*)::int as count, coalesce(sum(amount_atomic), 0)::text as amount
-             from settled group by grouping sets ((), (day), (endpoint_id)))
-           select s.*, e.url_pattern from sums s left join seller_endpoints e on e.id = s.endpoint_id
-           order by s.day desc, s.amount::numeric desc, s.endpoint_id`,
+             select case when grouping(day) = 0 then 'day' when grouping(endpoint_id) = 0 then 'endpoint'
+                         when grouping(payer) = 0 then 'payer' else 'total' end as part,
+                    day, endpoint_id, payer, count(*)::int as count, coalesce(sum(amount_atomic), 0) as amount
+             from settled where not is_own group by grouping sets ((), (day), (endpoint_id), (payer))
+             union all
+             select 'own', null, null, null, count(*)::int, coalesce(sum(amount_atomic), 0) from settled where is_own),
+           ranked as (
+             select *, row_number() over (partition by part order by amount desc, payer) as place from sums)
+           select s.part, s.day, s.endpoint_id, s.payer, s.count, s.amount::text as amount, e.url_pattern
+           from ranked s left join seller_endpoints e on e.id = s.endpoint_id
+           where s.part <> 'payer' or s.place <= ${PAYERS_MAX}
+           order by s.day desc, s.amount desc, s.endpoint_id, s.payer`,
     values: [projectId, since],
   })
   const of = (part: string) =>
@@ -50,5 +66,11 @@ export async function readActivity(
       count,
       amountAtomic,
     })),
+    payers: of('payer').map(({ payer, count, amountAtomic }) => ({
+      payerAddress: payer!,
+      count,
+      amountAtomic,
+    })),
+    own: of('own')[0] ?? { count: 0, amountAtomic: 0n },
   }
 }

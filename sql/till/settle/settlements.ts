@@ -24,7 +24,13 @@ export type Settlement = BlockRef & {
 }
 
 /** A mined transaction of a gas wallet. */
-export type MinedTransaction = BlockRef & { hash: Hex; succeeded: boolean; gasUsed: bigint }
+export type MinedTransaction = BlockRef & {
+  hash: Hex
+  succeeded: boolean
+  gasUsed: bigint
+  /** What it cost; null: the node does not tell. */
+  feeWei: bigint | null
+}
 
 type SettledRow = EventRow & { match_key: string | null; first: boolean }
 
@@ -132,8 +138,9 @@ export async function markMined(db: Queryable, mined: readonly MinedTransaction[
     text: `
       with done as (
         update chain_transactions t set
-          state = 'mined', succeeded = m.succeeded, block_number = m.number, block_hash = m.hash
-        from unnest($1::text[], $2::boolean[], $3::bigint[], $4::text[]) m (tx, succeeded, number, hash)
+          state = 'mined', succeeded = m.succeeded, block_number = m.number, block_hash = m.hash,
+          fee_wei = coalesce(m.fee, t.fee_wei)
+        from unnest($1::text[], $2::boolean[], $3::bigint[], $4::text[], $5::numeric[]) m (tx, succeeded, number, hash, fee)
         where t.hash = m.tx
         returning t.chain_id, t.wallet, t.nonce
       )
@@ -145,6 +152,7 @@ export async function markMined(db: Queryable, mined: readonly MinedTransaction[
       mined.map((one) => one.succeeded),
       mined.map((one) => one.blockNumber),
       mined.map((one) => one.blockHash),
+      mined.map((one) => one.feeWei),
     ],
   })
 }

@@ -41,6 +41,7 @@ test('create gives a project with its inbox and, this once, its key', async () =
     scopes: ['mail:read'],
     apiKeyPrefix: body.rawKey.slice(0, 17),
     payTo: `0x${'ab'.repeat(20)}`,
+    ownAddresses: [],
     paymentsEnabled: true,
     sendPolicy: 'free',
     approverEmail: null,

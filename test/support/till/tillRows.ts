@@ -119,7 +119,7 @@ export const settle = (
 ): Promise<void> =>
   recordSettlements(pool, {
     settlements: [{ paymentId, txHash, logIndex: 1, receiptText, settledAt, ...BLOCK }],
-    mined: [{ hash: txHash, succeeded: true, gasUsed: 86_000n, ...BLOCK }],
+    mined: [{ hash: txHash, succeeded: true, gasUsed: 86_000n, feeWei: 7n, ...BLOCK }],
   })
 
 /** A payment settled by a transaction of ours. */

@@ -39,10 +39,17 @@ const receiptSchema = z.object({
   blockNumber: quantity,
   blockHash: hex,
   gasUsed: quantity,
+  effectiveGasPrice: quantity.optional(),
+  // Base: what its block costs on Ethereum.
+  l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })
 
 export type Receipt = z.output<typeof receiptSchema>
+
+/** What a transaction cost, in wei; null: the node does not tell. */
+export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | null =>
+  effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
 const eventSchema = z.object({ topics: z.array(hex), transactionHash: hex, blockNumber: quantity })
 

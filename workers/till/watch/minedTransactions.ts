@@ -8,7 +8,7 @@ import {
 } from '../../../sql/till/settle/settlements.ts'
 import { recordMisses } from '../../../sql/till/watch/misses.ts'
 import type { OpenTransaction } from '../../../sql/till/watch/openTransactions.ts'
-import { type Receipt, readCode, readReceipts } from '../chain/chain.ts'
+import { feeOf, type Receipt, readCode, readReceipts } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
@@ -78,7 +78,8 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
     settlements.push(...settled)
     const { blockNumber, blockHash, gasUsed } = receipt
     const succeeded = receipt.status === 1n
-    const mined = { hash: transaction.hash, succeeded, blockNumber, blockHash, gasUsed }
+    const feeWei = feeOf(receipt)
+    const mined = { hash: transaction.hash, succeeded, blockNumber, blockHash, gasUsed, feeWei }
     const isGroup = transaction.paymentIds.length > 1
     if (isGroup && succeeded) apart.push(...missed.map(({ id }) => id))
     if (isGroup && missed.length > 0) suspects.push({ payments: missed, hasReverted: !succeeded })

@@ -7,7 +7,7 @@ import {
   recordSettlements,
 } from '../../../sql/till/settle/settlements.ts'
 import { isGroup } from '../../../sql/till/watch/openTransactions.ts'
-import { findAuthorizationEvent, isUsed, readBlock, readReceipts } from '../chain/chain.ts'
+import { feeOf, findAuthorizationEvent, isUsed, readBlock, readReceipts } from '../chain/chain.ts'
 import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
@@ -50,6 +50,7 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     blockNumber: receipt.blockNumber,
     blockHash: receipt.blockHash,
     gasUsed: receipt.gasUsed,
+    feeWei: feeOf(receipt),
   }
   const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
   // The watcher records a group of ours, with all its members.

@@ -3,6 +3,7 @@ import type { Agent } from '../../../support/service.ts'
 import {
   PRICE,
   pay,
+  payer,
   RESOURCE,
   redeem,
   redeemToEnd,
@@ -22,7 +23,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const activity = async (query = '', agent = seller) =>
   await agent.get(`/v0/payments/activity${query}`)
 
-test('what came in is summed by day and by endpoint, for this project alone', async () => {
+test('what came in is summed by day, endpoint and payer, for this project alone', async () => {
   const nothing = { count: 0, amountUsdc: '0', amountUsdcRaw: '0' }
   expect((await activity()).body).toEqual({
     since: expect.stringMatching(/T00:00:00\.000Z$/),
@@ -30,6 +31,8 @@ test('what came in is summed by day and by endpoint, for this project alone', as
     activity: [],
     byDay: [],
     byEndpoint: [],
+    byPayer: [],
+    own: nothing,
   })
   const other = 'https://api.example.com/other'
   await registerEndpoint(till.service.database.pool, {
@@ -60,6 +63,7 @@ test('what came in is summed by day and by endpoint, for this project alone', as
     { endpointId: expect.stringMatching(/^se_/), urlPattern: RESOURCE, ...two },
     { endpointId: expect.stringMatching(/^se_/), urlPattern: other, ...one },
   ])
+  expect(body.byPayer).toEqual([{ payerAddress: payer.address.toLowerCase(), ...three }])
   expect(body.activity.map(({ id }: any) => id)).toEqual([paid[2], paid[1], paid[0]])
   expect(body.activity[0]).toMatchObject({ status: 'settled', resourceUrl: other })
   const recent = (await activity('?days=2')).body

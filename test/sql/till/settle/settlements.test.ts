@@ -53,6 +53,7 @@ const minedOf = (hash: `0x${string}`) => ({
   hash,
   succeeded: true,
   gasUsed: 86_000n,
+  feeWei: null,
   ...BLOCK,
 })
 

@@ -1,0 +1,202 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { decodeCursor, encodeCursor } from '../../../shared/cursor.ts'
+import { parseIsoTime } from '../../../shared/isoTime.ts'
+import { formatUsdc } from '../../../shared/till/usdc.ts'
+import type { Pool } from '../../../sql/db.ts'
+import {
+  type BookCursor,
+  type BookEntry,
+  listBookEntries,
+} from '../../../sql/till/payments/books.ts'
+import { badRequest } from '../../http/errors.ts'
+import { operation } from '../../http/operation.ts'
+import { projectOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+
+/** Entries of one answer. A reader goes on with the cursor of the last one. */
+const ENTRIES_MAX = 10_000
+/** Entries read at once. */
+const PAGE = 500
+
+const When = (description: string) =>
+  t.Optional(
+    t.String({
+      maxLength: 40,
+      error: 'be an ISO 8601 time with a zone, or a date',
+      description,
+    }),
+  )
+const Query = t.Object({
+  from: When('Settled at or after this time; absent: from the first payment on.'),
+  to: When('Settled before this time; absent: until now.'),
+  format: t.Optional(
+    t.Union([t.Literal('csv'), t.Literal('jsonl')], {
+      error: 'be one of "csv", "jsonl"',
+      description: 'csv (default) has a line of names first. jsonl: one object a line.',
+    }),
+  ),
+  pageToken: t.Optional(
+    t.String({ maxLength: 64, description: 'The cursor of the last entry read, unchanged.' }),
+  ),
+})
+
+const FORMATS = {
+  csv: { type: 'text/csv; charset=utf-8', ending: 'csv' },
+  jsonl: { type: 'application/jsonl', ending: 'jsonl' },
+} as const
+
+/** The books of a seller. */
+export const bookRoutes = ({ pool }: Services) =>
+  new Elysia().get(
+    '/v0/payments/export',
+    ({ request, query }) => exportBooks(pool, request, query),
+    {
+      query: Query,
+      detail: operation({
+        tag: 'Payments',
+        access: 'payments:accept',
+        summary: 'Export the settled payments',
+        description:
+          'Streams settled payments, oldest first. A reorganisation can move an entry, or undo it, until final is true. feeWei is ' +
+          "the entry's share of its transaction's fee, which a gas wallet of the service paid; the shares of a group add up to the " +
+          `fee. own: the payer is one of the project's ownAddresses. An answer has at most ${ENTRIES_MAX} entries: ask again with the cursor ` +
+          'of the last one as pageToken, until an answer has none.',
+        success: {
+          status: 200,
+          description: 'The entries; application/jsonl for jsonl.',
+          contentType: 'text/csv',
+          schema: t.String(),
+          example: `${csvLine(Object.keys(EXAMPLE))}${csvLine(Object.values(EXAMPLE))}`,
+        },
+      }),
+    },
+  )
+
+type Entry = Record<string, string | number | boolean | null>
+
+const toEntry = (entry: BookEntry): Entry => ({
+  kind: 'payment',
+  paymentId: entry.paymentId,
+  settledAt: entry.settledAt.toISOString(),
+  endpointId: entry.endpointId,
+  resourceUrl: entry.resourceUrl,
+  payerAddress: entry.payer,
+  recipientAddress: entry.recipient,
+  own: entry.isOwn,
+  amountUsdc: formatUsdc(entry.amountAtomic),
+  amountUsdcRaw: entry.amountAtomic.toString(),
+  network: entry.network,
+  asset: entry.asset,
+  txHash: entry.txHash,
+  logIndex: entry.logIndex,
+  blockNumber: entry.blockNumber === null ? null : Number(entry.blockNumber),
+  final: entry.isFinal,
+  feeWei: entry.feeWei?.toString() ?? null,
+  cursor: encodeCursor({ atMs: entry.settledAt.getTime(), row: entry.row }),
+})
+
+const EXAMPLE = toEntry({
+  row: 7n,
+  paymentId: 'pay_0a1b2c3d4e5f60718293a4b5',
+  settledAt: new Date('2026-01-05T10:00:00.000Z'),
+  endpointId: 'se_0a1b2c3d4e5f60718293a4b5',
+  resourceUrl: 'https://api.example.com/report',
+  payer: `0x${'1a'.repeat(20)}`,
+  recipient: `0x${'2b'.repeat(20)}`,
+  isOwn: false,
+  amountAtomic: 10_000n,
+  network: 'base',
+  asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  txHash: `0x${'3c'.repeat(32)}`,
+  logIndex: 12,
+  blockNumber: 40_000_000n,
+  isFinal: true,
+  feeWei: 1_234_567_890n,
+})
+
+/** RFC 4180. A field that a spreadsheet would run as a formula begins with an apostrophe. */
+function csvLine(fields: readonly unknown[]): string {
+  const quoted = fields.map((field) => {
+    const text = field === null ? '' : String(field)
+    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  })
+  return `${quoted.join(',')}\r\n`
+}
+
+function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>): Response {
+  const { projectId } = projectOf(request)
+  const format = query.format ?? 'csv'
+  const { type, ending } = FORMATS[format]
+  const [from, to] = [timeOf(query.from, 'from', 0), timeOf(query.to, 'to', Date.now() + 1)]
+  if (to < from) throw badRequest('to must not be earlier than from')
+  const after = cursorOf(query.pageToken)
+  const lines = linesOf(pool, { projectId, from, to, after, format })
+  const headers = {
+    'content-type': type,
+    'content-disposition': `attachment; filename="payments.${ending}"`,
+  }
+  if (request.method === 'HEAD') return new Response(null, { headers })
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { value, done } = await lines.next()
+        if (done) controller.close()
+        else controller.enqueue(Buffer.from(value))
+      },
+      cancel: () => void lines.return(undefined),
+    },
+    { highWaterMark: 1 },
+  )
+  return new Response(body, { headers })
+}
+
+/** Pages of lines. A reader that stops reading stops the queries. */
+async function* linesOf(
+  pool: Pool,
+  {
+    after,
+    format,
+    ...wanted
+  }: {
+    projectId: string
+    from: Date
+    to: Date
+    after: BookCursor | null
+    format: keyof typeof FORMATS
+  },
+): AsyncGenerator<string> {
+  if (format === 'csv') yield csvLine(Object.keys(EXAMPLE))
+  let cursor = after
+  for (let read = 0; read < ENTRIES_MAX; read += PAGE) {
+    const entries = await listBookEntries(pool, { ...wanted, after: cursor, limit: PAGE })
+    if (entries.length > 0) {
+      yield entries
+        .map(toEntry)
+        .map((entry) =>
+          format === 'csv' ? csvLine(Object.values(entry)) : `${JSON.stringify(entry)}\n`,
+        )
+        .join('')
+    }
+    const last = entries.at(-1)
+    if (last === undefined || entries.length < PAGE) return
+    cursor = { settledAt: last.settledAt, row: last.row }
+  }
+}
+
+function timeOf(given: string | undefined, field: string, fallbackMs: number): Date {
+  if (given === undefined) return new Date(fallbackMs)
+  const time = parseIsoTime(given)
+  if (time === null) {
+    throw badRequest(`${field} must be an ISO 8601 time with a zone, or a date`)
+  }
+  return time
+}
+
+function cursorOf(token: string | undefined): BookCursor | null {
+  if (token === undefined) return null
+  const cursor = decodeCursor(token)
+  if (cursor === null) throw badRequest('pageToken must be the cursor of an entry, unchanged')
+  return { settledAt: new Date(cursor.atMs), row: cursor.row }
+}

@@ -1,0 +1,4 @@
+-- online: each statement runs alone, outside a transaction, and may run twice
+-- The books of a project, oldest first.
+drop index concurrently if exists payments_books;
+create index concurrently payments_books on payments (project_id, settled_at, row) where state = 'settled';
