@@ -1,0 +1,97 @@
+/** `bun run sell URL PRICE`, or `bun run sell ORIGIN --prices FILE`: sells what a server answers, without code. */
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { serve } from 'bun'
+import { ConfigError } from '../../shared/config/config.ts'
+import { parseMcpConfig } from '../../shared/config/mcpConfig.ts'
+import { PurserError } from '../client/errors.ts'
+import { Purser } from '../client/purser.ts'
+import { onePrice, PriceError, type Prices, readPrices } from './prices.ts'
+import { normalPath, PathError } from './sellPath.ts'
+import { createSellProxy } from './sellProxy.ts'
+
+const PORT = '4402'
+const TIMEOUT_MS = 60_000
+/** Bun's own default of 10 s ends slow answers; this is its highest. */
+const IDLE_TIMEOUT_S = 255
+
+const USAGE =
+  'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN], or bun run sell ORIGIN --prices FILE'
+
+/** The arguments cannot be used. */
+class UsageError extends Error {}
+
+function readArguments() {
+  const { values, positionals } = parseArgs({
+    args: process.argv.slice(2),
+    allowPositionals: true,
+    options: {
+      port: { type: 'string', default: PORT },
+      host: { type: 'string', default: '127.0.0.1' },
+      prices: { type: 'string' },
+      public: { type: 'string' },
+    },
+  })
+  const [given = '', amount] = positionals
+  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol)) {
+    throw new UsageError('the first argument must be the http:// or https:// URL of your server')
+  }
+  if (!/^\d{1,5}$/.test(values.port)) throw new UsageError('--port must be a number')
+  if (values.public !== undefined && !/^https?:\/\/[^/]+$/.test(values.public)) {
+    throw new UsageError('--public must be an origin, such as https://api.example.com')
+  }
+  const { origin, pathname } = new URL(given)
+  return { ...values, origin, prices: pricesOf(pathname, amount, values.prices) }
+}
+
+function pricesOf(pathname: string, amount: string | undefined, file: string | undefined): Prices {
+  if ((amount === undefined) === (file === undefined)) {
+    throw new UsageError('name a price or --prices FILE, one of both')
+  }
+  if (file !== undefined) return readPrices(readFileSync(file, 'utf8'))
+  return onePrice(normalPath(pathname), amount!)
+}
+
+try {
+  const { origin, prices, port, host, public: given } = readArguments()
+  const { url, apiKey } = parseMcpConfig(process.env)
+  const purser = new Purser({ baseUrl: url, apiKey })
+  // A buyer's program may ask before the command has printed its line.
+  const { promise: ready, resolve: isReady } =
+    Promise.withResolvers<ReturnType<typeof createSellProxy>>()
+  const server = serve({
+    port: Number(port),
+    hostname: host,
+    idleTimeout: IDLE_TIMEOUT_S,
+    fetch: async (request, self) => (await ready)(request, self.requestIP(request)?.address ?? ''),
+  })
+  const publicOrigin = given ?? `http://${host}:${server.port}`
+  isReady(
+    createSellProxy({
+      purser,
+      origin,
+      prices,
+      publicOrigin,
+      timeoutMs: TIMEOUT_MS,
+      fetch,
+      log: (line) => void process.stderr.write(`${line}\n`),
+    }),
+  )
+  try {
+    for (const { registered, amount } of prices.all) {
+      const urlPattern = `${publicOrigin}${registered}`
+      await purser.sellers.put({ urlPattern, priceUsdc: amount })
+    }
+  } catch (error) {
+    server.stop(true)
+    throw error
+  }
+  process.stdout.write(`selling ${origin} at ${publicOrigin}\n`)
+} catch (error) {
+  const isOurs = [UsageError, PriceError, PathError, ConfigError, PurserError].some(
+    (kind) => error instanceof kind,
+  )
+  const { message } = error as Error
+  process.stderr.write(isOurs ? `${message}\n${USAGE}\n` : `${message}\n`)
+  process.exitCode = 78
+}

@@ -1,0 +1,91 @@
+/** What each path costs. */
+import { z } from 'zod'
+
+/** A price, and the path that is registered for it: that of the path, or the fixed part of a glob. */
+export type Price = { amount: string; registered: string; description?: string | undefined }
+
+/** The price of a normal path; null: it is not for sale. */
+type PriceOf = (path: string) => Price | null
+
+/** All prices, the price of a path, and the price that a path is registered for. */
+export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
+
+/** The file or an argument cannot be used. The message names what must be changed. */
+export class PriceError extends Error {}
+
+const PRICES_MAX = 1_000
+const GLOB_MAX_CHARS = 500
+const AMOUNT_RULE = 'must be decimal USDC with at most six places, such as "0.01"'
+
+const amount = z
+  .string({ error: AMOUNT_RULE })
+  .regex(/^(?=.*[1-9])\d{1,9}(?:\.\d{1,6})?$/, { error: AMOUNT_RULE })
+const price = z.union(
+  [
+    amount.transform((text) => ({ amount: text, description: undefined })),
+    z.strictObject({ amount, description: z.string().max(500).optional() }),
+  ],
+  { error: `${AMOUNT_RULE}, or an object with amount and description` },
+)
+const file = z
+  .record(z.string().startsWith('/').max(GLOB_MAX_CHARS), price)
+  .refine((prices) => Object.keys(prices).length <= PRICES_MAX)
+
+/** Reads an amount. @throws {PriceError} */
+function readAmount(text: string): string {
+  const parsed = amount.safeParse(text)
+  if (!parsed.success) throw new PriceError(`the price ${AMOUNT_RULE}`)
+  return parsed.data
+}
+
+/**
+ * Reads a file of prices: a JSON object from globs of paths to amounts. The first glob that fits counts.
+ * @throws {PriceError}
+ */
+export function readPrices(json: string): Prices {
+  let given: unknown
+  try {
+    given = JSON.parse(json)
+  } catch {
+    throw new PriceError('the file of prices must be JSON')
+  }
+  const parsed = file.safeParse(given)
+  if (!parsed.success) {
+    const [{ path, message } = { path: [], message: '' }] = parsed.error.issues
+    const where = path.length === 0 ? 'the file' : `"${String(path[0])}"`
+    throw new PriceError(
+      `${where}: ${message}; a file is {"/weather": "0.01", "/reports/**": {"amount": "0.05"}}`,
+    )
+  }
+  const prices = Object.entries(parsed.data).map(([text, found]) => ({
+    glob: new Bun.Glob(text),
+    price: { ...found, registered: fixedPart(text) },
+  }))
+  const amounts = new Map<string, string>()
+  for (const { price: one } of prices) {
+    const other = amounts.get(one.registered)
+    if (other !== undefined && other !== one.amount) {
+      throw new PriceError(`"${one.registered}": globs below it must have one amount`)
+    }
+    amounts.set(one.registered, one.amount)
+  }
+  const all = prices.map(({ price: one }) => one)
+  return {
+    all,
+    of: (path) => prices.find(({ glob }) => glob.match(path))?.price ?? null,
+    registeredAt: (path) => all.find(({ registered }) => registered === path) ?? null,
+  }
+}
+
+/** The price of one path. */
+export const onePrice = (path: string, text: string): Prices => {
+  const only: Price = { amount: readAmount(text), registered: path }
+  const of: PriceOf = (asked) => (asked === path ? only : null)
+  return { all: [only], of, registeredAt: of }
+}
+
+/** A glob up to the segment with its first wildcard; a path without one as a whole. */
+function fixedPart(glob: string): string {
+  const wildcard = glob.search(/[*?[{\\]/)
+  return wildcard === -1 ? glob : glob.slice(0, glob.lastIndexOf('/', wildcard) + 1)
+}

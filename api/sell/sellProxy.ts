@@ -1,0 +1,115 @@
+/** A reverse proxy that puts a price before any server. The content is served only after the grant. */
+import { proxy } from 'hono/proxy'
+import { requirePayment } from '../client/paywalls/fetchPaywall.ts'
+import type { Purser } from '../client/purser.ts'
+import type { Price, Prices } from './prices.ts'
+import { normalPath, PathError } from './sellPath.ts'
+
+export type SellOptions = {
+  purser: Purser
+  /** The server behind, such as `http://localhost:4000`. */
+  origin: string
+  prices: Prices
+  /** The public origin, as payers see it. */
+  publicOrigin: string
+  /** Time until the server behind begins its answer. */
+  timeoutMs: number
+  /** Asks the server behind. */
+  fetch: (request: Request) => Promise<Response>
+  log: (line: string) => void
+}
+
+/** Payment headers are for the paywall: the server behind never sees a payment that it could copy. */
+const PAYMENT_HEADERS = [
+  'x-payment',
+  'payment-signature',
+  'payment-authorization',
+  'sign-in-with-x',
+]
+/** Of the caller's side of the connection: the server behind must not believe them. */
+const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
+
+/** Answers one request. @param from the address of the caller */
+export function createSellProxy(
+  options: SellOptions,
+): (request: Request, from: string) => Promise<Response> {
+  const { origin, prices, publicOrigin, log } = options
+  const paywalls = new Map<Price, ReturnType<typeof paywallOf>>()
+  const paywallOf = ({ amount, description }: Price, resource: string) =>
+    requirePayment(
+      {
+        purser: options.purser,
+        amount,
+        resource,
+        cors: '*',
+        ...(description === undefined ? {} : { description }),
+      },
+      (request: Request, path: string, from: string) => forward(options, request, { path, from }),
+    )
+  return async (request, from) => {
+    try {
+      const path = normalPath(rawPath(request.url))
+      if (request.headers.get('upgrade') !== null) {
+        return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
+      }
+      // The service checks a registered path without a payment: the fixed part of a glob is not for sale itself.
+      const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
+      const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
+      if (price === null) return refuse(404, 'not_found', 'This path is not for sale')
+      let paywall = paywalls.get(price)
+      if (paywall === undefined) {
+        paywall = paywallOf(price, `${publicOrigin}${price.registered}`)
+        paywalls.set(price, paywall)
+      }
+      return await paywall(request, path, from)
+    } catch (error) {
+      if (error instanceof PathError) return refuse(400, 'bad_request', error.message)
+      log(`${request.method} ${origin}: ${error instanceof Error ? error.message : 'it failed'}`)
+      return refuse(500, 'internal_error', 'The paywall cannot sell this now')
+    }
+  }
+}
+
+/** The path as it was sent: the parser of URLs resolves dot segments, and so would hide them. */
+const rawPath = (url: string): string => /^[a-z]+:\/\/[^/?#]*([^?#]*)/i.exec(url)?.[1] || '/'
+
+/** Asks the server behind, once the payment is granted. */
+async function forward(
+  { origin, timeoutMs, fetch, log }: SellOptions,
+  request: Request,
+  { path, from }: { path: string; from: string },
+): Promise<Response> {
+  const { search, host, protocol } = new URL(request.url)
+  const headers = new Headers(request.headers)
+  for (const name of [...PAYMENT_HEADERS, ...FORWARDED, 'host']) headers.delete(name)
+  headers.set('x-forwarded-for', from)
+  headers.set('x-forwarded-host', host)
+  headers.set('x-forwarded-proto', protocol.slice(0, -1))
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(), timeoutMs)
+  try {
+    const bare = new Request(request, { headers })
+    const answer = await proxy(`${origin}${path}${search}`, {
+      raw: bare,
+      redirect: 'manual',
+      signal: AbortSignal.any([request.signal, late.signal]),
+      customFetch: fetch,
+    })
+    if (answer.status < 500) return answer
+    log(`${request.method} ${origin}${path}: it answered ${answer.status}`)
+    await answer.body?.cancel()
+  } catch (error) {
+    const reason = late.signal.aborted ? 'it did not answer in time' : String(error)
+    log(`${request.method} ${origin}${path}: ${reason.slice(0, 200)}`)
+  } finally {
+    clearTimeout(timer)
+  }
+  return refuse(
+    502,
+    'origin_failed',
+    'The payment went through, and the server behind failed. Send the same request with the same payment header within ten minutes: it is not charged again',
+  )
+}
+
+const refuse = (status: number, error: string, message: string): Response =>
+  Response.json({ error, message, status }, { status, headers: { 'cache-control': 'no-store' } })

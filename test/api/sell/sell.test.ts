@@ -1,0 +1,271 @@
+/** `bun run sell` before a server of a test, with payments on the devnet. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { serve } from 'bun'
+import { printed, type ServiceProcess, startProcess } from '../../support/process/process.ts'
+import type { Agent } from '../../support/service.ts'
+import { pay, startTestTill, type TestTill } from '../../support/till/till.ts'
+
+type Seen = { path: string; method: string; headers: Headers; body: string }
+
+let till: TestTill
+let seller: Agent
+let origin: ReturnType<typeof startOrigin>
+let command: ServiceProcess
+let url: string
+let folder: string
+
+/** The server behind. `answer` changes what it says. */
+function startOrigin() {
+  const seen: Seen[] = []
+  const state = {
+    seen,
+    answer: (_request: Request): Response | Promise<Response> => new Response('fine weather'),
+  }
+  const server = serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url)
+      const body = request.method === 'POST' ? await request.text() : ''
+      seen.push({ path: pathname + search, method: request.method, headers: request.headers, body })
+      return await state.answer(request)
+    },
+  })
+  return Object.assign(state, { server, url: `http://127.0.0.1:${server.port}` })
+}
+
+async function sell(args: string[]): Promise<{ process: ServiceProcess; url: string }> {
+  const started = startProcess(
+    'api/sell/main.ts',
+    { PURSER_URL: till.service.url, PURSER_API_KEY: seller.key },
+    [...args, '--port', '0'],
+  )
+  const [, address = ''] = await printed(started, /at (http:\S+)/)
+  return { process: started, url: address }
+}
+
+beforeAll(async () => {
+  till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
+  seller = await till.newSeller()
+  origin = startOrigin()
+  folder = mkdtempSync(join(tmpdir(), 'purser-sell-'))
+  const file = join(folder, 'prices.json')
+  writeFileSync(
+    file,
+    JSON.stringify({
+      '/weather': '0.01',
+      '/reports/**': { amount: '0.01', description: 'A report' },
+    }),
+  )
+  writeFileSync(join(folder, 'globs.json'), JSON.stringify({ '/files/*.pdf': '0.01' }))
+  ;({ process: command, url } = await sell([origin.url, '--prices', file]))
+})
+beforeEach(() => {
+  origin.seen.length = 0
+  origin.answer = () => new Response('fine weather')
+})
+afterAll(async () => {
+  await command[Symbol.asyncDispose]()
+  origin.server.stop(true)
+  await till[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const buy = async (path: string, init: RequestInit = {}) => {
+  const { header } = await pay()
+  const headers = { ...(init.headers as Record<string, string>), 'x-payment': header }
+  return { header, response: await fetch(`${url}${path}`, { ...init, headers }) }
+}
+const payments = async () => (await seller.get('/v0/payments')).body.count as number
+
+test('a path costs its price: the server behind is asked after the payment alone', async () => {
+  const offer = await fetch(`${url}/weather?city=Berlin`)
+  expect(offer.status).toBe(402)
+  expect(((await offer.json()) as any).accepts[0].maxAmountRequired).toBe('10000')
+  expect(origin.seen).toEqual([])
+  const { response, header } = await buy('/weather?city=Berlin')
+  expect([response.status, await response.text()]).toEqual([200, 'fine weather'])
+  expect(response.headers.get('x-payment-response')).not.toBeNull()
+  expect(origin.seen.map(({ path }) => path)).toEqual(['/weather?city=Berlin'])
+  const again = await fetch(`${url}/weather?city=Berlin`, { headers: { 'x-payment': header } })
+  expect([again.status, await again.text()]).toEqual([200, 'fine weather'])
+})
+
+test('no payment header reaches the server behind, and no hop-by-hop header passes', async () => {
+  origin.answer = () =>
+    new Response('ok', { headers: { connection: 'x-inner', 'x-inner': '1', 'x-shown': '1' } })
+  const { response } = await buy('/weather', {
+    headers: {
+      'payment-authorization': 'p',
+      'sign-in-with-x': 's',
+      'x-forwarded-for': '6.6.6.6',
+      te: 'trailers',
+      'x-kept': 'k',
+    },
+  })
+  expect([response.headers.get('x-inner'), response.headers.get('x-shown')]).toEqual([null, '1'])
+  const [{ headers }] = origin.seen as [Seen]
+  for (const name of [
+    'x-payment',
+    'payment-signature',
+    'payment-authorization',
+    'sign-in-with-x',
+    'te',
+  ]) {
+    expect([name, headers.get(name)]).toEqual([name, null])
+  }
+  expect(headers.get('x-forwarded-for')).toBe('127.0.0.1')
+  expect(headers.get('x-forwarded-host')).toBe(new URL(url).host)
+  expect([headers.get('x-kept'), headers.get('host')]).toEqual(['k', new URL(origin.url).host])
+})
+
+test('bodies stream, and a range is served after payment', async () => {
+  const gate = Promise.withResolvers<void>()
+  origin.answer = () =>
+    new Response(
+      new ReadableStream({
+        async start(controller) {
+          controller.enqueue(Buffer.from('first'))
+          await gate.promise
+          controller.enqueue(Buffer.from(' last'))
+          controller.close()
+        },
+      }),
+    )
+  const { response } = await buy('/weather')
+  const reader = response.body!.getReader()
+  expect(Buffer.from((await reader.read()).value!).toString()).toBe('first')
+  gate.resolve()
+  let rest = ''
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    rest += Buffer.from(part.value).toString()
+  }
+  expect(rest).toBe(' last')
+  origin.answer = (request) =>
+    request.headers.get('range') === 'bytes=1-2'
+      ? new Response('in', { status: 206, headers: { 'content-range': 'bytes 1-2/4' } })
+      : new Response('no range', { status: 500 })
+  const part = await buy('/weather', { headers: { range: 'bytes=1-2' } })
+  expect([part.response.status, part.response.headers.get('content-range')]).toEqual([
+    206,
+    'bytes 1-2/4',
+  ])
+})
+
+test('a body is posted as it is', async () => {
+  const { response } = await buy('/reports/2026/q1', { method: 'POST', body: 'a question' })
+  expect(response.status).toBe(200)
+  expect(origin.seen[0]).toMatchObject({
+    method: 'POST',
+    path: '/reports/2026/q1',
+    body: 'a question',
+  })
+})
+
+test('a server that fails after the payment costs nothing more: the same header gets the content', async () => {
+  const before = await payments()
+  origin.answer = () => new Response('broken', { status: 500 })
+  const { response, header } = await buy('/weather')
+  const body = (await response.json()) as any
+  expect([response.status, body.error]).toEqual([502, 'origin_failed'])
+  expect(body.message).toContain('Send the same request with the same payment header')
+  expect(response.headers.get('x-payment-response')).not.toBeNull()
+  origin.answer = () => new Response('fine again')
+  const again = await fetch(`${url}/weather`, { headers: { 'x-payment': header } })
+  expect([again.status, await again.text()]).toEqual([200, 'fine again'])
+  expect(await payments()).toBe(before + 1)
+})
+
+/** Sends a request line as it is: clients resolve paths on their own. */
+const raw = (target: string, headers = ''): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const { port } = new URL(url)
+    const socket = connect(Number(port), '127.0.0.1', () => {
+      socket.write(
+        `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n${headers}\r\n`,
+      )
+    })
+    let text = ''
+    socket.on('data', (data) => {
+      text += data.toString()
+      const status = /^HTTP\/1\.1 (\d{3})/.exec(text)?.[1]
+      if (status === undefined) return
+      socket.destroy()
+      resolve(Number(status))
+    })
+    socket.on('error', reject)
+  })
+
+test('a path has one meaning: what two servers can read in two ways is a 400', async () => {
+  const targets: [string, number][] = [
+    ['/weather', 402],
+    ['/%77eather', 402],
+    ['/nothing', 404],
+    ['/', 404],
+    ['/reports', 404],
+    // What the service checks: an offer, and no sale.
+    ['/reports/', 402],
+    ['/reports/a', 402],
+    ['/reports/a/b', 402],
+    ['/reports%2fa', 400],
+    ['/reports%5ca', 400],
+    ['/%252e%252e/weather', 400],
+    // The server's parser resolves dots, before the paywall and for both.
+    ['/reports/%2e%2e/nothing', 404],
+    ['/reports/%2e%2e/weather', 402],
+    ['/reports//a', 400],
+    ['/weather%00', 400],
+    ['/weather%zz', 400],
+  ]
+  for (const [target, status] of targets) {
+    expect([target, await raw(target)]).toEqual([target, status])
+  }
+  // Dot segments never lead to a path without a price.
+  expect([400, 404]).toContain(await raw('/reports/../nothing'))
+  expect(origin.seen).toEqual([])
+})
+
+test('the fixed part of a glob is not for sale, and a payment for it is not taken', async () => {
+  await using other = (await sell([origin.url, '--prices', join(folder, 'globs.json')])).process
+  const [, at = ''] = await printed(other, /at (http:\S+)/)
+  expect((await fetch(`${at}/files/`)).status).toBe(402)
+  const before = await payments()
+  const { header } = await pay()
+  const paid = await fetch(`${at}/files/`, { headers: { 'x-payment': header } })
+  expect([paid.status, await payments(), origin.seen]).toEqual([404, before, []])
+})
+
+test('a WebSocket is refused with a reason', async () => {
+  expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
+})
+
+test('one URL and one price are enough, and wrong arguments say what is missing', async () => {
+  await using one = (await sell([`${origin.url}/weather`, '0.01'])).process
+  const [, at = ''] = await printed(one, /at (http:\S+)/)
+  expect([(await fetch(`${at}/weather`)).status, (await fetch(`${at}/other`)).status]).toEqual([
+    402, 404,
+  ])
+  const wrong = join(folder, 'wrong.json')
+  writeFileSync(wrong, JSON.stringify({ '/weather': 'free' }))
+  const cases: [string[], RegExp][] = [
+    [[], /the first argument must be/],
+    [[origin.url], /name a price or --prices FILE/],
+    [[origin.url, '0'], /the price must be decimal USDC/],
+    [[origin.url, '--prices', wrong], /"\/weather": must be decimal USDC/],
+    [[origin.url, '1', '--public', 'example.com'], /--public must be an origin/],
+    [[origin.url, '0.01', '--public', 'http://'], /--public must be an origin/],
+  ]
+  for (const [args, message] of cases) {
+    await using failed = startProcess(
+      'api/sell/main.ts',
+      { PURSER_URL: till.service.url, PURSER_API_KEY: seller.key },
+      args,
+    )
+    expect([args, await failed.exited]).toEqual([args, 78])
+    expect(failed.stderr()).toMatch(message)
+  }
+})
