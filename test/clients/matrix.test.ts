@@ -36,6 +36,8 @@ beforeAll(async () => {
   const runner = webhooksRunner({
     keyring,
     policy: { allowPrivate: true },
+    company: null,
+    baseUrl: config.http.baseUrl,
     ...examineOptions(config),
   })
   webhooks = await startPool({ ...runner, databaseUrl: database.url }, silentLog)

@@ -15,6 +15,19 @@ const AGENT_MAX_CHARS = 300
 const newSecret = (): string => randomBytes(32).toString('base64url')
 export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
 
+/**
+ * The stored form of a link's token or a session's secret. Those of the first operator are as in 0.2, so that an upgrade signs
+ * nobody out. Those of other people are not: a process of 0.2, which knows no roles, would take everyone for an operator.
+ */
+const storedHash = (secret: string, personId: string): Buffer =>
+  personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
+
+/** Both forms, to look one up. */
+const eitherHash = (secret: string): Buffer[] => [
+  hashSecret(secret),
+  hashSecret(`person ${secret}`),
+]
+
 /** The form of a link's token and of a session's secret. */
 export const SECRET_FORM = /^[A-Za-z0-9_-]{43}$/
 
@@ -41,7 +54,7 @@ export async function storeSignInLink(
   await db.query(
     `insert into console_links (token_hash, person_id, browser_hash, expires_at)
      values ($1, $2, $3, clock_timestamp() + interval '${LINK_MINUTES} minutes') on conflict do nothing`,
-    [hashSecret(token), personId, browserHash],
+    [storedHash(token, personId), personId, browserHash],
   )
 }
 
@@ -81,12 +94,13 @@ export async function useSignInLink(
   const { rows } = await db.query<SessionRow>(
     `with used as (
        update console_links set used_at = clock_timestamp()
-       where token_hash = $1 and used_at is null and expires_at > clock_timestamp()
+       where token_hash = any ($1) and used_at is null and expires_at > clock_timestamp()
          and (browser_hash is null or browser_hash = $4)
        returning person_id, browser_hash
      ), started as (
        insert into console_sessions (id, secret_hash, person_id, method, agent, expires_at)
-       select $2, $3, person_id, case when browser_hash is null then 'link' else 'mail' end, $5,
+       select $2, case when person_id = '${FIRST_OPERATOR}' then $3::bytea else $6::bytea end, person_id,
+         case when browser_hash is null then 'link' else 'mail' end, $5,
          clock_timestamp() + interval '${SESSION_HOURS} hours' from used
        returning id, person_id, created_at, expires_at
      ), seen as (
@@ -95,11 +109,12 @@ export async function useSignInLink(
      select s.id, s.created_at as "createdAt", s.expires_at as "expiresAt", ${PERSON_COLUMNS}
      from started s join people pe on pe.id = s.person_id`,
     [
-      hashSecret(token),
+      eitherHash(token),
       newSessionId(),
       hashSecret(secret),
       browser === null ? null : hashSecret(browser),
       agent?.slice(0, AGENT_MAX_CHARS) ?? null,
+      hashSecret(`person ${secret}`),
     ],
   )
   return rows[0] === undefined ? null : { session: toSession(rows[0]), secret }
@@ -123,7 +138,7 @@ export async function startSession(
      from started s join people pe on pe.id = s.person_id`,
     [
       newSessionId(),
-      hashSecret(secret),
+      storedHash(secret, personId),
       personId,
       method,
       agent?.slice(0, AGENT_MAX_CHARS) ?? null,
@@ -146,7 +161,7 @@ export async function findSession(
     text: `
       with found as (
         select id, person_id, created_at, expires_at, last_seen_at from console_sessions
-        where secret_hash = $1 and expires_at > clock_timestamp()
+        where secret_hash = any ($1) and expires_at > clock_timestamp()
           and last_seen_at > clock_timestamp() - interval '${IDLE_HOURS} hours'
       ), seen as (
         update console_sessions s set last_seen_at = clock_timestamp() from found f
@@ -154,7 +169,7 @@ export async function findSession(
       )
       select f.id, f.created_at as "createdAt", f.expires_at as "expiresAt", ${PERSON_COLUMNS}
       from found f join people pe on pe.id = f.person_id`,
-    values: [hashSecret(secret), active],
+    values: [eitherHash(secret), active],
   })
   return rows[0] === undefined ? null : toSession(rows[0])
 }

@@ -4,7 +4,7 @@ import {
   deleteStaleSessions,
   hasSignedIn,
 } from '../../../../sql/account/people/consoleSessions.ts'
-import { consoleClient, signIn } from '../../../support/console/consoleSession.ts'
+import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { withinOneMinute } from '../../../support/rateWindow.ts'
 import { startTestService, type TestService } from '../../../support/service.ts'
 
@@ -72,6 +72,29 @@ test('the cookie is HttpOnly, SameSite=Strict, limited to /console, and Secure w
   expect(secure.headers.get('set-cookie')).toMatch(
     /^__Secure-purser_session=[\w-]{43}; .*; HttpOnly; SameSite=Strict; Secure$/,
   )
+})
+
+test('a process of the former release, which knows no roles, finds no session or link of others', async () => {
+  const { pool } = service.database
+  const viewer = await signInAs(service, 'viewer')
+  const token = await createSignInLink(pool, viewer.personId)
+  const asBefore = async (table: string, column: string, secret: string) => {
+    const { rowCount } = await pool.query(
+      `select from ${table} where ${column} = sha256(convert_to($1, 'UTF8'))`,
+      [secret],
+    )
+    return rowCount
+  }
+  const secret = viewer.cookie.split('=')[1]!
+  expect(await asBefore('console_sessions', 'secret_hash', secret)).toBe(0)
+  expect(await asBefore('console_links', 'token_hash', token)).toBe(0)
+  // The first operator stays signed in on both.
+  const first = await signIn(service)
+  expect(await asBefore('console_sessions', 'secret_hash', first.cookie.split('=')[1]!)).toBe(1)
+  const started = await stranger().post('/sessions', { token })
+  expect(started.status).toBe(201)
+  const session = consoleClient(service.url, started.headers.get('set-cookie')!.split(';')[0]!)
+  expect((await session.get('/session')).body.person.role).toBe('viewer')
 })
 
 test('token and session secret are stored only as hashes', async () => {
