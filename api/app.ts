@@ -91,6 +91,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
         const parts = { routes, clientAddress, usage }
         const admitted = await passGate(services, parts, request, socketAddress, state)
         response = admitted.preflight ?? (await elysia.handle(admitted.request))
+        response = (await admitted.shown?.(response)) ?? response
         await admitted.answered?.(response)
         await noteWrite(services, request, state)
       } catch (error) {
@@ -200,6 +201,8 @@ type Admitted = {
   request: Request
   preflight?: Response
   answered?: (response: Response) => Promise<void>
+  /** The answer as this person may see it. */
+  shown?: (response: Response) => Promise<Response>
 }
 
 async function passGate(

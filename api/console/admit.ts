@@ -10,6 +10,7 @@ import {
   subjectOf,
 } from './delegation.ts'
 import { projectOfPath, requireRole } from './people/roleGate.ts'
+import { withoutHookSecrets } from './people/viewerAnswers.ts'
 
 /**
  * Admits a request of the console, if its person has the role. A delegated request becomes a request of the API route, with the identity of the
@@ -24,7 +25,11 @@ export async function admitConsole(
     delegation: Delegation | null
     from: string
   },
-): Promise<{ request: Request; answered?: (response: Response) => Promise<void> }> {
+): Promise<{
+  request: Request
+  answered?: (response: Response) => Promise<void>
+  shown?: (response: Response) => Promise<Response>
+}> {
   const { request, route, delegation, from } = asked
   const framed = route.framed === true
   const session = await admitSession(services, request, { address: from, framed })
@@ -42,7 +47,11 @@ export async function admitConsole(
   const state = stateOf(request)
   state.identity = identity
   attachState(inner, state)
-  if (action === null) return { request: inner }
+  if (action === null) {
+    return person.role === 'viewer'
+      ? { request: inner, shown: withoutHookSecrets }
+      : { request: inner }
+  }
   const subject = subjectOf(route, delegation)
   const entry = { action, subject, projectId: delegation.projectId, requestId: state.requestId }
   const answered = await openEntry(services.pool, session, entry)

@@ -149,6 +149,18 @@ test('a viewer reads no secret', async () => {
   expect((await owner.get(`${path}/vault/work`)).body.data).toEqual({ key: 'correct horse' })
 })
 
+test('a viewer sees the hosts of webhooks, and not the rest of their addresses', async () => {
+  const url = 'https://hooks.example.com/services/T0/secret-path?token=secret-query'
+  await own.post('/v0/webhooks', { url, events: ['message.received'] })
+  const path = `/projects/${own.project.id}/v0/webhooks`
+  const viewer = await signInAs(service, 'viewer', [own.project.id])
+  const { body, status } = await viewer.get(path)
+  expect([status, body.webhooks[0].url]).toEqual([200, 'https://hooks.example.com/…'])
+  expect(JSON.stringify(body)).not.toContain('secret')
+  const owner = await signInAs(service, 'owner', [own.project.id])
+  expect((await owner.get(path)).body.webhooks[0].url).toBe(url)
+})
+
 test('an owner sees and changes only the named projects, and sets no limits', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await owner.get('/v0/platform/projects')
