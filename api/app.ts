@@ -17,7 +17,6 @@ import { deliveryRoutes } from './events/deliveryRoutes.ts'
 import { eventRoutes } from './events/eventRoutes.ts'
 import { webhookRoutes } from './events/webhookRoutes.ts'
 import { BODY_MAX_BYTES, notAnObject, readForm, readJson, readJsonValue } from './http/body.ts'
-import { type ClientAddress, createClientAddress } from './http/clientAddress.ts'
 import {
   ApiError,
   badRequest,
@@ -29,11 +28,12 @@ import {
 import { describe, finish, preflight } from './http/finish.ts'
 import { admit, GateRefusal, MCP_PATH } from './http/gate.ts'
 import { HeldBodies } from './http/heldBodies.ts'
+import { type ClientAddress, createClientAddress } from './http/limits/clientAddress.ts'
+import type { UsageRecorder } from './http/limits/usage.ts'
 import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
 import { refuseUnknownQuery } from './http/unknownFields.ts'
 import { checkEncoding, readUrl } from './http/url.ts'
-import type { UsageRecorder } from './http/usage.ts'
 import { describeValidationError } from './http/validation.ts'
 import { heldRoutes } from './mail/approval/heldRoutes.ts'
 import { domainRoutes } from './mail/domainRoutes.ts'

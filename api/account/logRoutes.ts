@@ -1,7 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Cursor } from '../../shared/cursor.ts'
-import { parseIsoTime } from '../../shared/isoTime.ts'
 import { RETENTION_CLASSES } from '../../shared/retention.ts'
 import {
   type AuditCount,
@@ -13,9 +12,10 @@ import {
   type Outcome,
 } from '../../sql/account/audit.ts'
 import type { Pool } from '../../sql/db.ts'
-import { ApiError, badRequest } from '../http/errors.ts'
+import { ApiError } from '../http/errors.ts'
 import { operation, PageQuery, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
+import { queryTime } from '../http/queryTime.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
@@ -210,8 +210,8 @@ function readFilter(request: Request, query: Static<typeof Filter>): AuditFilter
     throw new ApiError(403, 'forbidden', 'A platform key has no log: use a project key')
   }
   const { action, category, subject, actor, requestId, outcome, status } = query
-  const after = readTime('after', query.after)
-  const before = readTime('before', query.before)
+  const after = queryTime('after', query.after)
+  const before = queryTime('before', query.before)
   return {
     projectId,
     ...(action === undefined ? {} : { action }),
@@ -263,11 +263,4 @@ export async function listLogs(
   const found = await listAudit(pool, { ...filter, limit: limit + 1 })
   const { page, next } = cutPage(found, limit, ({ at }) => at)
   return { logs: page.map(toView), count: page.length, ...next }
-}
-
-function readTime(field: string, given: string | undefined): Date | undefined {
-  if (given === undefined) return undefined
-  const at = parseIsoTime(given)
-  if (at === null) throw badRequest(`${field} must be an ISO 8601 time with its zone, or a date`)
-  return at
 }

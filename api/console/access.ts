@@ -1,6 +1,7 @@
 /** Access to the console: a session cookie, and a request from the console's own page. */
 
 import { networkSubject } from '../../shared/http/networkSubject.ts'
+import { type Actor, ORGANIZATION } from '../../sql/account/audit.ts'
 import {
   type ConsoleSession,
   findSession,
@@ -25,6 +26,16 @@ export function sessionOf(request: Request): ConsoleSession {
 /** The actor in the audit log: the person's address. The first operator has an id before it sets an address. */
 export const actorOf = ({ person }: ConsoleSession): string =>
   `console:${person.email ?? person.id}`
+
+/** Who acts, for entries without a project. @param session absent: that of the admitted request. */
+export const organizationActor = (
+  request: Request,
+  session: ConsoleSession = sessionOf(request),
+): Actor => ({
+  projectId: ORGANIZATION,
+  keyPrefix: actorOf(session),
+  requestId: stateOf(request).requestId,
+})
 
 /**
  * Refuses cross-site requests (CSRF). SameSite=Strict keeps the cookie out of them, but a sibling subdomain is the same

@@ -4,8 +4,8 @@ import type { Services } from '../http/services.ts'
 import { admitSession } from './access.ts'
 import {
   type Delegation,
-  delegatedAction,
   delegatedIdentity,
+  findOpened,
   openEntry,
   subjectOf,
 } from './delegation.ts'
@@ -39,7 +39,7 @@ export async function admitConsole(
     requireRole(person, { role: route.role!, projectId: projectOfPath(route.path, pathname) })
     return { request }
   }
-  const { role, action } = delegatedAction(route, delegation)
+  const { role, action } = findOpened(route, delegation)
   const projectId = delegation.projectId ?? projectOfPath(route.path, delegation.path)
   requireRole(person, { role, projectId })
   const identity = await delegatedIdentity(services.pool, session, delegation)

@@ -41,11 +41,10 @@ export function connectRoutes(services: Services) {
     const { requestId } = stateOf(request)
     return { actor: actorOf(session), personId: session.person.id, requestId }
   }
-  /** The apps of the projects that the person decides for. */
-  const list = async (request: Request) => {
+  /** The projects that the person decides for; null: every one. */
+  const ownProjects = (request: Request) => {
     const { person } = sessionOf(request)
-    const projectIds = person.role === 'operator' ? null : person.projectIds
-    return (await listGrants(pool, projectIds)).map(toView)
+    return person.role === 'operator' ? null : person.projectIds
   }
   return new Elysia({ prefix: '/console/api/oauth' })
     .get(
@@ -102,17 +101,18 @@ export function connectRoutes(services: Services) {
       },
       { params: RequestParams, body: Decision, detail: consoleOperation('owner') },
     )
-    .get('/grants', async ({ request }) => ({ grants: await list(request) }), {
-      detail: consoleOperation('owner'),
-    })
+    .get(
+      '/grants',
+      async ({ request }) => ({
+        grants: (await listGrants(pool, ownProjects(request))).map(toView),
+      }),
+      { detail: consoleOperation('owner') },
+    )
     .delete(
       '/grants/:grantId',
       async ({ request, params }) => {
-        const grants = await list(request)
-        const isSeen = grants.some(({ id }) => id === params.grantId)
-        if (!isSeen || !(await revokeGrant(pool, params.grantId, by(request)))) {
-          throw notFound('App not found')
-        }
+        const wanted = { grantId: params.grantId, projectIds: ownProjects(request) }
+        if (!(await revokeGrant(pool, wanted, by(request)))) throw notFound('App not found')
         return new Response(null, { status: 204 })
       },
       { params: GrantParams, detail: consoleOperation('owner') },

@@ -124,7 +124,7 @@ export function readDelegation(pathname: string): Delegation | null {
 }
 
 /** Who may ask for a route, and its audit action. @throws {ApiError} 404 for a closed route */
-export function delegatedAction(route: Route, { projectId }: Delegation): Opened {
+export function findOpened(route: Route, { projectId }: Delegation): Opened {
   const found = ALLOWED.get(`${route.method} ${route.path}`)
   const platform = route.access === 'platform:manage'
   if (found === undefined || platform !== (projectId === null)) throw notFound()

@@ -1,14 +1,13 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { TASK_POOL, type TaskName } from '../../shared/tasks.ts'
-import { ORGANIZATION, writeAudit } from '../../sql/account/audit.ts'
+import { writeAudit } from '../../sql/account/audit.ts'
 import { transaction } from '../../sql/db.ts'
 import { countJobs, JOB_STATES } from '../../sql/operations/statistics.ts'
 import { type ListedJob, listJobs, retryJob } from '../../sql/queue/jobList.ts'
 import { conflict } from '../http/errors.ts'
-import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { actorOf, sessionOf } from './access.ts'
+import { organizationActor } from './access.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
 const Query = t.Object({ state: t.Union(JOB_STATES.map((state) => t.Literal(state))) })
@@ -41,20 +40,12 @@ export function jobRoutes({ pool }: Services) {
         const { jobId } = params
         const retried = await transaction(pool, async (db) => {
           const job = await retryJob(db, jobId)
-          await writeAudit(
-            db,
-            {
-              projectId: ORGANIZATION,
-              keyPrefix: actorOf(sessionOf(request)),
-              requestId: stateOf(request).requestId,
-            },
-            {
-              action: 'job.retry',
-              subject: jobId,
-              ...(job === null ? {} : { detail: job.task }),
-              outcome: job === null ? 'refused' : 'ok',
-            },
-          )
+          await writeAudit(db, organizationActor(request), {
+            action: 'job.retry',
+            subject: jobId,
+            ...(job === null ? {} : { detail: job.task }),
+            outcome: job === null ? 'refused' : 'ok',
+          })
           return job
         })
         if (retried === null) throw conflict('The job has ended, or a worker has it at this moment')

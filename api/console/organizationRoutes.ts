@@ -13,21 +13,12 @@ import { listLogs } from '../account/logRoutes.ts'
 import { badRequest, notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
 import { readPage } from '../http/page.ts'
-import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { actorOf, sessionOf } from './access.ts'
+import { organizationActor } from './access.ts'
 import { consoleOperation } from './consoleOperation.ts'
+import { OneLine } from './oneLine.ts'
 
-const NAME_MAX_LENGTH = 100
-
-const NewKey = t.Object({
-  name: t.String({
-    minLength: 1,
-    maxLength: NAME_MAX_LENGTH,
-    pattern: '^[^\\x00-\\x1f\\x7f]*$',
-    error: `be one line of 1 to ${NAME_MAX_LENGTH} characters`,
-  }),
-})
+const NewKey = t.Object({ name: OneLine })
 const Params = t.Object({
   keyId: t.String({ pattern: '^[1-9][0-9]{0,17}$', error: 'be the number of a key' }),
 })
@@ -35,15 +26,7 @@ const Params = t.Object({
 /** Organization settings: platform keys and the audit log. */
 export function organizationRoutes({ pool }: Services) {
   const record = (db: Queryable, request: Request, entry: NewAuditEntry) =>
-    writeAudit(
-      db,
-      {
-        projectId: ORGANIZATION,
-        keyPrefix: actorOf(sessionOf(request)),
-        requestId: stateOf(request).requestId,
-      },
-      entry,
-    )
+    writeAudit(db, organizationActor(request), entry)
   return new Elysia({ prefix: '/console/api/organization' })
     .get('/keys', async () => ({ keys: (await listPlatformKeys(pool)).map(toView) }), {
       detail: consoleOperation('operator'),

@@ -7,12 +7,15 @@ const cookieName = (baseUrl: string): string =>
 
 const BROWSER = /^[A-Za-z0-9_-]{43}$/
 
-/** A new secret for a browser: 256 random bits in base64url. */
-export const newBrowser = (): string => randomBytes(32).toString('base64url')
+/** The secret of the browser that asks: that of its cookie, or a new one of 256 random bits. */
+export const browserOf = (request: Request, baseUrl: string): string =>
+  readBrowser(request, baseUrl) ?? randomBytes(32).toString('base64url')
 
-/** The Set-Cookie header. */
-export const browserCookie = (baseUrl: string, secret: string): string =>
-  `${cookieName(baseUrl)}=${secret}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`
+/** The headers of an answer that gives the browser its cookie. No cache keeps it. */
+export const browserHeaders = (baseUrl: string, secret: string): Record<string, string> => ({
+  'set-cookie': `${cookieName(baseUrl)}=${secret}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax${baseUrl.startsWith('https:') ? '; Secure' : ''}`,
+  'cache-control': 'no-store',
+})
 
 /** The secret of the browser's cookie; null: it has none. */
 export function readBrowser(request: Request, baseUrl: string): string | null {

@@ -22,9 +22,9 @@ import { createSearches } from '../mail/messages/searches.ts'
 import { createMetrics } from '../operations/metrics.ts'
 import { createOfferKey } from '../till/payments/challenge.ts'
 import { createTillBatchers } from '../till/payments/tillBatchers.ts'
+import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
 import { stateOf } from './requestState.ts'
-import { UsageRecorder } from './usage.ts'
 import { startWaiters } from './waiters.ts'
 
 /** Above every route's body limit: our error answers, not Bun's. */

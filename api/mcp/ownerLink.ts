@@ -2,7 +2,6 @@
  * Held mail and a host that shows its owner a link (MCP 2026-07-28, elicitation in URL mode). The link leads to the console,
  * where the owner signs in: it carries no right. A repeated call sends nothing; it tells what the owner decided.
  */
-import { createHash } from 'node:crypto'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import {
   CLIENT_CAPABILITIES_META_KEY,
@@ -11,20 +10,18 @@ import {
   inputRequired,
   type ServerContext,
 } from '@modelcontextprotocol/server'
-import { canonicalJson } from '../../shared/canonicalJson.ts'
 import { type Approval, findApprovalOf } from '../../sql/account/approvals.ts'
+import { requestHash } from '../http/idempotencyKey.ts'
 import { acceptedText } from './mailTools.ts'
 import type { Connection } from './server.ts'
 
-/** The call that waits: its digest, and the answer that it would have had. */
+/** The waiting call: its digest, and the answer for clients without URL elicitation. */
 export type HeldCall = { call: string; data: Record<string, unknown> }
 
 const STATE_SECONDS = 3_600
 
 const digest = (name: string, args: unknown): string =>
-  createHash('sha256')
-    .update(canonicalJson([name, args]))
-    .digest('base64url')
+  requestHash([name, args]).toString('base64url')
 
 /** Seals what the client carries from one call to the next. Another key of the project cannot use it. */
 export const heldCalls = (connection: Connection) => {

@@ -6,7 +6,7 @@ import type { OAuthClient } from '../../sql/account/oauth/oauthClients.ts'
 import { createRequest } from '../../sql/account/oauth/oauthRequests.ts'
 import { endHtml } from '../console/approvalHtml.ts'
 import { PAGE_HEADERS } from '../http/asset.ts'
-import { browserCookie, newBrowser, readBrowser } from '../http/browserCookie.ts'
+import { browserHeaders, browserOf } from '../http/browserCookie.ts'
 import type { Services } from '../http/services.ts'
 import { findClient } from './findClient.ts'
 import { limitNetwork } from './networkLimit.ts'
@@ -36,7 +36,7 @@ export async function authorize(services: Services, request: Request): Promise<R
   const state = query.get('state')
   try {
     const asked = readRequest(query, baseUrl)
-    const browser = readBrowser(request, baseUrl) ?? newBrowser()
+    const browser = browserOf(request, baseUrl)
     const id = await createRequest(pool, browser, {
       clientId: client.id,
       clientName: client.name,
@@ -49,8 +49,7 @@ export async function authorize(services: Services, request: Request): Promise<R
       status: 303,
       headers: {
         location: `/console/connect#${id}`,
-        'set-cookie': browserCookie(baseUrl, browser),
-        'cache-control': 'no-store',
+        ...browserHeaders(baseUrl, browser),
         'referrer-policy': 'no-referrer',
       },
     })
@@ -97,7 +96,7 @@ function once(query: URLSearchParams, name: string, maxChars: number, needed = t
   return value === '' ? null : value
 }
 
-/** The redirect URI of the request. One that is absent is the registered one, if there is only one. */
+/** The redirect URI of the request. Without one, it is the client's only registered URI. */
 function registeredUri(query: URLSearchParams, { redirectUris }: OAuthClient): string {
   const given = once(query, 'redirect_uri', ID_MAX_CHARS, false)
   const uri = given ?? (redirectUris.length === 1 ? redirectUris[0]! : null)

@@ -11,7 +11,7 @@ import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
-/** A fetch ends within 5 s; a browser waits. */
+/** A browser waits for this. A fetch ends within 5 s. */
 const WAIT_MS = 8_000
 
 /** The client of an id: one that registered, or one whose id is the URL of its metadata. @throws {OAuthError} */

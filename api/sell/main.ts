@@ -48,7 +48,10 @@ function pricesOf(pathname: string, amount: string | undefined, file: string | u
   if ((amount === undefined) === (file === undefined)) {
     throw new UsageError('name a price or --prices FILE, one of both')
   }
-  if (file !== undefined) return readPrices(readFileSync(file, 'utf8'))
+  if (file !== undefined) {
+    if (pathname !== '/') throw new UsageError('with --prices the first argument must have no path')
+    return readPrices(readFileSync(file, 'utf8'))
+  }
   return onePrice(normalPath(pathname), amount!)
 }
 

@@ -48,7 +48,7 @@ export function createSellProxy(
     )
   return async (request, from) => {
     try {
-      const path = normalPath(rawPath(request.url))
+      const path = normalPath(new URL(request.url).pathname)
       if (request.headers.get('upgrade') !== null) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
@@ -69,9 +69,6 @@ export function createSellProxy(
     }
   }
 }
-
-/** The path as it was sent: the parser of URLs resolves dot segments, and so would hide them. */
-const rawPath = (url: string): string => /^[a-z]+:\/\/[^/?#]*([^?#]*)/i.exec(url)?.[1] || '/'
 
 /** Asks the server behind, once the payment is granted. */
 async function forward(

@@ -1,7 +1,7 @@
 /** Scopes that an owner may give to an OAuth client, in the words of the consent page (docs/agent.md). */
 import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 
-/** What a client gets that asks for nothing: the least that is of use. */
+/** Scopes of a client that asks for none: the fewest that are useful. */
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
 /** What a consent may give. Secrets in the clear, and payments, are for keys alone. */

@@ -15,9 +15,6 @@ export const newToken = (kind: TokenKind): string =>
 export const isToken = (text: string, kind: TokenKind): boolean =>
   FORM.test(text) && text.startsWith(PREFIXES[kind])
 
-/** SHA-256 (32 bytes). A token has 256 random bits: a slow hash would add nothing. */
-export const hashToken = (token: string): Buffer => createHash('sha256').update(token).digest()
-
 /** Whether a challenge has the form of S256 (RFC 7636 §4.2). */
 export const isChallenge = (text: string): boolean => CHALLENGE.test(text)
 

@@ -1,5 +1,5 @@
 /** Links of notification mails: each decides one request, once. */
-import { createHash } from 'node:crypto'
+import { hashSecret } from '../../shared/secretHash.ts'
 import type { Queryable } from '../db.ts'
 
 /** SQL: the addresses, in lower case, that may decide for the project `p` by mail. */
@@ -9,8 +9,6 @@ export const APPROVERS = `
   select pe.email from people pe join person_projects pp on pp.person_id = pe.id
   where pp.project_id = p.id and pe.role = 'owner' and pe.email is not null`
 
-const hash = (token: string): Buffer => createHash('sha256').update(token).digest()
-
 /** Stores a link. A repeated notification has the same one. */
 export async function addApprovalLink(
   db: Queryable,
@@ -18,12 +16,13 @@ export async function addApprovalLink(
 ): Promise<void> {
   await db.query(
     `insert into approval_links (token_hash, approval_id, address) values ($1, $2, $3) on conflict do nothing`,
-    [hash(token), approvalId, address],
+    [hashSecret(token), approvalId, address],
   )
 }
 
 /**
- * The request of a link, and the address that it was mailed to; null: no such link, or its address may no longer decide.
+ * The request of a link, and the address that got the link.
+ * Null: the link does not exist, or the address may no longer decide.
  */
 export async function findApprovalLink(
   db: Queryable,
@@ -33,7 +32,7 @@ export async function findApprovalLink(
     `select l.approval_id, l.address, l.used_at is not null as used
      from approval_links l join approvals a on a.id = l.approval_id join projects p on p.id = a.project_id
      where l.token_hash = $1 and l.address in (${APPROVERS})`,
-    [hash(token)],
+    [hashSecret(token)],
   )
   const row = rows[0]
   if (row === undefined) return null
@@ -43,6 +42,6 @@ export async function findApprovalLink(
 /** Uses a link up, in the transaction of its decision. */
 export async function useApprovalLink(db: Queryable, token: string): Promise<void> {
   await db.query('update approval_links set used_at = clock_timestamp() where token_hash = $1', [
-    hash(token),
+    hashSecret(token),
   ])
 }

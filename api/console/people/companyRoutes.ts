@@ -1,7 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
-import { ORGANIZATION, writeAudit } from '../../../sql/account/audit.ts'
+import { writeAudit } from '../../../sql/account/audit.ts'
 import {
   answerSignIn,
   beginCompanySignIn,
@@ -13,15 +13,15 @@ import {
   takeSignIn,
 } from '../../../sql/account/people/companySignIns.ts'
 import { startSession } from '../../../sql/account/people/consoleSessions.ts'
-import { browserCookie, newBrowser, readBrowser } from '../../http/browserCookie.ts'
+import { type Queryable, transaction } from '../../../sql/db.ts'
+import { browserHeaders, browserOf, readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
 import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { actorOf, refuseOtherSites, sessionOf } from '../access.ts'
+import { organizationActor, refuseOtherSites, sessionOf } from '../access.ts'
 import { consoleOperation, openOperation } from '../consoleOperation.ts'
 import { limitSignIns } from './limitSignIns.ts'
-import { relyingParty } from './passkeys.ts'
 import { signedIn } from './sessionRoutes.ts'
 
 /** The provider has five seconds for each request, and a step makes two. */
@@ -31,10 +31,9 @@ const Answer = t.Object({
   query: t.String({ maxLength: 8_000, error: "be the query of the provider's answer" }),
 })
 
-/** Sign-in with the company's identity provider, and the ways to sign in that this service has. */
+/** Sign-in with the company's identity provider, and the account that a person has connected. */
 export const companyRoutes = (services: Services) =>
   new Elysia({ prefix: '/console/api' })
-    .get('/sign-in-ways', () => ways(services), { detail: openOperation() })
     .post('/company-sign-ins', ({ request }) => begin(services, request, null), {
       detail: openOperation({ bodyMaxBytes: 1_024 }),
     })
@@ -58,11 +57,6 @@ export const companyRoutes = (services: Services) =>
       detail: consoleOperation('viewer'),
     })
 
-const ways = ({ config }: Services) => ({
-  passkeys: relyingParty(config.http.baseUrl) !== null,
-  company: config.company === null ? null : new URL(config.company.issuer).hostname,
-})
-
 /** Begins a sign-in: the address of the provider's page. */
 async function begin(
   services: Services,
@@ -74,14 +68,11 @@ async function begin(
   refuseOtherSites(request, baseUrl, false)
   if (config.company === null) throw notFound('OIDC_ISSUER is not set')
   await limitSignIns(services, request)
-  const browser = readBrowser(request, baseUrl) ?? newBrowser()
+  const browser = browserOf(request, baseUrl)
   const id = await beginCompanySignIn(pool, { browser, personId })
   if (id === null) throw busy()
   const { url } = await reach(services, { id, browser, state: 'open' })
-  return Response.json(
-    { url },
-    { headers: { 'set-cookie': browserCookie(baseUrl, browser), 'cache-control': 'no-store' } },
-  )
+  return Response.json({ url }, { headers: browserHeaders(baseUrl, browser) })
 }
 
 /** The sign-in in this state, or later. @throws {ApiError} 400 with the provider's refusal, 503 */
@@ -161,10 +152,10 @@ async function connect(
 ): Promise<Response> {
   const { person } = sessionOf(request)
   const id = await finish(services, request, query, person.id)
-  if (!(await connectAccount(services.pool, id, person.id))) {
-    throw conflict('Somebody else has connected this account')
-  }
-  await record(services, request, 'company_account.connect')
+  const connected = await connectAccount(services.pool, id, person.id, (db) =>
+    record(db, request, 'company_account.connect'),
+  )
+  if (!connected) throw conflict('Somebody else has connected this account')
   return new Response(null, { status: 204 })
 }
 
@@ -173,19 +164,17 @@ async function readAccount({ pool }: Services, request: Request) {
 }
 
 async function disconnect(services: Services, request: Request): Promise<Response> {
-  if (!(await disconnectAccount(services.pool, sessionOf(request).person.id))) {
-    throw notFound('You have connected no account')
-  }
-  await record(services, request, 'company_account.disconnect')
+  const { person } = sessionOf(request)
+  await transaction(services.pool, async (db) => {
+    if (!(await disconnectAccount(db, person.id))) throw notFound('You have connected no account')
+    await record(db, request, 'company_account.disconnect')
+  })
   return new Response(null, { status: 204 })
 }
 
-function record({ pool }: Services, request: Request, action: string): Promise<void> {
-  const session = sessionOf(request)
-  const { requestId } = stateOf(request)
-  return writeAudit(
-    pool,
-    { projectId: ORGANIZATION, keyPrefix: actorOf(session), requestId },
-    { action, subject: session.person.id, outcome: 'ok' },
-  )
-}
+const record = (db: Queryable, request: Request, action: string): Promise<void> =>
+  writeAudit(db, organizationActor(request), {
+    action,
+    subject: sessionOf(request).person.id,
+    outcome: 'ok',
+  })

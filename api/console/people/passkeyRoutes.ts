@@ -2,24 +2,31 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simp
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
-import { ORGANIZATION, writeAudit } from '../../../sql/account/audit.ts'
+import { writeAudit } from '../../../sql/account/audit.ts'
 import { startSession } from '../../../sql/account/people/consoleSessions.ts'
-import { listPasskeys, type Passkey, removePasskey } from '../../../sql/account/people/passkeys.ts'
-import { browserCookie, newBrowser, readBrowser } from '../../http/browserCookie.ts'
+import {
+  addPasskey,
+  listPasskeys,
+  type Passkey,
+  removePasskey,
+} from '../../../sql/account/people/passkeys.ts'
+import { type Queryable, transaction } from '../../../sql/db.ts'
+import { browserHeaders, browserOf, readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
 import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { actorOf, refuseOtherSites, sessionOf } from '../access.ts'
+import { organizationActor, refuseOtherSites, sessionOf } from '../access.ts'
 import { consoleOperation, openOperation } from '../consoleOperation.ts'
+import { OneLine } from '../oneLine.ts'
 import { limitSignIns } from './limitSignIns.ts'
 import {
   authenticate,
   creationOptions,
   PasskeyError,
-  register,
   relyingParty,
   requestOptions,
+  verifyMade,
 } from './passkeys.ts'
 import { signedIn } from './sessionRoutes.ts'
 
@@ -52,13 +59,6 @@ const Signed = t.Object({
     userHandle: t.Optional(t.Union([Base64(200), t.Null()])),
   }),
 })
-const Name = t.String({
-  minLength: 1,
-  maxLength: 100,
-  pattern: '^[^\\x00-\\x1f\\x7f]*$',
-  error: 'be one line of 1 to 100 characters',
-})
-
 /** Passkeys: a person's own, and sign-in with one. */
 export const passkeyRoutes = (services: Services) =>
   new Elysia({ prefix: '/console/api' })
@@ -69,7 +69,7 @@ export const passkeyRoutes = (services: Services) =>
       detail: consoleOperation('viewer'),
     })
     .post('/passkeys', ({ request, body }) => add(services, request, body), {
-      body: t.Object({ name: Name, response: Created }),
+      body: t.Object({ name: OneLine, response: Created }),
       detail: consoleOperation('viewer', { bodyMaxBytes: RESPONSE_MAX_BYTES }),
     })
     .delete('/passkeys/:passkeyId', ({ request, params }) => remove(services, request, params), {
@@ -104,10 +104,10 @@ async function list({ pool }: Services, request: Request) {
 
 async function offer(services: Services, request: Request): Promise<Response> {
   const { baseUrl } = services.config.http
-  const browser = readBrowser(request, baseUrl) ?? newBrowser()
+  const browser = browserOf(request, baseUrl)
   const { person } = sessionOf(request)
   const options = await creationOptions(services.pool, partyOf(services), { person, browser })
-  return withBrowser(options, baseUrl, browser)
+  return Response.json(options, { headers: browserHeaders(baseUrl, browser) })
 }
 
 async function add(
@@ -118,18 +118,21 @@ async function add(
   const session = sessionOf(request)
   const browser = readBrowser(request, services.config.http.baseUrl)
   if (browser === null) throw badRequest('This browser has not asked for a passkey')
-  const made = response as RegistrationResponseJSON
-  await register(services.pool, partyOf(services), {
+  const made = await verifyMade(services.pool, partyOf(services), {
     person: session.person,
     browser,
-    response: made,
-    name,
+    response: response as RegistrationResponseJSON,
   }).catch((error: unknown) => {
     if (error instanceof PasskeyError) throw badRequest(`The passkey is refused: ${error.message}`)
     throw error
   })
-  await record(services, request, 'passkey.create', made.id)
-  return Response.json({ passkeyId: made.id, name }, { status: 201 })
+  await transaction(services.pool, async (db) => {
+    if (!(await addPasskey(db, { ...made, name }))) {
+      throw badRequest('The passkey is refused: it is known already, or you have too many')
+    }
+    await record(db, request, 'passkey.create', made.credentialId)
+  })
+  return Response.json({ passkeyId: made.credentialId, name }, { status: 201 })
 }
 
 async function remove(
@@ -138,37 +141,28 @@ async function remove(
   { passkeyId }: { passkeyId: string },
 ): Promise<Response> {
   const { person } = sessionOf(request)
-  if (!(await removePasskey(services.pool, person.id, passkeyId))) {
-    throw notFound('Passkey not found')
-  }
-  await record(services, request, 'passkey.delete', passkeyId)
+  await transaction(services.pool, async (db) => {
+    if (!(await removePasskey(db, person.id, passkeyId))) throw notFound('Passkey not found')
+    await record(db, request, 'passkey.delete', passkeyId)
+  })
   return new Response(null, { status: 204 })
 }
 
-const record = ({ pool }: Services, request: Request, action: string, passkeyId: string) =>
-  writeAudit(
-    pool,
-    {
-      projectId: ORGANIZATION,
-      keyPrefix: actorOf(sessionOf(request)),
-      requestId: stateOf(request).requestId,
-    },
-    { action, subject: passkeyId.slice(0, 100), outcome: 'ok' },
-  )
+const record = (db: Queryable, request: Request, action: string, passkeyId: string) =>
+  writeAudit(db, organizationActor(request), {
+    action,
+    subject: passkeyId.slice(0, 100),
+    outcome: 'ok',
+  })
 
 async function challenge(services: Services, request: Request): Promise<Response> {
   const { baseUrl } = services.config.http
   refuseOtherSites(request, baseUrl, false)
   await limitSignIns(services, request)
-  const browser = readBrowser(request, baseUrl) ?? newBrowser()
+  const browser = browserOf(request, baseUrl)
   const options = await requestOptions(services.pool, partyOf(services), browser)
-  return withBrowser(options, baseUrl, browser)
+  return Response.json(options, { headers: browserHeaders(baseUrl, browser) })
 }
-
-const withBrowser = (body: unknown, baseUrl: string, browser: string): Response =>
-  Response.json(body, {
-    headers: { 'set-cookie': browserCookie(baseUrl, browser), 'cache-control': 'no-store' },
-  })
 
 async function signIn(
   services: Services,

@@ -2,10 +2,10 @@
 import { isIP } from 'node:net'
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import {
-  addPasskey,
   findPasskey,
   listPasskeys,
   recordPasskeyUse,
+  type StoredPasskey,
   storeChallenge,
   useChallenge,
 } from '../../../sql/account/people/passkeys.ts'
@@ -49,17 +49,16 @@ export async function creationOptions(
   return options
 }
 
-/** Adds the passkey that a browser made. @throws {PasskeyError} */
-export async function register(
+/** Checks the passkey that a browser made. @throws {PasskeyError} */
+export async function verifyMade(
   pool: Pool,
   { rpID, origin }: Party,
   {
     person,
     browser,
     response,
-    name,
-  }: { person: Person; browser: string; response: RegistrationResponseJSON; name: string },
-): Promise<void> {
+  }: { person: Person; browser: string; response: RegistrationResponseJSON },
+): Promise<StoredPasskey> {
   const { verifyRegistrationResponse } = await library()
   const challenge = challengeOf(response.response.clientDataJSON)
   const isAsked = await useChallenge(pool, { challenge, browser, personId: person.id })
@@ -73,15 +72,13 @@ export async function register(
   }).catch(refuse)
   if (!verified.verified) throw new PasskeyError('its signature is wrong')
   const { credential } = verified.registrationInfo
-  const added = await addPasskey(pool, {
+  return {
     credentialId: credential.id,
     personId: person.id,
     publicKey: Buffer.from(credential.publicKey),
     counter: credential.counter,
     transports: credential.transports ?? [],
-    name,
-  })
-  if (!added) throw new PasskeyError('it is known already, or you have too many')
+  }
 }
 
 /** The options to sign in with any passkey of this service. */

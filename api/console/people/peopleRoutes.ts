@@ -2,7 +2,7 @@ import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { addressKey, parseAddress } from '../../../shared/mail/address.ts'
 import { ROLES } from '../../../shared/people/roles.ts'
-import { ORGANIZATION, writeAudit } from '../../../sql/account/audit.ts'
+import { writeAudit } from '../../../sql/account/audit.ts'
 import {
   addPerson,
   changePerson,
@@ -19,20 +19,14 @@ import {
 import type { Queryable } from '../../../sql/db.ts'
 import { isHosted } from '../../../sql/mail/domains/hostedAddress.ts'
 import { badRequest, conflict, notFound } from '../../http/errors.ts'
-import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { actorOf, sessionOf } from '../access.ts'
+import { organizationActor, sessionOf } from '../access.ts'
 import { consoleOperation } from '../consoleOperation.ts'
+import { OneLine } from '../oneLine.ts'
 
 const PROJECTS_MAX = 500
 
 const Email = t.String({ minLength: 3, maxLength: 320, error: 'be one email address' })
-const Name = t.String({
-  minLength: 1,
-  maxLength: 100,
-  pattern: '^[^\\x00-\\x1f\\x7f]*$',
-  error: 'be one line of 1 to 100 characters',
-})
 const Role = t.Union(
   ROLES.map((role) => t.Literal(role)),
   { error: `be one of ${ROLES.join(', ')}` },
@@ -41,9 +35,9 @@ const ProjectIds = t.Array(t.String({ maxLength: 100 }), {
   maxItems: PROJECTS_MAX,
   error: `be a list of at most ${PROJECTS_MAX} project ids`,
 })
-const NewBody = t.Object({ email: Email, name: Name, role: Role, projectIds: ProjectIds })
+const NewBody = t.Object({ email: Email, name: OneLine, role: Role, projectIds: ProjectIds })
 const ChangeBody = t.Partial(NewBody)
-const OwnBody = t.Object({ name: t.Optional(Name), email: t.Optional(Email) })
+const OwnBody = t.Object({ name: t.Optional(OneLine), email: t.Optional(Email) })
 const Params = t.Object({
   personId: t.String({ pattern: '^per_[0-9a-f]{24}$', error: 'be the id of a person' }),
 })
@@ -105,13 +99,16 @@ async function change(
     if (personId === FIRST_OPERATOR) throw conflict('The first operator must stay an operator')
     if (personId === self.id) throw conflict('Another operator must change your role')
   }
-  const email = body.email === undefined ? before.email : await personAddress(services, body.email)
-  const wanted = { ...before, ...body, email }
-  const after = { ...wanted, projectIds: [...new Set(wanted.projectIds)] }
-  if (body.projectIds !== undefined || body.role !== undefined) checkProjects(after)
-  const { id: _, ...fields } = after
+  const { email, projectIds } = body
+  checkProjects({ role: body.role ?? before.role, projectIds: projectIds ?? [] })
+  // The fields that are asked for alone: another change may be under way.
+  const fields = {
+    ...body,
+    ...(email === undefined ? {} : { email: await personAddress(services, email) }),
+    ...(projectIds === undefined ? {} : { projectIds: [...new Set(projectIds)] }),
+  }
   const changed = await readingFaults(() =>
-    changePerson(services.pool, personId, fields, (db) =>
+    changePerson(services.pool, personId, fields, (db, after) =>
       record(db, request, 'person.update', personId, after),
     ),
   )
@@ -181,20 +178,12 @@ const record = (
   subject: string,
   { email, role, projectIds }: Pick<Person, 'email' | 'role' | 'projectIds'>,
 ) =>
-  writeAudit(
-    db,
-    {
-      projectId: ORGANIZATION,
-      keyPrefix: actorOf(sessionOf(request)),
-      requestId: stateOf(request).requestId,
-    },
-    {
-      action,
-      subject,
-      detail: [email ?? '', role, ...projectIds].join(' ').slice(0, 400),
-      outcome: 'ok',
-    },
-  )
+  writeAudit(db, organizationActor(request), {
+    action,
+    subject,
+    detail: [email ?? '', role, ...projectIds].join(' ').slice(0, 400),
+    outcome: 'ok',
+  })
 
 const toView = ({ id, ...person }: Person) => ({ ...person, personId: id })
 

@@ -12,8 +12,8 @@ export const decidesFor = (person: Person, projectId: string): boolean =>
   isAtLeast(person.role, 'owner') && sees(person, projectId)
 
 /**
- * Refuses a person without the role. A project that the person does not see is not found, so that nobody learns of it.
- * @param projectId of the route's path; null: it names none.
+ * Refuses a person without the role. A project outside the person's projects answers 404, so it stays unknown.
+ * @param projectId of the route's path; null: the path names none.
  * @throws {ApiError} 403, 404
  */
 export function requireRole(

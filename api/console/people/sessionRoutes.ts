@@ -1,7 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
-import { ORGANIZATION, writeAudit } from '../../../sql/account/audit.ts'
+import { writeAudit } from '../../../sql/account/audit.ts'
 import {
   type ConsoleSession,
   endSession,
@@ -11,14 +11,16 @@ import {
   SECRET_FORM,
   useSignInLink,
 } from '../../../sql/account/people/consoleSessions.ts'
+import { type Queryable, transaction } from '../../../sql/db.ts'
 import { readChainStatus } from '../../../sql/till/watch/chainStatus.ts'
 import { readBrowser } from '../../http/browserCookie.ts'
 import { ApiError, notFound } from '../../http/errors.ts'
 import { countFailedSignIn } from '../../http/gate.ts'
 import { stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { actorOf, refuseOtherSites, sessionCookie, sessionOf } from '../access.ts'
+import { organizationActor, refuseOtherSites, sessionCookie, sessionOf } from '../access.ts'
 import { consoleOperation, openOperation } from '../consoleOperation.ts'
+import { relyingParty } from './passkeys.ts'
 
 const SIGN_IN_MAX_BYTES = 1_024
 
@@ -36,6 +38,7 @@ export const sessionRoutes = (services: Services) =>
       body: SignIn,
       detail: openOperation({ bodyMaxBytes: SIGN_IN_MAX_BYTES }),
     })
+    .get('/sign-in-ways', () => ways(services), { detail: openOperation() })
     .get('/session', ({ request }) => readSession(services, request), {
       detail: consoleOperation('viewer'),
     })
@@ -77,7 +80,7 @@ export async function signedIn(
   request: Request,
   { session, secret }: { session: ConsoleSession; secret: string },
 ): Promise<Response> {
-  await audit(services, request, { by: session, action: 'session.start', subject: session.id })
+  await audit(services.pool, request, { by: session, action: 'session.start', subject: session.id })
   return Response.json(
     { sessionId: session.id, expiresAt: session.expiresAt.toISOString() },
     {
@@ -89,6 +92,12 @@ export async function signedIn(
     },
   )
 }
+
+/** How people can sign in, beside a link by mail. */
+const ways = ({ config }: Services) => ({
+  passkeys: relyingParty(config.http.baseUrl) !== null,
+  company: config.company === null ? null : new URL(config.company.issuer).hostname,
+})
 
 async function readSession({ pool, config }: Services, request: Request) {
   const { id, person, expiresAt } = sessionOf(request)
@@ -116,35 +125,32 @@ async function list({ pool }: Services, request: Request) {
 
 async function end(services: Services, request: Request, { sessionId }: { sessionId: string }) {
   const by = sessionOf(request)
-  if (!(await endSession(services.pool, sessionId, whose(by)))) throw notFound('Session not found')
-  await audit(services, request, { by, action: 'session.end', subject: sessionId })
+  await transaction(services.pool, async (db) => {
+    if (!(await endSession(db, sessionId, whose(by)))) throw notFound('Session not found')
+    await audit(db, request, { by, action: 'session.end', subject: sessionId })
+  })
   return sessionId === by.id ? signedOut(services) : new Response(null, { status: 204 })
 }
 
 async function signOut(services: Services, request: Request): Promise<Response> {
   const session = sessionOf(request)
-  await audit(services, request, { by: session, action: 'session.end', subject: session.id })
+  await audit(services.pool, request, { by: session, action: 'session.end', subject: session.id })
   await endSession(services.pool, session.id, null)
   return signedOut(services)
 }
 
 async function signOutEverywhere(services: Services, request: Request): Promise<Response> {
   const by = sessionOf(request)
-  await audit(services, request, { by, action: 'session.end_all', subject: by.person.id })
+  await audit(services.pool, request, { by, action: 'session.end_all', subject: by.person.id })
   await endSessionsOf(services.pool, by.person.id)
   return signedOut(services)
 }
 
 const audit = (
-  { pool }: Services,
+  db: Queryable,
   request: Request,
   { by, ...entry }: { by: ConsoleSession; action: string; subject: string | null },
-) =>
-  writeAudit(
-    pool,
-    { projectId: ORGANIZATION, keyPrefix: actorOf(by), requestId: stateOf(request).requestId },
-    { ...entry, outcome: 'ok' },
-  )
+) => writeAudit(db, organizationActor(request, by), { ...entry, outcome: 'ok' })
 
 const signedOut = ({ config }: Services): Response => {
   const headers = { 'set-cookie': sessionCookie(config.http.baseUrl, null) }

@@ -2,7 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { addressKey, parseAddress } from '../../../shared/mail/address.ts'
 import { askSignInMail } from '../../../sql/account/people/signInMails.ts'
-import { browserCookie, newBrowser, readBrowser } from '../../http/browserCookie.ts'
+import { browserHeaders, browserOf } from '../../http/browserCookie.ts'
 import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 import { refuseOtherSites } from '../access.ts'
@@ -13,7 +13,7 @@ const Body = t.Object({
   email: t.String({ minLength: 3, maxLength: 320, error: 'be one email address' }),
 })
 
-/** A sign-in link by mail. The answer is the same for every address, so that it tells nobody who exists. */
+/** A sign-in link by mail. Every address gets the same answer, because it must not show who exists. */
 export const signInMailRoutes = (services: Services) =>
   new Elysia().post(
     '/console/api/sign-in-mails',
@@ -28,13 +28,10 @@ async function ask(services: Services, request: Request, given: string): Promise
   await limitSignIns(services, request)
   const address = parseAddress(given)
   if (address === null) throw badRequest('email must be one email address, such as ada@example.com')
-  const browser = readBrowser(request, baseUrl) ?? newBrowser()
+  const browser = browserOf(request, baseUrl)
   await askSignInMail(pool, { email: addressKey(address), browser })
   return Response.json(
     { message: 'If this address belongs to somebody here, a link is on its way' },
-    {
-      status: 202,
-      headers: { 'set-cookie': browserCookie(baseUrl, browser), 'cache-control': 'no-store' },
-    },
+    { status: 202, headers: browserHeaders(baseUrl, browser) },
   )
 }

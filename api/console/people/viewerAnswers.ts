@@ -3,13 +3,13 @@
 /** Addresses of webhooks: their path or query is often a secret, as that of a chat's webhook is. */
 const HOOKS = new Set(['url', 'webhookUrl'])
 
-/** The answer with only the host of each webhook. */
+/** The answer with only the host of each webhook. Files, exports and answers without a body stay as they are. */
 export async function withoutHookSecrets(response: Response): Promise<Response> {
-  if (!response.headers.get('content-type')?.includes('json')) return response
-  const body = hideHooks(await response.json())
-  const { status, headers } = response
+  const { status, headers, body } = response
+  const isJson = /^application\/json\s*(?:;|$)/.test(headers.get('content-type') ?? '')
+  if (!isJson || body === null || headers.has('content-disposition')) return response
   headers.delete('content-length')
-  return new Response(JSON.stringify(body), { status, headers })
+  return new Response(JSON.stringify(hideHooks(await response.json())), { status, headers })
 }
 
 function hideHooks(value: unknown): unknown {

@@ -1,7 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { decodeCursor, encodeCursor } from '../../../shared/cursor.ts'
-import { parseIsoTime } from '../../../shared/isoTime.ts'
 import { formatUsdc } from '../../../shared/till/usdc.ts'
 import type { Pool } from '../../../sql/db.ts'
 import {
@@ -11,6 +10,7 @@ import {
 } from '../../../sql/till/payments/books.ts'
 import { badRequest } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
+import { queryTime } from '../../http/queryTime.ts'
 import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
@@ -23,7 +23,7 @@ const When = (description: string) =>
   t.Optional(
     t.String({
       maxLength: 40,
-      error: 'be an ISO 8601 time with a zone, or a date',
+      error: 'be an ISO 8601 time with its zone, or a date',
       description,
     }),
   )
@@ -129,7 +129,8 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
   const { projectId } = projectOf(request)
   const format = query.format ?? 'csv'
   const { type, ending } = FORMATS[format]
-  const [from, to] = [timeOf(query.from, 'from', 0), timeOf(query.to, 'to', Date.now() + 1)]
+  const from = queryTime('from', query.from) ?? new Date(0)
+  const to = queryTime('to', query.to) ?? new Date(Date.now() + 1)
   if (to < from) throw badRequest('to must not be earlier than from')
   const after = cursorOf(query.pageToken)
   const lines = linesOf(pool, { projectId, from, to, after, format })
@@ -183,15 +184,6 @@ async function* linesOf(
     if (last === undefined || entries.length < PAGE) return
     cursor = { settledAt: last.settledAt, row: last.row }
   }
-}
-
-function timeOf(given: string | undefined, field: string, fallbackMs: number): Date {
-  if (given === undefined) return new Date(fallbackMs)
-  const time = parseIsoTime(given)
-  if (time === null) {
-    throw badRequest(`${field} must be an ISO 8601 time with a zone, or a date`)
-  }
-  return time
 }
 
 function cursorOf(token: string | undefined): BookCursor | null {

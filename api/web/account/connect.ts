@@ -2,9 +2,10 @@
 import { ask, at } from '../kit/ask.ts'
 import { check, choice, field } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
-import type { ConnectRequest, Project, Session } from '../kit/types.ts'
+import type { Project, Session } from '../kit/types.ts'
 import { button, empty, facts, notice } from '../kit/ui.ts'
 import { signInChoices } from './signIn.ts'
+import type { ConnectRequest } from './types.ts'
 
 /** Projects to choose from: the newest. */
 const PAGES_MAX = 10
@@ -133,7 +134,7 @@ async function signInFirst(): Promise<HTMLElement> {
     { type: 'url' },
     'From the mail, or from npm run console:login.',
   )
-  const page = await signInChoices('Sign in to connect an app', location.href)
+  const page = await signInChoices('Sign in to connect an app', () => location.reload())
   page.append(
     link,
     h(

@@ -5,8 +5,8 @@ import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
 import { type LiveList, live } from '../kit/live.ts'
 import { projectLink, type Screen } from '../kit/screen.ts'
-import type { ConnectedApp } from '../kit/types.ts'
 import { button, empty, heading, table } from '../kit/ui.ts'
+import type { ConnectedApp } from './types.ts'
 
 const nameOf = ({ clientName }: ConnectedApp) => (clientName === '' ? 'without a name' : clientName)
 

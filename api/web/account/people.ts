@@ -5,8 +5,9 @@ import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
 import { type LiveList, live, readPages } from '../kit/live.ts'
 import type { Screen } from '../kit/screen.ts'
-import type { Person, Project, Role } from '../kit/types.ts'
+import type { Project, Role } from '../kit/types.ts'
 import { badge, button, heading, table, toast } from '../kit/ui.ts'
+import type { Person } from './types.ts'
 
 const ROLES: readonly (readonly [Role, string])[] = [
   ['owner', 'Owner: decides for the projects below'],

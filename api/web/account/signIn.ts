@@ -1,10 +1,10 @@
 import { ask } from '../kit/ask.ts'
 import { field } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
-import type { SignInWays } from '../kit/types.ts'
 import { button, notice } from '../kit/ui.ts'
 import { goToCompany, returnFromCompany } from './companyCalls.ts'
 import { canUsePasskeys, signInWithPasskey } from './passkeyCalls.ts'
+import type { SignInWays } from './types.ts'
 
 const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
@@ -24,7 +24,7 @@ export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
   // Removes the token from the browser history.
   history.replaceState(null, '', '/console/login')
-  if (token === '') return signInChoices('Sign in', '/console')
+  if (token === '') return signInChoices('Sign in')
   const trouble = h('div', {})
   const use = async () => {
     await ask('/sessions', { method: 'POST', body: { token } })
@@ -45,16 +45,16 @@ export async function companyPage(): Promise<HTMLElement> {
     location.replace(purpose === 'connect' ? '/console#/you' : '/console')
     return frame(h('h1', {}, 'You are signed in'))
   } catch (error) {
-    const choices = await signInChoices('You are not signed in', '/console')
+    const choices = await signInChoices()
     choices.querySelector('h1')?.after(notice('bad', (error as Error).message))
     return choices
   }
 }
 
-/** The page without a session, with every way to sign in. @param next where the browser goes afterwards. */
+/** The page without a session, with every way to sign in. @param entered runs after a passkey has signed in. */
 export async function signInChoices(
   title = 'You are not signed in',
-  next = '/console',
+  entered: () => void = () => location.replace('/console'),
 ): Promise<HTMLElement> {
   const ways = await ask<SignInWays>('/sign-in-ways').catch(() => ({
     passkeys: false,
@@ -63,8 +63,7 @@ export async function signInChoices(
   const trouble = h('div', { role: 'status' })
   const enter = async () => {
     await signInWithPasskey()
-    location.assign(next)
-    if (next.includes('#')) location.reload()
+    entered()
   }
   const form: HTMLFormElement = h(
     'form',

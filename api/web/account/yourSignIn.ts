@@ -5,10 +5,11 @@ import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
 import { type LiveList, live } from '../kit/live.ts'
 import type { Screen } from '../kit/screen.ts'
-import type { ListedSession, Passkey, Session, SignInWays } from '../kit/types.ts'
+import type { Session } from '../kit/types.ts'
 import { button, empty, facts, heading, panel, section, table, toast } from '../kit/ui.ts'
 import { goToCompany } from './companyCalls.ts'
 import { canUsePasskeys, createPasskey } from './passkeyCalls.ts'
+import type { ListedSession, Passkey, SignInWays } from './types.ts'
 
 const METHODS = {
   link: 'a printed link',

@@ -12,46 +12,6 @@ export type Session = {
   network: string | null
 }
 
-type Sum = { count: number; amountUsdc: string; amountUsdcRaw: string }
-
-export type Income = Sum & {
-  byDay: (Sum & { day: string })[]
-  byEndpoint: (Sum & { urlPattern: string | null })[]
-  byPayer: (Sum & { payerAddress: string })[]
-  own: Sum
-}
-
-/** A session in a list. */
-export type ListedSession = {
-  sessionId: string
-  personId: string
-  name: string
-  email: string | null
-  method: 'link' | 'mail' | 'passkey' | 'company'
-  agent: string | null
-  isThis: boolean
-  createdAt: string
-  lastSeenAt: string
-  expiresAt: string
-}
-
-export type Person = {
-  personId: string
-  name: string
-  email: string | null
-  role: Role
-  projectIds: string[]
-  passkeys: number
-  isFirst: boolean
-  createdAt: string
-  signedInAt: string | null
-}
-
-export type Passkey = { passkeyId: string; name: string; createdAt: string; usedAt: string | null }
-
-/** How people can sign in. */
-export type SignInWays = { passkeys: boolean; company: string | null }
-
 export type Minute = {
   at: string
   mailIn: number
@@ -355,24 +315,3 @@ export type LogEntry = {
 }
 
 export type Page<Name extends string, Item> = Record<Name, Item[]> & { nextPageToken?: string }
-
-/** A request for consent of an app. `clientHost`: null, if the app registered itself. */
-export type ConnectRequest = {
-  clientName: string
-  clientHost: string | null
-  redirectHost: string
-  scopes: { scope: string; words: string; isTicked: boolean }[]
-}
-
-export type ConnectedApp = {
-  id: string
-  projectId: string
-  inboxAddress: string
-  clientName: string
-  clientHost: string | null
-  redirectHost: string
-  scopes: string[]
-  holdsMail: boolean
-  expiresAt: string
-  usedAt: string | null
-}

@@ -2,8 +2,17 @@
 import { ask, at, save } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'
 import { plot } from '../kit/plot.ts'
-import type { Income, Project } from '../kit/types.ts'
+import type { Project } from '../kit/types.ts'
 import { button, panel, table } from '../kit/ui.ts'
+
+type Amount = { count: number; amountUsdc: string; amountUsdcRaw: string }
+
+type Income = Amount & {
+  byDay: (Amount & { day: string })[]
+  byEndpoint: (Amount & { urlPattern: string | null })[]
+  byPayer: (Amount & { payerAddress: string })[]
+  own: Amount
+}
 
 const DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { MailContent } from './composeMail.ts'
+import { serviceContent } from './serviceContent.ts'
 
 /** Tells the mails of one request apart: each approver's has a link of its own. */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)
 
-/** The mail that tells an owner of a held letter. It holds the link, and no word of the letter's text. */
+/** The mail that tells an owner of a held mail. It holds the link, and no word of the held mail's text. */
 export function approvalNotice(about: {
   approvalId: string
   mailDomain: string
@@ -18,16 +19,13 @@ export function approvalNotice(about: {
   expiresAt: Date
 }): MailContent {
   const line = (text: string) => text.replace(/\s+/g, ' ').trim()
-  return {
-    messageId: `<${about.approvalId}.${mark(about.address)}@${about.mailDomain}>`,
+  return serviceContent({
+    id: `${about.approvalId}.${mark(about.address)}`,
+    mailDomain: about.mailDomain,
+    address: about.address,
     date: about.date,
-    fromName: 'Purser',
-    fromAddress: `no-reply@${about.mailDomain}`,
-    to: [about.address],
-    cc: [],
-    names: {},
     subject: `A mail of ${line(about.projectName)} waits for you`,
-    text: [
+    lines: [
       `${line(about.projectName)} wants to send a mail. It waits until you decide.`,
       '',
       `To: ${about.recipients.join(', ')}`,
@@ -37,14 +35,6 @@ export function approvalNotice(about: {
       about.link,
       '',
       `The link works once, until ${about.expiresAt.toISOString()}. Whoever has it can decide: do not forward it.`,
-      '',
-    ].join('\n'),
-    html: null,
-    inReplyTo: [],
-    references: [],
-    attachments: [],
-    unsubscribe: null,
-    // RFC 3834: no automatic answers.
-    headers: { 'Auto-Submitted': 'auto-generated' },
-  }
+    ],
+  })
 }

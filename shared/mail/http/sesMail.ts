@@ -1,5 +1,5 @@
 /**
- * What Amazon SES tells by SNS: a mail that it received, or a bounce or complaint of one that it sent.
+ * Notices of Amazon SES that come by SNS: a received mail, a bounce, or a complaint.
  * https://docs.aws.amazon.com/ses/latest/dg/receiving-email-notifications-contents.html
  */
 import { parseAddress } from '../address.ts'

@@ -1,7 +1,6 @@
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
-import { mayDecide } from '../people/people.ts'
-import { endGrant } from './oauthTokens.ts'
+import { endGrant, LIVE_GRANT } from './oauthTokens.ts'
 
 /** What an owner allowed a client. */
 export type OAuthGrant = {
@@ -34,24 +33,24 @@ export async function listGrants(
        g.holds_mail as "holdsMail", g.actor,
        g.created_at as "createdAt", g.expires_at as "expiresAt", g.used_at as "usedAt"
      from oauth_grants g join projects p on p.id = g.project_id
-     where g.revoked_at is null and g.expires_at > clock_timestamp() and p.deleted_at is null
-       and ($1::text[] is null or g.project_id = any ($1)) and ${mayDecide('g.person_id', 'g.project_id')}
+     where ${LIVE_GRANT} and ($1::text[] is null or g.project_id = any ($1))
      order by g.created_at desc, g.id desc limit ${GRANTS_MAX}`,
     [projectIds],
   )
   return rows
 }
 
-/** Ends a grant at once. @returns false: no live grant. */
+/** Ends a grant at once. @param projectIds null: of every project. @returns false: no live grant of those. */
 export async function revokeGrant(
   pool: Pool,
-  grantId: string,
+  { grantId, projectIds }: { grantId: string; projectIds: readonly string[] | null },
   by: { actor: string; requestId: string },
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ project_id: string; client_name: string }>(
-      'select project_id, client_name from oauth_grants where id = $1',
-      [grantId],
+      `select project_id, client_name from oauth_grants
+       where id = $1 and ($2::text[] is null or project_id = any ($2))`,
+      [grantId, projectIds],
     )
     if (rows[0] === undefined || !(await endGrant(db, grantId))) return false
     await writeAudit(

@@ -1,5 +1,6 @@
 import { newOAuthGrantId, newOAuthRequestId } from '../../../shared/ids.ts'
-import { hashToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
+import { newToken } from '../../../shared/oauth/oauthTokens.ts'
+import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 
@@ -57,7 +58,7 @@ export async function createRequest(
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, clock_timestamp() + interval '${REQUEST_MINUTES} minutes')`,
     [
       id,
-      hashToken(browser),
+      hashSecret(browser),
       request.clientId,
       request.clientName,
       request.clientHost,
@@ -81,7 +82,7 @@ export async function findRequest(
 ): Promise<OAuthRequest | null> {
   const { rows } = await db.query<Row>(`select * from oauth_requests where ${OPEN}`, [
     id,
-    hashToken(browser),
+    hashSecret(browser),
   ])
   return rows[0] === undefined ? null : toRequest(rows[0])
 }
@@ -109,7 +110,7 @@ export async function decideRequest(
   return transaction(pool, async (db) => {
     const { rows } = await db.query<Row>(
       `update oauth_requests set decided_at = clock_timestamp() where ${OPEN} returning *`,
-      [id, hashToken(browser)],
+      [id, hashSecret(browser)],
     )
     if (rows[0] === undefined) return null
     const request = toRequest(rows[0])
@@ -148,7 +149,7 @@ export async function decideRequest(
     await db.query(
       `insert into oauth_codes (code_hash, grant_id, client_id, redirect_uri, challenge, expires_at)
        values ($1, $2, $3, $4, $5, clock_timestamp() + interval '${CODE_SECONDS} seconds')`,
-      [hashToken(code), grantId, request.clientId, request.redirectUri, request.challenge],
+      [hashSecret(code), grantId, request.clientId, request.redirectUri, request.challenge],
     )
     await db.query('update oauth_clients set used_at = clock_timestamp() where id = $1', [
       request.clientId,

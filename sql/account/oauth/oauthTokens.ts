@@ -1,4 +1,5 @@
-import { hashToken, isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
+import { isToken, newToken } from '../../../shared/oauth/oauthTokens.ts'
+import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { parseLsn } from '../../operations/replica.ts'
 import type { FoundKey } from '../keys/keys.ts'
@@ -18,7 +19,7 @@ export type TokenPair = { access: string; refresh: string; scopes: string[]; res
 export type TokenFault = 'invalid_grant' | 'invalid_scope'
 
 /** A grant that gives tokens. A deleted client has none, nor has a person who no longer decides for the project. */
-const LIVE_GRANT = `
+export const LIVE_GRANT = `
   g.revoked_at is null and g.expires_at > clock_timestamp()
   and (g.client_id like 'https://%' or exists (select from oauth_clients c where c.id = g.client_id))
   and exists (select from projects p where p.id = g.project_id and p.deleted_at is null)
@@ -58,7 +59,7 @@ export async function exchangeCode(
       `select g.id, g.scopes as grant_scopes, g.resource, ${LIVE_GRANT} as is_live, c.client_id, c.redirect_uri,
          c.challenge, c.used_at is not null as is_used, c.expires_at > clock_timestamp() as is_fresh
        from oauth_codes c join oauth_grants g on g.id = c.grant_id where c.code_hash = $1 for update of c`,
-      [hashToken(code)],
+      [hashSecret(code)],
     )
     const row = rows[0]
     if (row === undefined) return 'invalid_grant'
@@ -70,7 +71,7 @@ export async function exchangeCode(
       row.client_id === clientId && row.redirect_uri === redirectUri && isProven(row.challenge)
     if (!fits || !row.is_live || !row.is_fresh) return 'invalid_grant'
     await db.query('update oauth_codes set used_at = clock_timestamp() where code_hash = $1', [
-      hashToken(code),
+      hashSecret(code),
     ])
     return await issue(db, row, row.grant_scopes)
   })
@@ -94,7 +95,7 @@ export async function refreshTokens(
          coalesce(t.rotated_at < clock_timestamp() - interval '${ROTATION_SECONDS} seconds', false) as is_reused
        from oauth_tokens t join oauth_grants g on g.id = t.grant_id
        where t.token_hash = $1 and t.kind = 'refresh' for update of t`,
-      [hashToken(token)],
+      [hashSecret(token)],
     )
     const row = rows[0]
     if (row === undefined || row.client_id !== clientId) return 'invalid_grant'
@@ -107,7 +108,7 @@ export async function refreshTokens(
     if (scopes?.some((scope) => !held.includes(scope))) return 'invalid_scope'
     await db.query(
       'update oauth_tokens set rotated_at = coalesce(rotated_at, clock_timestamp()) where token_hash = $1',
-      [hashToken(token)],
+      [hashSecret(token)],
     )
     return await issue(db, row, scopes ?? held)
   })
@@ -122,7 +123,7 @@ async function issue(db: Queryable, grant: GrantRow, scopes: string[]): Promise<
      from oauth_grants g, unnest($2::bytea[], array['access', 'refresh'],
        array['${ACCESS_MINUTES} minutes', '${REFRESH_DAYS} days']) as t (hash, kind, life)
      where g.id = $1`,
-    [grant.id, [hashToken(access), hashToken(refresh)], scopes],
+    [grant.id, [hashSecret(access), hashSecret(refresh)], scopes],
   )
   return { access, refresh, scopes, resource: grant.resource }
 }
@@ -144,12 +145,12 @@ export async function revokeToken(pool: Pool, token: string, clientId: string): 
     const { rows } = await db.query<{ kind: string; grant_id: string }>(
       `select t.kind, t.grant_id from oauth_tokens t join oauth_grants g on g.id = t.grant_id
        where t.token_hash = $1 and g.client_id = $2`,
-      [hashToken(token), clientId],
+      [hashSecret(token), clientId],
     )
     const found = rows[0]
     if (found === undefined) return
     if (found.kind === 'refresh') await endGrant(db, found.grant_id)
-    else await db.query('delete from oauth_tokens where token_hash = $1', [hashToken(token)])
+    else await db.query('delete from oauth_tokens where token_hash = $1', [hashSecret(token)])
   })
 }
 
@@ -188,7 +189,7 @@ export async function authenticateToken(
       select f.grant_id, f.project_id, f.email_address, f.scopes, f.holds_mail, w.used, w.resets_at,
         (select lsn::text from project_writes p where $2 and p.project_id = f.project_id) as written_to
       from found f join counted w on w.subject = f.project_id`,
-    values: [hashToken(token), needsWritten],
+    values: [hashSecret(token), needsWritten],
   })
   const row = rows[0]
   if (row === undefined) return null

@@ -1,9 +1,10 @@
 /** Sign-ins at the company's identity provider (OpenID Connect). Workers talk to the provider. */
+
 import { newCompanySignInId } from '../../../shared/ids.ts'
+import { hashSecret } from '../../../shared/secretHash.ts'
 import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
-import { hashSecret } from './consoleSessions.ts'
 
 const MINUTES = 10
 /** Strangers can begin any number. */
@@ -135,7 +136,12 @@ export async function takeSignIn(db: Queryable, id: string): Promise<string | nu
 }
 
 /** Connects the account of a sign-in to the person who began it. @returns false: somebody has the account. */
-export async function connectAccount(pool: Pool, id: string, personId: string): Promise<boolean> {
+export async function connectAccount(
+  pool: Pool,
+  id: string,
+  personId: string,
+  audit: (db: Queryable) => Promise<void>,
+): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ issuer: string; subject: string }>(
       `delete from company_sign_ins where id = $1 and state = 'done' and person_id = $2 returning issuer, subject`,
@@ -148,6 +154,7 @@ export async function connectAccount(pool: Pool, id: string, personId: string): 
          and not exists (select from people where oidc_issuer = $2 and oidc_subject = $3 and id <> $1)`,
       [personId, issuer, subject],
     )
+    if (rowCount === 1) await audit(db)
     return rowCount === 1
   })
 }

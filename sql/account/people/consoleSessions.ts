@@ -1,6 +1,7 @@
 /** Sessions of the console, and the one-time links that start some of them. */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { newSessionId } from '../../../shared/ids.ts'
+import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson } from './people.ts'
 
@@ -11,9 +12,8 @@ const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 const AGENT_MAX_CHARS = 300
 
-/** All secrets hold 256 random bits: SHA-256 is enough, a slow hash would add nothing. */
+/** 256 random bits. */
 const newSecret = (): string => randomBytes(32).toString('base64url')
-export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
 
 /**
  * The stored form of a link's token or a session's secret. Those of the first operator are as in 0.2, so that an upgrade signs

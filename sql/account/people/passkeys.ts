@@ -1,6 +1,6 @@
 /** Passkeys of people, and the challenges that wait for one. */
+import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
-import { hashSecret } from './consoleSessions.ts'
 
 /** A person has at most this many. */
 const PASSKEYS_MAX = 20

@@ -116,7 +116,7 @@ export async function addPerson(
 }
 
 /**
- * Changes a person. One whose address changes is signed out: whoever read the old one must not stay.
+ * Changes the given fields of a person; of two changes at the same time each keeps its own. One whose address changes is signed out: whoever read the old one must not stay.
  * @returns null: there is no such person.
  * @throws {EmailTakenError} @throws {UnknownProjectError}
  */
@@ -124,7 +124,7 @@ export async function changePerson(
   pool: Pool,
   id: string,
   change: Partial<Omit<Person, 'id'>>,
-  audit: (db: Queryable) => Promise<void>,
+  audit: (db: Queryable, after: Person) => Promise<void>,
 ): Promise<Person | null> {
   return transaction(pool, async (db) => {
     await db.query(`lock table people in share row exclusive mode`)
@@ -146,7 +146,7 @@ export async function changePerson(
       await db.query('delete from console_links where person_id = $1 and used_at is null', [id])
     }
     await setProjects(db, id, after)
-    await audit(db)
+    await audit(db, after)
     return await findPerson(db, id)
   })
 }

@@ -1,8 +1,10 @@
 /** Requests for a sign-in link by mail. Each one is stored, whether or not somebody has the address. */
+
 import { newSignInMailId } from '../../../shared/ids.ts'
+import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
-import { hashSecret, LINK_MINUTES } from './consoleSessions.ts'
+import { LINK_MINUTES } from './consoleSessions.ts'
 
 /** Mails for one address in an hour, and requests of all in an hour. */
 const MAILS_PER_HOUR = 10

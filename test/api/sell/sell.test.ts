@@ -255,6 +255,7 @@ test('one URL and one price are enough, and wrong arguments say what is missing'
     [[], /the first argument must be/],
     [[origin.url], /name a price or --prices FILE/],
     [[origin.url, '0'], /the price must be decimal USDC/],
+    [[`${origin.url}/a`, '--prices', wrong], /must have no path/],
     [[origin.url, '--prices', wrong], /"\/weather": must be decimal USDC/],
     [[origin.url, '1', '--public', 'example.com'], /--public must be an origin/],
     [[origin.url, '0.01', '--public', 'http://'], /--public must be an origin/],

@@ -4,7 +4,9 @@ import { readIdempotencyKey, requestHash } from '../../../api/http/idempotencyKe
 import { cut } from '../../../api/mcp/mailText.ts'
 import { findTool } from '../../../api/mcp/naming.ts'
 import { fence } from '../../../api/mcp/untrusted.ts'
+import { normalPath, PathError } from '../../../api/sell/sellPath.ts'
 import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
+import { keyOfAnswer } from '../../../workers/till/chain/ballot.ts'
 import { ADDRESSES, HEADER, JSON_TEXT, TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import type { Reader } from './reader.ts'
 
@@ -23,7 +25,33 @@ function readPath(command: string): unknown {
   return parse('MAIL FROM', command)
 }
 
+/** A path that a stranger asks the seller's proxy for. */
+function sellPath(text: string): unknown {
+  try {
+    return normalPath(`/${text}`)
+  } catch (error) {
+    if (!(error instanceof PathError)) throw error
+    return null
+  }
+}
+
+/** What a node of the chain answers. */
+const nodeAnswers = (text: string) => [
+  keyOfAnswer('eth_call', { ok: true, result: text }),
+  keyOfAnswer('eth_call', { ok: false, code: -32000, message: text, data: text }),
+  keyOfAnswer('eth_getBlockByNumber', { ok: true, result: { number: text, hash: text } }),
+  keyOfAnswer('eth_getLogs', { ok: true, result: [{ topics: [text], data: text }] }),
+  keyOfAnswer('eth_getTransactionReceipt', { ok: true, result: { logs: [{ data: text }] } }),
+]
+
 export const REQUEST_READERS: readonly Reader[] = [
+  { name: 'api/sell/sellPath.ts normalPath', max: 64 * 1024, grammar: URL_TEXT, read: sellPath },
+  {
+    name: 'workers/till/chain/ballot.ts keyOfAnswer',
+    max: BODY_MAX,
+    grammar: HEADER,
+    read: nodeAnswers,
+  },
   {
     name: 'api/http/body.ts readJson',
     max: BODY_MAX,

@@ -1,4 +1,4 @@
-/** What counts as the same answer of two nodes: the fields that the till reads, in one form. */
+/** Compares answers of two nodes by the fields that the till reads. */
 import type { RpcAnswer } from './rpc.ts'
 
 /** Methods whose numbers differ from node to node: counts, balances, fees, estimates. */

@@ -18,7 +18,7 @@ type Options = {
   observe?: (name: string, outcome: NodeOutcome) => void
 }
 
-/** Nodes that answered last time are waited for this long, so that a fast one that lags does not set the head. */
+/** The till waits this long for nodes that answered last time, because a fast node may lag behind. */
 const GRACE_MS = 150
 
 /** The answers of one node to the calls of a request. */

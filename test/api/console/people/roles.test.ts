@@ -8,6 +8,7 @@ import { startSession } from '../../../../sql/account/people/consoleSessions.ts'
 import { addPerson } from '../../../../sql/account/people/people.ts'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
 
 let service: TestService
 let own: Agent
@@ -159,6 +160,62 @@ test('a viewer sees the hosts of webhooks, and not the rest of their addresses',
   expect(JSON.stringify(body)).not.toContain('secret')
   const owner = await signInAs(service, 'owner', [own.project.id])
   expect((await owner.get(path)).body.webhooks[0].url).toBe(url)
+})
+
+test('a viewer downloads files and exports as they are', async () => {
+  const content = '{"url":"https://hooks.example.com/kept","n":1'
+  const { body: sent } = await own.post('/v0/messages/send', {
+    to: ['bo@example.com'],
+    subject: 'A file',
+    text: 'See below.',
+    attachments: [
+      {
+        filename: 'half.json',
+        contentType: 'application/json',
+        content: Buffer.from(content).toString('base64'),
+      },
+    ],
+  })
+  const viewer = await signInAs(service, 'viewer', [own.project.id])
+  const path = `/projects/${own.project.id}/v0`
+  const message = `${path}/messages/${encodeURIComponent(sent.messageId)}`
+  const [file] = (await viewer.get(message)).body.attachments
+  const fetched = await fetch(
+    `${service.url}/console/api${message}/attachments/${file.attachmentId}`,
+    { headers: { cookie: viewer.cookie, 'x-purser-console': '1' } },
+  )
+  expect([fetched.status, await fetched.text()]).toEqual([200, content])
+  for (const [method, wanted] of [
+    ['GET', `${path}/payments/export?format=jsonl`],
+    ['HEAD', `${path}/webhooks`],
+  ] as const) {
+    const { status } = await fetch(`${service.url}/console/api${wanted}`, {
+      method,
+      headers: { cookie: viewer.cookie, 'x-purser-console': '1' },
+    })
+    expect([wanted, status]).toEqual([wanted, 200])
+  }
+})
+
+test('a change of the own name keeps the role that an operator gives at the same time', async () => {
+  const person = await signInAs(service, 'owner', [own.project.id])
+  const db = await service.database.pool.connect()
+  try {
+    await db.query('begin')
+    await db.query('lock table people in share row exclusive mode')
+    const renamed = person.patch('/person', { name: 'Countess' })
+    await waitFor('the change to wait', async () => {
+      const { rows } = await service.database.pool.query(
+        `select count(*)::int as n from pg_locks where not granted and relation = 'people'::regclass`,
+      )
+      return rows[0].n > 0
+    })
+    await db.query(`update people set role = 'viewer' where id = $1`, [person.personId])
+    await db.query('commit')
+    expect((await renamed).body).toMatchObject({ name: 'Countess', role: 'viewer' })
+  } finally {
+    db.release()
+  }
 })
 
 test('an owner sees and changes only the named projects, and sets no limits', async () => {

@@ -145,8 +145,8 @@ test('CSV has the same entries, and no formula', async () => {
 
 test('a wrong question is refused with its field, and another project sees nothing', async () => {
   const cases: [string, string][] = [
-    ['from=yesterday', 'from must be an ISO 8601 time with a zone, or a date'],
-    ['to=2026-02-30', 'to must be an ISO 8601 time with a zone, or a date'],
+    ['from=yesterday', 'from must be an ISO 8601 time with its zone, or a date'],
+    ['to=2026-02-30', 'to must be an ISO 8601 time with its zone, or a date'],
     ['from=2026-02-02&to=2026-02-01', 'to must not be earlier than from'],
     ['format=xml', 'format must be one of "csv", "jsonl"'],
     ['pageToken=x', 'pageToken must be the cursor of an entry, unchanged'],

@@ -1,4 +1,4 @@
-/** A till with three nodes, of which one is silent, slow, behind, on a chain of its own, or lies in one method. */
+/** A till with three nodes. One is silent, slow, behind, on another chain, or lies in one method. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

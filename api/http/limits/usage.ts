@@ -1,6 +1,10 @@
 import type { Logger } from 'pino'
-import { addUsage, type UsageCount, type UsageSubject } from '../../sql/account/projects/usage.ts'
-import type { Pool } from '../../sql/db.ts'
+import {
+  addUsage,
+  type UsageCount,
+  type UsageSubject,
+} from '../../../sql/account/projects/usage.ts'
+import type { Pool } from '../../../sql/db.ts'
 
 const FLUSH_MS = 2_000
 

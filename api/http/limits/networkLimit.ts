@@ -1,0 +1,15 @@
+import { networkSubject } from '../../../shared/http/networkSubject.ts'
+import { countRequests } from '../../../sql/account/keys/rateWindows.ts'
+import { stateOf } from '../requestState.ts'
+import type { Services } from '../services.ts'
+
+/** Counts a request of a network for a use, and tells whether the network is over its limit of this minute. */
+export async function isOverLimit(
+  { gatePool }: Services,
+  request: Request,
+  { use, perMinute }: { use: string; perMinute: number },
+): Promise<boolean> {
+  const network = networkSubject(stateOf(request).clientAddress)
+  const { used } = await countRequests(gatePool, `${use}:${network}`, 1)
+  return used > perMinute
+}
