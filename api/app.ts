@@ -54,6 +54,8 @@ import { oauthRoutes } from './oauth/oauthRoutes.ts'
 import { healthReportRoutes } from './operations/healthReportRoutes.ts'
 import { healthRoutes } from './operations/healthRoutes.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
+import { ownerPurseRoutes } from './purse/ownerPurseRoutes.ts'
+import { purseRoutes } from './purse/purseRoutes.ts'
 import { discoveryRoutes } from './till/endpoints/discoveryRoutes.ts'
 import { endpointRoutes } from './till/endpoints/endpointRoutes.ts'
 import { wellKnownRoutes } from './till/endpoints/wellKnownRoutes.ts'
@@ -160,6 +162,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(vaultRoutes(services))
     .use(vaultVersionRoutes(services))
     .use(vaultUseRoutes(services))
+    .use(purseRoutes(services))
+    .use(ownerPurseRoutes(services))
     .use(logRoutes(services))
     .use(endpointRoutes(services))
     .use(deliveryRoutes(services))

@@ -20,7 +20,7 @@ const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],
   smtp: ['api/smtp/main.ts'],
   'mail workers': ['workers/main.ts', '--pool', 'mail'],
-  'request workers': ['workers/main.ts', '--pool', 'webhooks,vault'],
+  'request workers': ['workers/main.ts', '--pool', 'webhooks,vault,purse'],
   'payment workers': ['workers/main.ts', '--pool', 'payments'],
 }
 

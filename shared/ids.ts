@@ -69,3 +69,9 @@ export const newCompanySignInId = (): string => randomId('csi_')
 
 /** The identifier of a request for a sign-in link by mail. */
 export const newSignInMailId = (): string => randomId('sim_')
+
+/** The identifier of a mandate. */
+export const newMandateId = (): string => randomId('man_')
+
+/** The identifier of a purchase. */
+export const newPurchaseId = (): string => randomId('pur_')

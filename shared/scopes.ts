@@ -1,5 +1,7 @@
 /** The scopes of a project key (docs/contract.md §3). Every platform key has `platform:manage`; it is never granted. */
-export const PROJECT_SCOPES = [
+
+/** A new key has these unless it asks for others. */
+export const DEFAULT_SCOPES = [
   'mail:read',
   'mail:send',
   'mail:manage',
@@ -9,6 +11,11 @@ export const PROJECT_SCOPES = [
   'vault:use',
   'payments:accept',
 ] as const
+
+/** An owner gives these by name alone, because a key with purse:pay spends money. */
+const PURSE_SCOPES = ['purse:read', 'purse:pay'] as const
+
+export const PROJECT_SCOPES = [...DEFAULT_SCOPES, ...PURSE_SCOPES] as const
 
 type ProjectScope = (typeof PROJECT_SCOPES)[number]
 

@@ -451,6 +451,54 @@ create table mail_domains (
   constraint mail_domains_row_key UNIQUE ("row")
 );
 
+-- What a mandate has reserved in each hour. Days and months are sums of hours.
+create table mandate_hours (
+  mandate_row bigint not null,
+  hour timestamp(3) with time zone not null,
+  amount_atomic numeric(30,0) not null,
+  constraint mandate_hours_mandate_row_fkey FOREIGN KEY (mandate_row) REFERENCES mandates("row") ON DELETE CASCADE,
+  constraint mandate_hours_pkey PRIMARY KEY (mandate_row, hour)
+);
+
+-- What an owner allows a project to pay.
+create table mandates (
+  "row" bigint generated always as identity not null,
+  id text not null,
+  project_id text not null,
+  name text not null,
+  task text,
+  network text not null,
+  hosts text[] not null,
+  resources text[] not null,
+  payees text[],
+  per_payment_atomic numeric(20,0) not null,
+  per_hour_atomic numeric(20,0),
+  per_day_atomic numeric(20,0),
+  per_month_atomic numeric(20,0),
+  total_atomic numeric(20,0),
+  payments_per_minute integer not null,
+  ask_above_atomic numeric(20,0),
+  rise_percent integer not null,
+  valid_from timestamp(3) with time zone not null,
+  valid_until timestamp(3) with time zone,
+  state text default 'active'::text not null,
+  created_by text not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  changed_at timestamp(3) with time zone default clock_timestamp() not null,
+  reserved_atomic numeric(30,0) default 0 not null,
+  spent_atomic numeric(30,0) default 0 not null,
+  released_atomic numeric(30,0) default 0 not null,
+  constraint mandates_check CHECK (((cardinality(hosts) + cardinality(resources)) > 0)),
+  constraint mandates_check1 CHECK ((num_nonnulls(per_hour_atomic, per_day_atomic, per_month_atomic, total_atomic) > 0)),
+  constraint mandates_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+  constraint mandates_payees_check CHECK (((payees IS NULL) OR (cardinality(payees) > 0))),
+  constraint mandates_state_check CHECK ((state = ANY (ARRAY['active'::text, 'frozen'::text, 'ended'::text]))),
+  constraint mandates_task_check CHECK ((length(task) <= 100)),
+  constraint mandates_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint mandates_pkey PRIMARY KEY ("row"),
+  constraint mandates_id_key UNIQUE (id)
+);
+
 -- Registered master keys: the id and a derived check value, which reveals a different key under the same id.
 create table master_keys (
   id text not null,
@@ -928,6 +976,114 @@ create table projects (
   constraint projects_row_key UNIQUE ("row")
 );
 
+-- The mandates in which a payment counts.
+create table purchase_mandates (
+  purchase_row bigint not null,
+  mandate_row bigint not null,
+  reserved_at timestamp(3) with time zone not null,
+  constraint purchase_mandates_mandate_row_fkey FOREIGN KEY (mandate_row) REFERENCES mandates("row") ON DELETE CASCADE,
+  constraint purchase_mandates_purchase_row_fkey FOREIGN KEY (purchase_row) REFERENCES purchases("row") ON DELETE CASCADE,
+  constraint purchase_mandates_pkey PRIMARY KEY (purchase_row, mandate_row)
+);
+
+-- Requests that agents pay for, with what they cost.
+create table purchases (
+  "row" bigint generated always as identity not null,
+  id text not null,
+  project_id text not null,
+  kind text not null,
+  idempotency_key text,
+  request_hash bytea not null,
+  state text default 'queued'::text not null,
+  reason text,
+  detail text,
+  method text not null,
+  host text not null,
+  path text not null,
+  max_atomic numeric(20,0) not null,
+  approved_hash bytea,
+  why text,
+  asked_by text not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  ended_at timestamp(3) with time zone,
+  content_version integer default 1 not null,
+  key_id text,
+  wrapped_key bytea,
+  ciphertext bytea,
+  content_until timestamp(3) with time zone,
+  status integer,
+  sends integer default 0 not null,
+  x402_version integer,
+  network text,
+  asset text,
+  pay_to text,
+  amount_atomic numeric(20,0),
+  resource text,
+  description text,
+  money text,
+  payer text,
+  nonce text,
+  valid_before bigint,
+  signed_block bigint,
+  reserved_at timestamp(3) with time zone,
+  base_atomic numeric(20,0),
+  base_at timestamp(3) with time zone,
+  tx_hash text,
+  block_number bigint,
+  block_hash text,
+  spent_at timestamp(3) with time zone,
+  final_at timestamp(3) with time zone,
+  claimed_tx text,
+  seller_receipt text,
+  told_at timestamp(3) with time zone,
+  constraint purchases_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL) = (wrapped_key IS NULL)))),
+  constraint purchases_check1 CHECK (((money IS NULL) = (nonce IS NULL))),
+  constraint purchases_claimed_tx_check CHECK ((length(claimed_tx) <= 66)),
+  constraint purchases_content_version_check CHECK ((content_version = ANY (ARRAY[1, 2, 3]))),
+  constraint purchases_description_check CHECK ((length(description) <= 2048)),
+  constraint purchases_detail_check CHECK ((length(detail) <= 500)),
+  constraint purchases_idempotency_key_check CHECK ((length(idempotency_key) <= 255)),
+  constraint purchases_kind_check CHECK ((kind = ANY (ARRAY['payment'::text, 'quote'::text]))),
+  constraint purchases_money_check CHECK ((money = ANY (ARRAY['open'::text, 'spent'::text, 'released'::text]))),
+  constraint purchases_resource_check CHECK ((length(resource) <= 2048)),
+  constraint purchases_seller_receipt_check CHECK ((length(seller_receipt) <= 8192)),
+  constraint purchases_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'asking'::text, 'waiting'::text, 'signed'::text, 'answered'::text, 'quoted'::text, 'refused'::text, 'failed'::text, 'unknown'::text]))),
+  constraint purchases_why_check CHECK ((length(why) <= 500)),
+  constraint purchases_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint purchases_pkey PRIMARY KEY ("row"),
+  constraint purchases_id_key UNIQUE (id),
+  constraint purchases_payer_nonce_key UNIQUE (payer, nonce),
+  constraint purchases_project_id_idempotency_key_key UNIQUE (project_id, idempotency_key)
+);
+
+-- Private keys of purses, sealed. Old ones stay, because they own what is left at their address.
+create table purse_keys (
+  address text not null,
+  project_id text not null,
+  key_id text not null,
+  wrapped_key bytea not null,
+  ciphertext bytea not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint purse_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint purse_keys_pkey PRIMARY KEY (address)
+);
+
+-- The purse of a project. Its lock comes before those of mandates and purchases.
+create table purses (
+  project_id text not null,
+  address text not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  frozen_at timestamp(3) with time zone,
+  frozen_by text,
+  low_atomic numeric(20,0),
+  low_told_at timestamp(3) with time zone,
+  balance_atomic numeric(20,0),
+  balance_block bigint,
+  balance_at timestamp(3) with time zone,
+  constraint purses_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint purses_pkey PRIMARY KEY (project_id)
+);
+
 -- Request counters of the current minute. They are worthless after a crash and need no write-ahead log.
 create unlogged table rate_windows (
   subject text not null,
@@ -1264,6 +1420,8 @@ CREATE INDEX inbound_mails_project ON public.inbound_mails USING btree (project_
 
 CREATE INDEX mail_domains_listing ON public.mail_domains USING btree (created_at DESC, "row" DESC);
 
+CREATE INDEX mandates_project ON public.mandates USING btree (project_id, created_at DESC, "row" DESC);
+
 CREATE INDEX message_attachments_blob_of ON public.message_attachments USING btree (blob) WHERE (blob IS NOT NULL);
 
 CREATE INDEX message_labels_message ON public.message_labels USING btree (message_row);
@@ -1355,6 +1513,26 @@ CREATE UNIQUE INDEX projects_email_address ON public.projects USING btree (email
 CREATE INDEX projects_listing ON public.projects USING btree (created_at DESC, "row" DESC) WHERE (deleted_at IS NULL);
 
 CREATE INDEX projects_unerased ON public.projects USING btree (deleted_at) WHERE ((deleted_at IS NOT NULL) AND (erased_at IS NULL));
+
+CREATE INDEX purchase_mandates_recent ON public.purchase_mandates USING btree (mandate_row, reserved_at);
+
+CREATE INDEX purchases_content ON public.purchases USING btree (content_until) WHERE (key_id IS NOT NULL);
+
+CREATE INDEX purchases_key ON public.purchases USING btree (key_id) WHERE (key_id IS NOT NULL);
+
+CREATE INDEX purchases_open ON public.purchases USING btree (project_id, valid_before) WHERE (money = 'open'::text);
+
+CREATE INDEX purchases_project ON public.purchases USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE INDEX purchases_resource ON public.purchases USING btree (project_id, host, path, "row" DESC) WHERE (money IS NOT NULL);
+
+CREATE INDEX purchases_unfinal ON public.purchases USING btree (block_number) WHERE ((money = 'spent'::text) AND (final_at IS NULL));
+
+CREATE INDEX purse_keys_key ON public.purse_keys USING btree (key_id);
+
+CREATE INDEX purse_keys_project ON public.purse_keys USING btree (project_id);
+
+CREATE INDEX purses_balance_age ON public.purses USING btree (balance_at NULLS FIRST);
 
 CREATE INDEX raw_mails_blob_of ON public.raw_mails USING btree (blob) WHERE (blob IS NOT NULL);
 

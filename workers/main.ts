@@ -33,6 +33,7 @@ import {
   inboundRunner,
   outboundRunner,
   paymentsRunner,
+  purseRunner,
   vaultRunner,
   webhooksRunner,
 } from './runners.ts'
@@ -178,6 +179,11 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
       vault: async () => {
         const keyring = await startKeyring(config, databaseUrl, log)
         return vaultRunner({ keyring, policy: { allowPrivate } })
+      },
+      purse: async () => {
+        const keyring = await startKeyring(config, databaseUrl, log)
+        const deniedPayees = new Set(config.chain.deniedPayees)
+        return purseRunner({ keyring, policy: { allowPrivate }, deniedPayees })
       },
       payments: async () => {
         const observe = measureNodes(registry, config.chain)

@@ -27,6 +27,7 @@ import {
   type ExamineOptions,
 } from './operations/doctor/examine.ts'
 import { createPurgeProject } from './operations/purgeProject.ts'
+import { createBuy } from './purse/buy.ts'
 import { MAIL_LIMITS } from './queue/lanes.ts'
 import type { PoolSettings } from './queue/runner.ts'
 import { RUNNER_CONNECTIONS } from './queue/runnerConnections.ts'
@@ -136,6 +137,18 @@ export const vaultRunner = (options: OutboundHttp): Runner<'vault'> => ({
   // A job waits for the server, and for its turn to be masked, most of its time.
   concurrency: 50,
   connections: RUNNER_CONNECTIONS.vault,
+})
+
+/** Buys for agents. */
+export const purseRunner = (
+  options: OutboundHttp & { deniedPayees: ReadonlySet<string> },
+): Runner<'purse'> => ({
+  name: 'purse',
+  tasks: (context) => ({ buy: createBuy(context, options) }),
+  pollIntervalMs: 500,
+  // A job waits for a seller that settles on the chain.
+  concurrency: 100,
+  connections: RUNNER_CONNECTIONS.purse,
 })
 
 /** Checks and settles payments, and looks at the chain for the doctor. */

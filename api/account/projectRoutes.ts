@@ -4,7 +4,7 @@ import { Elysia } from 'elysia'
 import { asciiDomain } from '../../shared/mail/address.ts'
 import { reservedAddresses } from '../../shared/mail/reservedAddresses.ts'
 import { RETENTION_NAMES } from '../../shared/retention.ts'
-import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { DEFAULT_SCOPES } from '../../shared/scopes.ts'
 import { deleteProject } from '../../sql/account/projects/deleteProject.ts'
 import {
   AddressTakenError,
@@ -98,7 +98,7 @@ async function create(services: Services, body: Static<typeof CreateBody>) {
     purpose: body.purpose ?? 'SELLER',
     emailAddress: `${(body.emailName ?? randomEmailName()).toLowerCase()}@${emailDomain}`,
     emailDomain: emailDomain === config.mailDomain ? null : emailDomain,
-    scopes: body.scopes === undefined ? PROJECT_SCOPES : [...new Set(body.scopes)],
+    scopes: body.scopes === undefined ? DEFAULT_SCOPES : [...new Set(body.scopes)],
     payTo: body.payTo ?? null,
     paymentsEnabled: body.paymentsEnabled ?? false,
   }

@@ -3,10 +3,12 @@ import { Elysia } from 'elysia'
 import { findProject } from '../../sql/account/projects/projects.ts'
 import { findPlatformKeyUsage } from '../../sql/account/projects/usage.ts'
 import type { Pool } from '../../sql/db.ts'
+import { findPurse } from '../../sql/purse/purses.ts'
 import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import { toPurseView } from '../purse/purseDocs.ts'
 
 const Nullable = (schema: ReturnType<typeof t.String>) => t.Union([schema, t.Null()])
 
@@ -24,6 +26,17 @@ export const IdentitySchema = t.Object({
   lastUsedAt: Nullable(t.String()),
   createdAt: Nullable(t.String()),
   wallet: t.Union([t.Object({ address: t.String() }), t.Null()]),
+  purse: t.Union(
+    [
+      t.Object({
+        address: t.String(),
+        balanceUsdc: Nullable(t.String()),
+        balanceBlock: t.Union([t.Integer(), t.Null()]),
+      }),
+      t.Null(),
+    ],
+    { description: 'Null: the project has none, or the key lacks purse:read.' },
+  ),
 })
 
 /** Answers the identity of a key. */
@@ -31,8 +44,10 @@ export function whoamiRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/whoami',
     ({ request }) => {
-      const { projectId, keyId } = identityOf(request)
-      return projectId === null ? platformIdentity(pool, keyId) : projectIdentity(pool, projectId)
+      const { projectId, keyId, scopes } = identityOf(request)
+      return projectId === null
+        ? platformIdentity(pool, keyId)
+        : projectIdentity(pool, { projectId, scopes })
     },
     {
       detail: operation({
@@ -56,6 +71,7 @@ export function whoamiRoutes({ pool }: Services) {
             lastUsedAt: '2026-01-05T09:41:12.345Z',
             createdAt: '2026-01-05T09:30:00.000Z',
             wallet: null,
+            purse: null,
           },
         },
       }),
@@ -64,7 +80,11 @@ export function whoamiRoutes({ pool }: Services) {
 }
 
 /** The identity of a project key. @throws {ApiError} 404 when the project was just deleted */
-export async function projectIdentity(pool: Pool, projectId: string) {
+export async function projectIdentity(
+  pool: Pool,
+  { projectId, scopes }: { projectId: string; scopes: readonly string[] },
+) {
+  const mayRead = scopes.includes('purse:read')
   const project = await findProject(pool, projectId)
   if (project === null) throw notFound('Project not found')
   return {
@@ -80,6 +100,7 @@ export async function projectIdentity(pool: Pool, projectId: string) {
     lastUsedAt: project.lastUsedAt?.toISOString() ?? null,
     createdAt: project.createdAt.toISOString(),
     wallet: project.payTo === null ? null : { address: project.payTo },
+    purse: mayRead ? await purseOf(pool, projectId) : null,
   }
 }
 
@@ -99,5 +120,13 @@ async function platformIdentity(pool: Pool, keyId: string) {
     lastUsedAt: key?.lastUsedAt?.toISOString() ?? null,
     createdAt: key?.createdAt.toISOString() ?? null,
     wallet: null,
+    purse: null,
   }
+}
+
+async function purseOf(pool: Pool, projectId: string) {
+  const purse = await findPurse(pool, projectId)
+  if (purse === null) return null
+  const { address, balanceUsdc, balanceBlock } = toPurseView(purse)
+  return { address, balanceUsdc, balanceBlock }
 }

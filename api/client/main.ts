@@ -7,6 +7,7 @@ export type { EmailRule } from './calls/emailRules.ts'
 export type { HealthReport } from './calls/health.ts'
 export type { HeldRequest } from './calls/held.ts'
 export type { LogEntry, LogStats } from './calls/logs.ts'
+export type { Mandate } from './calls/mandates.ts'
 export type { Message, MessageItem } from './calls/messages.ts'
 export type {
   Challenge,
@@ -17,6 +18,7 @@ export type {
   Receipt,
   RedeemResult,
 } from './calls/payments.ts'
+export type { Purchase } from './calls/purse.ts'
 export type { Endpoint } from './calls/sellers.ts'
 export type { Suppression } from './calls/suppressions.ts'
 export type { Thread, ThreadItem } from './calls/threads.ts'
@@ -25,6 +27,7 @@ export type { Delivery, DeliveryItem, Webhook } from './calls/webhooks.ts'
 export * from './errors.ts'
 export type { EventsQuery, PurserEvent } from './events.ts'
 export type { CallOptions, ClientOptions } from './http.ts'
+export { type PaidFetch, PurchaseError } from './paidFetch.ts'
 export { Purser } from './purser.ts'
 export { type Project, PurserPlatform } from './purserPlatform.ts'
 export { InvalidReceiptError, type Jwks, verifyReceipt } from './verifyReceipt.ts'

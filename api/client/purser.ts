@@ -2,6 +2,7 @@ import { emailRules } from './calls/emailRules.ts'
 import { logs } from './calls/logs.ts'
 import { messages } from './calls/messages.ts'
 import { payments } from './calls/payments.ts'
+import { purse } from './calls/purse.ts'
 import { sellers } from './calls/sellers.ts'
 import { suppressions } from './calls/suppressions.ts'
 import { threads } from './calls/threads.ts'
@@ -9,6 +10,7 @@ import { vault } from './calls/vault.ts'
 import { webhooks } from './calls/webhooks.ts'
 import { type EventsQuery, followEvents } from './events.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
+import { type PaidFetch, paidFetch } from './paidFetch.ts'
 
 /**
  * The client of a project: inbox, vault and till.
@@ -24,6 +26,7 @@ export class Purser {
   readonly emailRules: ReturnType<typeof emailRules>
   readonly suppressions: ReturnType<typeof suppressions>
   readonly vault: ReturnType<typeof vault>
+  readonly purse: ReturnType<typeof purse>
   readonly payments: ReturnType<typeof payments>
   readonly sellers: ReturnType<typeof sellers>
   readonly webhooks: ReturnType<typeof webhooks>
@@ -38,6 +41,7 @@ export class Purser {
     this.emailRules = emailRules(http)
     this.suppressions = suppressions(http)
     this.vault = vault(http)
+    this.purse = purse(http)
     this.payments = payments(http)
     this.sellers = sellers(http)
     this.webhooks = webhooks(http)
@@ -47,6 +51,14 @@ export class Purser {
   /** Follows the events until the iteration ends; see {@link followEvents}. */
   events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
     return followEvents(this.#http, query, options)
+  }
+
+  /**
+   * Sends a request through the service, which pays if the seller asks. Repeat a lost call with the same `key`: it pays
+   * once. @throws {PurchaseError} where there is no answer to give
+   */
+  fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {
+    return paidFetch(this.purse, url, payment, options)
   }
 
   /** The project of the key. */

@@ -1,6 +1,7 @@
 import { domains } from './calls/domains.ts'
 import { health } from './calls/health.ts'
 import { held } from './calls/held.ts'
+import { mandates, purses } from './calls/mandates.ts'
 import { everyPage } from './everyPage.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
@@ -22,6 +23,8 @@ export class PurserPlatform {
   readonly domains: ReturnType<typeof domains>
   readonly health: ReturnType<typeof health>
   readonly held: ReturnType<typeof held>
+  readonly purses: ReturnType<typeof purses>
+  readonly mandates: ReturnType<typeof mandates>
 
   /** @throws TypeError unless `apiKey` is a platform key. */
   constructor(options: ClientOptions) {
@@ -30,6 +33,8 @@ export class PurserPlatform {
     this.domains = domains(http)
     this.health = health(http)
     this.held = held(http)
+    this.purses = purses(http)
+    this.mandates = mandates(http)
   }
 }
 

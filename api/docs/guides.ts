@@ -12,6 +12,7 @@ const GUIDES = [
   'seller',
   'mail',
   'vault',
+  'purse',
   'till',
   'contract',
   'operator',

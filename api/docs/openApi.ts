@@ -34,6 +34,7 @@ const TAGS: Record<Operation['tag'], string> = {
   Threads: 'Conversations.',
   Vault: 'Credentials, encrypted, addressed by name; one-time codes; versions.',
   Logs: 'The audit log: actor, action, time.',
+  Purse: 'Pay for requests, within the mandates of the owner (x402 versions 1 and 2).',
   Sellers: 'The endpoints that a seller charges for, with their prices and webhooks.',
   Rules: 'The addresses that an inbox accepts mail from, sends to and replies to.',
   Events: 'The live events of a project.',

@@ -13,6 +13,7 @@ export type Operation = {
     | 'Vault'
     | 'Logs'
     | 'Sellers'
+    | 'Purse'
     | 'Payments'
     | 'Webhooks'
     | 'Events'

@@ -1,6 +1,7 @@
 import { draftTools } from './draftTools.ts'
 import { findTools } from './findTools.ts'
 import { mailTools } from './mailTools.ts'
+import { purseTools } from './purseTools.ts'
 import { ruleTools } from './ruleTools.ts'
 import { threadTools } from './threadTools.ts'
 import type { Tool } from './tool.ts'
@@ -18,4 +19,5 @@ export const TOOLS: readonly Tool[] = [
   ...ruleTools,
   ...vaultTools,
   ...vaultUseTools,
+  ...purseTools,
 ]

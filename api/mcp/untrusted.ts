@@ -19,7 +19,10 @@ export const UNTRUSTED = { untrusted: true, notice: NOTICE } as const
  * Wraps text of third parties in delimiters. The boundary is random for each answer: a mail cannot contain the closing
  * delimiter. Mail of an older version may still hold characters that only a machine reads.
  */
-export function fence(text: string): string {
+export const fence = (text: string): string => `${NOTICE}\n${fenceOf('MAIL', readableText(text))}`
+
+/** Text of a stranger between delimiters that it cannot forge. */
+export function fenceOf(kind: 'MAIL' | 'SELLER', text: string): string {
   const boundary = randomBytes(12).toString('hex')
-  return `${NOTICE}\n<<<BEGIN UNTRUSTED MAIL ${boundary}>>>\n${readableText(text)}\n<<<END UNTRUSTED MAIL ${boundary}>>>`
+  return `<<<BEGIN UNTRUSTED ${kind} ${boundary}>>>\n${text}\n<<<END UNTRUSTED ${kind} ${boundary}>>>`
 }

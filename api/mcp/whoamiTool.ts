@@ -12,9 +12,9 @@ export const whoamiTool = defineTool({
   input: t.Object({}, STRICT),
   output: IdentitySchema,
   hints: READS,
-  async run({ services, projectId, caller }) {
+  async run({ services, caller }) {
     const identity = {
-      ...(await projectIdentity(services.pool, projectId)),
+      ...(await projectIdentity(services.pool, caller)),
       // Those of the connection: an app has fewer than the key.
       scopes: [...caller.scopes],
     }

@@ -127,7 +127,7 @@ const toUse = (use: Use) => ({
   expiresAt: use.expiresAt.toISOString(),
 })
 
-function readRequest({ method, url, headers = {}, body }: GivenRequest): UseRequest {
+export function readRequest({ method, url, headers = {}, body }: GivenRequest): UseRequest {
   const isText = typeof body === 'string'
   const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
   const isJson = body !== undefined && body !== null && !isText

@@ -91,6 +91,8 @@ export type Config = {
     settlementKeys: readonly `0x${string}`[]
     /** Factories, in lower case, that may deploy a payer's smart wallet at the gas wallets' expense (ERC-6492). */
     walletFactories: readonly string[]
+    /** Addresses in lower case that no purse pays. */
+    deniedPayees: readonly string[]
   }
   /** Ed25519 seeds, the signing one first; undefined: development, one is generated. */
   receiptSeeds: readonly ReceiptSeed[] | undefined
@@ -292,6 +294,7 @@ function chainSettings(values: z.output<typeof variables>): Config['chain'] {
           ? []
           : [DEVNET_ACCOUNTS.gasWallet.privateKey],
     walletFactories: values.WALLET_FACTORIES.map((address) => address.toLowerCase()),
+    deniedPayees: values.DENIED_PAYEES.map((address) => address.toLowerCase()),
   }
 }
 

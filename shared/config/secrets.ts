@@ -22,6 +22,7 @@ export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   outbound: ['MASTER_KEYS', 'SMTP_RELAY_URL'],
   webhooks: ['MASTER_KEYS'],
   vault: ['MASTER_KEYS'],
+  purse: ['MASTER_KEYS'],
   payments: ['RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'RPC_URL'],
 }
 

@@ -91,7 +91,7 @@ const settlementKey = z
   .string()
   .regex(PRIVATE_KEY, 'must be comma-separated private keys: 0x and 64 hexadecimal digits each')
 
-const factoryAddress = z
+const evmAddress = z
   .string()
   .regex(
     /^0x[0-9a-fA-F]{40}$/,
@@ -184,7 +184,8 @@ export const variables = z.object({
   RPC_QUORUM: whole(1, RPCS_MAX).optional(),
   DEVNET_PORT: whole(0, 65_535).optional(),
   SETTLEMENT_KEYS: list(settlementKey).optional(),
-  WALLET_FACTORIES: list(factoryAddress).default([]),
+  WALLET_FACTORIES: list(evmAddress).default([]),
+  DENIED_PAYEES: list(evmAddress).default([]),
   RECEIPT_SIGNING_KEYS: list(receiptSeed).optional(),
   MASTER_KEYS: list(namedMasterKey)
     .refine(

@@ -16,6 +16,15 @@ export const EVENT_SCOPES = {
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
   'vault.used': 'vault:use',
+  // The chain shows the transfer.
+  'purse.paid': 'purse:read',
+  // Nothing was signed.
+  'purse.refused': 'purse:read',
+  // A payment waits for the owner.
+  'purse.asked': 'purse:read',
+  // A mandate has used 80 or 95 % of a bound.
+  'purse.warned': 'purse:read',
+  'purse.low': 'purse:read',
 } as const satisfies Record<string, Scope>
 
 export type EventType = keyof typeof EVENT_SCOPES
@@ -60,4 +69,36 @@ export type UseEventData = {
   statusCode: number | null
 }
 
-export type EventData = MessageEventData | PaymentEventData | UseEventData
+/** The data of an event of a purchase. The seller's own words are left out. */
+export type PurchaseEventData = {
+  purchaseId: string
+  host: string
+  path: string
+  /** Null: the seller named no price. */
+  amountUsdcRaw: string | null
+  payTo: string | null
+  network: string | null
+  txHash: string | null
+  /** Why it was refused, or why the owner is asked; else null. */
+  reason: string | null
+}
+
+/** The data of a warning: a bound of a mandate is nearly used up. */
+type MandateEventData = {
+  mandateId: string
+  bound: 'hour' | 'day' | 'month' | 'total'
+  percent: 80 | 95
+  usedUsdcRaw: string
+  limitUsdcRaw: string
+}
+
+/** The data of a low balance. */
+type PurseEventData = { address: string; balanceUsdcRaw: string; lowUsdcRaw: string }
+
+export type EventData =
+  | MessageEventData
+  | PaymentEventData
+  | UseEventData
+  | PurchaseEventData
+  | MandateEventData
+  | PurseEventData

@@ -4,7 +4,7 @@ import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 /** Scopes of a client that asks for none: the fewest that are useful. */
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
-/** What a consent may give. Secrets in the clear, and payments, are for keys alone. */
+/** What a consent may give. Secrets in the clear, payments and purses are for keys alone. */
 export const OFFERED_SCOPES = [
   'mail:read',
   'mail:send',

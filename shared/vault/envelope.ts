@@ -36,10 +36,10 @@ export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
 /** The associated data that a secret is bound to. */
 export type SecretContext = {
-  purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use'
+  purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
   /** Empty for the DKIM key of a domain: it belongs to no project. */
   projectId: string
-  /** The credential's name, the endpoint's id, the name of the key's DNS record, or the use's id. */
+  /** The credential's name, the id of the endpoint, use or purchase, the name of the key's DNS record, or the purse's address. */
   name: string
   version: number
 }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateKey } from '../../shared/apiKey.ts'
 import { type Config, ConfigError } from '../../shared/config/config.ts'
-import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { DEFAULT_SCOPES } from '../../shared/scopes.ts'
 import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { createPool, type Pool } from '../db.ts'
 import { authenticateAll, insertPlatformKey, isKnownKey } from './keys/keys.ts'
@@ -93,7 +93,7 @@ async function ensureProject(pool: Pool, key: string, config: Config): Promise<v
         name: 'First agent',
         purpose: 'SELLER',
         emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${config.mailDomain}`,
-        scopes: PROJECT_SCOPES,
+        scopes: DEFAULT_SCOPES,
         // On the devnet the first project can be paid at once. Elsewhere the operator names the recipient.
         ...(config.chain.embeddedDevnet
           ? { payTo: DEVNET_ACCOUNTS.payTo.address, paymentsEnabled: true }

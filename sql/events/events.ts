@@ -52,6 +52,9 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
 /** The object of an event, for the delivery log. */
 function subjectOf(data: EventData): string {
   if ('paymentId' in data) return data.paymentId
+  if ('purchaseId' in data) return data.purchaseId
+  if ('mandateId' in data) return data.mandateId
+  if ('address' in data) return data.address
   return 'useId' in data ? data.useId : data.messageId
 }
 

@@ -7,6 +7,8 @@ import {
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { encryptPlainWebhookSecrets, webhookContext } from '../events/webhookSecrets.ts'
 import { dkimContext } from '../mail/domains/dkimKeys.ts'
+import { purchaseContext } from '../purse/purchaseContent.ts'
+import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
 /** Data keys rewrapped in one transaction. It takes some milliseconds: a concurrent writer waits as long. */
@@ -81,6 +83,24 @@ const KEY_TABLES: readonly KeyTable[] = [
     tell: ({ id, project_id, content_version }) => ({
       label: `the request or answer of ${id}`,
       context: useContext(project_id!, id!, content_version),
+    }),
+  },
+  {
+    name: 'purse_keys',
+    key: { address: 'text' },
+    columns: 't.project_id',
+    tell: ({ address, project_id }) => ({
+      label: `the key of the purse ${address}`,
+      context: purseKeyContext(project_id!, address!),
+    }),
+  },
+  {
+    name: 'purchases',
+    key: { row: 'bigint' },
+    columns: 't.id, t.project_id, t.content_version',
+    tell: ({ id, project_id, content_version }) => ({
+      label: `the request or answer of ${id}`,
+      context: purchaseContext(project_id!, id!, content_version),
     }),
   },
 ]

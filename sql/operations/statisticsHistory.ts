@@ -21,9 +21,17 @@ const HISTORY_MINUTES = 60
 const SETTLING_S = 5
 const RETENTION = '2 days'
 
+const NO_JOBS: Readonly<Record<PoolName, number>> = {
+  mail: 0,
+  webhooks: 0,
+  vault: 0,
+  purse: 0,
+  payments: 0,
+}
+
 /** Waiting and running jobs, by pool, without permanently failed jobs. */
 export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number> {
-  const jobs: Record<PoolName, number> = { mail: 0, webhooks: 0, vault: 0, payments: 0 }
+  const jobs: Record<PoolName, number> = { ...NO_JOBS }
   for (const { task, state, count } of counts) {
     const pool = TASK_POOL[task as TaskName]
     if (pool !== undefined && state !== 'failed') jobs[pool] += count
@@ -110,7 +118,8 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    jobs: row.jobs ?? null,
+    // A minute of an earlier release lacks the pools of later ones.
+    jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }
 

@@ -43,7 +43,7 @@ test('the package has no dependencies and holds only built files', () => {
   const own = join(app, 'node_modules/purser-client')
   expect(readdirSync(own).toSorted()).toEqual(['README.md', 'dist', 'package.json'])
   expect(readdirSync(join(own, 'dist'))).toEqual(
-    expect.arrayContaining(['main.js', 'main.d.ts', 'expressPaywall.js', 'mcpPaywall.d.ts']),
+    expect.arrayContaining(['main.js', 'main.d.ts', 'paywalls']),
   )
 })
 

@@ -29,6 +29,7 @@ const PARTS = [
   'outbound',
   'webhooks',
   'vault',
+  'purse',
   'payments',
 ] as const
 type Part = (typeof PARTS)[number]

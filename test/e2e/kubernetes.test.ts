@@ -167,7 +167,7 @@ test.each([...RUNNER_NAMES])(
   },
 )
 
-test('the internet is open to three pools alone, and no address within the cluster', () => {
+test('the internet is closed to the pool that parses, and no address within the cluster', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
   // Parsing asks name servers alone.

@@ -29,6 +29,7 @@ const PARTS = {
   outbound: ['workers/main.ts', '--pool', 'outbound'],
   webhooks: ['workers/main.ts', '--pool', 'webhooks'],
   vault: ['workers/main.ts', '--pool', 'vault'],
+  purse: ['workers/main.ts', '--pool', 'purse'],
   payments: ['workers/main.ts', '--pool', 'payments'],
 } satisfies Record<keyof typeof SECRETS_OF, string[]>
 type Part = keyof typeof PARTS
@@ -118,7 +119,7 @@ test('an unknown pool is named with the pools that exist', async () => {
   await using process = startProcess('workers/main.ts', {}, ['--pool', 'mail,none'])
   expect(await process.exited).toBe(78)
   expect(process.stderr()).toBe(
-    '--pool: must be all, or some of mail, webhooks, vault, payments, inbound, outbound, comma-separated\n',
+    '--pool: must be all, or some of mail, webhooks, vault, purse, payments, inbound, outbound, comma-separated\n',
   )
 })
 

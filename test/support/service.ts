@@ -30,6 +30,7 @@ import type { PoolSettings } from '../../workers/queue/runner.ts'
 import {
   inboundRunner,
   outboundRunner,
+  purseRunner,
   vaultRunner,
   webhooksRunner,
 } from '../../workers/runners.ts'
@@ -232,6 +233,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         ...examineOptions(config),
       }),
     vault: () => vaultRunner({ keyring, policy }),
+    purse: () => purseRunner({ keyring, policy, deniedPayees: new Set(config.chain.deniedPayees) }),
   }
   const pools =
     options.pools ?? (options.workers === false ? [] : (['inbound', 'outbound'] as const))

@@ -18,6 +18,7 @@ import { deleteExpiredPolicies } from '../../sql/mail/outbound/mtaStsPolicies.ts
 import { forgetStaleReports } from '../../sql/operations/processReports.ts'
 import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
+import { deleteOldAnswers } from '../../sql/purse/purchases.ts'
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
 import { deleteExpiredUses } from '../../sql/vault/uses.ts'
@@ -48,6 +49,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
       if (sweeps % SWEEPS_PER_SEARCH === 0) {
         await deleteSupersededJobs(pool)
         await deleteExpiredUses(pool)
+        await deleteOldAnswers(pool)
         await deleteExpiredPolicies(pool)
         await requeueLostPurges(pool)
         const lost = await requeueLostDeliveries(pool)

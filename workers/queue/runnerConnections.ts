@@ -6,5 +6,6 @@ export const RUNNER_CONNECTIONS: Readonly<Record<RunnerName, number>> = {
   outbound: 12,
   webhooks: 12,
   vault: 6,
+  purse: 12,
   payments: 36,
 }

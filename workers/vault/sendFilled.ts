@@ -29,7 +29,7 @@ export async function sendFilled(
 }
 
 /** Errors of a connection that carried no request yet. */
-const NOT_SENT =
+export const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH)$|CERT|TLS|SSL|SIGNATURE/
 
 function unanswered(answer: Extract<Exchange, { ok: false }>): UseEnd {

@@ -14,6 +14,7 @@ const POOLS: readonly [string, string][] = [
   ['payments', 'Payments'],
   ['webhooks', 'Webhooks'],
   ['vault', 'Vault'],
+  ['purse', 'Purse'],
 ]
 /** A payment worker reports the chain's state every few seconds. */
 const RPC_STALE_S = 60

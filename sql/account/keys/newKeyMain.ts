@@ -3,7 +3,7 @@ import { ConfigError, parseConfig } from '../../../shared/config/config.ts'
 import { parseAddress } from '../../../shared/mail/address.ts'
 import { reservedAddresses } from '../../../shared/mail/reservedAddresses.ts'
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
-import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
+import { DEFAULT_SCOPES } from '../../../shared/scopes.ts'
 import { onDatabase } from '../../command.ts'
 import { type Pool, transaction } from '../../db.ts'
 import { ORGANIZATION, writeAudit } from '../audit.ts'
@@ -68,7 +68,7 @@ async function newProjectKey(pool: Pool, name: string, mailDomain: string): Prom
     )
   }
   try {
-    const scopes = PROJECT_SCOPES
+    const scopes = DEFAULT_SCOPES
     const { rawKey } = await createProject(pool, { name, purpose: 'SELLER', emailAddress, scopes })
     process.stderr.write(`The project has the inbox ${emailAddress} and every scope.\n`)
     return rawKey

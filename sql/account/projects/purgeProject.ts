@@ -98,6 +98,10 @@ export const MAIL_TABLES = [
 export const OWN_TABLES = [
   ['credentials', 'row'],
   ['vault_uses', 'id'],
+  ['purchases', 'row'],
+  ['mandates', 'row'],
+  ['purse_keys', 'address'],
+  ['purses', 'project_id'],
   ['audit_log', 'row'],
   ['suppressions', 'row'],
   ['webhook_deliveries', 'id'],

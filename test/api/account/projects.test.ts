@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../api/http/server.ts'
-import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
+import { DEFAULT_SCOPES, PROJECT_SCOPES } from '../../../shared/scopes.ts'
 import {
   createClient,
   silentLog,
@@ -78,7 +78,7 @@ test('create gives a project with its inbox and, this once, its key', async () =
 
 test('defaults: every scope, an address of its own', async () => {
   const [one, two] = [await create(), await create()]
-  expect(one.scopes).toEqual([...PROJECT_SCOPES])
+  expect(one.scopes).toEqual([...DEFAULT_SCOPES])
   expect(one.purpose).toBe('SELLER')
   expect(one.emailAddress).toMatch(/^agent-[0-9a-f]{10}@mail\.test$/)
   expect(two.emailAddress).not.toBe(one.emailAddress)

@@ -6,6 +6,7 @@ import {
   inboundRunner,
   outboundRunner,
   paymentsRunner,
+  purseRunner,
   vaultRunner,
   webhooksRunner,
 } from '../../../workers/runners.ts'
@@ -272,6 +273,7 @@ test('the overview counts the current minute, and each past minute once', async 
   expect(after.jobs).toEqual({
     mail: expect.any(Number),
     payments: 0,
+    purse: 0,
     vault: 0,
     webhooks: expect.any(Number),
   })
@@ -299,6 +301,7 @@ test('every task is shown with its pool', () => {
     outboundRunner(none),
     webhooksRunner(none),
     vaultRunner(none),
+    purseRunner(none),
     paymentsRunner(none, none),
   ]
   const tasksOf = new Map(runners.map(({ name, tasks }) => [name, Object.keys(tasks(none))]))

@@ -93,6 +93,7 @@ test('whoami', async () => {
     lastUsedAt: null,
     createdAt: expect.stringMatching(/Z$/),
     wallet: null,
+    purse: null,
   })
 })
 

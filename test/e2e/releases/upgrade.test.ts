@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateKey } from '../../../shared/apiKey.ts'
-import { changeProject } from '../../support/changeProject.ts'
 import { createTestDatabase } from '../../support/database/database.ts'
 import { startReceiver } from '../../support/events/receiver.ts'
 import { type Sink, startSink } from '../../support/mail/sink.ts'
@@ -73,7 +72,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} with its data`, () => {
     })
     projectId = project.projectId
     const before = createClient(oldUrl, project.rawKey, { isOtherRelease: true })
-    await changeProject(database.pool, projectId, { payTo, paymentsEnabled: true })
+    await oldPlatform.patch(`/v0/platform/projects/${projectId}`, { payTo, paymentsEnabled: true })
     await registerEndpoint(database.pool, {
       projectId,
       resource: RESOURCE,

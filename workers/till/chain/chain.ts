@@ -4,7 +4,12 @@ import { z } from 'zod'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import { type UsdcNetwork, usdcNetworkOfChainId } from '../../../shared/till/usdc.ts'
 import { type Rpc, type RpcAnswer, RpcTrouble } from './rpc.ts'
-import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateData } from './transfer.ts'
+import {
+  AUTHORIZATION_CANCELED,
+  AUTHORIZATION_USED,
+  authorizationStateData,
+  balanceData,
+} from './transfer.ts'
 
 export const quantity = z
   .string()
@@ -51,7 +56,14 @@ export type Receipt = z.output<typeof receiptSchema>
 export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | null =>
   effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
-const eventSchema = z.object({ topics: z.array(hex), transactionHash: hex, blockNumber: quantity })
+const eventSchema = z.object({
+  topics: z.array(hex).min(3),
+  transactionHash: hex,
+  blockNumber: quantity,
+})
+
+/** The 32 bytes that a call of the token returns. */
+const word = z.string().regex(/^0x[0-9a-f]{64}$/i)
 
 /** @throws {RpcTrouble} when the answer has another shape. */
 export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
@@ -158,44 +170,113 @@ export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promis
   return hash.success && /^0x(?!0{64})[0-9a-f]{64}$/.test(hash.data) ? hash.data : null
 }
 
-/** Whether an authorization is used or cancelled, as of a block. */
-export async function isUsed(
+type Authorized = Pick<Transfer, 'asset' | 'payer' | 'nonce'>
+
+/** A block by its number, or by its hash (EIP-1898): a number may be another block at another node. */
+type BlockPlace = bigint | { blockHash: Hex }
+
+const placeOf = (block: BlockPlace) => (typeof block === 'bigint' ? tagOf(block) : block)
+
+/** Whether each authorization is used or cancelled, as of a block. */
+export async function areUsed(
   rpc: Rpc,
-  authorization: Pick<Transfer, 'asset' | 'payer' | 'nonce'>,
+  authorizations: readonly Authorized[],
+  block: BlockPlace,
+): Promise<boolean[]> {
+  if (authorizations.length === 0) return []
+  const answers = await rpc.batch(
+    authorizations.map((one) => ({
+      method: 'eth_call',
+      params: [{ to: one.asset, data: authorizationStateData(one) }, placeOf(block)],
+    })),
+  )
+  return answers.map(
+    (answer) =>
+      BigInt(read(word, resultOf(answer, 'authorizationState'), 'authorizationState')) !== 0n,
+  )
+}
+
+/** Whether an authorization is used or cancelled, as of a block. */
+export async function isUsed(rpc: Rpc, authorization: Authorized, block: bigint): Promise<boolean> {
+  const [used] = await areUsed(rpc, [authorization], block)
+  return used!
+}
+
+/** What each address has of a token, in atomic units, as of a block. */
+export async function readBalances(
+  rpc: Rpc,
+  asset: Address,
+  addresses: readonly Address[],
   block: bigint,
-): Promise<boolean> {
-  const call = { to: authorization.asset, data: authorizationStateData(authorization) }
-  const result = await rpc.call('eth_call', [call, tagOf(block)])
-  return BigInt(read(hex, result, 'authorizationState')) !== 0n
+): Promise<bigint[]> {
+  const answers = await rpc.batch(
+    addresses.map((address) => ({
+      method: 'eth_call',
+      params: [{ to: asset, data: balanceData(address) }, tagOf(block)],
+    })),
+  )
+  return answers.map((answer) => BigInt(read(word, resultOf(answer, 'balanceOf'), 'balanceOf')))
 }
 
 /** Blocks per `eth_getLogs` request: many nodes refuse more. */
 const SEARCH_BLOCKS = 2_000n
 
+/** The use or the cancellation of an authorization. */
+export type AuthorizationEvent = {
+  kind: 'used' | 'canceled'
+  payer: Address
+  nonce: Hex
+  txHash: Hex
+  blockNumber: bigint
+}
+
+/** Nonces of one request. */
+const SEARCH_NONCES = 50
+
+/** Finds the events that used or cancelled authorizations of one token, between two blocks. */
+export async function findAuthorizationEvents(
+  rpc: Rpc,
+  authorizations: readonly Authorized[],
+  { from, to }: { from: bigint; to: bigint },
+): Promise<AuthorizationEvent[]> {
+  const found: AuthorizationEvent[] = []
+  for (let n = 0; n < authorizations.length; n += SEARCH_NONCES) {
+    const some = authorizations.slice(n, n + SEARCH_NONCES)
+    const payers = [...new Set(some.map(({ payer }) => pad(payer)))]
+    for (let start = from < 0n ? 0n : from; start <= to; start += SEARCH_BLOCKS) {
+      const end = start + SEARCH_BLOCKS - 1n
+      const result = await rpc.call('eth_getLogs', [
+        {
+          address: some[0]!.asset,
+          topics: [
+            [AUTHORIZATION_USED, AUTHORIZATION_CANCELED],
+            payers,
+            some.map(({ nonce }) => nonce),
+          ],
+          fromBlock: numberToHex(start),
+          toBlock: numberToHex(end < to ? end : to),
+        },
+      ])
+      for (const event of read(z.array(eventSchema), result, 'eth_getLogs')) {
+        found.push({
+          kind: event.topics[0] === AUTHORIZATION_USED ? 'used' : 'canceled',
+          payer: `0x${event.topics[1]!.slice(-40)}`,
+          nonce: event.topics[2]!,
+          txHash: event.transactionHash,
+          blockNumber: event.blockNumber,
+        })
+      }
+    }
+  }
+  return found
+}
+
 /** Finds the event that used or cancelled an authorization between two blocks; null when there is none. */
 export async function findAuthorizationEvent(
   rpc: Rpc,
-  authorization: Pick<Transfer, 'asset' | 'payer' | 'nonce'>,
-  { from, to }: { from: bigint; to: bigint },
-): Promise<{ kind: 'used' | 'canceled'; txHash: Hex; blockNumber: bigint } | null> {
-  for (let start = from < 0n ? 0n : from; start <= to; start += SEARCH_BLOCKS) {
-    const end = start + SEARCH_BLOCKS - 1n
-    const result = await rpc.call('eth_getLogs', [
-      {
-        address: authorization.asset,
-        topics: [
-          [AUTHORIZATION_USED, AUTHORIZATION_CANCELED],
-          pad(authorization.payer),
-          authorization.nonce,
-        ],
-        fromBlock: numberToHex(start),
-        toBlock: numberToHex(end < to ? end : to),
-      },
-    ])
-    const event = read(z.array(eventSchema), result, 'eth_getLogs')[0]
-    if (event === undefined) continue
-    const kind = event.topics[0] === AUTHORIZATION_USED ? 'used' : 'canceled'
-    return { kind, txHash: event.transactionHash, blockNumber: event.blockNumber }
-  }
-  return null
+  authorization: Authorized,
+  blocks: { from: bigint; to: bigint },
+): Promise<AuthorizationEvent | null> {
+  const [event] = await findAuthorizationEvents(rpc, [authorization], blocks)
+  return event ?? null
 }

@@ -14,6 +14,7 @@ import { deployAndCharge } from '../wallets/walletDeployment.ts'
 const TOKEN_ABI = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address account) view returns (uint256)',
 ])
 
 /** Hashed once: the selector is 0.03 ms of the 0.05 ms that the call data takes. */
@@ -78,6 +79,10 @@ export function authorizationStateData({ payer, nonce }: Pick<Transfer, 'payer' 
     args: [payer, nonce],
   })
 }
+
+/** Call data that asks for the balance of an address. */
+export const balanceData = (address: Address): Hex =>
+  encodeFunctionData({ abi: TOKEN_ABI, functionName: 'balanceOf', args: [address] })
 
 type Log = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: bigint }
 

@@ -13,6 +13,7 @@ import { type Block, readWallets } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { fillGap } from '../settle/gasWallet.ts'
 import { finalize, type ReorganisationMemory, watchForReorganisation } from './finality.ts'
+import { tendPurses } from './purses.ts'
 import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
@@ -59,6 +60,7 @@ export async function reconcile(
   await watchForReorganisation(chain, memory, newest)
   await finalize(chain, memory)
   await tendWallets(chain, memory)
+  await tendPurses(chain)
   if (memory.looks++ % CLEANING_LOOKS === 0) {
     await deleteStaleChecks(chain.pool)
     await deleteEndedSuspensions(chain.pool)

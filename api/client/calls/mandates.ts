@@ -1,0 +1,109 @@
+import { everyPage } from '../everyPage.ts'
+import type { CallOptions, Http } from '../http.ts'
+import type { Operations } from '../operations.ts'
+
+/** What an owner allows a project to pay, with its sums. */
+export type Mandate = Operations['getPlatformProjectsByProjectIdMandatesByMandateId']['result']
+
+type Terms = Operations['postPlatformProjectsByProjectIdMandates']['input']['body']
+type Change = Operations['patchPlatformProjectsByProjectIdMandatesByMandateId']['input']['body']
+type MandatesQuery = NonNullable<
+  Operations['getPlatformProjectsByProjectIdMandates']['input']['query']
+>
+type PaymentsQuery = NonNullable<
+  Operations['getPlatformProjectsByProjectIdPursePayments']['input']['query']
+>
+
+/**
+ * The purses of projects.
+ *
+ * @example
+ * const { address } = await platform.purses.open('prj_…')
+ * await platform.purses.setLow('prj_…', '5')
+ */
+export function purses(http: Http) {
+  const at = (projectId: string) => ({ path: { projectId } })
+  const payments = (projectId: string, query: PaymentsQuery = {}, options?: CallOptions) =>
+    http.call(
+      'getPlatformProjectsByProjectIdPursePayments',
+      { path: { projectId }, query },
+      options,
+    )
+  return {
+    get: (projectId: string, options?: CallOptions) =>
+      http.call('getPlatformProjectsByProjectIdPurse', at(projectId), options),
+    /** Opens the purse. A second call changes nothing. */
+    open: (projectId: string, options?: CallOptions) =>
+      http.call('postPlatformProjectsByProjectIdPurse', at(projectId), options),
+    /** Below this balance in USDC the event purse.low tells; null: it never does. */
+    setLow: (projectId: string, low: string | null, options?: CallOptions) =>
+      http.call(
+        'patchPlatformProjectsByProjectIdPurse',
+        { ...at(projectId), body: { low } },
+        options,
+      ),
+    /** Stops it at once: nothing more is signed. */
+    stop: (projectId: string, options?: CallOptions) =>
+      http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),
+    resume: (projectId: string, options?: CallOptions) =>
+      http.call('postPlatformProjectsByProjectIdPurseResume', at(projectId), options),
+    /** One page of purchases, newest first. */
+    payments,
+    /** Every purchase, newest first; iteration loads the pages. */
+    allPayments: (projectId: string, query: PaymentsQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => payments(projectId, { ...query, pageToken }, options),
+        (page) => page.payments,
+        query.pageToken,
+      ),
+  }
+}
+
+/**
+ * What projects may pay.
+ *
+ * @example
+ * await platform.mandates.give('prj_…', {
+ *   name: 'Weather', hosts: ['api.example.com'], maxPerPayment: '0.05', maxPerDay: '2',
+ * })
+ */
+export function mandates(http: Http) {
+  const list = (projectId: string, query: MandatesQuery = {}, options?: CallOptions) =>
+    http.call('getPlatformProjectsByProjectIdMandates', { path: { projectId }, query }, options)
+  return {
+    list,
+    /** Every mandate, newest first; iteration loads the pages. */
+    all: (projectId: string, query: MandatesQuery = {}, options?: CallOptions) =>
+      everyPage(
+        (pageToken) => list(projectId, { ...query, pageToken }, options),
+        (page) => page.mandates,
+        query.pageToken,
+      ),
+    get: (projectId: string, mandateId: string, options?: CallOptions) =>
+      http.call(
+        'getPlatformProjectsByProjectIdMandatesByMandateId',
+        { path: { projectId, mandateId } },
+        options,
+      ),
+    give: (projectId: string, terms: Terms, options?: CallOptions) =>
+      http.call(
+        'postPlatformProjectsByProjectIdMandates',
+        { path: { projectId }, body: terms },
+        options,
+      ),
+    /** What is left out stays; null removes a bound. */
+    change: (projectId: string, mandateId: string, change: Change, options?: CallOptions) =>
+      http.call(
+        'patchPlatformProjectsByProjectIdMandatesByMandateId',
+        { path: { projectId, mandateId }, body: change },
+        options,
+      ),
+    /** It allows nothing any more. Its record stays. */
+    end: (projectId: string, mandateId: string, options?: CallOptions) =>
+      http.call(
+        'deletePlatformProjectsByProjectIdMandatesByMandateId',
+        { path: { projectId, mandateId } },
+        options,
+      ),
+  }
+}

@@ -1,0 +1,279 @@
+/** A mandate as an owner writes it: amounts in USDC, hosts and URLs as text. */
+import { type Static, Type as t } from '@sinclair/typebox'
+import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
+import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
+import { ALLOWED_HOST_RULE, parseAllowedHost } from '../../shared/vault/allowedHosts.ts'
+import type { Mandate, MandateState, MandateTerms } from '../../sql/purse/mandates.ts'
+import { badRequest } from '../http/errors.ts'
+import { Time } from '../http/operation.ts'
+import { Usdc } from './purseDocs.ts'
+
+const PLACES_MAX = 50
+const PAYEES_MAX = 50
+const PER_MINUTE_DEFAULT = 60
+const PER_MINUTE_MAX = 10_000
+const RISE_DEFAULT = 20
+const RISE_MAX = 10_000
+
+const optional = (description: string) => t.Optional(t.Union([Usdc(description), t.Null()]))
+const At = t.Optional(
+  t.Union([t.String({ format: 'date-time', maxLength: 40 }), t.Null()], {
+    error: 'be an ISO 8601 time with its zone',
+  }),
+)
+
+/** The fields of a change. */
+const MandateFields = {
+  name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: '^[^\\p{Cc}]+$' })),
+  task: t.Optional(
+    t.Union([t.String({ minLength: 1, maxLength: 100 }), t.Null()], {
+      description: 'The name of a task, for your books.',
+    }),
+  ),
+  hosts: t.Optional(
+    t.Array(t.String({ maxLength: 260 }), {
+      maxItems: PLACES_MAX,
+      description: 'Hosts such as api.example.com, or *.example.com for all below it.',
+    }),
+  ),
+  resources: t.Optional(
+    t.Array(t.String({ maxLength: 2_048 }), {
+      maxItems: PLACES_MAX,
+      description: 'URLs without query. Each allows itself alone.',
+    }),
+  ),
+  payees: t.Optional(
+    t.Union(
+      [t.Array(t.String({ maxLength: 42 }), { minItems: 1, maxItems: PAYEES_MAX }), t.Null()],
+      {
+        description: 'The only addresses that may be paid; null: any, and a new one asks you.',
+      },
+    ),
+  ),
+  maxPerPayment: t.Optional(Usdc('The most for one payment.')),
+  maxPerHour: optional('The most in an hour that begins at minute 0 (UTC).'),
+  maxPerDay: optional('The most in a day (UTC).'),
+  maxPerMonth: optional('The most in a month (UTC).'),
+  maxTotal: optional('The most in all.'),
+  paymentsPerMinute: t.Optional(t.Integer({ minimum: 1, maximum: PER_MINUTE_MAX })),
+  askAbove: optional('A price above it asks you; null: none does.'),
+  risePercent: t.Optional(
+    t.Integer({
+      minimum: 0,
+      maximum: RISE_MAX,
+      description: 'A price that is higher than the last one of its URL by more asks you.',
+    }),
+  ),
+  validFrom: At,
+  validUntil: At,
+}
+
+const ChangeBody = t.Object(MandateFields)
+type Given = Static<typeof ChangeBody>
+
+/** A new mandate. */
+export const MandateBody = t.Composite([
+  t.Omit(ChangeBody, ['name', 'maxPerPayment']),
+  t.Object({
+    name: t.String({ minLength: 1, maxLength: 100, pattern: '^[^\\p{Cc}]+$' }),
+    maxPerPayment: Usdc('The most for one payment.'),
+  }),
+])
+
+/** A change: what is left out stays, null removes a bound. */
+export const MandateChange = t.Composite([
+  ChangeBody,
+  t.Object({
+    state: t.Optional(
+      t.Union([t.Literal('active'), t.Literal('stopped')], {
+        error: 'be one of "active", "stopped"',
+        description: 'stopped: hosts that it covers are not paid, also under other mandates.',
+      }),
+    ),
+  }),
+])
+
+const EMPTY: Omit<MandateTerms, 'name' | 'network' | 'perPaymentAtomic'> = {
+  task: null,
+  hosts: [],
+  resources: [],
+  payees: null,
+  limits: { hour: null, day: null, month: null, total: null },
+  paymentsPerMinute: PER_MINUTE_DEFAULT,
+  askAboveAtomic: null,
+  risePercent: RISE_DEFAULT,
+  validFrom: null,
+  validUntil: null,
+}
+
+type Rules = { allowPrivate: boolean }
+
+/** The terms of a new mandate. @throws {ApiError} 400 */
+export const newTerms = (
+  given: Static<typeof MandateBody>,
+  network: string,
+  rules: Rules,
+): MandateTerms =>
+  merged({ ...EMPTY, name: given.name, network, perPaymentAtomic: 0n }, given, rules)
+
+/** The terms after a change. @throws {ApiError} 400 */
+export const changedTerms = (
+  present: Mandate,
+  { state, ...given }: Static<typeof MandateChange>,
+  rules: Rules,
+): MandateTerms & { state: MandateState } => ({
+  ...merged({ ...present, validFrom: null }, given, rules),
+  state: state === undefined ? present.state : state === 'active' ? 'active' : 'frozen',
+})
+
+function merged(present: MandateTerms, given: Given, rules: Rules): MandateTerms {
+  const { limits } = present
+  const terms: MandateTerms = {
+    name: given.name ?? present.name,
+    network: present.network,
+    task: given.task === undefined ? present.task : given.task,
+    hosts: given.hosts?.map(readHost) ?? present.hosts,
+    resources: given.resources?.map((url) => readResource(url, rules)) ?? present.resources,
+    payees: given.payees === undefined ? present.payees : (given.payees?.map(readPayee) ?? null),
+    perPaymentAtomic: amount('maxPerPayment', given.maxPerPayment, present.perPaymentAtomic)!,
+    limits: {
+      hour: amount('maxPerHour', given.maxPerHour, limits.hour),
+      day: amount('maxPerDay', given.maxPerDay, limits.day),
+      month: amount('maxPerMonth', given.maxPerMonth, limits.month),
+      total: amount('maxTotal', given.maxTotal, limits.total),
+    },
+    paymentsPerMinute: given.paymentsPerMinute ?? present.paymentsPerMinute,
+    askAboveAtomic: amount('askAbove', given.askAbove, present.askAboveAtomic),
+    risePercent: given.risePercent ?? present.risePercent,
+    validFrom: readTime(given.validFrom, present.validFrom),
+    validUntil: readTime(given.validUntil, present.validUntil),
+  }
+  if (terms.hosts.length + terms.resources.length === 0) {
+    throw badRequest('hosts or resources must name a place: without one the mandate allows nothing')
+  }
+  if (Object.values(terms.limits).every((limit) => limit === null)) {
+    throw badRequest('maxPerHour, maxPerDay, maxPerMonth or maxTotal must be there')
+  }
+  return terms
+}
+
+function amount(
+  field: string,
+  given: string | null | undefined,
+  present: bigint | null,
+): bigint | null {
+  if (given === undefined) return present
+  if (given === null) return null
+  try {
+    return parseUsdc(given)
+  } catch (error) {
+    throw badRequest(`${field}: ${(error as Error).message}`)
+  }
+}
+
+const readTime = (given: string | null | undefined, present: Date | null): Date | null =>
+  given === undefined ? present : given === null ? null : new Date(given)
+
+function readHost(text: string, n: number): string {
+  const host = parseAllowedHost(text)
+  if (host === null) throw badRequest(`hosts[${n}] must ${ALLOWED_HOST_RULE}`)
+  return host
+}
+
+function readResource(text: string, { allowPrivate }: Rules): string {
+  const fault = outboundUrlFault(text, allowPrivate)
+  if (fault !== null)
+    throw badRequest(`resources must hold URLs that the service may call: ${fault}`)
+  const { origin, pathname, search, hash } = new URL(text)
+  if (search !== '' || hash !== '') throw badRequest('resources must have no query and no fragment')
+  return `${origin}${pathname}`
+}
+
+function readPayee(text: string, n: number): string {
+  if (/^0x[0-9a-fA-F]{40}$/.test(text)) return text.toLowerCase()
+  throw badRequest(`payees[${n}] must be an address: 0x and 40 hexadecimal digits`)
+}
+
+const Nullable = t.Union([t.String(), t.Null()])
+
+/** A mandate with its sums. */
+export const MandateSchema = t.Object({
+  mandateId: t.String({ examples: ['man_0a1b2c3d4e5f60718293a4b5'] }),
+  state: t.String({ enum: ['active', 'stopped', 'ended'] }),
+  name: t.String(),
+  task: Nullable,
+  network: t.String(),
+  hosts: t.Array(t.String()),
+  resources: t.Array(t.String()),
+  payees: t.Union([t.Array(t.String()), t.Null()]),
+  maxPerPayment: t.String(),
+  maxPerHour: Nullable,
+  maxPerDay: Nullable,
+  maxPerMonth: Nullable,
+  maxTotal: Nullable,
+  paymentsPerMinute: t.Integer(),
+  askAbove: Nullable,
+  risePercent: t.Integer(),
+  validFrom: Time,
+  validUntil: t.Union([Time, t.Null()]),
+  reservedUsdc: t.String({ description: 'All that was ever signed: open, spent and released.' }),
+  openUsdc: t.String(),
+  spentUsdc: t.String(),
+  releasedUsdc: t.String(),
+  createdAt: Time,
+})
+
+export const EXAMPLE_MANDATE: Static<typeof MandateSchema> = {
+  mandateId: 'man_0a1b2c3d4e5f60718293a4b5',
+  state: 'active',
+  name: 'Weather data',
+  task: null,
+  network: 'base',
+  hosts: ['api.example.com'],
+  resources: [],
+  payees: null,
+  maxPerPayment: '0.05',
+  maxPerHour: null,
+  maxPerDay: '2',
+  maxPerMonth: '20',
+  maxTotal: null,
+  paymentsPerMinute: 60,
+  askAbove: '0.02',
+  risePercent: 20,
+  validFrom: '2026-01-05T09:00:00.000Z',
+  validUntil: null,
+  reservedUsdc: '0.06',
+  openUsdc: '0.01',
+  spentUsdc: '0.04',
+  releasedUsdc: '0.01',
+  createdAt: '2026-01-05T09:00:00.000Z',
+}
+
+const usdc = (atomic: bigint | null): string | null => (atomic === null ? null : formatUsdc(atomic))
+
+/** A mandate as its owner sees it. */
+export const toMandateView = (mandate: Mandate): Static<typeof MandateSchema> => ({
+  mandateId: mandate.id,
+  state: mandate.state === 'frozen' ? 'stopped' : mandate.state,
+  name: mandate.name,
+  task: mandate.task,
+  network: mandate.network,
+  hosts: [...mandate.hosts],
+  resources: [...mandate.resources],
+  payees: mandate.payees === null ? null : [...mandate.payees],
+  maxPerPayment: formatUsdc(mandate.perPaymentAtomic),
+  maxPerHour: usdc(mandate.limits.hour),
+  maxPerDay: usdc(mandate.limits.day),
+  maxPerMonth: usdc(mandate.limits.month),
+  maxTotal: usdc(mandate.limits.total),
+  paymentsPerMinute: mandate.paymentsPerMinute,
+  askAbove: usdc(mandate.askAboveAtomic),
+  risePercent: mandate.risePercent,
+  validFrom: mandate.validFrom.toISOString(),
+  validUntil: mandate.validUntil?.toISOString() ?? null,
+  reservedUsdc: formatUsdc(mandate.reservedAtomic),
+  openUsdc: formatUsdc(mandate.reservedAtomic - mandate.spentAtomic - mandate.releasedAtomic),
+  spentUsdc: formatUsdc(mandate.spentAtomic),
+  releasedUsdc: formatUsdc(mandate.releasedAtomic),
+  createdAt: mandate.createdAt.toISOString(),
+})

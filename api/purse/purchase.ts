@@ -1,0 +1,147 @@
+/** The operations of a buyer, for REST and MCP. */
+import type { Static } from '@sinclair/typebox'
+import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
+import { parseUsdc } from '../../shared/till/usdc.ts'
+import { CredentialInputError } from '../../shared/vault/credential.ts'
+import type { UseMethod } from '../../shared/vault/useMethods.ts'
+import { checkUseRequest, type UseRequest, type UseTarget } from '../../shared/vault/useRequest.ts'
+import { acceptPurchase, findPurchase } from '../../sql/purse/purchases.ts'
+import { findPurse } from '../../sql/purse/purses.ts'
+import { ApiError, badRequest, notFound } from '../http/errors.ts'
+import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
+import type { Caller } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+import { requireScope } from '../vault/vault.ts'
+import { readRequest } from '../vault/vaultUse.ts'
+import {
+  hasEnded,
+  type PurchaseSchema,
+  type PurseSchema,
+  toPurchaseView,
+  toPurseView,
+} from './purseDocs.ts'
+
+type Buying = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
+type PurchaseView = Static<typeof PurchaseSchema>
+
+/** A request that an agent pays for. */
+export type GivenPurchase = {
+  url: string
+  method?: UseMethod
+  headers?: Record<string, string>
+  body?: unknown
+  maxAmount?: string
+  why?: string
+}
+
+const RETRY_S = 5
+/** Headers that carry a payment: the service alone writes them. */
+const PAYMENT_HEADERS = [
+  'x-payment',
+  'payment-signature',
+  'payment-authorization',
+  'sign-in-with-x',
+]
+
+/**
+ * POST /v0/purse/pay and /quote. Waits for the end, at most `waitMs`.
+ * @param key the Idempotency-Key; null for a quote.
+ * @throws {ApiError} 400, 401, 403, 409, 429
+ */
+export async function purchase(
+  services: Buying,
+  caller: Caller,
+  kind: 'payment' | 'quote',
+  { given, key, waitMs }: { given: GivenPurchase; key: string | null; waitMs: number },
+): Promise<PurchaseView> {
+  requireScope(caller, kind === 'payment' ? 'purse:pay' : 'purse:read')
+  const { pool } = services
+  const { maxAmount = '0', why, ...asked } = given
+  const request = readRequest(asked)
+  const { allowPrivateNetworks: allowPrivate } = services.config
+  const target = targetOf(request, allowPrivate)
+  const fault = outboundUrlFault(request.url, allowPrivate)
+  if (fault !== null) throw badRequest(`url must be one that the service may call: ${fault}`)
+  for (const name of Object.keys(request.headers)) {
+    if (PAYMENT_HEADERS.includes(name.toLowerCase())) {
+      throw badRequest(`headers must not hold ${name.toLowerCase()}: the service writes it`)
+    }
+  }
+  const maxAtomic = kind === 'quote' ? 0n : orBadAmount(maxAmount)
+  const accepted = await acceptPurchase(pool, {
+    actor: caller,
+    keyring: await services.keyring(pool),
+    kind,
+    request,
+    target,
+    requestHash: requestHash({ request, maxAmount: String(maxAtomic), why: why ?? null }),
+    key,
+    maxAtomic,
+    why: why ?? null,
+  })
+  switch (accepted.kind) {
+    case 'ok':
+      return readPurchase(services, caller, { id: accepted.id, waitMs })
+    case 'other_request':
+      throw keyOfAnother()
+    case 'busy':
+      throw new ApiError(
+        429,
+        'rate_limited',
+        'The project has too many purchases under way, or too many answers kept',
+        { 'retry-after': String(RETRY_S) },
+      )
+    default:
+      throw new ApiError(401, 'unauthorized', 'Invalid API key')
+  }
+}
+
+/** @throws {ApiError} 400 naming the field. */
+function targetOf(request: UseRequest, allowLoopback: boolean): UseTarget {
+  try {
+    return checkUseRequest(request, { allowLoopback })
+  } catch (error) {
+    if (!(error instanceof CredentialInputError)) throw error
+    throw badRequest(error.message.replace(/^request\./, ''))
+  }
+}
+
+function orBadAmount(amount: string): bigint {
+  try {
+    return parseUsdc(amount)
+  } catch (error) {
+    throw badRequest(`maxAmount: ${(error as Error).message}`)
+  }
+}
+
+/** GET /v0/purse/payments/{purchaseId}. Waits for the end, at most `waitMs`. @throws {ApiError} 403, 404 */
+export async function readPurchase(
+  { pool, keyring: source, waiters }: Buying,
+  caller: Caller,
+  { id, waitMs }: { id: string; waitMs: number },
+): Promise<PurchaseView> {
+  if (!caller.scopes.includes('purse:pay')) requireScope(caller, 'purse:read')
+  const { projectId } = caller
+  const deadlineMs = performance.now() + waitMs
+  const keyring = await source(pool)
+  const watch = waiters.watch(id)
+  try {
+    for (;;) {
+      const found = await findPurchase(pool, { projectId, id, keyring })
+      if (found === null) throw notFound('Purchase not found')
+      if (hasEnded(found) || !(await watch.changed(deadlineMs))) return toPurchaseView(found)
+    }
+  } finally {
+    watch.close()
+  }
+}
+
+/** The purse of a project. @throws {ApiError} 404 without one */
+export async function readPurse(
+  { pool }: Pick<Services, 'pool'>,
+  projectId: string,
+): Promise<Static<typeof PurseSchema>> {
+  const purse = await findPurse(pool, projectId)
+  if (purse === null) throw notFound('The project has no purse')
+  return toPurseView(purse)
+}

@@ -1,0 +1,272 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { USE_METHODS } from '../../shared/vault/useMethods.ts'
+import { HEADERS_MAX, URL_MAX_LENGTH } from '../../shared/vault/useRequest.ts'
+import { listPurchases } from '../../sql/purse/purchases.ts'
+import { badRequest } from '../http/errors.ts'
+import { readIdempotencyKey } from '../http/idempotencyKey.ts'
+import { operation, PageQuery } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import { queryTime } from '../http/queryTime.ts'
+import { callerOf, projectOf } from '../http/requestState.ts'
+import type { Services } from '../http/services.ts'
+import { purchase, readPurchase, readPurse } from './purchase.ts'
+import {
+  EXAMPLE_PURCHASE,
+  EXAMPLE_PURSE,
+  PurchaseSchema,
+  PurseSchema,
+  toPurchaseView,
+  Usdc,
+} from './purseDocs.ts'
+
+/** The request that is paid for. */
+export const QuoteFields = {
+  url: t.String({ maxLength: URL_MAX_LENGTH, description: 'An https URL.' }),
+  method: t.Optional(
+    t.Union(
+      USE_METHODS.map((method) => t.Literal(method)),
+      { description: 'POST if there is a body, else GET.' },
+    ),
+  ),
+  headers: t.Optional(
+    t.Record(t.String(), t.String(), {
+      maxProperties: HEADERS_MAX,
+      description: 'Host, Content-Length, Accept-Encoding and payments are the service’s own.',
+    }),
+  ),
+  body: t.Optional(
+    t.Unknown({ description: 'A string, sent as it is; or an object or array, sent as JSON.' }),
+  ),
+}
+
+export const PayFields = {
+  ...QuoteFields,
+  maxAmount: Usdc('The most that this request may cost, in USDC.'),
+  why: t.Optional(
+    t.String({ maxLength: 500, description: 'Your reason, in your own words, for the owner.' }),
+  ),
+}
+
+/** Seconds that a call waits. */
+const WAIT_DEFAULT_S = 25
+const WAIT_MAX_S = 40
+const WaitQuery = t.Object({
+  timeout: t.Optional(
+    t.String({
+      pattern: '^(?:[0-9]|[123][0-9]|40)$',
+      error: `be a whole number of 0 to ${WAIT_MAX_S}`,
+      openapi: { type: 'integer', minimum: 0, maximum: WAIT_MAX_S, default: WAIT_DEFAULT_S },
+      description: 'Seconds to wait for the end.',
+    }),
+  ),
+})
+const waitMsOf = ({ timeout }: Static<typeof WaitQuery>) => Number(timeout ?? WAIT_DEFAULT_S) * 1000
+
+const Params = t.Object({
+  purchaseId: t.String({ pattern: '^pur_[0-9a-f]{24}$', error: 'be the id of a purchase' }),
+})
+
+/** The filters of a list of payments. */
+export const PaymentsQuery = t.Composite([
+  PageQuery,
+  t.Object({
+    payment: t.Optional(
+      t.Union([t.Literal('open'), t.Literal('spent'), t.Literal('released')], {
+        error: 'be one of "open", "spent", "released"',
+        description: 'Only payments in this state.',
+      }),
+    ),
+    state: t.Optional(
+      t.Union(
+        [t.Literal('answered'), t.Literal('refused'), t.Literal('failed'), t.Literal('unknown')],
+        {
+          error: 'be one of "answered", "refused", "failed", "unknown"',
+          description: 'Only purchases that ended so.',
+        },
+      ),
+    ),
+    host: t.Optional(t.String({ maxLength: 260, description: 'Only purchases at this host.' })),
+    mandate: t.Optional(t.String({ maxLength: 64, description: 'Only payments in this mandate.' })),
+    from: t.Optional(t.String({ maxLength: 40, description: 'ISO 8601: not before this time.' })),
+    until: t.Optional(t.String({ maxLength: 40, description: 'ISO 8601: before this time.' })),
+  }),
+])
+
+/** One page of a project's payments, newest first. */
+export async function listPayments(
+  { pool }: Pick<Services, 'pool'>,
+  projectId: string,
+  { payment, state, host, mandate, from, until, ...page }: Static<typeof PaymentsQuery>,
+) {
+  const { limit, cursor } = readPage(page)
+  const found = await listPurchases(pool, {
+    projectId,
+    cursor,
+    limit: limit + 1,
+    money: payment ?? null,
+    state: state ?? null,
+    host: host ?? null,
+    mandateId: mandate ?? null,
+    from: queryTime('from', from) ?? null,
+    until: queryTime('until', until) ?? null,
+  })
+  const cut = cutPage(found, limit, ({ createdAt }) => createdAt)
+  return { payments: cut.page.map(toPurchaseView), count: cut.page.length, ...cut.next }
+}
+
+export const PaymentsPage = t.Object({
+  payments: t.Array(PurchaseSchema),
+  count: t.Integer(),
+  nextPageToken: t.Optional(t.String()),
+})
+
+/** A page's example: the answers of sellers are left out. */
+export const EXAMPLE_PAYMENTS = {
+  payments: [{ ...EXAMPLE_PURCHASE, response: null }],
+  count: 1,
+}
+
+const pays = { tag: 'Purse', access: 'purse:pay' } as const
+const reads = { tag: 'Purse', access: 'purse:read' } as const
+const ended = {
+  status: 200,
+  description: 'The purchase has ended.',
+  schema: PurchaseSchema,
+  example: EXAMPLE_PURCHASE,
+}
+const pending = {
+  status: 202,
+  description: 'It has not ended: read it at /v0/purse/payments/{purchaseId}.',
+}
+
+/** What an agent does with the purse of its project. */
+export const purseRoutes = (services: Services) =>
+  new Elysia({ prefix: '/v0/purse' })
+    .get('', ({ request }) => readPurse(services, projectOf(request).projectId), {
+      detail: operation({
+        ...reads,
+        summary: 'Get the purse with its balance',
+        success: {
+          status: 200,
+          description: 'The purse.',
+          schema: PurseSchema,
+          example: EXAMPLE_PURSE,
+        },
+        errors: { 404: 'The project has no purse' },
+      }),
+    })
+    .post(
+      '/pay',
+      async ({ request, query, body, set }) => {
+        const key = readIdempotencyKey(request.headers.get('idempotency-key'))
+        if (key === null) {
+          throw badRequest('Idempotency-Key must be there: a repeated request must not pay twice')
+        }
+        const waitMs = waitMsOf(query)
+        const bought = await purchase(services, callerOf(request), 'payment', {
+          given: body,
+          key,
+          waitMs,
+        })
+        if (bought.state === 'pending') set.status = 202
+        return bought
+      },
+      {
+        query: WaitQuery,
+        body: t.Object(PayFields),
+        detail: operation({
+          ...pays,
+          summary: 'Send a request, and pay for it if the seller asks',
+          description:
+            'On a 402 (x402 versions 1 and 2, scheme exact, USDC on the chain of the service) the service checks the offer, ' +
+            'reserves the price in every mandate that covers the host, signs one authorization, and sends the request again with it. ' +
+            'No redirect is followed. The same Idempotency-Key answers the same purchase, for ever.',
+          idempotencyKey: true,
+          requestExample: { url: 'https://api.example.com/weather', maxAmount: '0.05' },
+          success: ended,
+          alsoAnswer: pending,
+          errors: {
+            409: 'The Idempotency-Key was used for another request',
+            429: 'Too many purchases of the project are under way',
+          },
+        }),
+      },
+    )
+    .post(
+      '/quote',
+      async ({ request, query, body, set }) => {
+        const waitMs = waitMsOf(query)
+        const quote = await purchase(services, callerOf(request), 'quote', {
+          given: body,
+          key: null,
+          waitMs,
+        })
+        if (quote.state === 'pending') set.status = 202
+        return quote
+      },
+      {
+        query: WaitQuery,
+        body: t.Object(QuoteFields),
+        detail: operation({
+          ...reads,
+          summary: 'Ask for the price of a request',
+          description:
+            'Sends the request without a payment, and signs nothing. A request that costs nothing is answered.',
+          requestExample: { url: 'https://api.example.com/weather' },
+          success: {
+            ...ended,
+            example: {
+              ...EXAMPLE_PURCHASE,
+              kind: 'quote',
+              state: 'quoted',
+              status: null,
+              response: null,
+              payment: null,
+            },
+          },
+          alsoAnswer: pending,
+          errors: { 429: 'Too many purchases of the project are under way' },
+        }),
+      },
+    )
+    .get(
+      '/payments',
+      ({ request, query }) => listPayments(services, projectOf(request).projectId, query),
+      {
+        query: PaymentsQuery,
+        detail: operation({
+          ...reads,
+          summary: 'List purchases, newest first',
+          description: 'Without the answers of the sellers, and without quotes.',
+          success: {
+            status: 200,
+            description: 'One page of purchases.',
+            schema: PaymentsPage,
+            example: EXAMPLE_PAYMENTS,
+          },
+        }),
+      },
+    )
+    .get(
+      '/payments/:purchaseId',
+      async ({ request, params, query, set }) => {
+        const found = await readPurchase(services, callerOf(request), {
+          id: params.purchaseId,
+          waitMs: waitMsOf(query),
+        })
+        if (found.state === 'pending') set.status = 202
+        return found
+      },
+      {
+        params: Params,
+        query: WaitQuery,
+        detail: operation({
+          ...reads,
+          summary: 'Get a purchase',
+          success: ended,
+          alsoAnswer: pending,
+          errors: { 404: 'Purchase not found' },
+        }),
+      },
+    )

@@ -1,0 +1,222 @@
+/**
+ * The offers of a seller's 402, as a buyer reads them. All of it is a stranger's: nothing here is believed but what
+ * {@link chooseOffer} compares with our own table of tokens.
+ *
+ * Standards: x402 v1 §5, v2 §5, HTTP transports v1 and v2; scheme `exact` on EVM with EIP-3009.
+ */
+import { z } from 'zod'
+import { type UsdcNetwork, usdcNetworkOf } from '../till/usdc.ts'
+import type { RefusalReason } from './refusal.ts'
+
+/** Characters of a header or body that are read: a challenge has some 3 KB. */
+const CHALLENGE_CHARS_MAX = 32 * 1024
+const OFFERS_MAX = 32
+
+/** The shortest time in which a seller can settle, and the longest that a signature of ours lives, in seconds. */
+const WINDOW_MIN_S = 15
+const WINDOW_MAX_S = 120
+
+/** One entry of `accepts`, in the words of version 2. `raw`: as it came, for the echo of version 2. */
+type Entry = {
+  scheme: string
+  network: string
+  amount: string
+  asset: string
+  payTo: string
+  maxTimeoutSeconds: number
+  extra: Record<string, unknown>
+  resource: string | null
+  description: string | null
+  raw: unknown
+}
+
+/** A seller's 402. */
+export type SellerChallenge = {
+  x402Version: 1 | 2
+  entries: Entry[]
+  /** Version 2: the resource and the extensions as they came, for the echo. */
+  resource: unknown
+  extensions: unknown
+  /** The seller's reason, such as the one of a refused payment. */
+  error: string | null
+}
+
+const text = z.string().max(2048)
+const entry = {
+  scheme: text,
+  network: text,
+  asset: text,
+  payTo: text,
+  maxTimeoutSeconds: z.number(),
+  extra: z.record(z.string(), z.unknown()).nullish().catch(null),
+}
+const optionalText = text.nullish().catch(null)
+
+const v1Schema = z.object({
+  x402Version: z.literal(1),
+  error: optionalText,
+  accepts: z
+    .array(
+      z.object({
+        ...entry,
+        maxAmountRequired: text,
+        resource: optionalText,
+        description: optionalText,
+      }),
+    )
+    .max(OFFERS_MAX),
+})
+
+const v2Schema = z.object({
+  x402Version: z.literal(2),
+  error: optionalText,
+  resource: z.object({ url: optionalText, description: optionalText }).nullish().catch(null),
+  accepts: z.array(z.object({ ...entry, amount: text })).max(OFFERS_MAX),
+})
+
+/**
+ * Reads a 402. The header of version 2 comes first; the body is read without it only.
+ * @param header `PAYMENT-REQUIRED`; null: absent.
+ * @returns null: it is no challenge that we can read.
+ */
+export function readChallenge(header: string | null, body: string): SellerChallenge | null {
+  if (header !== null) return readV2(decoded(header))
+  const value = body.length > CHALLENGE_CHARS_MAX ? null : parsed(body)
+  return readV1(value) ?? readV2(value)
+}
+
+function readV1(value: unknown): SellerChallenge | null {
+  const read = v1Schema.safeParse(value)
+  if (!read.success) return null
+  const raws = (value as { accepts: unknown[] }).accepts
+  const entries = read.data.accepts.map(({ maxAmountRequired, extra, resource, ...rest }, n) => ({
+    ...rest,
+    amount: maxAmountRequired,
+    extra: extra ?? {},
+    resource: resource ?? null,
+    description: rest.description ?? null,
+    raw: raws[n],
+  }))
+  const error = read.data.error ?? null
+  return { x402Version: 1, entries, resource: null, extensions: null, error }
+}
+
+function readV2(value: unknown): SellerChallenge | null {
+  const read = v2Schema.safeParse(value)
+  if (!read.success) return null
+  const given = value as { accepts: unknown[]; resource?: unknown; extensions?: unknown }
+  const entries = read.data.accepts.map(({ extra, ...rest }, n) => ({
+    ...rest,
+    extra: extra ?? {},
+    resource: read.data.resource?.url ?? null,
+    description: read.data.resource?.description ?? null,
+    raw: given.accepts[n],
+  }))
+  return {
+    x402Version: 2,
+    entries,
+    resource: given.resource ?? null,
+    extensions: given.extensions ?? null,
+    error: read.data.error ?? null,
+  }
+}
+
+function decoded(header: string): unknown {
+  if (header.length > CHALLENGE_CHARS_MAX) return null
+  return parsed(Buffer.from(header, 'base64').toString('utf8'))
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return null
+  }
+}
+
+/** An offer that may be signed: the scheme, chain, token and window are ours. `payTo` in lower case. */
+export type Offer = {
+  challenge: SellerChallenge
+  raw: unknown
+  network: UsdcNetwork
+  amountAtomic: bigint
+  payTo: string
+  windowS: number
+  resource: string | null
+  description: string | null
+}
+
+export type Chosen = { ok: true; offer: Offer } | { ok: false; reason: RefusalReason }
+
+const AMOUNT = /^[1-9]\d{0,17}$/
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/
+const ZERO = /^0x0{40}$/
+
+/**
+ * The cheapest offer of our chain in our token. A cheaper offer of another chain or token has no effect.
+ * @param dialled.url the URL that answered the 402.
+ * @param dialled.payer the purse; it does not pay itself.
+ */
+export function chooseOffer(
+  challenge: SellerChallenge,
+  { url, network, payer }: { url: string; network: UsdcNetwork; payer: string },
+): Chosen {
+  const ours = challenge.entries.filter((one) => isOurs(one, network))
+  if (ours.length === 0) return { ok: false, reason: 'no_offer' }
+  const faults: RefusalReason[] = []
+  const offers: Offer[] = []
+  for (const one of ours) {
+    const fault = faultOf(one, { url, network, payer })
+    if (fault === null) offers.push(toOffer(challenge, one, network))
+    else faults.push(fault)
+  }
+  // A sort is stable: of two equal prices the seller's first wins.
+  offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
+  const [offer] = offers
+  return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }
+}
+
+const isOurs = ({ scheme, network, asset, extra }: Entry, ours: UsdcNetwork): boolean =>
+  scheme === 'exact' &&
+  usdcNetworkOf(network)?.network === ours.network &&
+  asset.toLowerCase() === ours.usdcAddress.toLowerCase() &&
+  ['eip3009', undefined, null].includes(extra.assetTransferMethod as string) &&
+  ['authorization', undefined, null].includes(extra.paymentFlow as string)
+
+function faultOf(
+  { amount, payTo, maxTimeoutSeconds, extra, resource }: Entry,
+  { url, network, payer }: { url: string; network: UsdcNetwork; payer: string },
+): RefusalReason | null {
+  const { eip712Name, eip712Version, usdcAddress } = network
+  // A domain of another token would make our signature one for that token.
+  if (![eip712Name, undefined, null].includes(extra.name as string)) return 'token_mismatch'
+  if (![eip712Version, undefined, null].includes(extra.version as string)) return 'token_mismatch'
+  if (!AMOUNT.test(amount) || !ADDRESS.test(payTo)) return 'malformed_challenge'
+  const payee = payTo.toLowerCase()
+  if (ZERO.test(payee) || payee === usdcAddress.toLowerCase() || payee === payer.toLowerCase()) {
+    return 'bad_payee'
+  }
+  if (!Number.isSafeInteger(maxTimeoutSeconds) || maxTimeoutSeconds < WINDOW_MIN_S) {
+    return 'bad_window'
+  }
+  return resource === null || hostOf(resource) === null || hostOf(resource) === hostOf(url)
+    ? null
+    : 'resource_of_another_host'
+}
+
+/** The host of an absolute URL; null: a path, an MCP tool, or no URL. */
+function hostOf(address: string): string | null {
+  if (!/^https?:/i.test(address) || !URL.canParse(address)) return null
+  return new URL(address).host
+}
+
+const toOffer = (challenge: SellerChallenge, one: Entry, network: UsdcNetwork): Offer => ({
+  challenge,
+  raw: one.raw,
+  network,
+  amountAtomic: BigInt(one.amount),
+  payTo: one.payTo.toLowerCase(),
+  windowS: Math.min(one.maxTimeoutSeconds, WINDOW_MAX_S),
+  resource: one.resource,
+  description: one.description,
+})

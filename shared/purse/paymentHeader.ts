@@ -1,0 +1,57 @@
+/** The signed payment of a purchase, in the header of either version of x402. */
+import { type Address, getAddress, type Hex } from 'viem'
+import { authorizationDigest } from '../till/authorization.ts'
+import { encodeHeader } from '../till/x402v2.ts'
+import type { Offer } from './offers.ts'
+
+/** A header to send. */
+export type PaymentHeader = { name: string; value: string }
+
+/** Signs 32 bytes with the key of an address: 65 bytes, v is 27 or 28. */
+export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
+
+/**
+ * Signs one EIP-3009 authorization of exactly the price. The domain is that of our own table.
+ * @param nonce 32 random bytes, `0x` and hexadecimal.
+ * @param validBefore Unix seconds.
+ */
+export async function signPayment(
+  { challenge, raw, network, amountAtomic, payTo }: Offer,
+  signer: DigestSigner,
+  { nonce, validBefore }: { nonce: Hex; validBefore: bigint },
+): Promise<PaymentHeader> {
+  const authorization = {
+    from: signer.address,
+    to: getAddress(payTo),
+    value: amountAtomic,
+    // Our clock may be ahead of the chain's.
+    validAfter: 0n,
+    validBefore,
+    nonce,
+  }
+  const signature = await signer.sign(authorizationDigest(authorization, network))
+  const payload = {
+    signature,
+    authorization: {
+      ...authorization,
+      value: String(amountAtomic),
+      validAfter: '0',
+      validBefore: String(validBefore),
+    },
+  }
+  if (challenge.x402Version === 1) {
+    const value = { x402Version: 1, scheme: 'exact', network: network.network, payload }
+    return { name: 'X-PAYMENT', value: encodeHeader(value) }
+  }
+  const { resource, extensions } = challenge
+  return {
+    name: 'PAYMENT-SIGNATURE',
+    value: encodeHeader({
+      x402Version: 2,
+      ...(resource === null ? {} : { resource }),
+      accepted: raw,
+      payload,
+      ...(extensions === null ? {} : { extensions }),
+    }),
+  }
+}

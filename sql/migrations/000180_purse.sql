@@ -1,0 +1,175 @@
+-- Terminology
+--   purse      a project's own address on the chain; the service alone holds its key
+--   mandate    what an owner allows the project to pay: hosts, payees, and sums
+--   purchase   one request that is paid at most once, by one EIP-3009 authorization
+--   open       signed, and neither seen in a Transfer nor dead: it may still be taken
+
+create table purses (
+  project_id text primary key references projects (id) on delete cascade,
+  -- Of the key that signs now: 0x and 40 hexadecimal digits in lower case.
+  address text not null,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  -- Nothing is signed while it is set.
+  frozen_at timestamptz(3),
+  frozen_by text,
+  -- An event tells the owner when the balance falls below.
+  low_atomic numeric(20, 0),
+  low_told_at timestamptz(3),
+  balance_atomic numeric(20, 0),
+  balance_block bigint,
+  balance_at timestamptz(3)
+);
+comment on table purses is 'The purse of a project. Its lock comes before those of mandates and purchases.';
+create index purses_balance_age on purses (balance_at nulls first);
+
+create table purse_keys (
+  address text primary key,
+  project_id text not null references projects (id) on delete cascade,
+  key_id text not null,
+  wrapped_key bytea not null,
+  ciphertext bytea not null,
+  created_at timestamptz(3) not null default clock_timestamp()
+);
+create index purse_keys_project on purse_keys (project_id);
+create index purse_keys_key on purse_keys (key_id);
+comment on table purse_keys is 'Private keys of purses, sealed. Old ones stay, because they own what is left at their address.';
+
+create table mandates (
+  row bigint generated always as identity primary key,
+  id text not null unique,
+  project_id text not null references projects (id) on delete cascade,
+  name text not null check (length(name) between 1 and 100),
+  -- The name of a task, for the owner's books.
+  task text check (length(task) <= 100),
+  network text not null,
+  -- Exact hosts and `*.host`, as URL.host writes them.
+  hosts text[] not null,
+  -- URLs without query: each allows itself alone.
+  resources text[] not null,
+  -- Addresses in lower case; null: any payee.
+  payees text[],
+  per_payment_atomic numeric(20, 0) not null,
+  per_hour_atomic numeric(20, 0),
+  per_day_atomic numeric(20, 0),
+  per_month_atomic numeric(20, 0),
+  total_atomic numeric(20, 0),
+  payments_per_minute integer not null,
+  -- A price above it asks the owner; null: no price does.
+  ask_above_atomic numeric(20, 0),
+  -- A price that is higher than the last one of the resource by more asks the owner.
+  rise_percent integer not null,
+  valid_from timestamptz(3) not null,
+  valid_until timestamptz(3),
+  state text not null default 'active' check (state in ('active', 'frozen', 'ended')),
+  created_by text not null,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  changed_at timestamptz(3) not null default clock_timestamp(),
+  -- Sums of all its payments: open = reserved - spent - released.
+  reserved_atomic numeric(30, 0) not null default 0,
+  spent_atomic numeric(30, 0) not null default 0,
+  released_atomic numeric(30, 0) not null default 0,
+  check (cardinality(hosts) + cardinality(resources) > 0),
+  check (payees is null or cardinality(payees) > 0),
+  check (num_nonnulls(per_hour_atomic, per_day_atomic, per_month_atomic, total_atomic) > 0)
+);
+create index mandates_project on mandates (project_id, created_at desc, row desc);
+comment on table mandates is 'What an owner allows a project to pay.';
+
+create table mandate_hours (
+  mandate_row bigint not null references mandates (row) on delete cascade,
+  -- The beginning of the hour, in UTC.
+  hour timestamptz(3) not null,
+  -- Open and spent. What is released leaves the hour of its reservation.
+  amount_atomic numeric(30, 0) not null,
+  primary key (mandate_row, hour)
+);
+comment on table mandate_hours is 'What a mandate has reserved in each hour. Days and months are sums of hours.';
+
+create table purchases (
+  row bigint generated always as identity primary key,
+  id text not null unique,
+  project_id text not null references projects (id) on delete cascade,
+  kind text not null check (kind in ('payment', 'quote')),
+  -- The Idempotency-Key. It is never given up, because a repeated request must never pay again.
+  idempotency_key text check (length(idempotency_key) <= 255),
+  request_hash bytea not null,
+  -- queued, asking: nothing is signed. waiting: the owner decides. signed: it may be sent, always with the same bytes.
+  state text not null default 'queued'
+    check (state in ('queued', 'asking', 'waiting', 'signed', 'answered', 'quoted', 'refused', 'failed', 'unknown')),
+  -- A word for the reason of a refusal or failure, and a sentence.
+  reason text,
+  detail text check (length(detail) <= 500),
+  method text not null,
+  host text not null,
+  -- Without query.
+  path text not null,
+  max_atomic numeric(20, 0) not null,
+  -- SHA-256 of the terms that the owner approved.
+  approved_hash bytea,
+  -- The agent's own words.
+  why text check (length(why) <= 500),
+  -- The prefix of the key that asked.
+  asked_by text not null,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  ended_at timestamptz(3),
+  -- The sealed request with its header, then the sealed answer. content_version tells them apart.
+  content_version integer not null default 1 check (content_version in (1, 2, 3)),
+  key_id text,
+  wrapped_key bytea,
+  ciphertext bytea,
+  content_until timestamptz(3),
+  -- The HTTP status of the last answer.
+  status integer,
+  sends integer not null default 0,
+  -- The terms of the 402 that was chosen, and the seller's words about it.
+  x402_version integer,
+  network text,
+  asset text,
+  pay_to text,
+  amount_atomic numeric(20, 0),
+  resource text check (length(resource) <= 2048),
+  description text check (length(description) <= 2048),
+  -- The authorization (EIP-3009). open, spent, released: see above.
+  money text check (money in ('open', 'spent', 'released')),
+  payer text,
+  nonce text,
+  valid_before bigint,
+  -- The head when it was signed: its Transfer is in no earlier block.
+  signed_block bigint,
+  reserved_at timestamptz(3),
+  -- The price that a rise is measured from, and since when: small rises add up to a large one.
+  base_atomic numeric(20, 0),
+  base_at timestamptz(3),
+  -- The transaction that took it, and whether its block is final.
+  tx_hash text,
+  block_number bigint,
+  block_hash text,
+  spent_at timestamptz(3),
+  final_at timestamptz(3),
+  -- The transaction that the seller names.
+  claimed_tx text check (length(claimed_tx) <= 66),
+  -- A receipt or offer that the seller signed, as it came.
+  seller_receipt text check (length(seller_receipt) <= 8192),
+  told_at timestamptz(3),
+  unique (project_id, idempotency_key),
+  unique (payer, nonce),
+  check ((key_id is null) = (ciphertext is null) and (key_id is null) = (wrapped_key is null)),
+  check ((money is null) = (nonce is null))
+);
+alter table purchases alter column ciphertext set storage external;
+create index purchases_project on purchases (project_id, created_at desc, row desc);
+create index purchases_resource on purchases (project_id, host, path, row desc) where money is not null;
+create index purchases_open on purchases (project_id, valid_before) where money = 'open';
+create index purchases_unfinal on purchases (block_number) where money = 'spent' and final_at is null;
+create index purchases_content on purchases (content_until) where key_id is not null;
+create index purchases_key on purchases (key_id) where key_id is not null;
+comment on table purchases is 'Requests that agents pay for, with what they cost.';
+
+create table purchase_mandates (
+  purchase_row bigint not null references purchases (row) on delete cascade,
+  mandate_row bigint not null references mandates (row) on delete cascade,
+  reserved_at timestamptz(3) not null,
+  primary key (purchase_row, mandate_row)
+);
+create index purchase_mandates_recent on purchase_mandates (mandate_row, reserved_at);
+comment on table purchase_mandates is 'The mandates in which a payment counts.';

@@ -1,0 +1,165 @@
+/** The way of a purchase at the worker: asked, signed (sql/purse/reserve.ts), sent, ended. */
+import type { PurchaseEventData } from '../../shared/events/events.ts'
+import type { Offer } from '../../shared/purse/offers.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
+import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
+import type { UseRequest } from '../../shared/vault/useRequest.ts'
+import { CHANGES_CHANNEL } from '../changes.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { recordEvents } from '../events/events.ts'
+import {
+  ANSWER_KEPT,
+  CONTENT,
+  openContent,
+  type SignedRequest,
+  sealContent,
+} from './purchaseContent.ts'
+import { PURCHASE_COLUMNS, type PurchaseRow, type PurchaseState } from './purchases.ts'
+import { termsValues } from './reserve.ts'
+
+/** A purchase for the worker. */
+export type DuePurchase = {
+  id: string
+  projectId: string
+  kind: 'payment' | 'quote'
+  state: PurchaseState
+  method: UseRequest['method']
+  maxAtomic: bigint
+  sends: number
+  validBefore: bigint | null
+  /** The purse that would pay; null: the project has none. */
+  payer: string | null
+}
+
+/** A purchase of a live project, whatever its state; null: there is none. */
+export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
+  const { rows } = await db.query<PurchaseRow & { purse: string | null }>({
+    name: 'find-due-purchase',
+    text: `select ${PURCHASE_COLUMNS}, p.address as purse from purchases u join projects j on j.id = u.project_id
+           left join purses p on p.project_id = u.project_id
+           where u.id = $1 and j.deleted_at is null`,
+    values: [id],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    id,
+    projectId: row.project_id,
+    kind: row.kind,
+    state: row.state,
+    method: row.method,
+    maxAtomic: BigInt(row.max_atomic),
+    sends: row.sends,
+    validBefore: row.valid_before === null ? null : BigInt(row.valid_before),
+    payer: row.purse,
+  }
+}
+
+/** Marks a queued purchase as asking, or takes one that was cut off. @returns its request; null: it is past that. */
+export async function startAsking(
+  db: Queryable,
+  id: string,
+  keyring: Keyring,
+): Promise<UseRequest | null> {
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'start-asking',
+    text: `update purchases u set state = 'asking' where u.id = $1 and u.state in ('queued', 'asking')
+           returning ${PURCHASE_COLUMNS}`,
+    values: [id],
+  })
+  return rows[0] === undefined ? null : openContent<UseRequest>(keyring, rows[0], CONTENT.request)
+}
+
+/** Counts a send of the signed request, before it goes out. @returns null: it has ended, or can no longer be taken. */
+export async function startSend(
+  db: Queryable,
+  id: string,
+  keyring: Keyring,
+): Promise<{ content: SignedRequest; sends: number; validBefore: bigint } | null> {
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'start-purchase-send',
+    text: `update purchases u set sends = u.sends + 1
+           where u.id = $1 and u.state = 'signed' and u.money <> 'released' returning ${PURCHASE_COLUMNS}`,
+    values: [id],
+  })
+  const row = rows[0]
+  const content = row && openContent<SignedRequest>(keyring, row, CONTENT.signed)
+  if (row === undefined || !content) return null
+  return { content, sends: row.sends, validBefore: BigInt(row.valid_before!) }
+}
+
+/** The end of a purchase. */
+export type PurchaseEnd = {
+  state: 'answered' | 'quoted' | 'refused' | 'failed' | 'unknown'
+  reason?: string
+  detail?: string
+  answer?: UseAnswer
+  /** Of a purchase without a signature. */
+  offer?: Offer | null
+  /** What the seller says of the settlement. */
+  claimedTx?: string | null
+  sellerReceipt?: string | null
+}
+
+/** Ends a purchase. Its request gives way to the answer. Nothing changes for one that has ended. */
+export function endPurchase(
+  pool: Pool,
+  { id, keyring, end }: { id: string; keyring: Keyring; end: PurchaseEnd },
+): Promise<void> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<PurchaseRow>(
+      `select ${PURCHASE_COLUMNS} from purchases u where u.id = $1 and u.ended_at is null for no key update`,
+      [id],
+    )
+    const row = rows[0]
+    if (row === undefined) return
+    const place = { projectId: row.project_id, id }
+    const sealed =
+      end.answer === undefined ? null : sealContent(keyring, place, CONTENT.answer, end.answer)
+    const { rows: ended } = await db.query<PurchaseRow>({
+      name: 'end-purchase',
+      text: `update purchases u set state = $2, reason = $3, detail = $4, status = $5, claimed_tx = $6,
+               seller_receipt = $7, content_version = ${CONTENT.answer}, key_id = $8, wrapped_key = $9, ciphertext = $10,
+               content_until = clock_timestamp() + interval '${ANSWER_KEPT}', ended_at = clock_timestamp()
+             where u.id = $1 returning ${PURCHASE_COLUMNS}`,
+      values: [
+        ...[id, end.state, end.reason ?? null, end.detail?.slice(0, 500) ?? null],
+        ...[end.answer?.status ?? null, end.claimedTx ?? null, end.sellerReceipt ?? null],
+        ...[sealed?.keyId ?? null, sealed?.wrappedKey ?? null, sealed?.ciphertext ?? null],
+      ],
+    })
+    const final = end.offer ? await storeTerms(db, id, end.offer) : ended[0]!
+    await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
+    if (end.state === 'refused') {
+      const data = purchaseEvent(final)
+      await recordEvents(db, [{ projectId: row.project_id, type: 'purse.refused', data }])
+    }
+  })
+}
+
+async function storeTerms(db: Queryable, id: string, offer: Offer): Promise<PurchaseRow> {
+  const { rows } = await db.query<PurchaseRow>(
+    `update purchases u set x402_version = $2, network = $3, asset = $4, pay_to = $5, amount_atomic = $6, resource = $7,
+       description = $8
+     where u.id = $1 returning ${PURCHASE_COLUMNS}`,
+    [id, ...termsValues(offer)],
+  )
+  return rows[0]!
+}
+
+/** The data of an event of a purchase. */
+export const purchaseEvent = (
+  row: Pick<
+    PurchaseRow,
+    'id' | 'host' | 'path' | 'amount_atomic' | 'pay_to' | 'network' | 'tx_hash' | 'reason'
+  >,
+): PurchaseEventData => ({
+  purchaseId: row.id,
+  host: row.host,
+  path: row.path,
+  amountUsdcRaw: row.amount_atomic,
+  payTo: row.pay_to,
+  network: row.network,
+  txHash: row.tx_hash,
+  reason: row.reason,
+})

@@ -1,0 +1,318 @@
+/** Purchases: requests of agents that are paid at most once. */
+import type { Cursor } from '../../shared/cursor.ts'
+import { newPurchaseId } from '../../shared/ids.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
+import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
+import type { UseRequest, UseTarget } from '../../shared/vault/useRequest.ts'
+import { type Actor, writeAudit } from '../account/audit.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { pageStart } from '../pageStart.ts'
+import { addJob } from '../queue/jobs.ts'
+import { CONTENT, type ContentRow, openContent, sealContent } from './purchaseContent.ts'
+
+/** Purchases of one project that have not ended. Requests at the same moment may pass it by their number. */
+const OPEN_MAX = 500
+/** Bytes of requests and answers that are kept for one project. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+export type PurchaseState =
+  | 'queued'
+  | 'asking'
+  | 'waiting'
+  | 'signed'
+  | 'answered'
+  | 'quoted'
+  | 'refused'
+  | 'failed'
+  | 'unknown'
+
+/** What became of the money: see the terms of the migration. */
+type MoneyState = 'open' | 'spent' | 'released'
+
+export type PurchaseRow = ContentRow & {
+  row: string
+  kind: 'payment' | 'quote'
+  request_hash: Buffer
+  state: PurchaseState
+  reason: string | null
+  detail: string | null
+  method: UseRequest['method']
+  host: string
+  path: string
+  max_atomic: string
+  why: string | null
+  asked_by: string
+  created_at: Date
+  ended_at: Date | null
+  status: number | null
+  sends: number
+  x402_version: number | null
+  network: string | null
+  pay_to: string | null
+  amount_atomic: string | null
+  resource: string | null
+  description: string | null
+  money: MoneyState | null
+  payer: string | null
+  nonce: string | null
+  valid_before: string | null
+  tx_hash: string | null
+  block_number: string | null
+  spent_at: Date | null
+  final_at: Date | null
+  claimed_tx: string | null
+  seller_receipt: string | null
+  mandate_ids: string[]
+}
+
+export const PURCHASE_COLUMNS = `u.row, u.id, u.project_id, u.kind, u.request_hash, u.state, u.reason, u.detail, u.method, u.host, u.path,
+  u.max_atomic, u.why, u.asked_by, u.created_at, u.ended_at, u.content_version, u.key_id, u.wrapped_key, u.ciphertext,
+  u.status, u.sends, u.x402_version, u.network, u.pay_to, u.amount_atomic, u.resource, u.description, u.money, u.payer,
+  u.nonce, u.valid_before, u.tx_hash, u.block_number, u.spent_at, u.final_at, u.claimed_tx, u.seller_receipt,
+  array(select m.id from purchase_mandates pm join mandates m on m.row = pm.mandate_row
+        where pm.purchase_row = u.row order by m.row) as mandate_ids`
+
+/** A purchase as its caller sees it. `resource`, `description` and `answer` are the seller's words. */
+export type Purchase = {
+  row: bigint
+  id: string
+  kind: 'payment' | 'quote'
+  state: PurchaseState
+  reason: string | null
+  detail: string | null
+  method: string
+  host: string
+  path: string
+  maxAtomic: bigint
+  why: string | null
+  askedBy: string
+  createdAt: Date
+  endedAt: Date | null
+  status: number | null
+  /** Null: there is none, or its time is over. */
+  answer: UseAnswer | null
+  terms: {
+    x402Version: number
+    network: string
+    payTo: string
+    amountAtomic: bigint
+    resource: string | null
+    description: string | null
+  } | null
+  money: {
+    state: MoneyState
+    payer: string
+    nonce: string
+    validBefore: bigint
+    txHash: string | null
+    blockNumber: bigint | null
+    spentAt: Date | null
+    isFinal: boolean
+    claimedTx: string | null
+    sellerReceipt: string | null
+    mandateIds: string[]
+  } | null
+}
+
+const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
+  row: BigInt(row.row),
+  id: row.id,
+  kind: row.kind,
+  state: row.state,
+  reason: row.reason,
+  detail: row.detail,
+  method: row.method,
+  host: row.host,
+  path: row.path,
+  maxAtomic: BigInt(row.max_atomic),
+  why: row.why,
+  askedBy: row.asked_by,
+  createdAt: row.created_at,
+  endedAt: row.ended_at,
+  status: row.status,
+  answer: keyring === null ? null : openContent<UseAnswer>(keyring, row, CONTENT.answer),
+  terms:
+    row.amount_atomic === null
+      ? null
+      : {
+          x402Version: row.x402_version!,
+          network: row.network!,
+          payTo: row.pay_to!,
+          amountAtomic: BigInt(row.amount_atomic),
+          resource: row.resource,
+          description: row.description,
+        },
+  money:
+    row.money === null
+      ? null
+      : {
+          state: row.money,
+          payer: row.payer!,
+          nonce: row.nonce!,
+          validBefore: BigInt(row.valid_before!),
+          txHash: row.tx_hash,
+          blockNumber: row.block_number === null ? null : BigInt(row.block_number),
+          spentAt: row.spent_at,
+          isFinal: row.final_at !== null,
+          claimedTx: row.claimed_tx,
+          sellerReceipt: row.seller_receipt,
+          mandateIds: row.mandate_ids,
+        },
+})
+
+/** A purchase to accept. */
+export type NewPurchase = {
+  actor: Actor
+  keyring: Keyring
+  kind: 'payment' | 'quote'
+  request: UseRequest
+  target: UseTarget
+  requestHash: Buffer
+  /** Null for a quote. */
+  key: string | null
+  maxAtomic: bigint
+  why: string | null
+}
+
+export type AcceptedPurchase =
+  | { kind: 'ok'; id: string }
+  /** The Idempotency-Key belongs to another request. */
+  | { kind: 'other_request' }
+  /** The project has too many purchases under way, or too large answers. */
+  | { kind: 'busy' }
+  | { kind: 'no_project' }
+
+/**
+ * Stores a purchase and its job. The same Idempotency-Key finds the first one, however old it is. It takes no lock of the
+ * project: two hundred purchases at once waited five seconds for it.
+ */
+export function acceptPurchase(pool: Pool, purchase: NewPurchase): Promise<AcceptedPurchase> {
+  const { actor, keyring, kind, request, target, requestHash, key } = purchase
+  const { projectId } = actor
+  return transaction(pool, async (db) => {
+    const before = await findByKey(db, projectId, key)
+    if (before !== null) return found(before, requestHash)
+    const id = newPurchaseId()
+    const sealed = sealContent(keyring, { projectId, id }, CONTENT.request, request)
+    const { rowCount } = await db.query({
+      name: 'accept-purchase',
+      text: `insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic,
+               why, asked_by, key_id, wrapped_key, ciphertext)
+             select $1, j.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14
+             from projects j cross join lateral (
+               select count(*) filter (where ended_at is null) as open,
+                 coalesce(sum(octet_length(ciphertext)), 0) as bytes
+               from purchases where project_id = j.id and key_id is not null) kept
+             where j.id = $2 and j.deleted_at is null
+               and kept.open < ${OPEN_MAX} and kept.bytes < ${KEPT_BYTES_MAX}
+             on conflict (project_id, idempotency_key) do nothing`,
+      values: [
+        ...[id, projectId, kind, key, requestHash, target.method, target.host, target.path],
+        ...[String(purchase.maxAtomic), purchase.why, actor.keyPrefix],
+        ...[sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+      ],
+    })
+    if (rowCount === 0) {
+      const rival = await findByKey(db, projectId, key)
+      if (rival !== null) return found(rival, requestHash)
+      return { kind: (await isLive(db, projectId)) ? 'busy' : 'no_project' }
+    }
+    const detail = `${target.method} ${target.host}${target.path}`.slice(0, 1_000)
+    await writeAudit(db, actor, { action: `purse.${kind}`, subject: id, detail, outcome: 'ok' })
+    await queuePurchase(db, id)
+    return { kind: 'ok', id }
+  })
+}
+
+type Before = { id: string; request_hash: Buffer }
+
+const found = ({ id, request_hash: hash }: Before, requestHash: Buffer): AcceptedPurchase =>
+  hash.equals(requestHash) ? { kind: 'ok', id } : { kind: 'other_request' }
+
+async function findByKey(
+  db: Queryable,
+  projectId: string,
+  key: string | null,
+): Promise<Before | null> {
+  if (key === null) return null
+  const { rows } = await db.query<Before>({
+    name: 'find-purchase-by-key',
+    text: 'select id, request_hash from purchases where project_id = $1 and idempotency_key = $2',
+    values: [projectId, key],
+  })
+  return rows[0] ?? null
+}
+
+async function isLive(db: Queryable, projectId: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from projects where id = $1 and deleted_at is null', [
+    projectId,
+  ])
+  return rowCount === 1
+}
+
+/** Queues the job of a purchase. @param runAt absent: now. */
+export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
+  addJob(db, {
+    task: 'buy',
+    payload: { purchaseId: id },
+    key: `buy:${id}`,
+    ...(runAt === undefined ? {} : { runAt }),
+  })
+
+/** A purchase of a project with its answer; null: there is none. */
+export async function findPurchase(
+  db: Queryable,
+  { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring },
+): Promise<Purchase | null> {
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'find-purchase',
+    text: `select ${PURCHASE_COLUMNS} from purchases u where u.id = $1 and u.project_id = $2`,
+    values: [id, projectId],
+  })
+  return rows[0] === undefined ? null : toPurchase(rows[0], keyring)
+}
+
+/** Filters of a list; null: all. `before` and `after` are the times of acceptance. */
+export type PurchaseFilter = {
+  projectId: string
+  cursor: Cursor | null
+  limit: number
+  money: MoneyState | null
+  state: PurchaseState | null
+  host: string | null
+  mandateId: string | null
+  from: Date | null
+  until: Date | null
+}
+
+/** Payments of a project without their answers, newest first. Quotes are left out. */
+export async function listPurchases(db: Queryable, filter: PurchaseFilter): Promise<Purchase[]> {
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'list-purchases',
+    text: `select ${PURCHASE_COLUMNS} from purchases u
+           where u.project_id = $1 and u.kind = 'payment' and (u.created_at, u.row) < ($2::timestamptz, $3::bigint)
+             and ($5::text is null or u.money = $5) and ($6::text is null or u.host = $6)
+             and ($7::timestamptz is null or u.created_at >= $7) and ($8::timestamptz is null or u.created_at < $8)
+             and ($9::text is null or exists (
+               select from purchase_mandates pm join mandates m on m.row = pm.mandate_row
+               where pm.purchase_row = u.row and m.id = $9))
+             and ($10::text is null or u.state = $10)
+           order by u.created_at desc, u.row desc limit $4`,
+    values: [
+      ...[filter.projectId, ...pageStart(filter.cursor), filter.limit, filter.money, filter.host],
+      ...[filter.from, filter.until, filter.mandateId, filter.state],
+    ],
+  })
+  return rows.map((row) => toPurchase(row, null))
+}
+
+const CLEAN_BATCH = 500
+
+/** Deletes answers whose time is over. The record of the purchase stays. */
+export async function deleteOldAnswers(db: Queryable): Promise<void> {
+  await db.query(
+    `update purchases set key_id = null, wrapped_key = null, ciphertext = null
+     where row = any (array(select row from purchases where key_id is not null and content_until <= clock_timestamp()
+                            order by content_until limit ${CLEAN_BATCH} for update skip locked))`,
+  )
+}

@@ -1,0 +1,161 @@
+/** Purses: an address of the project on the chain, whose key only the service has. */
+import type { Address, Hex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
+import type { DigestSigner } from '../../shared/purse/paymentHeader.ts'
+import type { Keyring, SecretContext } from '../../shared/vault/envelope.ts'
+import { type Actor, writeAudit } from '../account/audit.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+
+/** The associated data of a purse's private key. */
+export const purseKeyContext = (projectId: string, address: string): SecretContext => ({
+  purpose: 'purse-key',
+  projectId,
+  name: address,
+  version: 1,
+})
+
+/** A purse. Addresses in lower case, amounts in atomic units. */
+export type Purse = {
+  projectId: string
+  address: string
+  createdAt: Date
+  frozenAt: Date | null
+  frozenBy: string | null
+  lowAtomic: bigint | null
+  /** Null: no worker has read it yet. */
+  balanceAtomic: bigint | null
+  balanceBlock: bigint | null
+  balanceAt: Date | null
+  /** Signed payments that may still be taken. */
+  openAtomic: bigint
+}
+
+type PurseRow = {
+  project_id: string
+  address: string
+  created_at: Date
+  frozen_at: Date | null
+  frozen_by: string | null
+  low_atomic: string | null
+  balance_atomic: string | null
+  balance_block: string | null
+  balance_at: Date | null
+  open_atomic: string
+}
+
+const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
+
+/**
+ * Of a purse `p`: what is signed, and neither released nor within its last balance. A payment in a later block than the
+ * balance is still in the balance.
+ */
+export const OPEN_SUM = `(select coalesce(sum(o.amount_atomic), 0) from purchases o
+  where o.project_id = p.project_id and o.money in ('open', 'spent') and o.final_at is null and o.payer = p.address
+    and (o.money = 'open' or p.balance_block is null or o.block_number > p.balance_block))`
+
+const COLUMNS = `p.project_id, p.address, p.created_at, p.frozen_at, p.frozen_by, p.low_atomic, p.balance_atomic,
+  p.balance_block, p.balance_at, ${OPEN_SUM} as open_atomic`
+
+const toPurse = (row: PurseRow): Purse => ({
+  projectId: row.project_id,
+  address: row.address,
+  createdAt: row.created_at,
+  frozenAt: row.frozen_at,
+  frozenBy: row.frozen_by,
+  lowAtomic: big(row.low_atomic),
+  balanceAtomic: big(row.balance_atomic),
+  balanceBlock: big(row.balance_block),
+  balanceAt: row.balance_at,
+  openAtomic: BigInt(row.open_atomic),
+})
+
+/** The purse of a live project; null: it has none. */
+export async function findPurse(db: Queryable, projectId: string): Promise<Purse | null> {
+  const { rows } = await db.query<PurseRow>({
+    name: 'find-purse',
+    text: `select ${COLUMNS} from purses p join projects j on j.id = p.project_id
+           where p.project_id = $1 and j.deleted_at is null`,
+    values: [projectId],
+  })
+  return rows[0] === undefined ? null : toPurse(rows[0])
+}
+
+/** Opens the purse of a project, with a new key. @returns false: it has one, or there is no such project. */
+export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
+  const { projectId } = actor
+  return transaction(pool, async (db) => {
+    const privateKey = generatePrivateKey()
+    const address = privateKeyToAccount(privateKey).address.toLowerCase()
+    const { rowCount } = await db.query(
+      `insert into purses (project_id, address)
+       select id, $2 from projects where id = $1 and deleted_at is null
+       on conflict (project_id) do nothing`,
+      [projectId, address],
+    )
+    if (rowCount === 0) return false
+    const bytes = Buffer.from(privateKey.slice(2), 'hex')
+    const sealed = keyring.seal(bytes, purseKeyContext(projectId, address))
+    bytes.fill(0)
+    await db.query(
+      `insert into purse_keys (address, project_id, key_id, wrapped_key, ciphertext) values ($1, $2, $3, $4, $5)`,
+      [address, projectId, sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+    )
+    await writeAudit(db, actor, { action: 'purse.open', subject: address, outcome: 'ok' })
+    return true
+  })
+}
+
+/** Signs with the key of a purse. The key leaves this function in no form. @throws {Error} without the key */
+export async function purseSigner(
+  db: Queryable,
+  keyring: Keyring,
+  { projectId, address }: { projectId: string; address: string },
+): Promise<DigestSigner> {
+  const { rows } = await db.query<{ key_id: string; wrapped_key: Buffer; ciphertext: Buffer }>({
+    name: 'find-purse-key',
+    text: 'select key_id, wrapped_key, ciphertext from purse_keys where address = $1 and project_id = $2',
+    values: [address, projectId],
+  })
+  const row = rows[0]
+  if (row === undefined) throw new Error('the key of the purse is not there')
+  const sealed = { keyId: row.key_id, wrappedKey: row.wrapped_key, ciphertext: row.ciphertext }
+  return {
+    address: address as Address,
+    async sign(digest) {
+      const key = keyring.open(sealed, purseKeyContext(projectId, address))
+      const privateKey: Hex = `0x${key.toString('hex')}`
+      key.fill(0)
+      return await sign({ hash: digest, privateKey, to: 'hex' })
+    },
+  }
+}
+
+/** Stops a purse, or lets it sign again. @returns false: there is no purse. */
+export function freezePurse(pool: Pool, actor: Actor, frozen: boolean): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update purses set frozen_at = case when $2 then coalesce(frozen_at, clock_timestamp()) end,
+         frozen_by = case when $2 then coalesce(frozen_by, $3) end
+       where project_id = $1`,
+      [actor.projectId, frozen, actor.keyPrefix],
+    )
+    const action = frozen ? 'purse.stop' : 'purse.resume'
+    const outcome = rowCount === 0 ? 'not_found' : 'ok'
+    await writeAudit(db, actor, { action, subject: null, outcome })
+    return rowCount !== 0
+  })
+}
+
+/** Sets the balance below which the event purse.low tells; null: no event. @returns false: there is no purse. */
+export function setLow(pool: Pool, actor: Actor, lowAtomic: bigint | null): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      'update purses set low_atomic = $2, low_told_at = null where project_id = $1',
+      [actor.projectId, lowAtomic === null ? null : String(lowAtomic)],
+    )
+    if (rowCount === 0) return false
+    const detail = lowAtomic === null ? 'none' : String(lowAtomic)
+    await writeAudit(db, actor, { action: 'purse.set_low', subject: null, detail, outcome: 'ok' })
+    return true
+  })
+}

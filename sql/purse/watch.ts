@@ -1,0 +1,238 @@
+/** What the chain says of signed payments: taken, dead, or neither yet. */
+import type { Address, Hex } from 'viem'
+import type { Transfer } from '../../shared/till/authorization.ts'
+import { CHANGES_CHANNEL } from '../changes.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { recordEvents } from '../events/events.ts'
+import { purchaseEvent } from './purchaseSteps.ts'
+
+/** A signed payment. */
+export type Signed = {
+  id: string
+  transfer: Omit<Transfer, 'signature' | 'deployment'>
+  /** The head when it was signed; null: the service knew none. */
+  signedBlock: bigint | null
+}
+
+/** A payment whose Transfer is in a block that is not final. */
+export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
+
+type Row = {
+  id: string
+  asset: Address
+  payer: Address
+  pay_to: Address
+  amount_atomic: string
+  valid_before: string
+  nonce: Hex
+  signed_block: string | null
+  tx_hash: Hex | null
+  block_number: string | null
+  block_hash: Hex | null
+}
+
+const COLUMNS =
+  'id, asset, payer, pay_to, amount_atomic, valid_before, nonce, signed_block, tx_hash, block_number, block_hash'
+
+const toSigned = (row: Row): Signed => ({
+  id: row.id,
+  transfer: {
+    asset: row.asset,
+    payer: row.payer,
+    recipient: row.pay_to,
+    amountAtomic: BigInt(row.amount_atomic),
+    validAfter: 0n,
+    validBefore: BigInt(row.valid_before),
+    nonce: row.nonce,
+  },
+  signedBlock: row.signed_block === null ? null : BigInt(row.signed_block),
+})
+
+/** Open payments on a chain, those that end first. */
+export async function findOpen(db: Queryable, network: string, limit: number): Promise<Signed[]> {
+  const { rows } = await db.query<Row>({
+    name: 'find-open-purchases',
+    text: `select ${COLUMNS} from purchases where money = 'open' and network = $1 order by valid_before, row limit $2`,
+    values: [network, limit],
+  })
+  return rows.map(toSigned)
+}
+
+/** Payments that are spent in a block up to a number and not known as final. */
+export async function findSpent(
+  db: Queryable,
+  network: string,
+  { upTo, limit }: { upTo: bigint; limit: number },
+): Promise<Spent[]> {
+  const { rows } = await db.query<Row>({
+    name: 'find-spent-purchases',
+    text: `select ${COLUMNS} from purchases
+           where money = 'spent' and final_at is null and network = $1 and block_number <= $2
+           order by block_number limit $3`,
+    values: [network, upTo, limit],
+  })
+  return rows.map((row) => ({
+    ...toSigned(row),
+    txHash: row.tx_hash!,
+    blockNumber: BigInt(row.block_number!),
+    blockHash: row.block_hash!,
+  }))
+}
+
+/** Adds a sum of each mandate of a purchase to one of its counters. */
+const inMandates = (change: string) => `
+  update mandates m set ${change} from purchase_mandates pm, changed c
+  where pm.purchase_row = c.row and m.row = pm.mandate_row`
+
+/** Records that the chain shows the Transfer of an open payment, with one event. @returns false: it was not open. */
+export function recordSpent(
+  pool: Pool,
+  id: string,
+  seen: { txHash: Hex; blockNumber: bigint; blockHash: Hex },
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    await lockPurseOf(db, id)
+    const { rows } = await db.query<
+      Parameters<typeof purchaseEvent>[0] & { project_id: string; told: boolean }
+    >(
+      `with before as (
+         select row, told_at is not null as told from purchases where id = $1 and money = 'open' for update
+       ), changed as (
+         update purchases u set money = 'spent', tx_hash = $2, block_number = $3, block_hash = $4,
+           spent_at = clock_timestamp(), told_at = coalesce(told_at, clock_timestamp())
+         from before b where u.row = b.row
+         returning u.row, u.id, u.project_id, u.host, u.path, u.amount_atomic, u.pay_to, u.network, u.tx_hash, u.reason,
+           b.told
+       ), counted as (${inMandates('spent_atomic = m.spent_atomic + c.amount_atomic')})
+       select * from changed`,
+      [id, seen.txHash, seen.blockNumber, seen.blockHash],
+    )
+    const row = rows[0]
+    if (row === undefined) return false
+    await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
+    if (!row.told) {
+      const data = { ...purchaseEvent(row), reason: null }
+      await recordEvents(db, [{ projectId: row.project_id, type: 'purse.paid', data }])
+    }
+    return true
+  })
+}
+
+/** A reorganisation took the Transfer back: the payment is open again. */
+export function recordUnspent(pool: Pool, id: string): Promise<void> {
+  return transaction(pool, async (db) => {
+    await lockPurseOf(db, id)
+    await db.query(
+      `with changed as (
+         update purchases set money = 'open', tx_hash = null, block_number = null, block_hash = null, spent_at = null
+         where id = $1 and money = 'spent' and final_at is null returning row, amount_atomic
+       )
+       ${inMandates('spent_atomic = m.spent_atomic - c.amount_atomic')}`,
+      [id],
+    )
+  })
+}
+
+/** Records that the block of a Transfer is final. */
+export async function recordFinalSpent(db: Queryable, ids: readonly string[]): Promise<void> {
+  await db.query(
+    `update purchases set final_at = clock_timestamp() where id = any ($1) and money = 'spent' and final_at is null`,
+    [ids],
+  )
+}
+
+/**
+ * Gives a payment back to its mandates, in the hour of its reservation. The caller has seen in the state of a final
+ * block that no later block can take it.
+ */
+export function recordReleased(pool: Pool, id: string): Promise<void> {
+  return transaction(pool, async (db) => {
+    await lockPurseOf(db, id)
+    await db.query(
+      `with changed as (
+         update purchases set money = 'released', final_at = clock_timestamp()
+         where id = $1 and money = 'open' returning row, amount_atomic
+       ), hours as (
+         update mandate_hours h set amount_atomic = h.amount_atomic - c.amount_atomic
+         from purchase_mandates pm, changed c
+         where pm.purchase_row = c.row and h.mandate_row = pm.mandate_row
+           and h.hour = date_trunc('hour', pm.reserved_at, 'UTC')
+       )
+       ${inMandates('released_atomic = m.released_atomic + c.amount_atomic')}`,
+      [id],
+    )
+    await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
+  })
+}
+
+/** The lock that comes before those of mandates (sql/purse/reserve.ts). */
+async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
+  await db.query(
+    `select from purses where project_id = (select project_id from purchases where id = $1) for update`,
+    [purchaseId],
+  )
+}
+
+/** How often a balance is read: while payments are under way or the first money is awaited, and else. */
+const BUSY_AGE = '500 milliseconds'
+const IDLE_AGE = '10 seconds'
+
+/** Purses whose balance is to be read, the oldest reading first. */
+export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
+  const { rows } = await db.query<{ address: Address }>({
+    name: 'find-stale-balances',
+    text: `select address from purses p
+           where balance_at is null or balance_at < clock_timestamp() - interval '${IDLE_AGE}'
+             or (balance_at < clock_timestamp() - interval '${BUSY_AGE}'
+               and ((balance_atomic = 0 and created_at > clock_timestamp() - interval '1 hour') or exists (
+                 select from purchases u where u.project_id = p.project_id and u.money = 'open')))
+           order by balance_at nulls first limit $1`,
+    values: [limit],
+  })
+  return rows.map(({ address }) => address)
+}
+
+/** Stores balances as of a block. One that falls below the owner's mark is an event, once. */
+export function recordBalances(
+  pool: Pool,
+  block: bigint,
+  balances: readonly { address: Address; balanceAtomic: bigint }[],
+): Promise<void> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{
+      project_id: string
+      address: string
+      balance: string
+      low: string
+    }>({
+      name: 'record-balances',
+      text: `with given as (
+               select * from unnest($1::text[], $2::numeric[]) g (address, balance)
+             ), before as (
+               select p.project_id, p.address, g.balance, p.low_atomic, p.low_told_at from purses p
+               join given g using (address)
+               where p.balance_block is null or p.balance_block <= $3
+               order by p.project_id for update of p
+             ), stored as (
+               update purses p set balance_atomic = b.balance, balance_block = $3, balance_at = clock_timestamp(),
+                 low_told_at = case when b.balance < b.low_atomic then coalesce(b.low_told_at, clock_timestamp()) end
+               from before b where p.project_id = b.project_id
+             )
+             select project_id, address, balance, low_atomic as low from before
+             where balance < low_atomic and low_told_at is null`,
+      values: [
+        balances.map(({ address }) => address),
+        balances.map(({ balanceAtomic }) => String(balanceAtomic)),
+        block,
+      ],
+    })
+    await recordEvents(
+      db,
+      rows.map(({ project_id: projectId, address, balance, low }) => ({
+        projectId,
+        type: 'purse.low',
+        data: { address, balanceUsdcRaw: balance, lowUsdcRaw: low },
+      })),
+    )
+  })
+}

@@ -1,0 +1,142 @@
+/** Many payments at once, from two workers and two keys: no mandate is passed by one atomic unit. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Address, parseAbiItem } from 'viem'
+import {
+  newBuyer,
+  type PurchaseView,
+  type Seller,
+  startPurseTill,
+  startSeller,
+} from '../../support/purse/purseScene.ts'
+import { SEPOLIA, type TestTill } from '../../support/till/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+const PAYMENTS = 200
+
+let till: TestTill
+let seller: Seller
+beforeAll(async () => {
+  // At a block each second the chain keeps the time. A block for each transaction would run ahead of it, and end signatures.
+  till = await startPurseTill({ blockTimeS: 1, parts: { pools: ['purse', 'purse'] } })
+  seller = startSeller(till)
+})
+afterAll(async () => {
+  await seller[Symbol.asyncDispose]()
+  await till[Symbol.asyncDispose]()
+})
+
+const TRANSFER = parseAbiItem(
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+)
+
+/** What the chain says that an address has paid, in atomic units. */
+async function paidBy(address: Address): Promise<bigint> {
+  const logs = await till.client.getLogs({
+    address: SEPOLIA.usdcAddress,
+    event: TRANSFER,
+    args: { from: address },
+    fromBlock: 0n,
+  })
+  return logs.reduce((sum, { args }) => sum + args.value!, 0n)
+}
+
+const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(usdc) * 1e6))
+
+test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit`, async () => {
+  const buyer = await newBuyer(till)
+  // 0.10 is no multiple of the price 0.003: what is left is smaller than a payment.
+  const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
+  const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
+  seller.terms.amount = '3000'
+  // A third of the sellers' answers is lost, and a third is a refusal: all of these may still be taken.
+  seller.serve = async (payment) => {
+    const place = seller.received.length % 3
+    if (place === 0) return new Response('no', { status: 400 })
+    await seller.settle(payment)
+    return place === 1 ? new Response('lost', { status: 410 }) : new Response('content')
+  }
+  const all = await Promise.all(
+    Array.from({ length: PAYMENTS }, () => buyer.pay(seller.url, { timeout: 40 })),
+  )
+  const errors = all.filter(({ status }) => status >= 300)
+  expect(errors).toEqual([])
+  const ended: PurchaseView[] = await Promise.all(
+    all.map(({ body }) =>
+      waitFor('the end', async () => {
+        const found = await buyer.purchase(body.purchaseId)
+        return found.state === 'pending' ? null : found
+      }),
+    ),
+  )
+  const signed = ended.filter(({ payment }) => payment !== null)
+  expect(signed.length).toBe(33)
+  for (const one of ended.filter(({ payment }) => payment === null)) {
+    expect(one).toMatchObject({ state: 'refused', reason: 'mandate_exceeded' })
+  }
+  const paid = await paidBy(buyer.address)
+  const sums = await waitFor('the sums of the chain', async () => {
+    const found = await buyer.mandate(narrow)
+    return atomic(found.spentUsdc) === paid ? found : null
+  })
+  const [reserved, spent, open, released] = [
+    sums.reservedUsdc,
+    sums.spentUsdc,
+    sums.openUsdc,
+    sums.releasedUsdc,
+  ].map(atomic) as [bigint, bigint, bigint, bigint]
+  process.stdout.write(
+    `reserved ${reserved} = spent ${spent} + released ${released} + open ${open}; transfers ${paid}\n`,
+  )
+  expect(reserved).toBe(spent + released + open)
+  expect(spent).toBe(paid)
+  expect(spent + open).toBeLessThanOrEqual(100_000n)
+  const { reservedUsdc, spentUsdc } = await buyer.mandate(wide)
+  expect([reservedUsdc, spentUsdc]).toEqual([sums.reservedUsdc, sums.spentUsdc])
+})
+
+test('the balance bounds parallel payments too', async () => {
+  const buyer = await newBuyer(till, { fundsAtomic: 10_000n })
+  await buyer.giveMandate({ hosts: [seller.host] })
+  seller.serve = async () => new Response('no', { status: 400 })
+  const all = await Promise.all(Array.from({ length: 20 }, () => buyer.pay(seller.url)))
+  const signed = all.filter(({ body }) => body.payment !== null)
+  expect(signed.length).toBe(3)
+})
+
+test('a mandate that is narrowed under way lets nothing new pass, and keeps what is signed', async () => {
+  const buyer = await newBuyer(till)
+  const id = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '1' })
+  const { promise: narrowed, resolve } = Promise.withResolvers<void>()
+  seller.serve = async (payment) => {
+    await narrowed
+    await seller.settle(payment)
+    return new Response('content')
+  }
+  const before = seller.received.length
+  const first = buyer.pay(seller.url)
+  await waitFor('the payment at the seller', () => seller.received.length > before)
+  await till.service.platform.patch(`/v0/platform/projects/${buyer.project.id}/mandates/${id}`, {
+    maxTotal: '0.000001',
+  })
+  expect((await buyer.pay(seller.url)).body.reason).toBe('mandate_exceeded')
+  resolve()
+  const { body } = await first
+  expect(body.state).toBe('answered')
+  await buyer.settled(body.purchaseId, 'spent')
+})
+
+test('one Idempotency-Key in twenty parallel requests buys once', async () => {
+  const buyer = await newBuyer(till)
+  await buyer.giveMandate({ hosts: [seller.host] })
+  seller.serve = async (payment) => {
+    await seller.settle(payment)
+    return new Response('content')
+  }
+  const before = seller.received.length
+  const all = await Promise.all(
+    Array.from({ length: 20 }, () => buyer.pay(seller.url, { key: 'the-same' })),
+  )
+  expect(new Set(all.map(({ body }) => body.purchaseId)).size).toBe(1)
+  expect(seller.received.length).toBe(before + 1)
+  expect(await paidBy(buyer.address)).toBe(3000n)
+})

@@ -1,0 +1,246 @@
+/** Offers that a purse does not sign. Each case looks at the seller too: no signature may reach it. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import {
+  type Buyer,
+  newBuyer,
+  type Seller,
+  startPurseTill,
+  startSeller,
+  type Terms,
+} from '../../support/purse/purseScene.ts'
+import { SEPOLIA, type TestTill } from '../../support/till/till.ts'
+
+const DENIED = `0x${'de'.repeat(20)}`
+let till: TestTill
+let seller: Seller
+let buyer: Buyer
+let mandateId: string
+beforeAll(async () => {
+  till = await startPurseTill({ env: { DENIED_PAYEES: DENIED } })
+})
+beforeEach(async () => {
+  seller = startSeller(till)
+  buyer = await newBuyer(till)
+  mandateId = await buyer.giveMandate({ hosts: [seller.host] })
+})
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+})
+
+/** Expects that a purchase ends with a reason, and that nothing was signed for it. */
+async function refused(reason: string, more: Parameters<Buyer['pay']>[1] = {}): Promise<void> {
+  const { body } = await buyer.pay(seller.url, more)
+  expect(body).toMatchObject({ state: 'refused', reason, payment: null, response: null })
+  expect(seller.received).toEqual([])
+  expect(await buyer.mandate(mandateId)).toMatchObject({ reservedUsdc: '0' })
+  await seller[Symbol.asyncDispose]()
+}
+
+const OTHER_ASSET = `0x${'11'.repeat(20)}`
+const OFFERS: [string, Partial<Terms>, string][] = [
+  ['another scheme', { scheme: 'upto' }, 'no_offer'],
+  ['another chain', { network: 'eip155:1' }, 'no_offer'],
+  ['the mainnet of a testnet', { network: 'eip155:8453' }, 'no_offer'],
+  ['another token', { asset: OTHER_ASSET }, 'no_offer'],
+  ['Permit2', { extra: { assetTransferMethod: 'permit2' } }, 'no_offer'],
+  ['a payment flow of another kind', { extra: { paymentFlow: 'escrow' } }, 'no_offer'],
+  ['the domain of another token', { extra: { name: 'EURC', version: '2' } }, 'token_mismatch'],
+  ['another version of the domain', { extra: { name: 'USDC', version: '1' } }, 'token_mismatch'],
+  ['18 decimals', { amount: '10000000000000000' }, 'max_amount_exceeded'],
+  ['an amount of 30 digits', { amount: '1'.repeat(30) }, 'malformed_challenge'],
+  ['no amount', { amount: '0' }, 'malformed_challenge'],
+  ['a negative amount', { amount: '-1' }, 'malformed_challenge'],
+  ['an amount with a point', { amount: '0.01' }, 'malformed_challenge'],
+  ['the zero address', { payTo: `0x${'0'.repeat(40)}` }, 'bad_payee'],
+  ['the token as payee', { payTo: SEPOLIA.usdcAddress }, 'bad_payee'],
+  ['no address as payee', { payTo: 'seller.eth' }, 'malformed_challenge'],
+  ['a denied payee', { payTo: DENIED }, 'payee_denied'],
+  ['a window of a second', { maxTimeoutSeconds: 1 }, 'bad_window'],
+  ['a window of no time', { maxTimeoutSeconds: -60 }, 'bad_window'],
+]
+
+describe('a purse refuses', () => {
+  for (const [what, terms, reason] of OFFERS) {
+    test(what, async () => {
+      Object.assign(seller.terms, terms)
+      await refused(reason)
+    })
+  }
+
+  test('itself as payee', async () => {
+    seller.terms.payTo = buyer.address
+    await refused('bad_payee')
+  })
+
+  test('a resource of another host', async () => {
+    seller.resource = 'https://bank.example.com/transfer'
+    await refused('resource_of_another_host')
+  })
+
+  test('a price above maxAmount', async () => {
+    await refused('max_amount_exceeded', { maxAmount: '0.009999' })
+  })
+
+  test('a price above what the mandate allows', async () => {
+    seller.terms.amount = '1000001'
+    await refused('mandate_exceeded', { maxAmount: '5' })
+  })
+
+  test('a price above the balance', async () => {
+    buyer = await newBuyer(till, { fundsAtomic: 5_000n })
+    mandateId = await buyer.giveMandate({ hosts: [seller.host] })
+    await refused('insufficient_funds')
+  })
+
+  test('what is no challenge', async () => {
+    seller.ask = () => new Response('pay me', { status: 402 })
+    await refused('malformed_challenge')
+  })
+
+  test('a challenge of ten megabytes', async () => {
+    seller.ask = () =>
+      new Response(`{"x402Version":1,"accepts":[${' '.repeat(10_000_000)}]}`, { status: 402 })
+    await refused('malformed_challenge')
+  })
+
+  test('a payee that the mandate does not name', async () => {
+    await till.service.platform.patch(
+      `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`,
+      { payees: [DENIED.replace('de', 'aa')] },
+    )
+    await refused('payee_not_in_mandate')
+  })
+
+  test('all while the purse is stopped, until it is resumed', async () => {
+    const purse = `/v0/platform/projects/${buyer.project.id}/purse`
+    await till.service.platform.post(`${purse}/stop`)
+    const { body } = await buyer.pay(seller.url)
+    expect(body).toMatchObject({ state: 'refused', reason: 'frozen', payment: null })
+    await till.service.platform.post(`${purse}/resume`)
+    expect((await buyer.pay(seller.url)).body.state).toBe('answered')
+  })
+
+  test('a host of a stopped mandate, although another mandate covers it', async () => {
+    await buyer.giveMandate({ hosts: [seller.host] })
+    const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
+    await till.service.platform.patch(path, { state: 'stopped' })
+    await refused('frozen')
+  })
+
+  test('a host without a mandate: of another, ended, expired, or for a later time', async () => {
+    const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
+    await till.service.platform.delete(path)
+    await buyer.giveMandate({ hosts: ['api.example.com'] })
+    await buyer.giveMandate({ hosts: [seller.host], validUntil: '2020-01-01T00:00:00Z' })
+    await buyer.giveMandate({ hosts: [seller.host], validFrom: '2100-01-01T00:00:00Z' })
+    await buyer.giveMandate({ resources: [`http://${seller.host}/other`] })
+    await refused('not_in_mandate')
+  })
+
+  test('another payee at a known host, unless the mandate names it', async () => {
+    expect((await buyer.pay(seller.url)).body.state).toBe('answered')
+    seller.terms.payTo = `0x${'ab'.repeat(20)}`
+    const { body } = await buyer.pay(seller.url)
+    expect(body).toMatchObject({ state: 'refused', reason: 'new_payee', payment: null })
+    expect(seller.received.length).toBe(1)
+  })
+
+  test('a price that rose by more than the mandate allows, step by step too', async () => {
+    expect((await buyer.pay(seller.url)).body.state).toBe('answered')
+    seller.terms.amount = '12001'
+    const { body } = await buyer.pay(seller.url)
+    expect(body).toMatchObject({ state: 'refused', reason: 'price_rose', payment: null })
+    seller.terms.amount = '12000'
+    expect((await buyer.pay(seller.url)).body.state).toBe('answered')
+    seller.terms.amount = '14000'
+    expect((await buyer.pay(seller.url)).body.reason).toBe('price_rose')
+  })
+
+  test('a price above the sum that the owner wants to see', async () => {
+    await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.009' })
+    const { body } = await buyer.pay(seller.url)
+    expect(body).toMatchObject({ state: 'refused', reason: 'above_limit', payment: null })
+  })
+
+  test('more payments a minute than a mandate allows', async () => {
+    await buyer.giveMandate({ hosts: [seller.host], paymentsPerMinute: 1 })
+    expect((await buyer.pay(seller.url)).body.state).toBe('answered')
+    const { body } = await buyer.pay(seller.url)
+    expect(body).toMatchObject({ state: 'refused', reason: 'too_many_payments' })
+  })
+})
+
+test('a purse signs at most 120 seconds, and the cheapest of its own offers', async () => {
+  seller.ask = () =>
+    seller.challenge([
+      { network: 'eip155:8453', amount: '1' },
+      { amount: '20000' },
+      { amount: '10000', maxTimeoutSeconds: 31_536_000 },
+    ])
+  const { body } = await buyer.pay(seller.url)
+  expect(body.terms?.amountUsdc).toBe('0.01')
+  expect(body.payment!.validBefore).toBeLessThanOrEqual(Math.floor(Date.now() / 1000) + 120)
+})
+
+test('a redirect is not followed, before the payment and after it', async () => {
+  seller.ask = () => Response.redirect('https://elsewhere.example/', 302)
+  expect((await buyer.pay(seller.url)).body).toMatchObject({
+    state: 'answered',
+    status: 302,
+    payment: null,
+  })
+  seller.ask = () => seller.challenge()
+  seller.serve = async () => Response.redirect('https://elsewhere.example/', 307)
+  const { body } = await buyer.pay(seller.url)
+  expect(body).toMatchObject({ state: 'answered', status: 307, payment: { state: 'open' } })
+})
+
+test('what costs nothing is answered, and a quote signs nothing', async () => {
+  const { body: quote } = await buyer.post('/v0/purse/quote', { url: seller.url })
+  expect(quote).toMatchObject({ state: 'quoted', terms: { amountUsdc: '0.01' }, payment: null })
+  seller.ask = () => new Response('free')
+  const { body } = await buyer.pay(seller.url)
+  expect(body).toMatchObject({
+    state: 'answered',
+    status: 200,
+    payment: null,
+    response: { body: 'free' },
+  })
+  expect(seller.received).toEqual([])
+})
+
+test('bad requests name the field', async () => {
+  const cases: [object, string][] = [
+    [{ url: 'ftp://a.example', maxAmount: '1' }, 'url must be'],
+    [{ url: seller.url, maxAmount: '0' }, 'maxAmount'],
+    [
+      { url: seller.url, maxAmount: '1', headers: { 'X-Payment': 'e30=' } },
+      'headers must not hold x-payment',
+    ],
+    [{ url: seller.url, maxAmount: '1', method: 'GET', body: 'x' }, 'body must be absent'],
+  ]
+  for (const [body, message] of cases) {
+    const answer = await buyer.post('/v0/purse/pay', body, { 'idempotency-key': 'bad' })
+    expect(answer.status).toBe(400)
+    expect((answer.body as { message: string }).message).toContain(message)
+  }
+  const { status, body } = await buyer.post('/v0/purse/pay', { url: seller.url, maxAmount: '1' })
+  expect([status, (body as { message: string }).message]).toEqual([
+    400,
+    'Idempotency-Key must be there: a repeated request must not pay twice',
+  ])
+})
+
+test('a key without purse:pay buys nothing, and new keys have no scope of the purse', async () => {
+  const { body } = await till.service.platform.post('/v0/platform/projects', { name: 'New' })
+  expect(
+    (body as { scopes: string[] }).scopes.filter((scope) => scope.startsWith('purse')),
+  ).toEqual([])
+  const reader = await till.service.newAgent({ scopes: ['purse:read'] })
+  const answer = await reader.post(
+    '/v0/purse/pay',
+    { url: seller.url, maxAmount: '1' },
+    { 'idempotency-key': 'a' },
+  )
+  expect(answer.status).toBe(403)
+})

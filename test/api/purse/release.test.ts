@@ -1,0 +1,132 @@
+/** When a mandate gets its money back: on the chain's word alone. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import {
+  type Buyer,
+  newBuyer,
+  type Seller,
+  served,
+  startPurseTill,
+  startSeller,
+} from '../../support/purse/purseScene.ts'
+import type { TestTill } from '../../support/till/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+/** Blocks from the head to the finalized one at anvil, and one more. */
+const FINAL_BLOCKS = 66
+
+let till: TestTill
+let seller: Seller
+let buyer: Buyer
+let mandateId: string
+// Each test moves the time of its own chain.
+beforeEach(async () => {
+  till = await startPurseTill()
+  seller = startSeller(till)
+  seller.terms.maxTimeoutSeconds = 15
+  buyer = await newBuyer(till)
+  mandateId = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.01' })
+})
+afterEach(async () => {
+  await seller[Symbol.asyncDispose]()
+  await till[Symbol.asyncDispose]()
+})
+
+/** A seller that takes the signature and gives nothing. */
+const keep = async () => new Response('no', { status: 400 })
+
+/** Lets the chain's time pass, up to a final block after it. */
+async function pass(seconds: number): Promise<void> {
+  await till.client.increaseTime({ seconds })
+  await till.client.mine({ blocks: FINAL_BLOCKS, interval: 1 })
+}
+
+const sums = async () => {
+  const { reservedUsdc, openUsdc, spentUsdc, releasedUsdc } = await buyer.mandate(mandateId)
+  return { reservedUsdc, openUsdc, spentUsdc, releasedUsdc }
+}
+
+test('a signature that nobody took is held until a final block is past its end, then given back', async () => {
+  seller.serve = keep
+  const { body } = await buyer.pay(seller.url)
+  expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
+  // The time of the head is past the end, and no final block is.
+  await till.client.increaseTime({ seconds: 3_600 })
+  await till.client.mine({ blocks: 1 })
+  const before = await balanceBlock()
+  await waitFor('looks at the chain', async () => (await balanceBlock()) > before)
+  expect((await buyer.purchase(body.purchaseId)).payment?.state).toBe('open')
+  expect((await buyer.pay(seller.url)).body.reason).toBe('mandate_exceeded')
+
+  await till.client.mine({ blocks: FINAL_BLOCKS, interval: 1 })
+  const released = await buyer.settled(body.purchaseId, 'released')
+  expect(released.payment).toMatchObject({ final: true, paidWithoutContent: false })
+  expect(await sums()).toEqual({
+    reservedUsdc: '0.01',
+    openUsdc: '0',
+    spentUsdc: '0',
+    releasedUsdc: '0.01',
+  })
+  seller.serve = async (payment) => served(payment, await seller.settle(payment))
+})
+
+async function balanceBlock(): Promise<number> {
+  await till.client.mine({ blocks: 1 })
+  const { body } = await buyer.get('/v0/purse')
+  return (body as { balanceBlock: number }).balanceBlock
+}
+
+test('money that is taken without content is on record, whoever broadcast the authorization', async () => {
+  seller.serve = keep
+  const { body } = await buyer.pay(seller.url)
+  await seller.settle(seller.received[0]!)
+  const spent = await buyer.settled(body.purchaseId, 'spent')
+  expect(spent.payment).toMatchObject({ paidWithoutContent: true, final: false })
+  expect(await sums()).toMatchObject({ openUsdc: '0', spentUsdc: '0.01' })
+  await pass(60)
+  await waitFor('finality', async () => (await buyer.purchase(body.purchaseId)).payment?.final)
+  expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
+})
+
+test('a seller that settles in the last second has settled', async () => {
+  seller.serve = keep
+  const { body } = await buyer.pay(seller.url)
+  const { timestamp } = await till.client.getBlock()
+  const last = BigInt(body.payment!.validBefore) - 1n
+  if (last > timestamp) await till.client.setNextBlockTimestamp({ timestamp: last })
+  await seller.settle(seller.received[0]!)
+  await pass(600)
+  const spent = await buyer.settled(body.purchaseId, 'spent')
+  expect(spent.payment?.paidWithoutContent).toBe(true)
+})
+
+test('the word of a seller proves nothing: neither a success nor a failure', async () => {
+  const lie = `0x${'ab'.repeat(32)}`
+  seller.serve = async (payment) => served(payment, lie)
+  const { body } = await buyer.pay(seller.url)
+  expect(body).toMatchObject({ state: 'answered', payment: { state: 'open', txHash: null } })
+  await pass(600)
+  await buyer.settled(body.purchaseId, 'released')
+  expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
+})
+
+test('a seller that has not decided gets the same bytes again, and no new signature', async () => {
+  let calls = 0
+  seller.serve = async (payment) => {
+    if (++calls === 1) return new Response('away', { status: 503 })
+    return served(payment, await seller.settle(payment))
+  }
+  const { body } = await buyer.pay(seller.url)
+  expect(body).toMatchObject({ state: 'answered', status: 200 })
+  expect(seller.received.map(({ header }) => header)).toEqual([
+    seller.received[0]!.header,
+    seller.received[0]!.header,
+  ])
+  await buyer.settled(body.purchaseId, 'spent')
+})
+
+test('a second 402 after the payment is an answer: nothing more is signed', async () => {
+  seller.serve = async () => seller.challenge([{ amount: '9999' }])
+  const { body } = await buyer.pay(seller.url)
+  expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
+  expect(seller.received.length).toBe(1)
+})

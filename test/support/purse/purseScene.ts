@@ -1,0 +1,244 @@
+/** A service with a funded purse, and a seller on the same chain whose every answer a test decides. */
+import type { Address, Hex } from 'viem'
+import type { PaymentPayload } from '../../../shared/till/x402.ts'
+import { decodePaymentHeader } from '../../../shared/till/x402.ts'
+import { encodeHeader } from '../../../shared/till/x402v2.ts'
+import type { Agent } from '../service.ts'
+import {
+  fund,
+  payTo,
+  SEPOLIA,
+  startTestTill,
+  type TestTill,
+  type TestTillOptions,
+} from '../till/till.ts'
+import { broadcastPayment } from '../till/tokenCalls.ts'
+import { waitFor } from '../waitFor.ts'
+
+const FUNDS_ATOMIC = 100_000_000n
+
+type Json = Record<string, unknown>
+
+/** What an agent's purchase looks like over REST. */
+export type PurchaseView = {
+  purchaseId: string
+  state: string
+  reason: string | null
+  detail: string | null
+  status: number | null
+  response: { status: number; body: string | null; untrusted: true } | null
+  terms: { amountUsdc: string; payTo: string } | null
+  payment: {
+    state: 'open' | 'spent' | 'released'
+    final: boolean
+    paidWithoutContent: boolean
+    txHash: string | null
+    nonce: string
+    validBefore: number
+    mandateIds: string[]
+  } | null
+}
+
+export type Buyer = Agent & {
+  address: Address
+  giveMandate(terms?: Json): Promise<string>
+  mandate(id: string): Promise<Record<string, string>>
+  /** Buys with a key of its own unless `key` is there. */
+  pay(
+    url: string,
+    more?: Json & { key?: string; timeout?: number },
+  ): Promise<{ status: number; body: PurchaseView }>
+  purchase(id: string): Promise<PurchaseView>
+  /** Waits until the money of a purchase is in a state. */
+  settled(id: string, state: 'spent' | 'released'): Promise<PurchaseView>
+}
+
+let keys = 0
+
+/** Opens and funds the purse of a new project. */
+export async function newBuyer(
+  till: TestTill,
+  { fundsAtomic = FUNDS_ATOMIC }: { fundsAtomic?: bigint } = {},
+): Promise<Buyer> {
+  const { service, client } = till
+  const agent = await service.newAgent()
+  const base = `/v0/platform/projects/${agent.project.id}`
+  const opened = await service.platform.post(`${base}/purse`, {})
+  const { address } = opened.body as { address: Address }
+  if (fundsAtomic > 0n) await fund(client, address, fundsAtomic)
+  const read = async () => (await service.platform.get(`${base}/purse`)).body as Json
+  await waitFor('the balance of the purse', async () => {
+    const { balanceUsdc } = await read()
+    return balanceUsdc !== null && (fundsAtomic === 0n || balanceUsdc !== '0')
+  })
+  const purchase = async (id: string) =>
+    (await agent.get(`/v0/purse/payments/${id}?timeout=40`)).body as PurchaseView
+  return {
+    ...agent,
+    address,
+    async giveMandate(terms = {}) {
+      const given = await service.platform.post(`${base}/mandates`, {
+        name: 'Test',
+        hosts: [],
+        maxPerPayment: '1',
+        maxTotal: '10',
+        paymentsPerMinute: 10_000,
+        ...terms,
+      })
+      if (given.status !== 201) throw new Error(JSON.stringify(given.body))
+      return (given.body as { mandateId: string }).mandateId
+    },
+    mandate: async (id) =>
+      (await service.platform.get(`${base}/mandates/${id}`)).body as Record<string, string>,
+    async pay(url, { key = `key-${++keys}`, timeout = 40, ...more } = {}) {
+      const answer = await agent.post(
+        `/v0/purse/pay?timeout=${timeout}`,
+        { url, maxAmount: '1', ...more },
+        { 'idempotency-key': key },
+      )
+      return { status: answer.status, body: answer.body as PurchaseView }
+    },
+    purchase,
+    settled: (id, state) =>
+      waitFor(`the payment of ${id} as ${state}`, async () => {
+        const found = await purchase(id)
+        return found.payment?.state === state ? found : null
+      }),
+  }
+}
+
+/** A payment that reached the seller. */
+export type Received = { header: string; payload: PaymentPayload['payload']; x402Version: 1 | 2 }
+
+export type Terms = {
+  amount: string
+  payTo: string
+  network: string
+  asset: string
+  maxTimeoutSeconds: number
+  extra: Json
+  scheme: string
+}
+
+export type Seller = AsyncDisposable & {
+  url: string
+  host: string
+  /** Payments in the order of their arrival, with repeats. */
+  received: Received[]
+  /** Requests without a payment. */
+  asked: Request[]
+  terms: Terms
+  version: 1 | 2
+  resource: string | null
+  /** Decides about a paid request; default: settles on the chain and serves. */
+  serve: (payment: Received, request: Request) => Promise<Response>
+  /** Answers an unpaid request; default: the 402 of `terms`. */
+  ask: (request: Request) => Promise<Response> | Response
+  /** Broadcasts a payment from an account that is nobody's in this service. */
+  settle(payment: Received): Promise<Hex>
+  challenge(changes?: Partial<Terms>[], body?: Json): Response
+}
+
+const CONTENT = JSON.stringify({ tempC: 7 })
+
+/** Starts a seller that settles by itself. */
+export function startSeller({ client }: TestTill): Seller {
+  const terms: Terms = {
+    scheme: 'exact',
+    network: 'base-sepolia',
+    amount: '10000',
+    payTo,
+    asset: SEPOLIA.usdcAddress,
+    maxTimeoutSeconds: 60,
+    extra: { name: 'USDC', version: '2' },
+  }
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 120,
+    async fetch(request) {
+      const header = request.headers.get('payment-signature') ?? request.headers.get('x-payment')
+      if (header === null) {
+        seller.asked.push(request)
+        return seller.ask(request)
+      }
+      const decoded = decodePaymentHeader(header)
+      if (!decoded.ok) return new Response(decoded.detail, { status: 400 })
+      const { payload, x402Version } = decoded.payload
+      const payment = { header, payload, x402Version }
+      seller.received.push(payment)
+      return seller.serve(payment, request)
+    },
+  })
+  const seller: Seller = {
+    url: `http://127.0.0.1:${server.port}/weather`,
+    host: `127.0.0.1:${server.port}`,
+    received: [],
+    asked: [],
+    terms,
+    version: 2,
+    resource: null,
+    async serve(payment) {
+      const transaction = await seller.settle(payment)
+      return served(payment, transaction)
+    },
+    ask: () => seller.challenge(),
+    async settle({ payload: { authorization, signature } }) {
+      const hash = await broadcastPayment(client, { authorization, signature, header: '' })
+      const { status } = await client.waitForTransactionReceipt({ hash })
+      if (status !== 'success') throw new Error('the settlement was reverted')
+      return hash
+    },
+    challenge(changes = [{}], more = {}) {
+      const { version, url } = seller
+      const resource = seller.resource ?? url
+      const offers = changes.map((change) => ({ ...seller.terms, ...change }))
+      if (version === 1) {
+        const accepts = offers.map(({ amount, ...offer }) => ({
+          ...offer,
+          maxAmountRequired: amount,
+          resource,
+          description: 'The weather',
+          mimeType: 'application/json',
+        }))
+        return Response.json({ x402Version: 1, error: 'pay', accepts, ...more }, { status: 402 })
+      }
+      const accepts = offers.map((offer) => ({
+        ...offer,
+        network: offer.network === 'base-sepolia' ? 'eip155:84532' : offer.network,
+      }))
+      const body = {
+        x402Version: 2,
+        error: 'pay',
+        resource: { url: resource, description: 'The weather' },
+        accepts,
+        ...more,
+      }
+      return new Response('{}', {
+        status: 402,
+        headers: { 'payment-required': encodeHeader(body) },
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      await server.stop(true)
+    },
+  }
+  return seller
+}
+
+/** The answer of a seller that has settled. */
+export function served({ x402Version }: Received, transaction: string): Response {
+  const said = encodeHeader({ success: true, transaction, network: 'base-sepolia', payer: '0x' })
+  const name = x402Version === 1 ? 'x-payment-response' : 'payment-response'
+  return new Response(CONTENT, {
+    headers: { 'content-type': 'application/json', [name]: said },
+  })
+}
+
+/** A till with a worker that buys. */
+export const startPurseTill = (options: TestTillOptions = {}): Promise<TestTill> =>
+  startTestTill({
+    ...options,
+    env: { ALLOW_PRIVATE_NETWORKS: 'true', ...options.env },
+    parts: { pools: ['purse'], ...options.parts },
+  })

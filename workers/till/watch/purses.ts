@@ -1,0 +1,149 @@
+/**
+ * Follows the signed payments of purses on the chain. Money is given back on one proof only: a final block whose time
+ * is past `validBefore`, and in whose state the nonce is unused. Block times only grow and that block stays, so that no
+ * later block can take the authorization. Our clock and the word of a seller prove nothing.
+ */
+import type { Address, Hex } from 'viem'
+import {
+  findOpen,
+  findSpent,
+  findStaleBalances,
+  recordBalances,
+  recordFinalSpent,
+  recordReleased,
+  recordSpent,
+  recordUnspent,
+  type Signed,
+} from '../../../sql/purse/watch.ts'
+import {
+  areUsed,
+  type Block,
+  findAuthorizationEvents,
+  readBalances,
+  readBlock,
+  readReceipts,
+} from '../chain/chain.ts'
+import type { KnownChain } from '../chain/chainView.ts'
+import { readTransfers, transferIndex } from '../chain/transfer.ts'
+
+const BATCH_MAX = 200
+const PURSES_MAX = 50
+/** Blocks before the signature that are searched too: the stored head may be another node's. */
+const SEARCH_MARGIN = 5n
+
+/** One look at all open payments and stale balances. @throws {RpcTrouble} */
+export async function tendPurses(chain: KnownChain): Promise<void> {
+  const { network } = chain.network
+  const open = await findOpen(chain.pool, network, BATCH_MAX)
+  const final = await readBlock(chain.rpc, 'finalized')
+  if (open.length > 0) await tendOpen(chain, open, final)
+  if (final !== null) await tendSpent(chain, final)
+  await readPurses(chain)
+}
+
+async function tendOpen(
+  chain: KnownChain,
+  open: readonly Signed[],
+  final: Block | null,
+): Promise<void> {
+  const isOver = ({ transfer }: Signed) => final !== null && final.timestamp >= transfer.validBefore
+  const over = open.filter(isOver)
+  const atFinal = await areUsed(
+    chain.rpc,
+    over.map(({ transfer }) => transfer),
+    { blockHash: final?.hash ?? '0x' },
+  )
+  for (const [n, { id }] of over.entries()) {
+    if (!atFinal[n]) await recordReleased(chain.pool, id)
+  }
+  const live = open.filter((one) => !isOver(one))
+  const atHead = await areUsed(
+    chain.rpc,
+    live.map(({ transfer }) => transfer),
+    chain.head.number,
+  )
+  const used = [...over.filter((_, n) => atFinal[n]), ...live.filter((_, n) => atHead[n])]
+  if (used.length > 0) await tendUsed(chain, used, final)
+}
+
+/** Payments whose authorization is used: taken by a transfer, or cancelled. */
+async function tendUsed(
+  chain: KnownChain,
+  used: readonly Signed[],
+  final: Block | null,
+): Promise<void> {
+  const firsts = used.map(({ signedBlock }) => signedBlock ?? 0n)
+  const first = firsts.toSorted((left, right) => Number(left - right))[0]!
+  const events = await findAuthorizationEvents(
+    chain.rpc,
+    used.map(({ transfer }) => transfer),
+    { from: first - SEARCH_MARGIN, to: chain.head.number },
+  )
+  const byNonce = new Map(events.map((event) => [keyOf(event), event]))
+  const found = used.flatMap((one) => {
+    const event = byNonce.get(keyOf(one.transfer))
+    return event === undefined ? [] : [{ one, event }]
+  })
+  const receipts = await readReceipts(
+    chain.rpc,
+    found.map(({ event }) => event.txHash),
+  )
+  for (const [n, { one, event }] of found.entries()) {
+    const receipt = receipts[n]
+    if (event.kind === 'canceled') {
+      if (final !== null && event.blockNumber <= final.number) {
+        await recordReleased(chain.pool, one.id)
+      }
+      continue
+    }
+    if (receipt == null || receipt.status !== 1n) continue
+    const index = transferIndex(readTransfers(receipt.logs, one.transfer.asset), one.transfer)
+    if (index === null) {
+      chain.log.error(
+        { purchase: one.id },
+        'an authorization of a purse is used without its transfer',
+      )
+      continue
+    }
+    const { transactionHash: txHash, blockNumber, blockHash } = receipt
+    await recordSpent(chain.pool, one.id, { txHash, blockNumber, blockHash })
+  }
+}
+
+const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>
+  `${payer}:${nonce}`.toLowerCase()
+
+/** Transfers in final blocks are final. One whose block was replaced is open again. */
+async function tendSpent(chain: KnownChain, final: Block): Promise<void> {
+  const spent = await findSpent(chain.pool, chain.network.network, {
+    upTo: final.number,
+    limit: BATCH_MAX,
+  })
+  if (spent.length === 0) return
+  const receipts = await readReceipts(
+    chain.rpc,
+    spent.map(({ txHash }) => txHash),
+  )
+  const inPlace = spent.filter(
+    ({ blockHash }, n) => receipts[n]?.status === 1n && receipts[n].blockHash === blockHash,
+  )
+  await recordFinalSpent(
+    chain.pool,
+    inPlace.map(({ id }) => id),
+  )
+  for (const { id } of spent.filter((one) => !inPlace.includes(one))) {
+    await recordUnspent(chain.pool, id)
+  }
+}
+
+async function readPurses(chain: KnownChain): Promise<void> {
+  const addresses = await findStaleBalances(chain.pool, PURSES_MAX)
+  if (addresses.length === 0) return
+  const { number } = chain.head
+  const balances = await readBalances(chain.rpc, chain.network.usdcAddress, addresses, number)
+  await recordBalances(
+    chain.pool,
+    number,
+    addresses.map((address, n) => ({ address, balanceAtomic: balances[n]! })),
+  )
+}
