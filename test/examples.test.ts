@@ -15,9 +15,14 @@ import {
   startProcess,
 } from './support/process/process.ts'
 import { newCertificate, serveTls } from './support/process/tlsServer.ts'
+import { newBuyer } from './support/purse/purseScene.ts'
 import { type Agent, messagePath, waitForMessages } from './support/service.ts'
 import { startTestTill, type TestTill } from './support/till/till.ts'
 import { waitFor } from './support/waitFor.ts'
+
+const hasPython = Bun.which('python3') !== null
+if (!hasPython)
+  process.stderr.write('SKIPPED: the examples in Python, because there is no python3\n')
 
 const certificate = newCertificate('bank.example')
 let till: TestTill
@@ -29,7 +34,7 @@ beforeAll(async () => {
   till = await startTestTill({
     env: { ALLOW_PRIVATE_NETWORKS: 'true' },
     parts: {
-      ...{ smtp: true, pools: ['inbound', 'outbound', 'webhooks', 'vault'] },
+      ...{ smtp: true, pools: ['inbound', 'outbound', 'webhooks', 'vault', 'purse'] },
       ...{ ca: certificate.ca, resolve: answering('127.0.0.1') },
     },
   })
@@ -71,6 +76,20 @@ for (const file of ['seller.ts', 'sellerExpress.ts', 'sellerHono.ts']) {
   })
 }
 
+for (const file of ['buyerWithMandate.ts', 'buyer.py']) {
+  test.skipIf(file.endsWith('.py') && !hasPython)(`${file} buys within a mandate`, async () => {
+    const { found } = await run('sellerHono.ts', /selling at (\S+)/)
+    await agent.put('/v0/sellers/endpoints', { urlPattern: found, priceUsdc: '0.01' })
+    const buyer = await newBuyer(till)
+    await buyer.giveMandate({ hosts: [new URL(found).host] })
+    const { process } = await run(file, /(?:200|answered) The weather/, {
+      KEY: buyer.key,
+      URL: found,
+    })
+    expect(await process.exited).toBe(0)
+  })
+}
+
 test('paidMcpTool.ts asks for a payment', async () => {
   const { found } = await run('paidMcpTool.ts', /the tool is at (\S+)/)
   const client = new Client({ name: 'buyer', version: '1' })
@@ -82,10 +101,6 @@ test('paidMcpTool.ts asks for a payment', async () => {
   expect(answer.structuredContent).toMatchObject({ x402Version: 2, resource: { url: found } })
   await client.close()
 })
-
-const hasPython = Bun.which('python3') !== null
-if (!hasPython)
-  process.stderr.write('SKIPPED: the examples in Python, because there is no python3\n')
 
 for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
   test.skipIf(file.endsWith('.py') && !hasPython)(

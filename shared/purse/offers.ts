@@ -176,12 +176,20 @@ export function chooseOffer(
   return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }
 }
 
+/** With both the payer signs the same; `upfront`: the seller settles before it serves. */
+const PAYMENT_FLOWS: readonly (string | null | undefined)[] = [
+  'authorization',
+  'upfront',
+  undefined,
+  null,
+]
+
 const isOurs = ({ scheme, network, asset, extra }: Entry, ours: UsdcNetwork): boolean =>
   scheme === 'exact' &&
   usdcNetworkOf(network)?.network === ours.network &&
   asset.toLowerCase() === ours.usdcAddress.toLowerCase() &&
   ['eip3009', undefined, null].includes(extra.assetTransferMethod as string) &&
-  ['authorization', undefined, null].includes(extra.paymentFlow as string)
+  PAYMENT_FLOWS.includes(extra.paymentFlow as string | undefined)
 
 function faultOf(
   { amount, payTo, maxTimeoutSeconds, extra, resource }: Entry,

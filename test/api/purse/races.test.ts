@@ -1,14 +1,14 @@
 /** Many payments at once, from two workers and two keys: no mandate is passed by one atomic unit. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Address, parseAbiItem } from 'viem'
 import {
   newBuyer,
   type PurchaseView,
+  paidBy,
   type Seller,
   startPurseTill,
   startSeller,
 } from '../../support/purse/purseScene.ts'
-import { SEPOLIA, type TestTill } from '../../support/till/till.ts'
+import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const PAYMENTS = 200
@@ -24,21 +24,6 @@ afterAll(async () => {
   await seller[Symbol.asyncDispose]()
   await till[Symbol.asyncDispose]()
 })
-
-const TRANSFER = parseAbiItem(
-  'event Transfer(address indexed from, address indexed to, uint256 value)',
-)
-
-/** What the chain says that an address has paid, in atomic units. */
-async function paidBy(address: Address): Promise<bigint> {
-  const logs = await till.client.getLogs({
-    address: SEPOLIA.usdcAddress,
-    event: TRANSFER,
-    args: { from: address },
-    fromBlock: 0n,
-  })
-  return logs.reduce((sum, { args }) => sum + args.value!, 0n)
-}
 
 const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(usdc) * 1e6))
 
@@ -73,7 +58,7 @@ test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit
   for (const one of ended.filter(({ payment }) => payment === null)) {
     expect(one).toMatchObject({ state: 'refused', reason: 'mandate_exceeded' })
   }
-  const paid = await paidBy(buyer.address)
+  const paid = await paidBy(till, buyer.address)
   const sums = await waitFor('the sums of the chain', async () => {
     const found = await buyer.mandate(narrow)
     return atomic(found.spentUsdc) === paid ? found : null
@@ -138,5 +123,5 @@ test('one Idempotency-Key in twenty parallel requests buys once', async () => {
   )
   expect(new Set(all.map(({ body }) => body.purchaseId)).size).toBe(1)
   expect(seller.received.length).toBe(before + 1)
-  expect(await paidBy(buyer.address)).toBe(3000n)
+  expect(await paidBy(till, buyer.address)).toBe(3000n)
 })

@@ -1,5 +1,5 @@
 /** A service with a funded purse, and a seller on the same chain whose every answer a test decides. */
-import type { Address, Hex } from 'viem'
+import { type Address, type Hex, parseAbiItem } from 'viem'
 import type { PaymentPayload } from '../../../shared/till/x402.ts'
 import { decodePaymentHeader } from '../../../shared/till/x402.ts'
 import { encodeHeader } from '../../../shared/till/x402v2.ts'
@@ -152,6 +152,9 @@ export function startSeller({ client }: TestTill): Seller {
     maxTimeoutSeconds: 60,
     extra: { name: 'USDC', version: '2' },
   }
+  let sending: Promise<unknown> = Promise.resolve()
+  // By nonce: a repeated payment gets the first settlement, as honest sellers do.
+  const settlements = new Map<string, Promise<Hex>>()
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
@@ -179,12 +182,19 @@ export function startSeller({ client }: TestTill): Seller {
     version: 2,
     resource: null,
     async serve(payment) {
-      const transaction = await seller.settle(payment)
-      return served(payment, transaction)
+      const { nonce } = payment.payload.authorization
+      const before = settlements.get(nonce) ?? seller.settle(payment)
+      settlements.set(nonce, before)
+      return served(payment, await before)
     },
     ask: () => seller.challenge(),
     async settle({ payload: { authorization, signature } }) {
-      const hash = await broadcastPayment(client, { authorization, signature, header: '' })
+      // One after the other: anvil gives two concurrent transactions of an account the same nonce.
+      const sent = sending.then(() =>
+        broadcastPayment(client, { authorization, signature, header: '' }),
+      )
+      sending = sent.catch(() => {})
+      const hash = await sent
       const { status } = await client.waitForTransactionReceipt({ hash })
       if (status !== 'success') throw new Error('the settlement was reverted')
       return hash
@@ -242,3 +252,18 @@ export const startPurseTill = (options: TestTillOptions = {}): Promise<TestTill>
     env: { ALLOW_PRIVATE_NETWORKS: 'true', ...options.env },
     parts: { pools: ['purse'], ...options.parts },
   })
+
+const TRANSFER = parseAbiItem(
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+)
+
+/** What the chain says that an address has paid, in atomic units. */
+export async function paidBy({ client }: TestTill, address: Address): Promise<bigint> {
+  const logs = await client.getLogs({
+    address: SEPOLIA.usdcAddress,
+    event: TRANSFER,
+    args: { from: address },
+    fromBlock: 0n,
+  })
+  return logs.reduce((sum, { args }) => sum + args.value!, 0n)
+}

@@ -69,7 +69,7 @@ export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
   /** Parts of the service beside the API and the payments; none by default. */
-  parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'dns' | 'through' | 'resolve' | 'ca'>
+  parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'pool' | 'dns' | 'through' | 'resolve' | 'ca'>
   /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
   /** One payments worker unless false. */

@@ -1,0 +1,49 @@
+/** Our purse buys from every seller: the reference's middleware of both versions, our paywalls, and another instance. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { PurchaseError, Purser } from '../../api/client/main.ts'
+import { type Buyer, newBuyer, startPurseTill } from '../support/purse/purseScene.ts'
+import type { TestTill } from '../support/till/till.ts'
+import { type Seller, startSellers } from './sellers.ts'
+
+let till: TestTill
+let sellers: Record<string, Seller>
+let buyer: Buyer
+beforeAll(async () => {
+  till = await startPurseTill({ parts: { pools: ['purse', 'webhooks'] } })
+  const seller = await till.newSeller()
+  sellers = await startSellers({ service: till.service, seller })
+  for (const { url } of Object.values(sellers)) {
+    await seller.put('/v0/sellers/endpoints', { urlPattern: url, priceUsdc: '0.01' })
+  }
+  buyer = await newBuyer(till)
+  await buyer.giveMandate({ hosts: Object.values(sellers).map(({ url }) => new URL(url).host) })
+})
+afterAll(async () => {
+  await Promise.all(Object.values(sellers).map(({ stop }) => stop()))
+  await till[Symbol.asyncDispose]()
+})
+
+test('the purse buys once from every seller, and the chain shows each payment', async () => {
+  const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
+  for (const [name, { url, served }] of Object.entries(sellers)) {
+    const before = served?.() ?? 0
+    const answer = await client.fetch(url, { maxAmount: '0.01', key: encodeURIComponent(name) })
+    expect([name, answer.status]).toEqual([name, 200])
+    expect((await answer.text()).length).toBeGreaterThan(1)
+    if (served !== null) expect([name, served()]).toEqual([name, before + 1])
+    const id = answer.headers.get('purser-purchase-id')!
+    const spent = await buyer.settled(id, 'spent')
+    expect([name, spent.payment?.paidWithoutContent]).toEqual([name, false])
+    // The same key answers the same purchase, and sends nothing.
+    await client.fetch(url, { maxAmount: '0.01', key: encodeURIComponent(name) })
+    if (served !== null) expect([name, served()]).toEqual([name, before + 1])
+  }
+})
+
+test('a purchase without an answer is an error that says why', async () => {
+  const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
+  const { url } = Object.values(sellers)[0]!
+  const refused = client.fetch(url, { maxAmount: '0.000001' })
+  await expect(refused).rejects.toBeInstanceOf(PurchaseError)
+  await expect(refused).rejects.toThrow('refused: the price is above maxAmount')
+})
