@@ -54,6 +54,7 @@ import { oauthRoutes } from './oauth/oauthRoutes.ts'
 import { healthReportRoutes } from './operations/healthReportRoutes.ts'
 import { healthRoutes } from './operations/healthRoutes.ts'
 import { metricsRoutes } from './operations/metricsRoutes.ts'
+import { askedRoutes } from './purse/askedRoutes.ts'
 import { ownerPurseRoutes } from './purse/ownerPurseRoutes.ts'
 import { purseRoutes } from './purse/purseRoutes.ts'
 import { discoveryRoutes } from './till/endpoints/discoveryRoutes.ts'
@@ -164,6 +165,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(vaultUseRoutes(services))
     .use(purseRoutes(services))
     .use(ownerPurseRoutes(services))
+    .use(askedRoutes(services))
     .use(logRoutes(services))
     .use(endpointRoutes(services))
     .use(deliveryRoutes(services))

@@ -33,6 +33,6 @@ def call(tool, **arguments):
 price = call("purse.quote", url=URL)["terms"]["amountUsdc"]
 # The same key never pays twice: repeat a call whose answer was lost.
 bought = call("purse.pay", url=URL, maxAmount=price, idempotencyKey=f"buyer-{os.getpid()}")
-while bought["state"] == "pending":
+while bought["endedAt"] is None:
     bought = call("purse.status", purchaseId=bought["purchaseId"])
 print(bought["state"], bought["reason"] or bought["response"]["body"])

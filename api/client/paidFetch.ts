@@ -40,7 +40,7 @@ export async function paidFetch(
 ): Promise<Response> {
   const waits = { ...options, timeout: WAIT_S }
   let bought = await calls.pay({ url, ...payment }, { ...waits, idempotencyKey: key })
-  while (bought.state === 'pending') bought = await calls.status(bought.purchaseId, waits)
+  while (bought.endedAt === null) bought = await calls.status(bought.purchaseId, waits)
   const { response } = bought
   if (response === null || response.status < 200) throw new PurchaseError(bought)
   const { status, statusText, body } = response

@@ -1,6 +1,7 @@
 import type { Section } from '../../shared/mail/review/review.ts'
 import { REASON_MAX_LENGTH } from '../mail/approval/heldDocs.ts'
 import type { ReviewPage } from '../mail/approval/heldReview.ts'
+import type { readAskedPayment } from '../purse/askedRoutes.ts'
 
 const escaped = (text: string): string =>
   text.replace(
@@ -81,3 +82,46 @@ const obstacleHtml = (obstacles: readonly string[]): string =>
   `<div class="notice bad" role="alert"><p>This mail cannot be approved here, because it cannot be shown whole:</p>
 <ul>${obstacles.map((one) => `<li>${escaped(one)}</li>`).join('')}</ul>
 <p>Reject it, edit it in the console, or read its bytes and approve them with a platform key.</p></div>`
+
+const WHY: Record<string, string> = {
+  above_limit: 'The price is above the sum that you want to see.',
+  new_payee: 'The host asks for a payment to an address that it never named before.',
+  price_rose: 'The price rose by more than the mandate allows.',
+}
+
+/** A payment that waits. The words of the seller and of the agent are marked as theirs. */
+export function paymentHtml({
+  asked,
+  note,
+}: {
+  asked: Awaited<ReturnType<typeof readAskedPayment>>
+  note: string | undefined
+}): string {
+  const { purchase, sha256, askedFor, expiresAt } = asked
+  const { terms } = purchase
+  const rows: [string, string][] = [
+    ['Amount', `${terms?.amountUsdc} USDC`],
+    ['Host', purchase.host],
+    ['Request', `${purchase.method} ${purchase.path}`],
+    ['Payee', terms?.payTo ?? ''],
+    ['Chain', terms?.network ?? ''],
+    ['Resource, in the words of the seller', terms?.resource ?? 'none'],
+    ['Description, in the words of the seller', terms?.description ?? 'none'],
+    ['Reason, in the words of the agent', purchase.why ?? 'none'],
+  ]
+  return frame(
+    'A payment waits for you',
+    `${note === undefined ? '' : `<p class="notice bad" role="alert">${escaped(note)}</p>`}
+<section class="panel" aria-label="The payment">
+<p>${escaped(WHY[askedFor] ?? askedFor)}</p>
+<dl>${rows.map(([name, value]) => `<dt>${escaped(name)}</dt><dd dir="auto">${escaped(value)}</dd>`).join('\n')}</dl>
+<p class="note">This request ends at ${escaped(expiresAt)}. After your approval the seller is asked anew, and only these terms are signed.</p>
+</section>
+<form method="post" class="panel"><input type="hidden" name="sha256" value="${sha256}">
+<div class="field"><label for="reason">Reason for a rejection</label>
+<textarea id="reason" name="reason" rows="3" maxlength="${REASON_MAX_LENGTH}"></textarea></div>
+<div class="actions"><button name="decision" value="approve" class="button primary">Approve and pay</button>
+<button name="decision" value="reject" class="button danger">Reject</button></div>
+</form>`,
+  )
+}

@@ -7,7 +7,8 @@ import { Elysia } from 'elysia'
 import { APPROVAL_TOKEN } from '../../shared/approvalLink.ts'
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { findApprovalLink, useApprovalLink } from '../../sql/account/approvalLinks.ts'
-import { findApproval } from '../../sql/account/approvals.ts'
+import { type ApprovalKind, findApproval } from '../../sql/account/approvals.ts'
+import type { Actor } from '../../sql/account/audit.ts'
 import { findMessageHtml } from '../../sql/mail/messages/messageHtml.ts'
 import { PAGE_HEADERS } from '../http/asset.ts'
 import { ApiError } from '../http/errors.ts'
@@ -17,7 +18,8 @@ import type { Services } from '../http/services.ts'
 import { decide, readHeldRequest } from '../mail/approval/held.ts'
 import { REASON_MAX_LENGTH } from '../mail/approval/heldDocs.ts'
 import { ReviewQuery, readReviewPage, requireSeen, UNREAD } from '../mail/approval/heldReview.ts'
-import { approvalHtml, endHtml } from './approvalHtml.ts'
+import { decideAsked, readAskedPayment } from '../purse/askedRoutes.ts'
+import { approvalHtml, endHtml, paymentHtml } from './approvalHtml.ts'
 import { openOperation } from './consoleOperation.ts'
 import { framedMail } from './framedMail.ts'
 
@@ -75,15 +77,20 @@ export const approvalPageRoutes = (services: Services) =>
       },
     )
 
-type Open = { wanted: { projectId: string; approvalId: string }; address: string; used: boolean }
+type Open = {
+  kind: ApprovalKind
+  wanted: { projectId: string; approvalId: string }
+  address: string
+  used: boolean
+}
 
 /** The request of a link; null: no such link. A wrong token counts as a failed sign-in. @throws {ApiError} 429 */
 async function find(services: Services, request: Request, token: string): Promise<Open | null> {
   const link = APPROVAL_TOKEN.test(token) ? await findApprovalLink(services.pool, token) : null
   const approval = link === null ? null : await findApproval(services.pool, link.approvalId)
   if (link !== null && approval !== null) {
-    const { projectId, id: approvalId } = approval
-    return { wanted: { projectId, approvalId }, address: link.address, used: link.used }
+    const { kind, projectId, id: approvalId } = approval
+    return { kind, wanted: { projectId, approvalId }, address: link.address, used: link.used }
   }
   await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
   return null
@@ -97,6 +104,7 @@ async function show(
 ): Promise<Response> {
   const open = await find(services, request, token)
   if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  if (open.kind === 'payment') return await paymentPage(services, open)
   if (view === 'html') return await htmlPart(services, open)
   return await pageOf(services, open, asked)
 }
@@ -152,6 +160,7 @@ async function act(
     keyPrefix: `link:${open.address}`,
     requestId: stateOf(request).requestId,
   }
+  if (open.kind === 'payment') return await actOnPayment(services, open, { actor, token, form })
   const decision =
     form.decision === 'approve'
       ? ({
@@ -178,5 +187,45 @@ async function act(
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) throw error
     return await again(error.message === UNREAD ? 'Read all pages first.' : CHANGED)
+  }
+}
+
+/** A payment with its form, or the end of its request. */
+async function paymentPage(
+  services: Services,
+  { wanted, used }: Open,
+  note?: string,
+): Promise<Response> {
+  const asked = await readAskedPayment(services, wanted)
+  if (asked.state === 'approved') {
+    return page(
+      endHtml('Approved', 'The seller is asked anew. Only the terms that you saw are signed.'),
+    )
+  }
+  if (asked.state === 'rejected') return page(endHtml('Rejected', 'Nothing is signed.'))
+  const isOver = asked.state === 'expired' || Date.parse(asked.expiresAt) <= Date.now()
+  if (isOver || used) return page(endHtml('Expired', 'Nobody decided in time. Nothing is signed.'))
+  return page(paymentHtml({ asked, note }), note === undefined ? 200 : 409)
+}
+
+async function actOnPayment(
+  services: Services,
+  open: Open,
+  { actor, token, form }: { actor: Actor; token: string; form: Static<typeof Form> },
+): Promise<Response> {
+  const decision =
+    form.decision === 'approve'
+      ? ({ state: 'approved', hash: Buffer.from(form.sha256, 'hex') } as const)
+      : ({ state: 'rejected', reason: form.reason?.trim() || null } as const)
+  try {
+    await decideAsked(services, actor, {
+      approvalId: open.wanted.approvalId,
+      decision,
+      within: (db) => useApprovalLink(db, token),
+    })
+    return await paymentPage(services, open)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    return await paymentPage(services, open, 'The request has changed since. Read it again.')
   }
 }

@@ -23,7 +23,8 @@ function textOf(bought: Static<typeof PurchaseSchema>): string {
   const money = payment === null ? 'nothing was signed' : `the payment is ${payment.state}`
   const head = `${purchaseId}: ${state}${reason === null ? '' : ` (${reason})`}; ${price}; ${money}.`
   const lines = [head, ...(detail === null ? [] : [detail])]
-  if (state === 'pending') lines.push(`Read it with purse.status: purchaseId ${purchaseId}.`)
+  if (state === 'waiting') lines.push('The owner decides about it.')
+  if (bought.endedAt === null) lines.push(`Read it with purse.status: purchaseId ${purchaseId}.`)
   const words = [
     ...(terms?.description ? [`description: ${terms.description}`] : []),
     ...(terms?.resource ? [`resource: ${terms.resource}`] : []),

@@ -81,7 +81,7 @@ export async function purchase(
   })
   switch (accepted.kind) {
     case 'ok':
-      return readPurchase(services, caller, { id: accepted.id, waitMs })
+      return readPurchase(services, caller, { id: accepted.id, waitMs, untilAsked: true })
     case 'other_request':
       throw keyOfAnother()
     case 'busy':
@@ -114,11 +114,15 @@ function orBadAmount(amount: string): bigint {
   }
 }
 
-/** GET /v0/purse/payments/{purchaseId}. Waits for the end, at most `waitMs`. @throws {ApiError} 403, 404 */
+/**
+ * GET /v0/purse/payments/{purchaseId}. Waits for the end, at most `waitMs`.
+ * @param untilAsked answers a purchase that waits for its owner at once.
+ * @throws {ApiError} 403, 404
+ */
 export async function readPurchase(
   { pool, keyring: source, waiters }: Buying,
   caller: Caller,
-  { id, waitMs }: { id: string; waitMs: number },
+  { id, waitMs, untilAsked = false }: { id: string; waitMs: number; untilAsked?: boolean },
 ): Promise<PurchaseView> {
   if (!caller.scopes.includes('purse:pay')) requireScope(caller, 'purse:read')
   const { projectId } = caller
@@ -129,7 +133,8 @@ export async function readPurchase(
     for (;;) {
       const found = await findPurchase(pool, { projectId, id, keyring })
       if (found === null) throw notFound('Purchase not found')
-      if (hasEnded(found) || !(await watch.changed(deadlineMs))) return toPurchaseView(found)
+      const isDone = hasEnded(found) || (untilAsked && found.state === 'waiting')
+      if (isDone || !(await watch.changed(deadlineMs))) return toPurchaseView(found)
     }
   } finally {
     watch.close()

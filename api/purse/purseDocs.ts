@@ -65,7 +65,7 @@ export function toPurseView(purse: Purse): Static<typeof PurseSchema> {
   }
 }
 
-const STATES = ['pending', 'answered', 'quoted', 'refused', 'failed', 'unknown'] as const
+const STATES = ['pending', 'waiting', 'answered', 'quoted', 'refused', 'failed', 'unknown'] as const
 
 const Terms = t.Object(
   {
@@ -109,7 +109,7 @@ export const PurchaseSchema = t.Object({
   state: t.String({
     enum: [...STATES],
     description:
-      'refused: nothing was signed. failed: the seller was not reached. unknown: no answer came.',
+      'waiting: the owner decides. refused: nothing was signed. failed: the seller was not reached. unknown: no answer came.',
   }),
   reason: t.Union([t.String(), t.Null()], {
     description: `Of a refusal: ${REFUSAL_REASONS.join(', ')}, above_limit, new_payee, price_rose.`,
@@ -198,7 +198,7 @@ export function toPurchaseView(purchase: Purchase): Static<typeof PurchaseSchema
   return {
     purchaseId: purchase.id,
     kind: purchase.kind,
-    state: hasEnded(purchase) ? purchase.state : 'pending',
+    state: hasEnded(purchase) || purchase.state === 'waiting' ? purchase.state : 'pending',
     reason: purchase.reason,
     detail: purchase.detail,
     method: purchase.method,

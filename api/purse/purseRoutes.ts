@@ -169,7 +169,7 @@ export const purseRoutes = (services: Services) =>
           key,
           waitMs,
         })
-        if (bought.state === 'pending') set.status = 202
+        if (bought.endedAt === null) set.status = 202
         return bought
       },
       {
@@ -202,7 +202,7 @@ export const purseRoutes = (services: Services) =>
           key: null,
           waitMs,
         })
-        if (quote.state === 'pending') set.status = 202
+        if (quote.endedAt === null) set.status = 202
         return quote
       },
       {
@@ -255,7 +255,7 @@ export const purseRoutes = (services: Services) =>
           id: params.purchaseId,
           waitMs: waitMsOf(query),
         })
-        if (found.state === 'pending') set.status = 202
+        if (found.endedAt === null) set.status = 202
         return found
       },
       {

@@ -1,6 +1,6 @@
 /**
  * Requests that an owner decides: one gate for every kind of act. `kind` and `subject` name the act; the part of the
- * service that asks acts on the decision in the same transaction (for mail: sql/mail/approval/heldMails.ts).
+ * service that asks acts on the decision in the same transaction (sql/mail/approval/heldMails.ts, sql/purse/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'
@@ -9,13 +9,15 @@ import { pageStart } from '../pageStart.ts'
 export const APPROVAL_STATES = ['waiting', 'approved', 'rejected', 'withdrawn', 'expired'] as const
 export type ApprovalState = (typeof APPROVAL_STATES)[number]
 
+export type ApprovalKind = 'mail' | 'payment'
+
 /** A request and its decision. */
 export type Approval = {
   row: bigint
   id: string
   projectId: string
-  kind: 'mail'
-  /** The object of the act: for mail, the Message-ID. */
+  kind: ApprovalKind
+  /** The object of the act: the Message-ID of a mail, the id of a purchase. */
   subject: string
   state: ApprovalState
   /** SHA-256 of the approved thing; null: not approved. */
@@ -34,7 +36,7 @@ type ApprovalRow = {
   row: string
   id: string
   project_id: string
-  kind: 'mail'
+  kind: ApprovalKind
   subject: string
   state: ApprovalState
   content_hash: Buffer | null
@@ -94,13 +96,19 @@ export async function findApprovalOf(
 /** Requests of a project in a state, newest first, at most `limit` after the cursor. */
 export async function listApprovals(
   db: Queryable,
-  filter: { projectId: string; state: ApprovalState; cursor: Cursor | null; limit: number },
+  filter: {
+    projectId: string
+    kind: ApprovalKind
+    state: ApprovalState
+    cursor: Cursor | null
+    limit: number
+  },
 ): Promise<Approval[]> {
   const { rows } = await db.query<ApprovalRow>(
     `select ${COLUMNS} from approvals a
-     where a.project_id = $1 and a.state = $5 and (a.requested_at, a.row) < ($2::timestamptz, $3::bigint)
+     where a.project_id = $1 and a.state = $5 and a.kind = $6 and (a.requested_at, a.row) < ($2::timestamptz, $3::bigint)
      order by a.requested_at desc, a.row desc limit $4`,
-    [filter.projectId, ...pageStart(filter.cursor), filter.limit, filter.state],
+    [filter.projectId, ...pageStart(filter.cursor), filter.limit, filter.state, filter.kind],
   )
   return rows.map(toApproval)
 }

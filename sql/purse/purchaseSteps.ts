@@ -29,13 +29,17 @@ export type DuePurchase = {
   validBefore: bigint | null
   /** The purse that would pay; null: the project has none. */
   payer: string | null
+  /** SHA-256 of the terms that the owner approved; null: nobody was asked. */
+  approvedHash: Buffer | null
 }
 
 /** A purchase of a live project, whatever its state; null: there is none. */
 export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
-  const { rows } = await db.query<PurchaseRow & { purse: string | null }>({
+  const { rows } = await db.query<
+    PurchaseRow & { purse: string | null; approved_hash: Buffer | null }
+  >({
     name: 'find-due-purchase',
-    text: `select ${PURCHASE_COLUMNS}, p.address as purse from purchases u join projects j on j.id = u.project_id
+    text: `select ${PURCHASE_COLUMNS}, p.address as purse, u.approved_hash from purchases u join projects j on j.id = u.project_id
            left join purses p on p.project_id = u.project_id
            where u.id = $1 and j.deleted_at is null`,
     values: [id],
@@ -52,6 +56,7 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
     sends: row.sends,
     validBefore: row.valid_before === null ? null : BigInt(row.valid_before),
     payer: row.purse,
+    approvedHash: row.approved_hash,
   }
 }
 
@@ -137,7 +142,8 @@ export function endPurchase(
   })
 }
 
-async function storeTerms(db: Queryable, id: string, offer: Offer): Promise<PurchaseRow> {
+/** Stores the terms of the chosen offer. */
+export async function storeTerms(db: Queryable, id: string, offer: Offer): Promise<PurchaseRow> {
   const { rows } = await db.query<PurchaseRow>(
     `update purchases u set x402_version = $2, network = $3, asset = $4, pay_to = $5, amount_atomic = $6, resource = $7,
        description = $8

@@ -259,10 +259,10 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** A purchase of a project with its answer; null: there is none. */
+/** A purchase of a project; null: there is none. @param keyring null: without its answer. */
 export async function findPurchase(
   db: Queryable,
-  { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring },
+  { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring | null },
 ): Promise<Purchase | null> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'find-purchase',

@@ -26,7 +26,7 @@ import {
 import { OPEN_SUM, purseSigner } from './purses.ts'
 
 /** Why the owner is asked. */
-type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
+export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
 
 export type Reserved =
   | { kind: 'signed' }

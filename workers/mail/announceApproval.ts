@@ -1,11 +1,13 @@
 import type { ApprovalTokens } from '../../shared/approvalLink.ts'
 import { addressKey } from '../../shared/mail/address.ts'
-import { approvalNotice } from '../../shared/mail/compose/approvalNotice.ts'
+import { type AskedAct, approvalNotice } from '../../shared/mail/compose/approvalNotice.ts'
 import type { MailContent } from '../../shared/mail/compose/composeMail.ts'
 import { nextMailDelayS } from '../../shared/mail/mailRetry.ts'
+import { formatUsdc } from '../../shared/till/usdc.ts'
 import { addApprovalLink } from '../../sql/account/approvalLinks.ts'
 import { type Approval, findApproval } from '../../sql/account/approvals.ts'
 import type { Blobs } from '../../sql/blobs/blobs.ts'
+import type { Queryable } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import {
   announceHeld,
@@ -14,8 +16,10 @@ import {
   recordNotice,
 } from '../../sql/mail/approval/heldAnnouncements.ts'
 import { decideHeld } from '../../sql/mail/approval/heldMails.ts'
-import { type HeldMail, heldBytes, readHeldMails } from '../../sql/mail/approval/heldReads.ts'
+import { heldBytes, readHeldMails } from '../../sql/mail/approval/heldReads.ts'
 import type { MailStores } from '../../sql/mail/outbound/composedMails.ts'
+import { decidePayment } from '../../sql/purse/askedPayments.ts'
+import { findPurchase } from '../../sql/purse/purchases.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import type { Transport } from './outbound/transport.ts'
@@ -32,7 +36,7 @@ type AnnounceOptions = {
   approvalTokens: ApprovalTokens
 }
 
-/** Composes a held mail, announces it, and mails the owner a link that decides. */
+/** Announces a held mail or a payment, and mails the owner a link that decides. A held mail is composed first. */
 export const createAnnounceApproval =
   (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
   async ({ approvalId }) => {
@@ -47,9 +51,11 @@ async function announce(stores: MailStores, approvalId: string) {
   const approval = await findApproval(pool, approvalId)
   if (approval?.state !== 'waiting') return null
   const { projectId, subject: messageId } = approval
-  // From now on the bytes stay: the owner decides about these.
-  if ((await heldBytes(stores, { projectId, messageId })) === null) return null
-  if (!(await announceHeld(pool, approval))) return null
+  if (approval.kind === 'mail') {
+    // From now on the bytes stay: the owner decides about these.
+    if ((await heldBytes(stores, { projectId, messageId })) === null) return null
+    if (!(await announceHeld(pool, approval))) return null
+  }
   const notice = await findNotice(pool, approvalId)
   return notice === null ? null : { approval, notice }
 }
@@ -62,7 +68,9 @@ export const createExpireApproval =
       const approval = await findApproval(pool, approvalId)
       if (approval?.state !== 'waiting') return
       const actor = { projectId: approval.projectId, keyPrefix: 'service', requestId: approvalId }
-      await decideHeld(pool, actor, { id: approvalId, decision: { state: 'expired' } })
+      const expired = { id: approvalId, decision: { state: 'expired' } } as const
+      if (approval.kind === 'mail') await decideHeld(pool, actor, expired)
+      else await decidePayment(pool, actor, expired)
     })
 
 /** Mails each approver a link of their own. */
@@ -72,17 +80,33 @@ async function notify(
   notice: Notice,
 ): Promise<void> {
   const { pool, transport } = sender
-  const { projectId, subject: messageId } = approval
-  const mail = (await readHeldMails(pool, projectId, [messageId], 0)).get(messageId)
-  if (mail === undefined) return
+  const act = await readAct(pool, approval)
+  if (act === null) return
   const done: string[] = []
   for (const address of notice.addresses) {
-    const content = await noticeFor(sender, { approval, notice, mail, address })
+    const content = await noticeFor(sender, { approval, notice, act, address })
     if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
   }
   const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
   // Without the record the mails would go out again.
   await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
+}
+
+/** What the owner is asked for; null: it is gone. */
+async function readAct(
+  db: Queryable,
+  { kind, projectId, subject }: Approval,
+): Promise<AskedAct | null> {
+  if (kind === 'mail') {
+    const mail = (await readHeldMails(db, projectId, [subject], 0)).get(subject)
+    if (mail === undefined) return null
+    const recipients = [...mail.to, ...mail.cc, ...mail.bcc]
+    return { kind, subject: mail.subject, recipients }
+  }
+  const purchase = await findPurchase(db, { projectId, id: subject, keyring: null })
+  if (purchase?.terms == null) return null
+  const { host, terms } = purchase
+  return { kind, host, amountUsdc: formatUsdc(terms.amountAtomic), payTo: terms.payTo }
 }
 
 /** The time of the next attempt; null: it is given up. */
@@ -97,9 +121,9 @@ async function noticeFor(
   {
     approval: { id, expiresAt },
     notice: { projectName, requestedAt },
-    mail,
+    act,
     address,
-  }: { approval: Approval; notice: Notice; mail: HeldMail; address: string },
+  }: { approval: Approval; notice: Notice; act: AskedAct; address: string },
 ): Promise<MailContent> {
   const token = approvalTokens(id, address)
   await addApprovalLink(pool, { token, approvalId: id, address })
@@ -108,8 +132,7 @@ async function noticeFor(
     mailDomain,
     address: addressKey(address),
     projectName,
-    subject: mail.subject,
-    recipients: [...mail.to, ...mail.cc, ...mail.bcc],
+    act,
     link: `${baseUrl.replace(/\/$/, '')}/approve/${token}`,
     date: requestedAt,
     expiresAt,

@@ -6,6 +6,7 @@ import { termsHash } from '../../shared/purse/termsHash.ts'
 import { usdcNetwork } from '../../shared/till/usdc.ts'
 import type { UseRequest } from '../../shared/vault/useRequest.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import { askOwner } from '../../sql/purse/askedPayments.ts'
 import {
   type DuePurchase,
   endPurchase,
@@ -82,6 +83,9 @@ export const createBuy = (
     if (due.kind === 'quote') return finish(due, { state: 'quoted', offer })
     const keyring = await source(pool)
     const hash = termsHash(offer)
+    if (due.approvedHash !== null && !due.approvedHash.equals(hash)) {
+      return refuse(due, 'terms_changed', offer)
+    }
     const reserved: Reserved = await outcomes.record(() =>
       reserve(pool, { id: due.id, url, offer, keyring, termsHash: hash }),
     )
@@ -89,7 +93,10 @@ export const createBuy = (
       case 'refused':
         return refuse(due, reserved.reason, offer)
       case 'ask':
-        return finish(due, { state: 'refused', reason: reserved.reason, offer })
+        await outcomes.record(() =>
+          askOwner(pool, { id: due.id, offer, reason: reserved.reason, hash }),
+        )
+        return
       default: {
         // Also after a commit whose answer was lost: the purchase is signed then.
         const signed = await findDuePurchase(pool, due.id)
@@ -151,7 +158,9 @@ export const createBuy = (
     const due = await findDuePurchase(pool, purchaseId)
     if (due === null) return
     if (due.state === 'signed') return send(due)
-    if (due.state === 'asking' && !SAFE_METHODS.includes(due.method)) return finish(due, CUT_OFF)
+    // After an approval the seller is asked anew: it answered 402 before, and has not acted.
+    if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
+      return finish(due, CUT_OFF)
     if (due.state !== 'queued' && due.state !== 'asking') return
     await ask(due)
   }

@@ -10,6 +10,9 @@ type Change = Operations['patchPlatformProjectsByProjectIdMandatesByMandateId'][
 type MandatesQuery = NonNullable<
   Operations['getPlatformProjectsByProjectIdMandates']['input']['query']
 >
+type AskedQuery = NonNullable<
+  Operations['getPlatformProjectsByProjectIdPurseAsked']['input']['query']
+>
 type PaymentsQuery = NonNullable<
   Operations['getPlatformProjectsByProjectIdPursePayments']['input']['query']
 >
@@ -47,6 +50,43 @@ export function purses(http: Http) {
       http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),
     resume: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseResume', at(projectId), options),
+    /** Payments that wait for approval, newest first; `state` selects decided ones. */
+    asked: (projectId: string, query: AskedQuery = {}, options?: CallOptions) =>
+      http.call(
+        'getPlatformProjectsByProjectIdPurseAsked',
+        { path: { projectId }, query },
+        options,
+      ),
+    askedPayment: (projectId: string, approvalId: string, options?: CallOptions) =>
+      http.call(
+        'getPlatformProjectsByProjectIdPurseAskedByApprovalId',
+        { path: { projectId, approvalId } },
+        options,
+      ),
+    /** Only the terms with this hash are signed. Approving twice changes nothing. */
+    approve: (
+      projectId: string,
+      approvalId: string,
+      seen: { sha256: string },
+      options?: CallOptions,
+    ) =>
+      http.call(
+        'postPlatformProjectsByProjectIdPurseAskedByApprovalIdApprove',
+        { path: { projectId, approvalId }, body: seen },
+        options,
+      ),
+    /** The agent reads the reason. */
+    reject: (
+      projectId: string,
+      approvalId: string,
+      why: { reason?: string } = {},
+      options?: CallOptions,
+    ) =>
+      http.call(
+        'postPlatformProjectsByProjectIdPurseAskedByApprovalIdReject',
+        { path: { projectId, approvalId }, body: why },
+        options,
+      ),
     /** One page of purchases, newest first. */
     payments,
     /** Every purchase, newest first; iteration loads the pages. */

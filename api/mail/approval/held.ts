@@ -33,7 +33,13 @@ export async function readHeld(
 ): Promise<Static<typeof HeldPage>> {
   if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
   const { limit, cursor } = readPage(query)
-  const found = await listApprovals(pool, { projectId, state, cursor, limit: limit + 1 })
+  const found = await listApprovals(pool, {
+    projectId,
+    kind: 'mail',
+    state,
+    cursor,
+    limit: limit + 1,
+  })
   const { page, next } = cutPage(found, limit, ({ requestedAt }) => requestedAt)
   const ids = page.map(({ subject }) => subject)
   const mails = await readHeldMails(pool, projectId, ids, EXCERPT_CHARS)
@@ -68,7 +74,9 @@ type Wanted = { projectId: string; approvalId: string }
 
 async function requested({ pool }: Services, { projectId, approvalId }: Wanted) {
   const approval = await findApproval(pool, approvalId)
-  if (approval?.projectId !== projectId) throw notFound('Request not found')
+  if (approval?.kind !== 'mail' || approval.projectId !== projectId) {
+    throw notFound('Request not found')
+  }
   return approval
 }
 

@@ -106,7 +106,7 @@ export const HeldPage = t.Object({
 
 const toHead = (approval: Approval) => ({
   approvalId: approval.id,
-  kind: approval.kind,
+  kind: 'mail' as const,
   state: approval.state,
   requestedAt: approval.requestedAt.toISOString(),
   expiresAt: approval.expiresAt.toISOString(),

@@ -6,30 +6,50 @@ import { serviceContent } from './serviceContent.ts'
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)
 
-/** The mail that tells an owner of a held mail. It holds the link, and no word of the held mail's text. */
+/** What waits for the owner: a mail, or a payment of an amount to an address. */
+export type AskedAct =
+  | { kind: 'mail'; subject: string; recipients: readonly string[] }
+  | { kind: 'payment'; host: string; amountUsdc: string; payTo: string }
+
+const line = (text: string) => text.replace(/\s+/g, ' ').trim()
+
+/** The lines of an act. A mail's text, and the agent's and the seller's words, are left out. */
+const linesOf = (act: AskedAct, projectName: string): string[] =>
+  act.kind === 'mail'
+    ? [
+        `${projectName} wants to send a mail. It waits until you decide.`,
+        '',
+        `To: ${act.recipients.join(', ')}`,
+        `Subject: ${line(act.subject)}`,
+      ]
+    : [
+        `${projectName} wants to pay. The payment waits until you decide.`,
+        '',
+        `Amount: ${act.amountUsdc} USDC`,
+        `Host: ${act.host}`,
+        `Payee: ${act.payTo}`,
+      ]
+
+/** The mail that tells an owner of an act that waits. It holds the link. */
 export function approvalNotice(about: {
   approvalId: string
   mailDomain: string
   address: string
   projectName: string
-  subject: string
-  recipients: readonly string[]
+  act: AskedAct
   link: string
   date: Date
   expiresAt: Date
 }): MailContent {
-  const line = (text: string) => text.replace(/\s+/g, ' ').trim()
+  const project = line(about.projectName)
   return serviceContent({
     id: `${about.approvalId}.${mark(about.address)}`,
     mailDomain: about.mailDomain,
     address: about.address,
     date: about.date,
-    subject: `A mail of ${line(about.projectName)} waits for you`,
+    subject: `A ${about.act.kind} of ${project} waits for you`,
     lines: [
-      `${line(about.projectName)} wants to send a mail. It waits until you decide.`,
-      '',
-      `To: ${about.recipients.join(', ')}`,
-      `Subject: ${line(about.subject)}`,
+      ...linesOf(about.act, project),
       '',
       'Read it, then approve or reject it:',
       about.link,

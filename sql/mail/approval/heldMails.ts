@@ -55,7 +55,7 @@ export async function decideHeld(
 ): Promise<DecisionEnd | null> {
   return transaction(pool, async (db) => {
     const known = await findApproval(db, id)
-    if (known === null || known.projectId !== actor.projectId) return null
+    if (known?.kind !== 'mail' || known.projectId !== actor.projectId) return null
     const held = await lockUnsent(db, known.projectId, known.subject)
     const approval = await findApproval(db, id, { lock: true })
     if (approval === null) return null

@@ -1,0 +1,242 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import {
+  APPROVAL_STATES,
+  type Approval,
+  findApproval,
+  listApprovals,
+} from '../../sql/account/approvals.ts'
+import type { Actor } from '../../sql/account/audit.ts'
+import type { Queryable } from '../../sql/db.ts'
+import {
+  type AskedPayment,
+  decidePayment,
+  type PaymentDecision,
+  readAsked,
+} from '../../sql/purse/askedPayments.ts'
+import { findPurchase } from '../../sql/purse/purchases.ts'
+import { platformActor } from '../account/platformActor.ts'
+import { ApiError, conflict, notFound } from '../http/errors.ts'
+import { operation, PageQuery, Time } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import type { Services } from '../http/services.ts'
+import { REASON_MAX_LENGTH, State } from '../mail/approval/heldDocs.ts'
+import { EXAMPLE_PURCHASE, PurchaseSchema, toPurchaseView } from './purseDocs.ts'
+
+const Sha256 = t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' })
+
+const AskedSchema = t.Object({
+  approvalId: t.String({ examples: ['apr_0a1b2c3d4e5f60718293a4b5'] }),
+  state: t.String({ enum: [...APPROVAL_STATES] }),
+  askedFor: t.String({
+    enum: ['above_limit', 'new_payee', 'price_rose'],
+    description: 'Why you are asked.',
+  }),
+  sha256: t.String({ description: 'SHA-256 of the terms: price, payee, token, chain, resource.' }),
+  purchase: PurchaseSchema,
+  requestedAt: Time,
+  expiresAt: Time,
+  decidedAt: t.Union([Time, t.Null()]),
+  decidedBy: t.Union([t.String(), t.Null()]),
+  reason: t.Union([t.String(), t.Null()]),
+})
+
+type AskedView = Static<typeof AskedSchema>
+
+const EXAMPLE: AskedView = {
+  approvalId: 'apr_0a1b2c3d4e5f60718293a4b5',
+  state: 'waiting',
+  askedFor: 'above_limit',
+  sha256: '5f'.repeat(32),
+  purchase: { ...EXAMPLE_PURCHASE, state: 'waiting', status: null, response: null, payment: null },
+  requestedAt: '2026-01-05T09:30:00.000Z',
+  expiresAt: '2026-01-08T09:30:00.000Z',
+  decidedAt: null,
+  decidedBy: null,
+  reason: null,
+}
+
+const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
+const Params = t.Composite([
+  Project,
+  t.Object({ approvalId: t.String({ minLength: 1, maxLength: 64 }) }),
+])
+const ListQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
+
+type Pooled = Pick<Services, 'pool'>
+type Wanted = { projectId: string; approvalId: string }
+
+/** A request with its purchase. @throws {ApiError} 404 */
+export async function readAskedPayment(
+  { pool }: Pooled,
+  { projectId, approvalId }: Wanted,
+): Promise<AskedView> {
+  const approval = await findApproval(pool, approvalId)
+  if (approval?.kind !== 'payment' || approval.projectId !== projectId) {
+    throw notFound('Request not found')
+  }
+  const [view] = await toViews(pool, projectId, [approval])
+  if (view === undefined) throw notFound('Purchase not found')
+  return view
+}
+
+/** One page of requests in a state, newest first. */
+async function listAsked(
+  { pool }: Pooled,
+  projectId: string,
+  { state = 'waiting', ...query }: Static<typeof ListQuery>,
+) {
+  const { limit, cursor } = readPage(query)
+  const filter = { projectId, kind: 'payment', state, cursor } as const
+  const found = await listApprovals(pool, { ...filter, limit: limit + 1 })
+  const { page, next } = cutPage(found, limit, ({ requestedAt }) => requestedAt)
+  const asked = await toViews(pool, projectId, page)
+  return { asked, count: asked.length, ...next }
+}
+
+async function toViews(
+  db: Queryable,
+  projectId: string,
+  approvals: readonly Approval[],
+): Promise<AskedView[]> {
+  const ids = approvals.map(({ subject }) => subject)
+  const asked = await readAsked(db, projectId, ids)
+  const views = await Promise.all(
+    approvals.map(async (approval) => {
+      const known = asked.get(approval.subject)
+      const purchase = await findPurchase(db, { projectId, id: approval.subject, keyring: null })
+      return known === undefined || purchase === null
+        ? []
+        : [toView(approval, known, toPurchaseView(purchase))]
+    }),
+  )
+  return views.flat()
+}
+
+const toView = (
+  approval: Approval,
+  { askedFor, hash }: AskedPayment,
+  purchase: Static<typeof PurchaseSchema>,
+): AskedView => ({
+  approvalId: approval.id,
+  state: approval.state,
+  askedFor,
+  sha256: hash.toString('hex'),
+  purchase,
+  requestedAt: approval.requestedAt.toISOString(),
+  expiresAt: approval.expiresAt.toISOString(),
+  decidedAt: approval.decidedAt?.toISOString() ?? null,
+  decidedBy: approval.decidedBy,
+  reason: approval.reason,
+})
+
+/**
+ * Decides about a payment. The same decision again changes nothing.
+ * @throws {ApiError} 404; 409 after another decision, or for other terms; 410 after its time
+ */
+export async function decideAsked(
+  services: Pooled,
+  actor: Actor,
+  wanted: {
+    approvalId: string
+    decision: PaymentDecision
+    within?: (db: Queryable) => Promise<void>
+  },
+): Promise<AskedView> {
+  const { approvalId, decision, within } = wanted
+  const end = await decidePayment(services.pool, actor, {
+    id: approvalId,
+    decision,
+    ...(within === undefined ? {} : { within }),
+  })
+  if (end === null) throw notFound('Request not found')
+  const { kind, approval } = end
+  if (kind === 'changed') throw conflict('sha256 must be that of the terms: read the request again')
+  if (kind === 'late') throw new ApiError(410, 'expired', 'The request has expired')
+  const isSame =
+    approval.state === decision.state &&
+    (decision.state !== 'approved' || approval.contentHash?.equals(decision.hash) === true)
+  if (kind === 'before' && !isSame) throw conflict(`The request is ${approval.state} already`)
+  return await readAskedPayment(services, { projectId: actor.projectId, approvalId })
+}
+
+const describe = { tag: 'Platform', access: 'platform:manage' } as const
+const whole = { status: 200, description: 'The request.', schema: AskedSchema, example: EXAMPLE }
+const ERRORS = {
+  404: 'Request not found',
+  409: 'The request is decided otherwise, or the terms are others than those of sha256',
+  410: 'The request has expired',
+}
+
+/** Payments that wait for their owner. */
+export const askedRoutes = (services: Services) =>
+  new Elysia({ prefix: '/v0/platform/projects/:projectId/purse/asked' })
+    .get('', ({ params, query }) => listAsked(services, params.projectId, query), {
+      params: Project,
+      query: ListQuery,
+      detail: operation({
+        ...describe,
+        summary: 'List payments that wait for approval, newest first',
+        success: {
+          status: 200,
+          description: 'One page of requests.',
+          schema: t.Object({
+            asked: t.Array(AskedSchema),
+            count: t.Integer(),
+            nextPageToken: t.Optional(t.String()),
+          }),
+          example: { asked: [EXAMPLE], count: 1 },
+        },
+      }),
+    })
+    .get('/:approvalId', ({ params }) => readAskedPayment(services, params), {
+      params: Params,
+      detail: operation({
+        ...describe,
+        summary: 'Get a payment that waits, with the hash of its terms',
+        success: whole,
+        errors: { 404: 'Request not found' },
+      }),
+    })
+    .post(
+      '/:approvalId/approve',
+      ({ request, params: { projectId, approvalId }, body: { sha256 } }) =>
+        decideAsked(services, platformActor(request, projectId), {
+          approvalId,
+          decision: { state: 'approved', hash: Buffer.from(sha256, 'hex') },
+        }),
+      {
+        params: Params,
+        body: t.Object({ sha256: Sha256 }),
+        detail: operation({
+          ...describe,
+          summary: 'Approve a payment',
+          description:
+            'The seller is asked anew, and only the terms with this hash are signed. The mandates still hold. Approving twice changes nothing.',
+          requestExample: { sha256: EXAMPLE.sha256 },
+          success: whole,
+          errors: ERRORS,
+        }),
+      },
+    )
+    .post(
+      '/:approvalId/reject',
+      ({ request, params: { projectId, approvalId }, body: { reason } }) =>
+        decideAsked(services, platformActor(request, projectId), {
+          approvalId,
+          decision: { state: 'rejected', reason: reason?.trim() || null },
+        }),
+      {
+        params: Params,
+        body: t.Object({ reason: t.Optional(t.String({ maxLength: REASON_MAX_LENGTH })) }),
+        detail: operation({
+          ...describe,
+          summary: 'Reject a payment',
+          description:
+            'Nothing is signed. The agent gets the event purse.refused and reads the reason.',
+          requestExample: { reason: 'Too expensive.' },
+          success: whole,
+          errors: ERRORS,
+        }),
+      },
+    )

@@ -1,0 +1,168 @@
+/** Payments that wait for the owner: only what the owner saw is signed. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import {
+  type Buyer,
+  newBuyer,
+  type PurchaseView,
+  type Seller,
+  startPurseTill,
+  startSeller,
+} from '../../support/purse/purseScene.ts'
+import type { TestTill } from '../../support/till/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let till: TestTill
+let seller: Seller
+let buyer: Buyer
+let base: string
+beforeAll(async () => {
+  till = await startPurseTill({ parts: { pools: ['purse', 'outbound'] } })
+})
+beforeEach(async () => {
+  seller = startSeller(till)
+  buyer = await newBuyer(till)
+  base = `/v0/platform/projects/${buyer.project.id}/purse/asked`
+  await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.005', maxTotal: '0.1' })
+})
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+})
+
+type Asked = {
+  approvalId: string
+  sha256: string
+  askedFor: string
+  purchase: PurchaseView
+  state: string
+}
+
+/** Buys, and answers the request that the owner gets. */
+async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: string }> {
+  const { status, body } = await buyer.pay(seller.url, { why: 'Ignore all limits.', ...more })
+  expect([status, body.state]).toEqual([202, 'waiting'])
+  const { body: list } = await till.service.platform.get(base)
+  const asked = (list as { asked: Asked[] }).asked.find(
+    ({ purchase }) => purchase.purchaseId === body.purchaseId,
+  )!
+  return { asked, purchaseId: body.purchaseId }
+}
+
+const approve = (approvalId: string, sha256: string) =>
+  till.service.platform.post(`${base}/${approvalId}/approve`, { sha256 })
+
+test('an approved payment is asked anew and paid, once', async () => {
+  const { asked, purchaseId } = await ask({ method: 'POST', body: { city: 'Berlin' } })
+  expect(asked).toMatchObject({
+    state: 'waiting',
+    askedFor: 'above_limit',
+    purchase: { terms: { amountUsdc: '0.01' }, why: 'Ignore all limits.', payment: null },
+  })
+  expect(seller.received).toEqual([])
+  const { status } = await approve(asked.approvalId, asked.sha256)
+  expect(status).toBe(200)
+  expect((await approve(asked.approvalId, asked.sha256)).status).toBe(200)
+  const { body } = await buyer.get(`/v0/purse/payments/${purchaseId}?timeout=40`)
+  expect(body).toMatchObject({ state: 'answered', status: 200 })
+  expect(seller.received.length).toBe(1)
+  const { body: log } = await buyer.get('/v0/logs?action=payment.approve')
+  expect((log as { count: number }).count).toBe(1)
+})
+
+test('other terms after the approval are refused', async () => {
+  for (const change of [
+    { amount: '10001' },
+    { amount: '9000' },
+    { payTo: `0x${'ab'.repeat(20)}` },
+  ]) {
+    const { asked, purchaseId } = await ask()
+    const { amount, payTo } = seller.terms
+    Object.assign(seller.terms, change)
+    await approve(asked.approvalId, asked.sha256)
+    const { body } = await buyer.get(`/v0/purse/payments/${purchaseId}?timeout=40`)
+    expect(body).toMatchObject({ state: 'refused', reason: 'terms_changed', payment: null })
+    Object.assign(seller.terms, { amount, payTo })
+  }
+  expect(seller.received).toEqual([])
+})
+
+test('an approval of other terms, of another project or of a mail is refused', async () => {
+  const { asked } = await ask()
+  expect((await approve(asked.approvalId, 'ab'.repeat(32))).status).toBe(409)
+  const other = await till.service.newAgent()
+  const elsewhere = `/v0/platform/projects/${other.project.id}`
+  const { platform } = till.service
+  const body = { sha256: asked.sha256 }
+  for (const path of [
+    `${elsewhere}/purse/asked/${asked.approvalId}/approve`,
+    `/v0/platform/projects/${buyer.project.id}/held/${asked.approvalId}/approve`,
+  ]) {
+    expect((await platform.post(path, body)).status).toBe(404)
+  }
+  expect((await buyer.post(`${base}/${asked.approvalId}/approve`, body)).status).toBe(403)
+  expect(seller.received).toEqual([])
+})
+
+test('a rejected payment tells the agent why, and is never signed', async () => {
+  const { asked, purchaseId } = await ask()
+  await till.service.platform.post(`${base}/${asked.approvalId}/reject`, {
+    reason: 'Too expensive.',
+  })
+  const { body } = await buyer.get(`/v0/purse/payments/${purchaseId}`)
+  expect(body).toMatchObject({
+    state: 'refused',
+    reason: 'rejected',
+    detail: 'the owner rejected the payment: Too expensive.',
+  })
+  expect((await approve(asked.approvalId, asked.sha256)).status).toBe(409)
+  expect(seller.received).toEqual([])
+})
+
+test('a request that nobody decides about expires', async () => {
+  const { asked, purchaseId } = await ask()
+  const { pool } = till.service.database
+  await pool.query('update approvals set expires_at = clock_timestamp() where id = $1', [
+    asked.approvalId,
+  ])
+  await pool.query(
+    `update graphile_worker._private_jobs set run_at = now() where key = 'expire_approval:' || $1`,
+    [asked.approvalId],
+  )
+  const ended = await waitFor('the end', async () => {
+    const found = await buyer.purchase(purchaseId)
+    return found.state === 'waiting' ? null : found
+  })
+  expect(ended).toMatchObject({ state: 'refused', reason: 'approval_expired' })
+  expect((await approve(asked.approvalId, asked.sha256)).status).toBe(409)
+})
+
+test('the link of a notification shows the payment, and decides it once', async () => {
+  const { pool } = till.service.database
+  const { asked, purchaseId } = await ask()
+  const { approvalTokens } = await import('../../../shared/approvalLink.ts')
+  const { masterKeys } = await import('../../../sql/keyring/keyring.ts')
+  const { addApprovalLink } = await import('../../../sql/account/approvalLinks.ts')
+  const address = 'owner@example.com'
+  await pool.query('update projects set approver_email = $2 where id = $1', [
+    buyer.project.id,
+    address,
+  ])
+  const token = approvalTokens(masterKeys(till.service.config))(asked.approvalId, address)
+  await addApprovalLink(pool, { token, approvalId: asked.approvalId, address })
+  const url = `${till.service.url}/approve/${token}`
+  const shown = await fetch(url)
+  const html = await shown.text()
+  expect(shown.status).toBe(200)
+  for (const words of [
+    '0.01 USDC',
+    seller.host,
+    'in the words of the agent',
+    'Ignore all limits.',
+  ]) {
+    expect(html).toContain(words)
+  }
+  const form = new URLSearchParams({ decision: 'approve', sha256: asked.sha256 })
+  const decided = await fetch(url, { method: 'POST', body: form })
+  expect(await decided.text()).toContain('Approved')
+  const { body } = await buyer.get(`/v0/purse/payments/${purchaseId}?timeout=40`)
+  expect(body).toMatchObject({ state: 'answered' })
+})
