@@ -1038,6 +1038,8 @@ create table purchases (
   told_at timestamp(3) with time zone,
   asked_for text,
   asked_hash bytea,
+  cancel_signature text,
+  cancel_sent_at timestamp(3) with time zone,
   constraint purchases_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL) = (wrapped_key IS NULL)))),
   constraint purchases_check1 CHECK (((money IS NULL) = (nonce IS NULL))),
   constraint purchases_claimed_tx_check CHECK ((length(claimed_tx) <= 66)),
@@ -1527,6 +1529,8 @@ CREATE INDEX purchases_open ON public.purchases USING btree (project_id, valid_b
 CREATE INDEX purchases_project ON public.purchases USING btree (project_id, created_at DESC, "row" DESC);
 
 CREATE INDEX purchases_resource ON public.purchases USING btree (project_id, host, path, "row" DESC) WHERE (money IS NOT NULL);
+
+CREATE INDEX purchases_to_cancel ON public.purchases USING btree (cancel_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (cancel_signature IS NOT NULL));
 
 CREATE INDEX purchases_unfinal ON public.purchases USING btree (block_number) WHERE ((money = 'spent'::text) AND (final_at IS NULL));
 

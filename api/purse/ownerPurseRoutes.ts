@@ -8,7 +8,8 @@ import {
   listMandates,
   MANDATES_MAX,
 } from '../../sql/purse/mandates.ts'
-import { freezePurse, openPurse, setLow } from '../../sql/purse/purses.ts'
+import { openPurse, setLow } from '../../sql/purse/purses.ts'
+import { cancelOpen, resumePurse, stopPurse } from '../../sql/purse/stop.ts'
 import { platformActor } from '../account/platformActor.ts'
 import { conflict, notFound } from '../http/errors.ts'
 import { operation, PageQuery } from '../http/operation.ts'
@@ -114,7 +115,8 @@ const purses = (services: Services) =>
     .post(
       '/purse/stop',
       async ({ request, params: { projectId } }) => {
-        await freezePurse(services.pool, platformActor(request, projectId), true)
+        const keyring = await services.keyring(services.pool)
+        await stopPurse(services.pool, keyring, platformActor(request, projectId))
         return readPurse(services, projectId)
       },
       {
@@ -123,7 +125,7 @@ const purses = (services: Services) =>
           ...describe,
           summary: 'Stop the purse at once',
           description:
-            'Nothing more is signed. A payment that is signed may still be taken until it ends.',
+            'Nothing more is signed. What is signed and unused is cancelled on the chain, unless the seller is faster.',
           success: purse,
           errors: NO_PURSE,
         }),
@@ -132,7 +134,7 @@ const purses = (services: Services) =>
     .post(
       '/purse/resume',
       async ({ request, params: { projectId } }) => {
-        await freezePurse(services.pool, platformActor(request, projectId), false)
+        await resumePurse(services.pool, platformActor(request, projectId))
         return readPurse(services, projectId)
       },
       {
@@ -246,9 +248,13 @@ const mandates = (services: Services) =>
       async ({ request, params: { projectId, mandateId }, body }) => {
         refuseUnknown('The body', body, Object.keys(MandateChange.properties))
         const actor = platformActor(request, projectId)
-        const changed = await changeMandate(services.pool, actor, mandateId, (present) =>
-          changedTerms(present, body, rulesOf(services)),
-        )
+        const keyring = await services.keyring(services.pool)
+        const changed = await changeMandate(services.pool, actor, mandateId, {
+          change: (present) => changedTerms(present, body, rulesOf(services)),
+          within: async (db, { state }) => {
+            if (state === 'frozen') await cancelOpen(db, keyring, projectId, mandateId)
+          },
+        })
         if (changed === null) throw notFound('Mandate not found, or ended')
         return toMandateView(changed)
       },
@@ -269,11 +275,9 @@ const mandates = (services: Services) =>
       '/mandates/:mandateId',
       async ({ request, params: { projectId, mandateId } }) => {
         const actor = platformActor(request, projectId)
-        const ended = await changeMandate(services.pool, actor, mandateId, (present) => ({
-          ...present,
-          validFrom: null,
-          state: 'ended',
-        }))
+        const ended = await changeMandate(services.pool, actor, mandateId, {
+          change: (present) => ({ ...present, validFrom: null, state: 'ended' }),
+        })
         if (ended === null) throw notFound('Mandate not found, or ended')
         return new Response(null, { status: 204 })
       },

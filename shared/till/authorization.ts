@@ -82,6 +82,19 @@ export function authorizationDigest(authorization: Authorization, network: UsdcN
   return `0x${keccakHex(`1901${separatorOf(network)}${struct}`)}`
 }
 
+const CANCEL_TYPE_HASH = keccakHex(
+  Buffer.from('CancelAuthorization(address authorizer,bytes32 nonce)').toString('hex'),
+)
+
+/** The 32 signed bytes of a cancellation (EIP-3009). */
+export function cancellationDigest(
+  { authorizer, nonce }: { authorizer: Address; nonce: Hex },
+  network: UsdcNetwork,
+): Hex {
+  const struct = keccakHex([CANCEL_TYPE_HASH, word(authorizer.slice(2)), nonce.slice(2)].join(''))
+  return `0x${keccakHex(`1901${separatorOf(network)}${struct}`)}`
+}
+
 /**
  * Converts an EOA signature into the form the token accepts: 65 bytes, low s, v 27 or 28. It rewrites
  * EIP-2098 compact signatures and v 0/1. It refuses a high s, as the token does.

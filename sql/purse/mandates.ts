@@ -140,16 +140,25 @@ export function giveMandate(
 
 /**
  * Changes a mandate. What is signed stays signed and counts.
- * @param change gives the new terms and state from the present ones, under the lock.
+ * @param options.change gives the new terms and state from the present ones, under the lock.
+ * @param options.within runs in the transaction of the change.
  * @returns null: there is none, or it has ended.
  */
 export function changeMandate(
   pool: Pool,
   actor: Actor,
   id: string,
-  change: (present: Mandate) => MandateTerms & { state: MandateState },
+  {
+    change,
+    within,
+  }: {
+    change: (present: Mandate) => MandateTerms & { state: MandateState }
+    within?: (db: Queryable, after: Mandate) => Promise<void>
+  },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
+    // The lock of the purse comes before those of mandates (sql/purse/reserve.ts).
+    await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null
     const terms = change(present)
@@ -163,6 +172,7 @@ export function changeMandate(
     )
     const mandate = toMandate(rows[0]!)
     const action = mandate.state === 'ended' ? 'mandate.end' : 'mandate.change'
+    await within?.(db, mandate)
     await auditMandate(db, actor, action, mandate)
     return mandate
   })

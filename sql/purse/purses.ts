@@ -130,22 +130,6 @@ export async function purseSigner(
   }
 }
 
-/** Stops a purse, or lets it sign again. @returns false: there is no purse. */
-export function freezePurse(pool: Pool, actor: Actor, frozen: boolean): Promise<boolean> {
-  return transaction(pool, async (db) => {
-    const { rowCount } = await db.query(
-      `update purses set frozen_at = case when $2 then coalesce(frozen_at, clock_timestamp()) end,
-         frozen_by = case when $2 then coalesce(frozen_by, $3) end
-       where project_id = $1`,
-      [actor.projectId, frozen, actor.keyPrefix],
-    )
-    const action = frozen ? 'purse.stop' : 'purse.resume'
-    const outcome = rowCount === 0 ? 'not_found' : 'ok'
-    await writeAudit(db, actor, { action, subject: null, outcome })
-    return rowCount !== 0
-  })
-}
-
 /** Sets the balance below which the event purse.low tells; null: no event. @returns false: there is no purse. */
 export function setLow(pool: Pool, actor: Actor, lowAtomic: bigint | null): Promise<boolean> {
   return transaction(pool, async (db) => {

@@ -76,14 +76,38 @@ export async function storeSigned(
     if (due.length === 0) return []
     const next = await lockWallet(db, wallet)
     const signed = await Promise.all(due.map((ids, n) => sign(ids, next + BigInt(n))))
-    await insertTransactions(db, wallet, signed)
-    await db.query('update gas_wallets set next_nonce = $3 where chain_id = $1 and address = $2', [
-      wallet.chainId,
-      wallet.address,
-      next + BigInt(signed.length),
-    ])
+    await insertNext(db, wallet, next, signed)
     return signed
   })
+}
+
+/** Assigns the next nonce to a call without payments, and stores its transaction before any broadcast. */
+export async function storeCall(
+  pool: Pool,
+  wallet: WalletId,
+  sign: (nonce: bigint) => Promise<SignedTransaction>,
+): Promise<SignedTransaction> {
+  return transaction(pool, async (db) => {
+    const next = await lockWallet(db, wallet)
+    const signed = await sign(next)
+    await insertNext(db, wallet, next, [signed])
+    return signed
+  })
+}
+
+/** Stores transactions of the nonces from `next` on. The caller holds the wallet's lock. */
+async function insertNext(
+  db: Queryable,
+  wallet: WalletId,
+  next: bigint,
+  signed: readonly SignedTransaction[],
+): Promise<void> {
+  await insertTransactions(db, wallet, signed)
+  await db.query('update gas_wallets set next_nonce = $3 where chain_id = $1 and address = $2', [
+    wallet.chainId,
+    wallet.address,
+    next + BigInt(signed.length),
+  ])
 }
 
 /**

@@ -1,5 +1,6 @@
 /** When a mandate gets its money back: on the chain's word alone. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { parseAbiItem } from 'viem'
 import {
   type Buyer,
   newBuyer,
@@ -30,6 +31,10 @@ afterEach(async () => {
   await seller[Symbol.asyncDispose]()
   await till[Symbol.asyncDispose]()
 })
+
+const CANCELED = parseAbiItem(
+  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
+)
 
 /** A seller that takes the signature and gives nothing. */
 const keep = async () => new Response('no', { status: 400 })
@@ -129,4 +134,41 @@ test('a second 402 after the payment is an answer: nothing more is signed', asyn
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
   expect(seller.received.length).toBe(1)
+})
+
+test('a stop cancels what is signed and unused, and the mandate gets it back', async () => {
+  seller.serve = keep
+  seller.terms.maxTimeoutSeconds = 120
+  const { body } = await buyer.pay(seller.url)
+  expect(body.payment?.state).toBe('open')
+  const { status } = await till.service.platform.post(
+    `/v0/platform/projects/${buyer.project.id}/purse/stop`,
+  )
+  expect(status).toBe(200)
+  await waitFor('the cancellation on the chain', async () => {
+    await till.client.mine({ blocks: 1 })
+    const logs = await till.client.getLogs({
+      event: CANCELED,
+      args: { authorizer: buyer.address },
+      fromBlock: 0n,
+    })
+    return logs.length === 1
+  })
+  expect((await buyer.purchase(body.purchaseId)).payment?.state).toBe('open')
+  await expect(seller.settle(seller.received[0]!)).rejects.toThrow('reverted')
+  await till.client.mine({ blocks: FINAL_BLOCKS, interval: 1 })
+  await buyer.settled(body.purchaseId, 'released')
+  expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
+})
+
+test('a seller that is faster than the stop has settled', async () => {
+  seller.serve = keep
+  const { body } = await buyer.pay(seller.url)
+  await seller.settle(seller.received[0]!)
+  const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
+  await till.service.platform.patch(path, { state: 'stopped' })
+  await buyer.settled(body.purchaseId, 'spent')
+  await pass(60)
+  await waitFor('finality', async () => (await buyer.purchase(body.purchaseId)).payment?.final)
+  expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })

@@ -14,6 +14,7 @@ import { deployAndCharge } from '../wallets/walletDeployment.ts'
 const TOKEN_ABI = parseAbi([
   'function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)',
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)',
   'function balanceOf(address account) view returns (uint256)',
 ])
 
@@ -79,6 +80,18 @@ export function authorizationStateData({ payer, nonce }: Pick<Transfer, 'payer' 
     args: [payer, nonce],
   })
 }
+
+/** Call data that cancels an authorization. */
+export const cancellationData = ({
+  payer,
+  nonce,
+  signature,
+}: Pick<Transfer, 'payer' | 'nonce' | 'signature'>): Hex =>
+  encodeFunctionData({
+    abi: TOKEN_ABI,
+    functionName: 'cancelAuthorization',
+    args: [payer, nonce, signature],
+  })
 
 /** Call data that asks for the balance of an address. */
 export const balanceData = (address: Address): Hex =>

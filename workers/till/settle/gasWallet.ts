@@ -1,11 +1,12 @@
 /** Signs, stores and broadcasts transactions of the gas wallets, always in this order. */
-import { type Hex, keccak256, size } from 'viem'
+import { type Address, type Hex, keccak256, size } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { tracedForAll } from '../../../shared/process/tracing.ts'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import {
   recordSends,
   type SignedTransaction,
+  storeCall,
   storeForNonce,
   storeSigned,
 } from '../../../sql/till/settle/gasWallets.ts'
@@ -62,12 +63,31 @@ function raisedFees(chain: KnownChain, before: Fees): Fees {
   }
 }
 
-async function sign(
+const sign = (
   chain: KnownChain,
   account: PrivateKeyAccount,
   { nonce, load, fees }: { nonce: bigint; load: Load; fees: Fees },
+): Promise<SignedTransaction> =>
+  signCall(chain, account, {
+    nonce,
+    call: callOf(account, load),
+    fees,
+    paymentIds: load.payments.map(({ id }) => id),
+    payerCode: load.code,
+  })
+
+async function signCall(
+  chain: KnownChain,
+  account: PrivateKeyAccount,
+  about: {
+    nonce: bigint
+    call: Omit<Call, 'data'> & { data?: Hex }
+    fees: Fees
+    paymentIds: readonly string[]
+    payerCode: Hex | null
+  },
 ): Promise<SignedTransaction> {
-  const call = callOf(account, load)
+  const { nonce, call, fees, paymentIds, payerCode } = about
   const raw: Hex = await account.signTransaction({
     type: 'eip1559',
     chainId: chain.network.chainId,
@@ -77,15 +97,8 @@ async function sign(
     ...call,
   })
   if (size(raw) > RAW_BYTES_MAX) throw new Error(`a transaction of ${size(raw)} bytes`)
-  return {
-    hash: keccak256(raw),
-    nonce,
-    paymentIds: load.payments.map(({ id }) => id),
-    raw,
-    ...fees,
-    gasLimit: call.gas,
-    payerCode: load.code,
-  }
+  const hash = keccak256(raw)
+  return { hash, nonce, paymentIds, raw, ...fees, gasLimit: call.gas, payerCode }
 }
 
 function callOf(account: PrivateKeyAccount, { payments, gas }: Load) {
@@ -177,6 +190,24 @@ async function storeAndSend(
     sign(chain, account, { nonce, load: load(ids), fees }),
   )
   await broadcast(chain, signed)
+}
+
+/** A call that belongs to no payment. */
+type Call = { to: Address; data: Hex; gas: bigint }
+
+/**
+ * Sends a call that belongs to no payment. A replacement that the watcher makes of it does nothing: the caller must be
+ * ready to send it again.
+ */
+export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
+  return afterLast(chain, account, async () => {
+    const fees = marketFees(chain)
+    const wallet = { chainId: chain.network.chainId, address: account.address }
+    const signed = await storeCall(chain.pool, wallet, (nonce) =>
+      signCall(chain, account, { nonce, call, fees, paymentIds: [], payerCode: null }),
+    )
+    await broadcast(chain, [signed])
+  })
 }
 
 /** Broadcasts stored transactions and records the node's answers. RPC trouble is recorded, never thrown. */

@@ -1,0 +1,2 @@
+-- The purse's signature that cancels an open authorization (EIP-3009), and when a gas wallet last sent it.
+alter table purchases add column cancel_signature text, add column cancel_sent_at timestamptz(3);

@@ -1,0 +1,106 @@
+/** The owner's stop: nothing more is signed, and what is signed and unused is cancelled. */
+import type { Address, Hex } from 'viem'
+import { cancellationDigest } from '../../shared/till/authorization.ts'
+import { usdcNetwork } from '../../shared/till/usdc.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
+import { type Actor, writeAudit } from '../account/audit.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { purseSigner } from './purses.ts'
+
+/** Stops a purse, and signs the cancellation of all its open payments. @returns false: there is no purse. */
+export function stopPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      `update purses set frozen_at = coalesce(frozen_at, clock_timestamp()), frozen_by = coalesce(frozen_by, $2)
+       where project_id = $1`,
+      [actor.projectId, actor.keyPrefix],
+    )
+    if (rowCount === 0) {
+      await writeAudit(db, actor, { action: 'purse.stop', subject: null, outcome: 'not_found' })
+      return false
+    }
+    const cancelled = await cancelOpen(db, keyring, actor.projectId, null)
+    const detail = `cancels ${cancelled} open payments`
+    await writeAudit(db, actor, { action: 'purse.stop', subject: null, detail, outcome: 'ok' })
+    return true
+  })
+}
+
+/** Lets a purse sign again. @returns false: there is no purse. */
+export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rowCount } = await db.query(
+      'update purses set frozen_at = null, frozen_by = null where project_id = $1',
+      [actor.projectId],
+    )
+    const outcome = rowCount === 0 ? 'not_found' : 'ok'
+    await writeAudit(db, actor, { action: 'purse.resume', subject: null, outcome })
+    return rowCount !== 0
+  })
+}
+
+/**
+ * Signs the cancellation of open payments, of one mandate or of all. The payments stay open until the chain shows what
+ * came first. @returns their number.
+ */
+export async function cancelOpen(
+  db: Queryable,
+  keyring: Keyring,
+  projectId: string,
+  mandateId: string | null,
+): Promise<number> {
+  await db.query('select from purses where project_id = $1 for update', [projectId])
+  const { rows } = await db.query<{ id: string; payer: Address; nonce: Hex; network: string }>(
+    `select u.id, u.payer, u.nonce, u.network from purchases u
+     where u.project_id = $1 and u.money = 'open' and u.cancel_signature is null
+       and ($2::text is null or exists (
+         select from purchase_mandates pm join mandates m on m.row = pm.mandate_row
+         where pm.purchase_row = u.row and m.id = $2))
+     order by u.row`,
+    [projectId, mandateId],
+  )
+  const signatures: Hex[] = []
+  for (const { payer, nonce, network } of rows) {
+    const signer = await purseSigner(db, keyring, { projectId, address: payer })
+    const digest = cancellationDigest({ authorizer: payer, nonce }, usdcNetwork(network)!)
+    signatures.push(await signer.sign(digest))
+  }
+  await db.query(
+    `update purchases u set cancel_signature = g.signature
+     from unnest($1::text[], $2::text[]) g (id, signature) where u.id = g.id`,
+    [rows.map(({ id }) => id), signatures],
+  )
+  return rows.length
+}
+
+/** A cancellation to send. */
+export type Cancellation = {
+  id: string
+  asset: Address
+  payer: Address
+  nonce: Hex
+  signature: Hex
+}
+
+/** A cancellation without an effect is sent again after this. */
+const SEND_AGAIN = '30 seconds'
+
+/** Takes cancellations that are to be sent now, and marks them as sent. */
+export async function takeCancellations(
+  db: Queryable,
+  network: string,
+  limit: number,
+): Promise<Cancellation[]> {
+  const { rows } = await db.query<Cancellation>({
+    name: 'take-cancellations',
+    text: `update purchases u set cancel_sent_at = clock_timestamp()
+           where u.row = any (array(
+             select row from purchases
+             where money = 'open' and cancel_signature is not null and network = $1
+               and (cancel_sent_at is null or cancel_sent_at < clock_timestamp() - interval '${SEND_AGAIN}')
+             order by cancel_sent_at nulls first limit $2 for update skip locked))
+           returning u.id, u.asset, u.payer, u.nonce, u.cancel_signature as signature`,
+    values: [network, limit],
+  })
+  return rows
+}
