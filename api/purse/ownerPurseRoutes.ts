@@ -1,6 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { parseUsdc } from '../../shared/till/usdc.ts'
+import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
 import {
   changeMandate,
   findMandate,
@@ -9,6 +9,7 @@ import {
   MANDATES_MAX,
 } from '../../sql/purse/mandates.ts'
 import { openPurse, setLow } from '../../sql/purse/purses.ts'
+import { readSpending } from '../../sql/purse/spending.ts'
 import { cancelOpen, resumePurse, stopPurse } from '../../sql/purse/stop.ts'
 import { platformActor } from '../account/platformActor.ts'
 import { conflict, notFound } from '../http/errors.ts'
@@ -38,6 +39,15 @@ const MandateParams = t.Composite([
 const LowBody = t.Object({
   low: t.Union([Usdc('Below it the event purse.low tells.'), t.Null()]),
 })
+
+const DAYS_DEFAULT = 30
+const Days = t.String({
+  pattern: '^(?:[1-9]|[1-9][0-9])$',
+  error: 'be a whole number of 1 to 99',
+  openapi: { type: 'integer', minimum: 1, maximum: 99, default: DAYS_DEFAULT },
+})
+const Sum = { amountUsdc: t.String(), amountUsdcRaw: t.String(), count: t.Integer() }
+const EXAMPLE_SUM = { amountUsdc: '0.05', amountUsdcRaw: '50000', count: 5 }
 
 const describe = { tag: 'Platform', access: 'platform:manage' } as const
 const purse = {
@@ -148,6 +158,38 @@ const purses = (services: Services) =>
       },
     )
     .get(
+      '/purse/spending',
+      ({ params: { projectId }, query: { days } }) =>
+        spending(services, projectId, Number(days ?? DAYS_DEFAULT)),
+      {
+        params: Project,
+        query: t.Object({ days: t.Optional(Days) }),
+        detail: operation({
+          ...describe,
+          summary: 'Sum up what a purse has paid, by day and host',
+          description: 'Open and spent payments, by the UTC day of their reservation.',
+          success: {
+            status: 200,
+            description: 'The sums; the twenty dearest hosts.',
+            schema: t.Object({
+              byDay: t.Array(t.Object({ day: t.String(), ...Sum })),
+              byHost: t.Array(
+                t.Object({
+                  host: t.String(),
+                  ...Sum,
+                  withoutContent: t.Integer({ description: 'Paid, and no 2xx came.' }),
+                }),
+              ),
+            }),
+            example: {
+              byDay: [{ day: '2026-01-05', ...EXAMPLE_SUM }],
+              byHost: [{ host: 'api.example.com', ...EXAMPLE_SUM, withoutContent: 0 }],
+            },
+          },
+        }),
+      },
+    )
+    .get(
       '/purse/payments',
       ({ params, query }) => listPayments(services, params.projectId, query),
       {
@@ -165,6 +207,23 @@ const purses = (services: Services) =>
         }),
       },
     )
+
+async function spending({ pool }: Services, projectId: string, days: number) {
+  const { byDay, byHost } = await readSpending(pool, projectId, days)
+  const view = ({ amountAtomic, count }: { amountAtomic: bigint; count: number }) => ({
+    amountUsdc: formatUsdc(amountAtomic),
+    amountUsdcRaw: String(amountAtomic),
+    count,
+  })
+  return {
+    byDay: byDay.map((sum) => ({ day: sum.day, ...view(sum) })),
+    byHost: byHost.map(({ host, withoutContent, ...sum }) => ({
+      host,
+      ...view(sum),
+      withoutContent,
+    })),
+  }
+}
 
 const mandates = (services: Services) =>
   new Elysia()

@@ -22,6 +22,7 @@ import { health } from './operations/health.ts'
 import { jobs } from './operations/jobs.ts'
 import { overview } from './operations/overview.ts'
 import { reports } from './operations/reports.ts'
+import { purse } from './purse/purse.ts'
 import { delivery } from './till/delivery.ts'
 import { payment } from './till/payment.ts'
 import { endpoints, payments, webhooks } from './till/selling.ts'
@@ -37,6 +38,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['projects/:/inbox/:', thread],
   ['projects/:/outgoing', outgoing],
   ['projects/:/approvals', approvals],
+  ['projects/:/purse', purse],
   ['projects/:/approvals/:', approval],
   ['projects/:/vault', vault],
   ['projects/:/endpoints', endpoints],

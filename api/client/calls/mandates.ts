@@ -50,6 +50,13 @@ export function purses(http: Http) {
       http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),
     resume: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseResume', at(projectId), options),
+    /** Sums of the last days (30 if left out), by day and host. */
+    spending: (projectId: string, query: { days?: number } = {}, options?: CallOptions) =>
+      http.call(
+        'getPlatformProjectsByProjectIdPurseSpending',
+        { path: { projectId }, query },
+        options,
+      ),
     /** Payments that wait for approval, newest first; `state` selects decided ones. */
     asked: (projectId: string, query: AskedQuery = {}, options?: CallOptions) =>
       http.call(

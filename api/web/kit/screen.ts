@@ -24,6 +24,7 @@ const TABS: readonly [path: string, name: string, role?: Role][] = [
   ['vault', 'Vault', 'owner'],
   ['endpoints', 'Endpoints'],
   ['payments', 'Payments'],
+  ['purse', 'Purse'],
   ['webhooks', 'Webhooks'],
   ['activity', 'Activity'],
   ['settings', 'Settings'],

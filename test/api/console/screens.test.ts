@@ -100,6 +100,7 @@ beforeAll(async () => {
     ['empty-inbox', `projects/${empty.project.id}/inbox`],
     ['empty-vault', `projects/${empty.project.id}/vault`],
     ['empty-endpoints', `projects/${empty.project.id}/endpoints`],
+    ['empty-purse', `projects/${empty.project.id}/purse`],
   ]
 })
 

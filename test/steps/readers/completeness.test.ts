@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dir, '../../../shared')
 /** `FILE EXPORT` of each exported function of the parts that read strangers' bytes. */
 async function exportedFunctions(): Promise<string[]> {
   const found: string[] = []
-  for (const part of ['mail', 'vault', 'http', 'till', 'oauth', 'people']) {
+  for (const part of ['mail', 'vault', 'http', 'till', 'oauth', 'people', 'purse']) {
     for (const file of new Bun.Glob('**/*.ts').scanSync(join(ROOT, part))) {
       for (const [name, value] of Object.entries(await import(join(ROOT, part, file)))) {
         if (typeof value === 'function') found.push(`${part}/${file} ${name}`)

@@ -2,6 +2,7 @@ import { MAIL_HTTP_READERS } from './mailHttpReaders.ts'
 import { MAIL_READERS } from './mailReaders.ts'
 import { MAIL_TEXT_READERS } from './mailTextReaders.ts'
 import { OAUTH_READERS } from './oauthReaders.ts'
+import { PURSE_READERS } from './purseReaders.ts'
 import type { Reader } from './reader.ts'
 import { REQUEST_READERS } from './requestReaders.ts'
 import { REVIEW_READERS } from './reviewReaders.ts'
@@ -18,4 +19,5 @@ export const READERS: readonly Reader[] = [
   ...TILL_READERS,
   ...REQUEST_READERS,
   ...OAUTH_READERS,
+  ...PURSE_READERS,
 ]

@@ -55,27 +55,38 @@ export type Buyer = Agent & {
 
 let keys = 0
 
-/** Opens and funds the purse of a new project. */
-export async function newBuyer(
-  till: TestTill,
-  { fundsAtomic = FUNDS_ATOMIC }: { fundsAtomic?: bigint } = {},
-): Promise<Buyer> {
-  const { service, client } = till
-  const agent = await service.newAgent()
-  const base = `/v0/platform/projects/${agent.project.id}`
-  const opened = await service.platform.post(`${base}/purse`, {})
-  const { address } = opened.body as { address: Address }
+/** Opens and funds the purse of a project. Waits until the service has read the balance. */
+export async function fundPurse(
+  { service, client }: TestTill,
+  projectId: string,
+  fundsAtomic = FUNDS_ATOMIC,
+): Promise<Address> {
+  const path = `/v0/platform/projects/${projectId}/purse`
+  const { address } = (await service.platform.post(path, {})).body as { address: Address }
   if (fundsAtomic > 0n) await fund(client, address, fundsAtomic)
-  const read = async () => (await service.platform.get(`${base}/purse`)).body as Json
   await waitFor('the balance of the purse', async () => {
-    const { balanceUsdc } = await read()
+    const { balanceUsdc } = (await service.platform.get(path)).body as Json
     return balanceUsdc !== null && (fundsAtomic === 0n || balanceUsdc !== '0')
   })
+  return address
+}
+
+/** A new project with a funded purse. */
+export async function newBuyer(
+  till: TestTill,
+  { fundsAtomic }: { fundsAtomic?: bigint } = {},
+): Promise<Buyer> {
+  const agent = await till.service.newAgent()
+  const address = await fundPurse(till, agent.project.id, fundsAtomic)
+  return { ...agent, address, ...ofAgent(till, agent) }
+}
+
+/** What an agent does with the purse of its project, and its owner with mandates. */
+export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof Agent | 'address'> {
+  const base = `/v0/platform/projects/${agent.project.id}`
   const purchase = async (id: string) =>
     (await agent.get(`/v0/purse/payments/${id}?timeout=40`)).body as PurchaseView
   return {
-    ...agent,
-    address,
     async giveMandate(terms = {}) {
       const given = await service.platform.post(`${base}/mandates`, {
         name: 'Test',

@@ -1,0 +1,97 @@
+import { ask } from '../kit/ask.ts'
+import { openDialog, textArea } from '../kit/dialog.ts'
+import { h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { button, facts, table, toast } from '../kit/ui.ts'
+import type { AskedPayment } from './types.ts'
+
+const WHY: Record<AskedPayment['askedFor'], string> = {
+  above_limit: 'The price is above the sum that you want to see.',
+  new_payee: 'The host asks for a payment to an address that it never named before.',
+  price_rose: 'The price rose by more than the mandate allows.',
+}
+
+/** The payments that wait, with their decisions. */
+export const askedPayments = (
+  base: string,
+  asked: readonly AskedPayment[],
+  refresh: () => Promise<void>,
+): HTMLElement =>
+  table(
+    'Payments that wait for you',
+    [
+      {
+        name: 'Host',
+        kind: 'main',
+        cell: ({ purchase, askedFor }) => [purchase.host, h('p', { class: 'note' }, WHY[askedFor])],
+      },
+      {
+        name: 'Amount',
+        kind: 'num',
+        cell: ({ purchase }) => `${purchase.terms?.amountUsdc ?? '–'} USDC`,
+      },
+      { name: 'Expires', cell: ({ expiresAt }) => moment(expiresAt) },
+      {
+        name: 'Action',
+        kind: 'end',
+        cell: (one) =>
+          button('Decide', () => decide(base, one, refresh), {
+            kind: 'primary',
+            needs: 'owner',
+            keep: `decide ${one.approvalId}`,
+            label: `Decide about ${one.purchase.host}`,
+          }),
+      },
+    ],
+    asked,
+  )
+
+/** Shows all that is signed, and decides. The words of agent and seller are marked as theirs. */
+function decide(
+  base: string,
+  { approvalId, askedFor, purchase, sha256 }: AskedPayment,
+  refresh: () => Promise<void>,
+): void {
+  const { terms } = purchase
+  const path = `${base}/purse/asked/${approvalId}`
+  const choose = (label: string, value: string, checked: boolean) =>
+    h(
+      'label',
+      { class: 'check' },
+      h('input', { type: 'radio', name: 'decision', value, required: true, checked }),
+      ' ',
+      label,
+    )
+  openDialog({
+    title: 'A payment waits for you',
+    action: 'Decide',
+    body: [
+      h('p', {}, WHY[askedFor]),
+      facts([
+        ['Amount', `${terms?.amountUsdc ?? '–'} USDC`],
+        ['Host', purchase.host],
+        ['Request', `${purchase.method} ${purchase.path}`],
+        ['Payee', h('code', { class: 'long' }, terms?.payTo ?? '–')],
+        ['Chain', terms?.network ?? '–'],
+        ['Seller’s words', terms?.description ?? terms?.resource ?? 'none'],
+        ['Agent’s words', purchase.why ?? 'none'],
+      ]),
+      h(
+        'fieldset',
+        { class: 'field' },
+        h('legend', {}, 'Decision'),
+        choose('Pay: only these terms are signed', 'approve', false),
+        choose('Reject', 'reject', false),
+      ),
+      textArea('Reason for a rejection', 'reason', { rows: 2, maxlength: 1_000 }),
+    ],
+    act: async (form) => {
+      const isApproved = form.get('decision') === 'approve'
+      const reason = String(form.get('reason') ?? '').trim()
+      const body = isApproved ? { sha256 } : reason === '' ? {} : { reason }
+      await ask(`${path}/${isApproved ? 'approve' : 'reject'}`, { method: 'POST', body })
+      await refresh()
+      return () => toast(isApproved ? 'The seller is asked anew' : 'Rejected')
+    },
+  })
+}

@@ -1,0 +1,284 @@
+/** The purse of a project: balance, stop, payments that wait, mandates, spending, payments. */
+import { AskError, ask, at } from '../kit/ask.ts'
+import { openDialog } from '../kit/dialog.ts'
+import { type Child, h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { type LiveList, live, liveList } from '../kit/live.ts'
+import { plot } from '../kit/plot.ts'
+import { ofProject } from '../kit/screen.ts'
+import type { Project } from '../kit/types.ts'
+import { badge, button, copyButton, empty, facts, notice, panel, table, toast } from '../kit/ui.ts'
+import { askedPayments } from './askedPayments.ts'
+import { mandateDialog } from './mandateDialog.ts'
+import type { AskedPayment, Mandate, Purchase, Purse, Spending } from './types.ts'
+
+const REFRESH_MS = 3_000
+const DAYS = 30
+const DAY_MS = 24 * 60 * 60 * 1000
+
+type Seen = { purse: Purse; asked: AskedPayment[]; mandates: Mandate[]; spending: Spending }
+
+export const purse = ofProject('purse', (project, { signal }) => {
+  const base = at`/v0/platform/projects/${project.projectId}`
+  const load = async (watching: boolean): Promise<Seen | null> => {
+    const options = { watching, signal }
+    try {
+      const found = await ask<Purse>(`${base}/purse`, options)
+      const [asked, mandates, spending] = await Promise.all([
+        ask<{ asked: AskedPayment[] }>(`${base}/purse/asked`, options),
+        ask<{ mandates: Mandate[] }>(`${base}/mandates?limit=100`, options),
+        ask<Spending>(`${base}/purse/spending?days=${DAYS}`, options),
+      ])
+      return { purse: found, asked: asked.asked, mandates: mandates.mandates, spending }
+    } catch (error) {
+      if (error instanceof AskError && error.status === 404) return null
+      throw error
+    }
+  }
+  const top: LiveList = live<Seen | null>({
+    signal,
+    everyMs: REFRESH_MS,
+    load,
+    draw: (seen) =>
+      seen === null
+        ? closed(base, () => top.refresh())
+        : drawn(project, base, seen, () => top.refresh()),
+  })
+  return [
+    top.element,
+    liveList<'payments', Purchase>({
+      name: 'payments',
+      signal,
+      everyMs: REFRESH_MS,
+      path: `${base}/purse/payments`,
+      none: () => null,
+      draw: purchases,
+    }).element,
+  ]
+})
+
+const closed = (base: string, refresh: () => Promise<void>): Child =>
+  empty(
+    'No purse',
+    'With a purse the agents of this project buy over x402, within the mandates that you give.',
+    button(
+      'Open purse',
+      async () => {
+        await ask(`${base}/purse`, { method: 'POST', body: {} })
+        await refresh()
+      },
+      { kind: 'primary', needs: 'owner', keep: 'open-purse' },
+    ),
+  )
+
+const drawn = (
+  project: Project,
+  base: string,
+  { purse: found, asked, mandates, spending }: Seen,
+  refresh: () => Promise<void>,
+): Child => [
+  found.stoppedAt === null
+    ? null
+    : notice('bad', 'The purse is stopped: nothing is signed. Open payments are cancelled.'),
+  panel(
+    null,
+    facts([
+      [
+        'Address',
+        [h('code', { class: 'long' }, found.address), ' ', copyButton('Copy', found.address)],
+      ],
+      ['Balance', found.balanceUsdc === null ? 'not read yet' : `${found.balanceUsdc} USDC`],
+      ['Open', `${found.openUsdc} USDC are signed and may still be taken`],
+      ['Free', `${found.freeUsdc} USDC`],
+      found.balanceBlock === null ? null : ['Block', `${found.balanceBlock}`],
+    ]),
+    h('div', { class: 'actions' }, stopButton(base, found, refresh)),
+  ),
+  asked.length === 0 ? null : askedPayments(base, asked, refresh),
+  mandateTable(project, base, mandates, refresh),
+  spendingPanel(spending),
+]
+
+const stopButton = (base: string, { stoppedAt }: Purse, refresh: () => Promise<void>) =>
+  stoppedAt === null
+    ? button(
+        'Stop the purse',
+        () =>
+          openDialog({
+            title: 'Stop the purse?',
+            action: 'Stop',
+            danger: true,
+            body: h(
+              'p',
+              {},
+              'Nothing more is signed. What is signed and unused is cancelled on the chain.',
+            ),
+            act: async () => {
+              await ask(`${base}/purse/stop`, { method: 'POST' })
+              await refresh()
+              return () => toast('The purse is stopped')
+            },
+          }),
+        { kind: 'danger', needs: 'owner', keep: 'stop-purse' },
+      )
+    : button(
+        'Let it sign again',
+        async () => {
+          await ask(`${base}/purse/resume`, { method: 'POST' })
+          await refresh()
+        },
+        { needs: 'owner', keep: 'resume-purse' },
+      )
+
+const sums = ({ maxPerHour, maxPerDay, maxPerMonth, maxTotal }: Mandate): string =>
+  [
+    maxPerHour === null ? null : `${maxPerHour} an hour`,
+    maxPerDay === null ? null : `${maxPerDay} a day`,
+    maxPerMonth === null ? null : `${maxPerMonth} a month`,
+    maxTotal === null ? null : `${maxTotal} in all`,
+  ]
+    .filter((part) => part !== null)
+    .join(', ')
+
+function mandateTable(
+  project: Project,
+  base: string,
+  mandates: readonly Mandate[],
+  refresh: () => Promise<void>,
+): Child {
+  const given = mandates.filter(({ state }) => state !== 'ended')
+  const patch = (mandate: Mandate, body: object) => async () => {
+    await ask(`${base}/mandates/${mandate.mandateId}`, { method: 'PATCH', body })
+    await refresh()
+  }
+  const actions = (mandate: Mandate) =>
+    h(
+      'div',
+      { class: 'actions' },
+      button('Change', () => mandateDialog(project, mandate, refresh), {
+        needs: 'owner',
+        keep: `change ${mandate.mandateId}`,
+        label: `Change ${mandate.name}`,
+      }),
+      mandate.state === 'active'
+        ? button('Stop', patch(mandate, { state: 'stopped' }), {
+            kind: 'danger',
+            needs: 'owner',
+            keep: `stop ${mandate.mandateId}`,
+            label: `Stop ${mandate.name}`,
+          })
+        : button('Resume', patch(mandate, { state: 'active' }), {
+            needs: 'owner',
+            keep: `resume ${mandate.mandateId}`,
+            label: `Resume ${mandate.name}`,
+          }),
+      button(
+        'End',
+        async () => {
+          await ask(`${base}/mandates/${mandate.mandateId}`, { method: 'DELETE' })
+          await refresh()
+        },
+        { needs: 'owner', keep: `end ${mandate.mandateId}`, label: `End ${mandate.name}` },
+      ),
+    )
+  return [
+    h(
+      'div',
+      { class: 'actions' },
+      button('Give a mandate', () => mandateDialog(project, null, refresh), {
+        kind: 'primary',
+        needs: 'owner',
+        keep: 'give-mandate',
+      }),
+    ),
+    given.length === 0
+      ? notice('wait', 'Without a mandate nothing is paid.')
+      : table(
+          'Mandates',
+          [
+            {
+              name: 'Name',
+              kind: 'main',
+              cell: ({ name, hosts, resources }) => [
+                name,
+                h('p', { class: 'note' }, [...hosts, ...resources].join(', ')),
+              ],
+            },
+            { name: 'State', cell: ({ state }) => badge(state) },
+            {
+              name: 'One payment',
+              kind: 'num',
+              cell: ({ maxPerPayment }) => `${maxPerPayment} USDC`,
+            },
+            { name: 'Sums in USDC', cell: sums },
+            {
+              name: 'Used',
+              kind: 'num',
+              cell: ({ spentUsdc, openUsdc }) => [
+                `${spentUsdc} USDC`,
+                openUsdc === '0' ? null : h('p', { class: 'note' }, `${openUsdc} open`),
+              ],
+            },
+            { name: 'Action', kind: 'end', cell: actions },
+          ],
+          given,
+        ),
+  ]
+}
+
+function spendingPanel({ byDay, byHost }: Spending): Child {
+  if (byDay.length === 0) return null
+  const amounts = new Map(byDay.map(({ day, amountUsdcRaw }) => [day, Number(amountUsdcRaw)]))
+  const values = Array.from({ length: DAYS }, (_, n) => {
+    const day = new Date(Date.now() - (DAYS - 1 - n) * DAY_MS).toISOString().slice(0, 10)
+    return amounts.get(day) ?? 0
+  })
+  return panel(
+    `Spent in the last ${DAYS} days (UTC)`,
+    plot(`Spending of the last ${DAYS} days`, [{ tone: 'main', values }]),
+    table(
+      'By host',
+      [
+        { name: 'Host', kind: 'main', cell: ({ host }) => host },
+        { name: 'Payments', kind: 'num', cell: ({ count }) => `${count}` },
+        { name: 'Sum', kind: 'num', cell: ({ amountUsdc }) => `${amountUsdc} USDC` },
+        {
+          name: 'Paid without content',
+          kind: 'num',
+          cell: ({ withoutContent }) => `${withoutContent}`,
+        },
+      ],
+      byHost,
+    ),
+  )
+}
+
+const purchases = (items: readonly Purchase[]): Child =>
+  table(
+    'Purchases',
+    [
+      {
+        name: 'Request',
+        kind: 'main',
+        cell: ({ method, host, path, why }) => [
+          h('code', {}, `${method} ${host}${path}`),
+          why === null ? null : h('p', { class: 'note', dir: 'auto' }, `Agent: ${why}`),
+        ],
+      },
+      {
+        name: 'Price',
+        kind: 'num',
+        cell: ({ terms }) => (terms === null ? '–' : `${terms.amountUsdc} USDC`),
+      },
+      { name: 'State', cell: ({ state, reason }) => badge(state, reason ?? state) },
+      {
+        name: 'Money',
+        cell: ({ payment }) => [
+          payment === null ? 'not signed' : badge(payment.state),
+          payment?.paidWithoutContent ? h('p', { class: 'note' }, 'no content came') : null,
+        ],
+      },
+      { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+    ],
+    items,
+  )

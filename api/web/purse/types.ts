@@ -1,0 +1,73 @@
+/** The answers of the purse that the console reads. */
+
+export type Purse = {
+  address: string
+  balanceUsdc: string | null
+  balanceBlock: number | null
+  balanceAt: string | null
+  openUsdc: string
+  freeUsdc: string
+  lowUsdc: string | null
+  stoppedAt: string | null
+}
+
+export type Mandate = {
+  mandateId: string
+  state: 'active' | 'stopped' | 'ended'
+  name: string
+  hosts: string[]
+  resources: string[]
+  payees: string[] | null
+  maxPerPayment: string
+  maxPerHour: string | null
+  maxPerDay: string | null
+  maxPerMonth: string | null
+  maxTotal: string | null
+  paymentsPerMinute: number
+  askAbove: string | null
+  risePercent: number
+  validUntil: string | null
+  openUsdc: string
+  spentUsdc: string
+}
+
+export type Purchase = {
+  purchaseId: string
+  state: string
+  reason: string | null
+  host: string
+  path: string
+  method: string
+  status: number | null
+  why: string | null
+  terms: {
+    amountUsdc: string
+    payTo: string
+    network: string
+    resource: string | null
+    description: string | null
+  } | null
+  payment: {
+    state: string
+    final: boolean
+    paidWithoutContent: boolean
+    txHash: string | null
+  } | null
+  createdAt: string
+}
+
+export type AskedPayment = {
+  approvalId: string
+  askedFor: 'above_limit' | 'new_payee' | 'price_rose'
+  sha256: string
+  purchase: Purchase
+  requestedAt: string
+  expiresAt: string
+}
+
+type Sum = { amountUsdc: string; amountUsdcRaw: string; count: number }
+
+export type Spending = {
+  byDay: (Sum & { day: string })[]
+  byHost: (Sum & { host: string; withoutContent: number })[]
+}

@@ -1,0 +1,85 @@
+/** An owner opens a purse, gives a mandate, decides about a payment, and stops the purse, in a browser. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import axe from 'axe-core'
+import type { Browser, Page } from 'playwright-core'
+import { judge } from '../../support/console/axe.ts'
+import { hasBrowser, openConsole, settled, startBrowser } from '../../support/console/browser.ts'
+import {
+  fundPurse,
+  ofAgent,
+  type Seller,
+  startPurseTill,
+  startSeller,
+} from '../../support/purse/purseScene.ts'
+import type { TestTill } from '../../support/till/till.ts'
+import '../../support/whole.ts'
+
+let till: TestTill
+let seller: Seller
+let browser: Browser
+beforeAll(async () => {
+  if (!hasBrowser) return
+  ;[till, browser] = await Promise.all([startPurseTill(), startBrowser()])
+  seller = startSeller(till)
+})
+afterAll(async () => {
+  await browser?.close()
+  await seller?.[Symbol.asyncDispose]()
+  await till?.[Symbol.asyncDispose]()
+})
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+const inDialog = (page: Page, name: string) =>
+  page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
+
+describe.skipIf(!hasBrowser)('an owner', () => {
+  for (const width of [1440, 360]) {
+    test(`runs a purse at ${width} px`, async () => {
+      const agent = await till.service.newAgent()
+      await using console = await openConsole(browser, till.service, { width, bypassCSP: true })
+      const { page } = console
+      await console.context.addInitScript(axe.source)
+      await page.reload()
+      await console.open(`projects/${agent.project.id}/purse`)
+      await press(page, 'Open purse')
+      await page.getByText('Without a mandate nothing is paid.').waitFor()
+      await fundPurse(till, agent.project.id)
+
+      await press(page, 'Give a mandate')
+      await page.getByRole('textbox', { name: 'Name', exact: true }).fill('Weather')
+      await page.getByRole('textbox', { name: 'Hosts' }).fill(seller.host)
+      await page.getByRole('textbox', { name: 'Most for one payment, in USDC' }).fill('0.05')
+      await judge({ page }, `purse-mandate-${width}`)
+      await inDialog(page, 'Give')
+      await page.getByRole('alert').getByText('must be there').waitFor()
+      await page.getByRole('textbox', { name: 'Most in a day' }).fill('1')
+      await page.getByRole('textbox', { name: 'Ask me above' }).fill('0.005')
+      await inDialog(page, 'Give')
+      await page.getByRole('button', { name: 'Change Weather' }).waitFor()
+
+      const buyer = ofAgent(till, agent)
+      const { body } = await buyer.pay(seller.url, { why: 'The user asked.' })
+      expect(body.state).toBe('waiting')
+      await press(page, `Decide about ${seller.host}`)
+      const dialog = page.getByRole('dialog')
+      for (const words of ['0.01 USDC', 'The user asked.', 'The weather']) {
+        await dialog.getByText(words).first().waitFor()
+      }
+      await page.getByRole('radio', { name: 'Pay: only these terms are signed' }).check()
+      await inDialog(page, 'Decide')
+      const { body: bought } = await agent.get(`/v0/purse/payments/${body.purchaseId}?timeout=40`)
+      expect(bought).toMatchObject({ state: 'answered', status: 200 })
+      await buyer.settled(body.purchaseId, 'spent')
+      await page.getByRole('table', { name: 'Purchases' }).getByText('spent').waitFor()
+      await settled(page)
+      await judge({ page }, `purse-${width}`)
+
+      await press(page, 'Stop the purse')
+      await inDialog(page, 'Stop')
+      await page.getByText('The purse is stopped: nothing is signed.').waitFor()
+      expect((await buyer.pay(seller.url)).body.reason).toBe('frozen')
+      await press(page, 'Let it sign again')
+      await page.getByRole('button', { name: 'Stop the purse' }).waitFor()
+    })
+  }
+})
