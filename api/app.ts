@@ -65,6 +65,7 @@ import { activityRoutes } from './till/payments/activityRoutes.ts'
 import { bookRoutes } from './till/payments/bookRoutes.ts'
 import { paymentRecordRoutes } from './till/payments/paymentRecordRoutes.ts'
 import { paymentRoutes } from './till/payments/paymentRoutes.ts'
+import { refundRoutes } from './till/payments/refundRoutes.ts'
 import { vaultRoutes } from './vault/vaultRoutes.ts'
 import { vaultUseRoutes } from './vault/vaultUseRoutes.ts'
 import { vaultVersionRoutes } from './vault/vaultVersionRoutes.ts'
@@ -164,6 +165,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(vaultVersionRoutes(services))
     .use(vaultUseRoutes(services))
     .use(purseRoutes(services))
+    .use(refundRoutes(services))
     .use(ownerPurseRoutes(services))
     .use(askedRoutes(services))
     .use(logRoutes(services))

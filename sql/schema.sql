@@ -1040,6 +1040,9 @@ create table purchases (
   asked_hash bytea,
   cancel_signature text,
   cancel_sent_at timestamp(3) with time zone,
+  transfer_signature text,
+  transfer_sent_at timestamp(3) with time zone,
+  refund_of text,
   constraint purchases_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL) = (wrapped_key IS NULL)))),
   constraint purchases_check1 CHECK (((money IS NULL) = (nonce IS NULL))),
   constraint purchases_claimed_tx_check CHECK ((length(claimed_tx) <= 66)),
@@ -1047,7 +1050,7 @@ create table purchases (
   constraint purchases_description_check CHECK ((length(description) <= 2048)),
   constraint purchases_detail_check CHECK ((length(detail) <= 500)),
   constraint purchases_idempotency_key_check CHECK ((length(idempotency_key) <= 255)),
-  constraint purchases_kind_check CHECK ((kind = ANY (ARRAY['payment'::text, 'quote'::text]))),
+  constraint purchases_kind_check CHECK ((kind = ANY (ARRAY['payment'::text, 'quote'::text, 'sweep'::text, 'refund'::text]))) NOT VALID,
   constraint purchases_money_check CHECK ((money = ANY (ARRAY['open'::text, 'spent'::text, 'released'::text]))),
   constraint purchases_resource_check CHECK ((length(resource) <= 2048)),
   constraint purchases_seller_receipt_check CHECK ((length(seller_receipt) <= 8192)),
@@ -1528,9 +1531,13 @@ CREATE INDEX purchases_open ON public.purchases USING btree (project_id, valid_b
 
 CREATE INDEX purchases_project ON public.purchases USING btree (project_id, created_at DESC, "row" DESC);
 
+CREATE INDEX purchases_refunds ON public.purchases USING btree (refund_of) WHERE (refund_of IS NOT NULL);
+
 CREATE INDEX purchases_resource ON public.purchases USING btree (project_id, host, path, "row" DESC) WHERE (money IS NOT NULL);
 
 CREATE INDEX purchases_to_cancel ON public.purchases USING btree (cancel_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (cancel_signature IS NOT NULL));
+
+CREATE INDEX purchases_to_send ON public.purchases USING btree (transfer_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (transfer_signature IS NOT NULL));
 
 CREATE INDEX purchases_unfinal ON public.purchases USING btree (block_number) WHERE ((money = 'spent'::text) AND (final_at IS NULL));
 

@@ -5,6 +5,7 @@ import { asciiDomain } from '../../shared/mail/address.ts'
 import { reservedAddresses } from '../../shared/mail/reservedAddresses.ts'
 import { RETENTION_NAMES } from '../../shared/retention.ts'
 import { DEFAULT_SCOPES } from '../../shared/scopes.ts'
+import { formatUsdc } from '../../shared/till/usdc.ts'
 import { deleteProject } from '../../sql/account/projects/deleteProject.ts'
 import {
   AddressTakenError,
@@ -167,7 +168,12 @@ async function rotate({ pool }: Services, projectId: string) {
 }
 
 async function remove({ pool }: Services, projectId: string) {
-  if (!(await deleteProject(pool, projectId))) throw projectNotFound()
+  const deleted = await deleteProject(pool, projectId)
+  if (deleted.kind === 'not_found') throw projectNotFound()
+  if (deleted.kind === 'purse_holds') {
+    const held = formatUsdc(deleted.amountAtomic)
+    throw conflict(`The purse holds ${held} USDC: sweep it first with \`bun run purse:sweep\``)
+  }
   return new Response(null, { status: 204 })
 }
 

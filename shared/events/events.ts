@@ -15,6 +15,8 @@ export const EVENT_SCOPES = {
   'message.complained': 'mail:read',
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
+  // The chain shows a refund.
+  'payment.refunded': 'payments:accept',
   'vault.used': 'vault:use',
   // The chain shows the transfer.
   'purse.paid': 'purse:read',
@@ -92,6 +94,16 @@ type MandateEventData = {
   limitUsdcRaw: string
 }
 
+/** The data of a refund. `refundOf`: the payment. */
+type RefundEventData = {
+  refundId: string
+  refundOf: string
+  amountUsdcRaw: string
+  payTo: string
+  network: string
+  txHash: string
+}
+
 /** The data of a low balance. */
 type PurseEventData = { address: string; balanceUsdcRaw: string; lowUsdcRaw: string }
 
@@ -102,3 +114,4 @@ export type EventData =
   | PurchaseEventData
   | MandateEventData
   | PurseEventData
+  | RefundEventData

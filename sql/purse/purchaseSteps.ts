@@ -49,7 +49,7 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
   return {
     id,
     projectId: row.project_id,
-    kind: row.kind,
+    kind: row.kind as DuePurchase['kind'],
     state: row.state,
     method: row.method,
     maxAtomic: BigInt(row.max_atomic),

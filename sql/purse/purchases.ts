@@ -31,7 +31,7 @@ type MoneyState = 'open' | 'spent' | 'released'
 
 export type PurchaseRow = ContentRow & {
   row: string
-  kind: 'payment' | 'quote'
+  kind: 'payment' | 'quote' | 'sweep' | 'refund'
   request_hash: Buffer
   state: PurchaseState
   reason: string | null
@@ -117,7 +117,7 @@ export type Purchase = {
 const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
   row: BigInt(row.row),
   id: row.id,
-  kind: row.kind,
+  kind: row.kind as Purchase['kind'],
   state: row.state,
   reason: row.reason,
   detail: row.detail,
@@ -266,7 +266,8 @@ export async function findPurchase(
 ): Promise<Purchase | null> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'find-purchase',
-    text: `select ${PURCHASE_COLUMNS} from purchases u where u.id = $1 and u.project_id = $2`,
+    text: `select ${PURCHASE_COLUMNS} from purchases u
+           where u.id = $1 and u.project_id = $2 and u.kind in ('payment', 'quote')`,
     values: [id, projectId],
   })
   return rows[0] === undefined ? null : toPurchase(rows[0], keyring)

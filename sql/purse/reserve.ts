@@ -107,7 +107,8 @@ async function lockPurchase(db: Queryable, id: string): Promise<PurchaseRow | nu
   return rows[0] ?? null
 }
 
-async function lockPurse(
+/** Locks the purse of a project: its address, and what is free of its balance. */
+export async function lockPurse(
   db: Queryable,
   projectId: string,
 ): Promise<{ address: string; isFrozen: boolean; freeAtomic: bigint } | null> {

@@ -3,7 +3,7 @@ import type { Address, Hex } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { recordEvents } from '../events/events.ts'
+import { type NewEvent, recordEvents } from '../events/events.ts'
 import { purchaseEvent } from './purchaseSteps.ts'
 
 /** A signed payment. */
@@ -92,9 +92,7 @@ export function recordSpent(
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
     await lockPurseOf(db, id)
-    const { rows } = await db.query<
-      Parameters<typeof purchaseEvent>[0] & { project_id: string; told: boolean }
-    >(
+    const { rows } = await db.query<SpentRow>(
       `with before as (
          select row, told_at is not null as told from purchases where id = $1 and money = 'open' for update
        ), changed as (
@@ -102,7 +100,7 @@ export function recordSpent(
            spent_at = clock_timestamp(), told_at = coalesce(told_at, clock_timestamp())
          from before b where u.row = b.row
          returning u.row, u.id, u.project_id, u.host, u.path, u.amount_atomic, u.pay_to, u.network, u.tx_hash, u.reason,
-           b.told
+           u.kind, u.refund_of, b.told
        ), counted as (${inMandates('spent_atomic = m.spent_atomic + c.amount_atomic')})
        select * from changed`,
       [id, seen.txHash, seen.blockNumber, seen.blockHash],
@@ -111,11 +109,35 @@ export function recordSpent(
     if (row === undefined) return false
     await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
     if (!row.told) {
-      const data = { ...purchaseEvent(row), reason: null }
-      await recordEvents(db, [{ projectId: row.project_id, type: 'purse.paid', data }])
+      await recordEvents(db, eventsOf(row))
     }
     return true
   })
+}
+
+type SpentRow = Parameters<typeof purchaseEvent>[0] & {
+  project_id: string
+  kind: 'payment' | 'sweep' | 'refund'
+  refund_of: string | null
+  told: boolean
+}
+
+/** The event of a transfer that the chain shows. The operator who sweeps a purse looks by himself. */
+function eventsOf(row: SpentRow): NewEvent[] {
+  const { project_id: projectId, kind } = row
+  if (kind === 'sweep') return []
+  if (kind === 'payment') {
+    return [{ projectId, type: 'purse.paid', data: { ...purchaseEvent(row), reason: null } }]
+  }
+  const data = {
+    refundId: row.id,
+    refundOf: row.refund_of!,
+    amountUsdcRaw: row.amount_atomic!,
+    payTo: row.pay_to!,
+    network: row.network!,
+    txHash: row.tx_hash!,
+  }
+  return [{ projectId, type: 'payment.refunded', data }]
 }
 
 /** A reorganisation took the Transfer back: the payment is open again. */

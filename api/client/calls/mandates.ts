@@ -45,6 +45,14 @@ export function purses(http: Http) {
         { ...at(projectId), body: { low } },
         options,
       ),
+    /** Pays back a final payment or a part of it. The purse must be its payee. */
+    refund: (
+      paymentId: string,
+      refund: { amount: string },
+      options: CallOptions & { idempotencyKey: string },
+    ) => http.call('postPaymentsByPaymentIdRefund', { path: { paymentId }, body: refund }, options),
+    refunds: (paymentId: string, options?: CallOptions) =>
+      http.call('getPaymentsByPaymentIdRefunds', { path: { paymentId } }, options),
     /** Stops it at once: nothing more is signed. */
     stop: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),

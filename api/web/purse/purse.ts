@@ -83,12 +83,9 @@ const drawn = (
   panel(
     null,
     facts([
-      [
-        'Address',
-        [h('code', { class: 'long' }, found.address), ' ', copyButton('Copy', found.address)],
-      ],
+      ['Address', [h('code', { class: 'long' }, found.address), ' ', copyButton(found.address)]],
       ['Balance', found.balanceUsdc === null ? 'not read yet' : `${found.balanceUsdc} USDC`],
-      ['Open', `${found.openUsdc} USDC are signed and may still be taken`],
+      ['Open', `${found.openUsdc} USDC are signed, and not yet off the balance`],
       ['Free', `${found.freeUsdc} USDC`],
       found.balanceBlock === null ? null : ['Block', `${found.balanceBlock}`],
     ]),

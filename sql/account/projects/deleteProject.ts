@@ -1,21 +1,29 @@
-import { type Pool, transaction } from '../../db.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { notifyAddressesChanged } from '../../mail/domains/addresses.ts'
 import { deleteEndpointsOfProject } from '../../till/endpoints/endpointChanges.ts'
 import { revokeProjectKey } from '../keys/keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
+/** A cent. Anybody can send less, and so keep a project from its deletion. */
+const PURSE_KEPT_ATOMIC = 10_000n
+
 /**
  * Deletes a project. The key, the address and the endpoints close at once. A job purges the data.
  * `for update` waits for mail that is being stored; later mail finds the project deleted.
- * @returns false: no such project.
+ * A purse with money keeps its project, because its key would be lost.
  */
-export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
+export async function deleteProject(
+  pool: Pool,
+  id: string,
+): Promise<{ kind: 'ok' | 'not_found' } | { kind: 'purse_holds'; amountAtomic: bigint }> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ email_address: string }>(
       'select email_address from projects where id = $1 and deleted_at is null for update',
       [id],
     )
-    if (rows[0] === undefined) return false
+    if (rows[0] === undefined) return { kind: 'not_found' }
+    const amountAtomic = await heldBy(db, id)
+    if (amountAtomic >= PURSE_KEPT_ATOMIC) return { kind: 'purse_holds', amountAtomic }
     await db.query('update projects set deleted_at = clock_timestamp() where id = $1', [id])
     await revokeProjectKey(db, id)
     await deleteEndpointsOfProject(db, id)
@@ -25,6 +33,15 @@ export async function deleteProject(pool: Pool, id: string): Promise<boolean> {
     )
     await queuePurge(db, id)
     await notifyAddressesChanged(db, rows[0].email_address)
-    return true
+    return { kind: 'ok' }
   })
+}
+
+/** The last known balance of a project's purse, in atomic units. */
+async function heldBy(db: Queryable, projectId: string): Promise<bigint> {
+  const { rows } = await db.query<{ held: string }>(
+    'select coalesce(balance_atomic, 0) as held from purses where project_id = $1',
+    [projectId],
+  )
+  return BigInt(rows[0]?.held ?? 0)
 }

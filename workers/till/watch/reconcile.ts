@@ -12,7 +12,7 @@ import { deleteEndedSuspensions } from '../../../sql/till/settle/walletSuspensio
 import { type Block, readWallets } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { fillGap } from '../settle/gasWallet.ts'
-import { sendCancellations } from '../settle/sendCancellations.ts'
+import { sendPurseCalls } from '../settle/sendPurseCalls.ts'
 import { finalize, type ReorganisationMemory, watchForReorganisation } from './finality.ts'
 import { tendPurses } from './purses.ts'
 import { tendQuiet } from './quietTransactions.ts'
@@ -62,7 +62,7 @@ export async function reconcile(
   await finalize(chain, memory)
   await tendWallets(chain, memory)
   await tendPurses(chain)
-  await sendCancellations(chain)
+  await sendPurseCalls(chain)
   if (memory.looks++ % CLEANING_LOOKS === 0) {
     await deleteStaleChecks(chain.pool)
     await deleteEndedSuspensions(chain.pool)
