@@ -11,6 +11,7 @@ import { mailPeerRows } from './mailPeers.ts'
 import { type Row, rounds, setRounds } from './measure.ts'
 import { millionRows } from './millions.ts'
 import { paymentRows } from './payments.ts'
+import { purseRows } from './purse.ts'
 import { scaleRows } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 import { vaultRows } from './vault.ts'
@@ -24,6 +25,7 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   growth: growthRows,
   millions: millionRows,
   payments: paymentRows,
+  purse: purseRows,
   scale: scaleRows,
   vault: vaultRows,
   webhooks: webhookRows,
