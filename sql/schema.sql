@@ -1539,6 +1539,8 @@ CREATE INDEX purchases_to_cancel ON public.purchases USING btree (cancel_sent_at
 
 CREATE INDEX purchases_to_send ON public.purchases USING btree (transfer_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (transfer_signature IS NOT NULL));
 
+CREATE INDEX purchases_unended ON public.purchases USING btree (created_at) WHERE ((ended_at IS NULL) AND (state <> 'waiting'::text));
+
 CREATE INDEX purchases_unfinal ON public.purchases USING btree (block_number) WHERE ((money = 'spent'::text) AND (final_at IS NULL));
 
 CREATE INDEX purse_keys_key ON public.purse_keys USING btree (key_id);

@@ -307,6 +307,23 @@ export async function listPurchases(db: Queryable, filter: PurchaseFilter): Prom
   return rows.map((row) => toPurchase(row, null))
 }
 
+/** The time in which the own job of a purchase has run, or is at least in the queue. */
+const LOST_AFTER = '1 minute'
+const LOST_BATCH = 100
+
+/** Queues purchases again that have not ended and have no job. @returns their number. */
+export async function requeueLostPurchases(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ id: string }>(
+    `select id from purchases
+     where ended_at is null and state <> 'waiting' and created_at < clock_timestamp() - interval '${LOST_AFTER}'
+       and not exists (select from graphile_worker._private_jobs j
+                       where j.key = 'buy:' || purchases.id and j.attempts < j.max_attempts)
+     order by created_at limit ${LOST_BATCH}`,
+  )
+  for (const { id } of rows) await queuePurchase(pool, id)
+  return rows.length
+}
+
 const CLEAN_BATCH = 500
 
 /** Deletes answers whose time is over. The record of the purchase stays. */

@@ -18,7 +18,7 @@ import { deleteExpiredPolicies } from '../../sql/mail/outbound/mtaStsPolicies.ts
 import { forgetStaleReports } from '../../sql/operations/processReports.ts'
 import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
-import { deleteOldAnswers } from '../../sql/purse/purchases.ts'
+import { deleteOldAnswers, requeueLostPurchases } from '../../sql/purse/purchases.ts'
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
 import { deleteExpiredUses } from '../../sql/vault/uses.ts'
@@ -52,6 +52,8 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await deleteOldAnswers(pool)
         await deleteExpiredPolicies(pool)
         await requeueLostPurges(pool)
+        const purchases = await requeueLostPurchases(pool)
+        if (purchases > 0) log.warn({ purchases }, 'purchases without a job were queued again')
         const lost = await requeueLostDeliveries(pool)
         if (lost > 0) log.warn({ lost }, 'deliveries without a job were queued again')
       }
