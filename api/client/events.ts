@@ -21,10 +21,35 @@ export type PurserEvent = {
     | 'message.complained'
     | 'payment.settled'
     | 'payment.failed'
+    | 'payment.refunded'
     | 'vault.used'
+    | 'purse.paid'
+    | 'purse.refused'
+    | 'purse.asked'
+    | 'purse.warned'
+    | 'purse.low'
     | 'stream.gap'
   createdAt: string
-  data: MessageEvent & PaymentEvent & UseEvent
+  data: MessageEvent & PaymentEvent & UseEvent & PurseEvent
+}
+
+/** The members of purse.* and payment.refunded (docs/contract.md §7). */
+type PurseEvent = {
+  purchaseId?: string
+  host?: string
+  path?: string
+  payTo?: string | null
+  reason?: string | null
+  mandateId?: string
+  bound?: 'hour' | 'day' | 'month' | 'total'
+  percent?: 80 | 95
+  usedUsdcRaw?: string
+  limitUsdcRaw?: string
+  address?: string
+  balanceUsdcRaw?: string
+  lowUsdcRaw?: string
+  refundId?: string
+  refundOf?: string
 }
 
 type MessageEvent = Partial<

@@ -17,6 +17,12 @@ const EVENTS: readonly (readonly [string, string])[] = [
   ['message.complained', 'a recipient reported mail as spam'],
   ['payment.settled', 'a payment has settled'],
   ['payment.failed', 'a payment has failed'],
+  ['payment.refunded', 'a refund is on the chain'],
+  ['purse.paid', 'the chain shows a payment of the purse'],
+  ['purse.refused', 'a purchase was refused, and nothing was signed'],
+  ['purse.asked', 'a payment waits for its owner'],
+  ['purse.warned', 'a mandate has used 80 or 95 % of a bound'],
+  ['purse.low', 'the purse has little left'],
   ['vault.used', 'a secret was used'],
 ]
 const URL_MAX_LENGTH = 2_000

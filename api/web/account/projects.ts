@@ -17,7 +17,12 @@ export const SCOPES: readonly [string, string][] = [
   ['vault:write', 'store and delete secrets'],
   ['vault:use', 'use secrets without reading them'],
   ['payments:accept', 'sell and be paid'],
+  ['purse:read', 'read the purse and ask for prices'],
+  ['purse:pay', 'pay within your mandates'],
 ]
+
+/** The scopes of a new key: those of the purse are given by name alone. */
+const FIRST_SCOPES = SCOPES.map(([scope]) => scope).filter((scope) => !scope.startsWith('purse:'))
 
 /** The scope checkboxes of a form. */
 export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
@@ -111,7 +116,7 @@ async function openCreate(mailDomain: string): Promise<void> {
         options,
         'Add domains of your own under Organization. A verified domain can be chosen here.',
       ),
-      scopeChoice(SCOPES.map(([scope]) => scope)),
+      scopeChoice(FIRST_SCOPES),
     ],
     act: async (form) => {
       const emailName = String(form.get('emailName') ?? '')
