@@ -1042,6 +1042,7 @@ create table purchases (
   cancel_sent_at timestamp(3) with time zone,
   transfer_signature text,
   transfer_sent_at timestamp(3) with time zone,
+  cancel_seen_at timestamp(3) with time zone,
   refund_of text,
   constraint purchases_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL) = (wrapped_key IS NULL)))),
   constraint purchases_check1 CHECK (((money IS NULL) = (nonce IS NULL))),

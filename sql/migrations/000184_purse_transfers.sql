@@ -7,5 +7,7 @@ alter table purchases
   -- The signature of the transfer, which a gas wallet of the service sends; null: a seller settles.
   add column transfer_signature text,
   add column transfer_sent_at timestamptz(3),
+  -- When the chain first showed the cancellation; its block may not be final.
+  add column cancel_seen_at timestamptz(3),
   -- The payment that a refund pays back.
   add column refund_of text;

@@ -96,7 +96,8 @@ export async function takeCancellations(
     text: `update purchases u set cancel_sent_at = clock_timestamp()
            where u.row = any (array(
              select row from purchases
-             where money = 'open' and cancel_signature is not null and network = $1
+             where money = 'open' and cancel_signature is not null and cancel_seen_at is null and network = $1
+               and valid_before > extract(epoch from clock_timestamp())
                and (cancel_sent_at is null or cancel_sent_at < clock_timestamp() - interval '${SEND_AGAIN}')
              order by cancel_sent_at nulls first limit $2 for update skip locked))
            returning u.id, u.asset, u.payer, u.nonce, u.cancel_signature as signature`,

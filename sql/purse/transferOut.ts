@@ -234,6 +234,7 @@ export async function takeTransfers(
            where u.row = any (array(
              select row from purchases
              where money = 'open' and transfer_signature is not null and cancel_signature is null and network = $1
+               and valid_before > extract(epoch from clock_timestamp())
                and (transfer_sent_at is null or transfer_sent_at < clock_timestamp() - interval '${SEND_AGAIN}')
              order by transfer_sent_at nulls first limit $2 for update skip locked))
            returning u.asset, u.payer, u.pay_to, u.amount_atomic, u.valid_before, u.nonce, u.transfer_signature`,

@@ -48,14 +48,31 @@ const toSigned = (row: Row): Signed => ({
   signedBlock: row.signed_block === null ? null : BigInt(row.signed_block),
 })
 
-/** Open payments on a chain, those that end first. */
-export async function findOpen(db: Queryable, network: string, limit: number): Promise<Signed[]> {
-  const { rows } = await db.query<Row>({
+/**
+ * Open payments on a chain, a part at each look: payments that nobody takes stay open until a final block, and must not
+ * hide newer ones.
+ * @param after the row of the last one of the look before; 0: the first.
+ */
+export async function findOpen(
+  db: Queryable,
+  network: string,
+  { after, limit }: { after: bigint; limit: number },
+): Promise<(Signed & { row: bigint })[]> {
+  const { rows } = await db.query<Row & { row: string }>({
     name: 'find-open-purchases',
-    text: `select ${COLUMNS} from purchases where money = 'open' and network = $1 order by valid_before, row limit $2`,
-    values: [network, limit],
+    text: `select row, ${COLUMNS} from purchases where money = 'open' and network = $1 and row > $2
+           order by row limit $3`,
+    values: [network, after, limit],
   })
-  return rows.map(toSigned)
+  return rows.map((row) => ({ ...toSigned(row), row: BigInt(row.row) }))
+}
+
+/** Notes that the chain shows a cancellation, so that it is not sent again. */
+export async function recordCancelSeen(db: Queryable, id: string): Promise<void> {
+  await db.query(
+    'update purchases set cancel_seen_at = clock_timestamp() where id = $1 and cancel_seen_at is null',
+    [id],
+  )
 }
 
 /** Payments that are spent in a block up to a number and not known as final. */

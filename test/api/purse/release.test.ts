@@ -172,3 +172,15 @@ test('a seller that is faster than the stop has settled', async () => {
   await waitFor('finality', async () => (await buyer.purchase(body.purchaseId)).payment?.final)
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
+
+test('payments that nobody takes do not hide a newer one that is taken', async () => {
+  const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
+  await till.service.platform.patch(path, { maxTotal: '10' })
+  seller.terms.maxTimeoutSeconds = 120
+  seller.serve = keep
+  // More than one look takes.
+  await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
+  const { body } = await buyer.pay(seller.url)
+  await seller.settle(seller.received.at(-1)!)
+  await buyer.settled(body.purchaseId, 'spent')
+})

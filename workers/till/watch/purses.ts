@@ -9,6 +9,7 @@ import {
   findSpent,
   findStaleBalances,
   recordBalances,
+  recordCancelSeen,
   recordFinalSpent,
   recordReleased,
   recordSpent,
@@ -31,10 +32,15 @@ const PURSES_MAX = 50
 /** Blocks before the signature that are searched too: the stored head may be another node's. */
 const SEARCH_MARGIN = 5n
 
-/** One look at all open payments and stale balances. @throws {RpcTrouble} */
-export async function tendPurses(chain: KnownChain): Promise<void> {
+/** What a process remembers between its looks: the row of the last open payment that it looked at. */
+export type PurseMemory = { lastOpenRow: bigint }
+
+/** One look at open payments and stale balances. @throws {RpcTrouble} */
+export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promise<void> {
   const { network } = chain.network
-  const open = await findOpen(chain.pool, network, BATCH_MAX)
+  const after = memory.lastOpenRow
+  const open = await findOpen(chain.pool, network, { after, limit: BATCH_MAX })
+  memory.lastOpenRow = open.length < BATCH_MAX ? 0n : open.at(-1)!.row
   const final = await readBlock(chain.rpc, 'finalized')
   if (open.length > 0) await tendOpen(chain, open, final)
   if (final !== null) await tendSpent(chain, final)
@@ -93,7 +99,7 @@ async function tendUsed(
     if (event.kind === 'canceled') {
       if (final !== null && event.blockNumber <= final.number) {
         await recordReleased(chain.pool, one.id)
-      }
+      } else await recordCancelSeen(chain.pool, one.id)
       continue
     }
     if (receipt == null || receipt.status !== 1n) continue

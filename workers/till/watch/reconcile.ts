@@ -14,7 +14,7 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { fillGap } from '../settle/gasWallet.ts'
 import { sendPurseCalls } from '../settle/sendPurseCalls.ts'
 import { finalize, type ReorganisationMemory, watchForReorganisation } from './finality.ts'
-import { tendPurses } from './purses.ts'
+import { type PurseMemory, tendPurses } from './purses.ts'
 import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
@@ -23,17 +23,19 @@ const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
 
 /** The memory of one process between its looks. */
-export type Reconciler = ReorganisationMemory & {
-  gapsBefore: Set<string>
-  lowerLooks: number
-  looks: number
-}
+export type Reconciler = ReorganisationMemory &
+  PurseMemory & {
+    gapsBefore: Set<string>
+    lowerLooks: number
+    looks: number
+  }
 
 /** The memory at the start. Nobody watched the chain until now, so every settlement is suspect. */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
   suspicious: true,
   goneLooks: new Map(),
+  lastOpenRow: 0n,
   gapsBefore: new Set(),
   lowerLooks: 0,
   looks: 0,
@@ -61,7 +63,7 @@ export async function reconcile(
   await watchForReorganisation(chain, memory, newest)
   await finalize(chain, memory)
   await tendWallets(chain, memory)
-  await tendPurses(chain)
+  await tendPurses(chain, memory)
   await sendPurseCalls(chain)
   if (memory.looks++ % CLEANING_LOOKS === 0) {
     await deleteStaleChecks(chain.pool)
