@@ -102,6 +102,7 @@ test('the state diagrams have the states of the schema', () => {
     'outbound_mails',
     'outbound_recipients',
     'payments',
+    'purchases',
     'vault_uses',
   ])
   expect(drawn).toEqual(drawn.map(([table]) => [table, statesOf(table)]))

@@ -59,7 +59,10 @@ test('every documented parameter is taken, and public pages take any', async () 
     if (get === undefined || get.security.length === 0 || /platform/.test(path)) continue
     const names = (get.parameters ?? []).filter((parameter: any) => parameter.in === 'query')
     const query = [...names.map(({ name }: any) => `${name}=`), 'nothing=1'].join('&')
-    const { body } = await agent.get(`${path.replace(/\{\w+\}/g, 'x')}?${query}`)
+    const asked = `${path.replace(/\{\w+\}/g, 'x')}?${query}`
+    const answer = await agent.get(asked)
+    // Some operations are for owners alone.
+    const { body } = answer.status === 403 ? await service.platform.get(asked) : answer
     refused.push(body.message.slice(0, 35))
   }
   expect(refused.length).toBeGreaterThan(20)
