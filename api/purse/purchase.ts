@@ -2,7 +2,7 @@
 import type { Static } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
-import { CredentialInputError } from '../../shared/vault/credential.ts'
+import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
 import type { UseMethod } from '../../shared/vault/useMethods.ts'
 import { checkUseRequest, type UseRequest, type UseTarget } from '../../shared/vault/useRequest.ts'
 import { acceptPurchase, findPurchase } from '../../sql/purse/purchases.ts'
@@ -11,8 +11,8 @@ import { ApiError, badRequest, notFound } from '../http/errors.ts'
 import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
 import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { requireScope } from '../vault/vault.ts'
-import { readRequest } from '../vault/vaultUse.ts'
+import { failure, orBadRequest, requireScope } from '../vault/vault.ts'
+import { type GivenRequest, judgeFilling, readRequest } from '../vault/vaultUse.ts'
 import {
   hasEnded,
   type PurchaseSchema,
@@ -30,6 +30,10 @@ export type GivenPurchase = {
   method?: UseMethod
   headers?: Record<string, string>
   body?: unknown
+  /** An MCP tool of the server at `url`. */
+  tool?: { name: string; arguments?: Record<string, unknown> }
+  /** The credential of the vault whose {{fields}} the request holds. */
+  credential?: string
   maxAmount?: string
   why?: string
 }
@@ -56,8 +60,12 @@ export async function purchase(
 ): Promise<PurchaseView> {
   requireScope(caller, kind === 'payment' ? 'purse:pay' : 'purse:read')
   const { pool } = services
-  const { maxAmount = '0', why, ...asked } = given
-  const request = readRequest(asked)
+  const { maxAmount = '0', why, credential: name, tool, ...asked } = given
+  const request = tool === undefined ? readRequest(asked) : toolRequest(asked, tool)
+  if (name !== undefined) {
+    requireScope(caller, 'vault:use')
+    orBadRequest(() => checkName(name))
+  }
   const { allowPrivateNetworks: allowPrivate } = services.config
   const target = targetOf(request, allowPrivate)
   const fault = outboundUrlFault(request.url, allowPrivate)
@@ -74,7 +82,16 @@ export async function purchase(
     kind,
     request,
     target,
-    requestHash: requestHash({ request, maxAmount: String(maxAtomic), why: why ?? null }),
+    tool: tool?.name ?? null,
+    credential: name === undefined ? null : { name, judge: judgeFilling(name, request) },
+    requestHash: requestHash({
+      request,
+      maxAmount: String(maxAtomic),
+      why: why ?? null,
+      // Absent where nothing is named: requests of earlier versions keep their hash.
+      ...(tool === undefined ? {} : { tool: tool.name }),
+      ...(name === undefined ? {} : { credential: name }),
+    }),
     key,
     maxAtomic,
     why: why ?? null,
@@ -91,9 +108,24 @@ export async function purchase(
         'The project has too many purchases under way, or too many answers kept',
         { 'retry-after': String(RETRY_S) },
       )
+    case 'refused_by_judge':
+      throw accepted.refusal
+    case 'credential':
+      throw failure(name ?? '', accepted.failed, '')
     default:
       throw new ApiError(401, 'unauthorized', 'Invalid API key')
   }
+}
+
+/** A call of an MCP tool: the body is its arguments. @throws {ApiError} 400 */
+function toolRequest(
+  { url, headers = {}, method, body }: GivenRequest,
+  { arguments: given = {} }: { arguments?: Record<string, unknown> },
+): UseRequest {
+  if (method !== undefined || body !== undefined) {
+    throw badRequest('method and body must be absent where tool is there')
+  }
+  return { method: 'POST', url, headers, body: JSON.stringify(given) }
 }
 
 /** @throws {ApiError} 400 naming the field. */

@@ -38,6 +38,26 @@ export const QuoteFields = {
   body: t.Optional(
     t.Unknown({ description: 'A string, sent as it is; or an object or array, sent as JSON.' }),
   ),
+  tool: t.Optional(
+    t.Object(
+      {
+        name: t.String({ minLength: 1, maxLength: 128 }),
+        arguments: t.Optional(t.Record(t.String(), t.Unknown())),
+      },
+      {
+        additionalProperties: false,
+        description:
+          'Calls this tool of the MCP server at url (streamable HTTP). No method, no body.',
+      },
+    ),
+  ),
+  credential: t.Optional(
+    t.String({
+      maxLength: 128,
+      description:
+        'A credential of the vault. The request holds its fields as {{field}}, within its bounds. It needs vault:use.',
+    }),
+  ),
 }
 
 export const PayFields = {

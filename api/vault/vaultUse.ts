@@ -5,6 +5,7 @@ import { CredentialInputError, checkName } from '../../shared/vault/credential.t
 import type { UseMethod } from '../../shared/vault/useMethods.ts'
 import { checkUseRequest, fillRequest, type UseRequest } from '../../shared/vault/useRequest.ts'
 import { acceptUse } from '../../sql/vault/acceptUse.ts'
+import type { OpenCredential } from '../../sql/vault/credentialReads.ts'
 import { findUse, type Use } from '../../sql/vault/uses.ts'
 import { ApiError, badRequest, notFound } from '../http/errors.ts'
 import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
@@ -47,16 +48,7 @@ export async function useCredential(
     request,
     target,
     idempotency: key === null ? null : { key, hash: requestHash({ name, request }) },
-    judge(credential) {
-      try {
-        fillRequest(request, credential, Date.now())
-        return null
-      } catch (error) {
-        if (error instanceof OutOfBoundsError) return outOfBounds(name, error)
-        if (error instanceof CredentialInputError) return badRequest(error.message)
-        throw error
-      }
-    },
+    judge: judgeFilling(name, request),
   })
   switch (accepted.kind) {
     case 'ok':
@@ -78,6 +70,20 @@ export async function useCredential(
       throw failure(name, accepted, '')
   }
 }
+
+/** Judges whether a credential may fill a request. */
+export const judgeFilling =
+  (name: string, request: UseRequest) =>
+  (credential: OpenCredential): ApiError | null => {
+    try {
+      fillRequest(request, credential, Date.now())
+      return null
+    } catch (error) {
+      if (error instanceof OutOfBoundsError) return outOfBounds(name, error)
+      if (error instanceof CredentialInputError) return badRequest(error.message)
+      throw error
+    }
+  }
 
 /** The answer to a request that the bounds of a credential forbid. */
 export const outOfBounds = (name: string, { message }: OutOfBoundsError) =>

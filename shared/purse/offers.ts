@@ -146,6 +146,9 @@ export type Offer = {
   description: string | null
 }
 
+/** An offer without the seller's words. A seller that knows a secret of the vault could repeat it in them. */
+export const WORDLESS = { resource: null, description: null } as const
+
 export type Chosen = { ok: true; offer: Offer } | { ok: false; reason: RefusalReason }
 
 const AMOUNT = /^[1-9]\d{0,17}$/

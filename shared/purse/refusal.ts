@@ -18,6 +18,7 @@ const REFUSALS = {
   terms_changed: 'the seller asks for other terms than those that the owner approved',
   rejected: 'the owner rejected the payment',
   approval_expired: 'nobody decided in time',
+  credential: 'the credential of the vault does not allow this request, or is gone',
   no_chain: 'the service has not reached its chain yet',
 } as const
 

@@ -1,5 +1,6 @@
 /** What a seller says of the settlement: its word, which proves nothing. The chain decides. */
 import { z } from 'zod'
+import { keptProof } from './offerReceipt.ts'
 
 const HEADER_CHARS_MAX = 16 * 1024
 
@@ -14,7 +15,7 @@ const schema = z.object({
   extensions: z
     .object({
       'offer-receipt': z
-        .object({ info: z.object({ receipt: z.object({ signature: z.string().max(8192) }) }) })
+        .object({ info: z.object({ receipt: z.unknown() }) })
         .nullish()
         .catch(null),
     })
@@ -27,7 +28,7 @@ export type SellerSettlement = {
   success: boolean
   transaction: string | null
   errorReason: string | null
-  /** The compact JWS of a receipt (extension `offer-receipt`). */
+  /** A signed receipt as it is kept (extension `offer-receipt`). */
   receipt: string | null
 }
 
@@ -46,7 +47,7 @@ export function readSellerSettlement(header: string | null): SellerSettlement | 
     success: read.data.success,
     transaction: read.data.transaction?.toLowerCase() ?? null,
     errorReason: read.data.errorReason ?? null,
-    receipt: read.data.extensions?.['offer-receipt']?.info.receipt.signature ?? null,
+    receipt: keptProof(read.data.extensions?.['offer-receipt']?.info.receipt),
   }
 }
 

@@ -1,5 +1,6 @@
 /** The way of a purchase at the worker: asked, signed (sql/purse/reserve.ts), sent, ended. */
 import type { PurchaseEventData } from '../../shared/events/events.ts'
+import type { ProofVerdict } from '../../shared/purse/offerReceipt.ts'
 import type { Offer } from '../../shared/purse/offers.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
@@ -24,6 +25,11 @@ export type DuePurchase = {
   kind: 'payment' | 'quote'
   state: PurchaseState
   method: UseRequest['method']
+  host: string
+  /** The credential of the vault whose fields the request holds. */
+  credentialName: string | null
+  /** The MCP tool that it calls; null: plain HTTP. */
+  tool: string | null
   maxAtomic: bigint
   sends: number
   validBefore: bigint | null
@@ -31,15 +37,25 @@ export type DuePurchase = {
   payer: string | null
   /** SHA-256 of the terms that the owner approved; null: nobody was asked. */
   approvedHash: Buffer | null
+  /** What was signed; null: nothing yet. */
+  terms: {
+    network: string
+    asset: string
+    payer: string
+    payTo: string
+    amountAtomic: bigint
+    resource: string | null
+    signedOffer: string | null
+  } | null
 }
 
 /** A purchase of a live project, whatever its state; null: there is none. */
 export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
   const { rows } = await db.query<
-    PurchaseRow & { purse: string | null; approved_hash: Buffer | null }
+    PurchaseRow & { purse: string | null; approved_hash: Buffer | null; asset: string | null }
   >({
     name: 'find-due-purchase',
-    text: `select ${PURCHASE_COLUMNS}, p.address as purse, u.approved_hash from purchases u join projects j on j.id = u.project_id
+    text: `select ${PURCHASE_COLUMNS}, p.address as purse, u.approved_hash, u.asset from purchases u join projects j on j.id = u.project_id
            left join purses p on p.project_id = u.project_id
            where u.id = $1 and j.deleted_at is null`,
     values: [id],
@@ -52,11 +68,26 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
     kind: row.kind as DuePurchase['kind'],
     state: row.state,
     method: row.method,
+    host: row.host,
+    credentialName: row.credential_name,
+    tool: row.tool,
     maxAtomic: BigInt(row.max_atomic),
     sends: row.sends,
     validBefore: row.valid_before === null ? null : BigInt(row.valid_before),
     payer: row.purse,
     approvedHash: row.approved_hash,
+    terms:
+      row.payer === null
+        ? null
+        : {
+            network: row.network!,
+            asset: row.asset!,
+            payer: row.payer,
+            payTo: row.pay_to!,
+            amountAtomic: BigInt(row.amount_atomic!),
+            resource: row.resource,
+            signedOffer: row.seller_offer,
+          },
   }
 }
 
@@ -104,6 +135,8 @@ export type PurchaseEnd = {
   /** What the seller says of the settlement. */
   claimedTx?: string | null
   sellerReceipt?: string | null
+  receiptVerdict?: ProofVerdict | null
+  offerVerdict?: ProofVerdict | null
 }
 
 /** Ends a purchase. Its request gives way to the answer. Nothing changes for one that has ended. */
@@ -125,12 +158,14 @@ export function endPurchase(
       name: 'end-purchase',
       text: `update purchases u set state = $2, reason = $3, detail = $4, status = $5, claimed_tx = $6,
                seller_receipt = $7, content_version = ${CONTENT.answer}, key_id = $8, wrapped_key = $9, ciphertext = $10,
-               content_until = clock_timestamp() + interval '${ANSWER_KEPT}', ended_at = clock_timestamp()
+               content_until = clock_timestamp() + interval '${ANSWER_KEPT}', ended_at = clock_timestamp(),
+               receipt_verdict = $11, offer_verdict = $12
              where u.id = $1 returning ${PURCHASE_COLUMNS}`,
       values: [
         ...[id, end.state, end.reason ?? null, end.detail?.slice(0, 500) ?? null],
         ...[end.answer?.status ?? null, end.claimedTx ?? null, end.sellerReceipt ?? null],
         ...[sealed?.keyId ?? null, sealed?.wrappedKey ?? null, sealed?.ciphertext ?? null],
+        ...[end.receiptVerdict ?? null, end.offerVerdict ?? null],
       ],
     })
     const final = end.offer ? await storeTerms(db, id, end.offer) : ended[0]!

@@ -1,13 +1,16 @@
 /** Purchases: requests of agents that are paid at most once. */
 import type { Cursor } from '../../shared/cursor.ts'
 import { newPurchaseId } from '../../shared/ids.ts'
+import type { ProofVerdict } from '../../shared/purse/offerReceipt.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import type { UseRequest, UseTarget } from '../../shared/vault/useRequest.ts'
-import { type Actor, writeAudit } from '../account/audit.ts'
+import { type Actor, setOutcome, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 import { addJob } from '../queue/jobs.ts'
+import { type OpenCredential, openCredential } from '../vault/credentialReads.ts'
+import type { Failed } from '../vault/credentials.ts'
 import { CONTENT, type ContentRow, openContent, sealContent } from './purchaseContent.ts'
 
 /** Purchases of one project that have not ended. Requests at the same moment may pass it by their number. */
@@ -62,6 +65,12 @@ export type PurchaseRow = ContentRow & {
   final_at: Date | null
   claimed_tx: string | null
   seller_receipt: string | null
+  receipt_verdict: ProofVerdict | null
+  seller_offer: string | null
+  offer_verdict: ProofVerdict | null
+  credential_name: string | null
+  tool: string | null
+  signed_in_at: Date | null
   mandate_ids: string[]
 }
 
@@ -69,6 +78,7 @@ export const PURCHASE_COLUMNS = `u.row, u.id, u.project_id, u.kind, u.request_ha
   u.max_atomic, u.why, u.asked_by, u.created_at, u.ended_at, u.content_version, u.key_id, u.wrapped_key, u.ciphertext,
   u.status, u.sends, u.x402_version, u.network, u.pay_to, u.amount_atomic, u.resource, u.description, u.money, u.payer,
   u.nonce, u.valid_before, u.tx_hash, u.block_number, u.spent_at, u.final_at, u.claimed_tx, u.seller_receipt,
+  u.receipt_verdict, u.seller_offer, u.offer_verdict, u.credential_name, u.tool, u.signed_in_at,
   array(select m.id from purchase_mandates pm join mandates m on m.row = pm.mandate_row
         where pm.purchase_row = u.row order by m.row) as mandate_ids`
 
@@ -83,6 +93,9 @@ export type Purchase = {
   method: string
   host: string
   path: string
+  tool: string | null
+  credentialName: string | null
+  signedInAt: Date | null
   maxAtomic: bigint
   why: string | null
   askedBy: string
@@ -110,6 +123,9 @@ export type Purchase = {
     isFinal: boolean
     claimedTx: string | null
     sellerReceipt: string | null
+    receiptVerdict: ProofVerdict | null
+    sellerOffer: string | null
+    offerVerdict: ProofVerdict | null
     mandateIds: string[]
   } | null
 }
@@ -124,6 +140,9 @@ const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
   method: row.method,
   host: row.host,
   path: row.path,
+  tool: row.tool,
+  credentialName: row.credential_name,
+  signedInAt: row.signed_in_at,
   maxAtomic: BigInt(row.max_atomic),
   why: row.why,
   askedBy: row.asked_by,
@@ -156,17 +175,24 @@ const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
           isFinal: row.final_at !== null,
           claimedTx: row.claimed_tx,
           sellerReceipt: row.seller_receipt,
+          receiptVerdict: row.receipt_verdict,
+          sellerOffer: row.seller_offer,
+          offerVerdict: row.offer_verdict,
           mandateIds: row.mandate_ids,
         },
 })
 
 /** A purchase to accept. */
-export type NewPurchase = {
+export type NewPurchase<Refusal> = {
   actor: Actor
   keyring: Keyring
   kind: 'payment' | 'quote'
   request: UseRequest
   target: UseTarget
+  /** The MCP tool that the request calls; null: plain HTTP. */
+  tool: string | null
+  /** The credential whose fields the request holds, and its judge; null: the request holds none. */
+  credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
   requestHash: Buffer
   /** Null for a quote. */
   key: string | null
@@ -174,31 +200,39 @@ export type NewPurchase = {
   why: string | null
 }
 
-export type AcceptedPurchase =
+export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
   /** The Idempotency-Key belongs to another request. */
   | { kind: 'other_request' }
   /** The project has too many purchases under way, or too large answers. */
   | { kind: 'busy' }
   | { kind: 'no_project' }
+  /** The vault does not give the credential, or the judge refuses the request. */
+  | { kind: 'credential'; failed: Failed }
+  | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
  * Stores a purchase and its job. The same Idempotency-Key finds the first one, however old it is. It takes no lock of the
  * project: two hundred purchases at once waited five seconds for it.
  */
-export function acceptPurchase(pool: Pool, purchase: NewPurchase): Promise<AcceptedPurchase> {
-  const { actor, keyring, kind, request, target, requestHash, key } = purchase
+export function acceptPurchase<Refusal>(
+  pool: Pool,
+  purchase: NewPurchase<Refusal>,
+): Promise<AcceptedPurchase<Refusal>> {
+  const { actor, keyring, kind, request, target, tool, credential, requestHash, key } = purchase
   const { projectId } = actor
   return transaction(pool, async (db) => {
     const before = await findByKey(db, projectId, key)
     if (before !== null) return found(before, requestHash)
+    const refusal = await judgeCredential(db, purchase)
+    if (refusal !== null) return refusal
     const id = newPurchaseId()
     const sealed = sealContent(keyring, { projectId, id }, CONTENT.request, request)
     const { rowCount } = await db.query({
       name: 'accept-purchase',
       text: `insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic,
-               why, asked_by, key_id, wrapped_key, ciphertext)
-             select $1, j.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14
+               why, asked_by, key_id, wrapped_key, ciphertext, tool, credential_name)
+             select $1, j.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
              from projects j cross join lateral (
                select count(*) filter (where ended_at is null) as open,
                  coalesce(sum(octet_length(ciphertext)), 0) as bytes
@@ -210,6 +244,7 @@ export function acceptPurchase(pool: Pool, purchase: NewPurchase): Promise<Accep
         ...[id, projectId, kind, key, requestHash, target.method, target.host, target.path],
         ...[String(purchase.maxAtomic), purchase.why, actor.keyPrefix],
         ...[sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+        ...[tool, credential?.name ?? null],
       ],
     })
     if (rowCount === 0) {
@@ -224,9 +259,26 @@ export function acceptPurchase(pool: Pool, purchase: NewPurchase): Promise<Accep
   })
 }
 
+/** Opens the credential of a request, with its audit entry. @returns null: there is none, or it may be used. */
+async function judgeCredential<Refusal>(
+  db: Queryable,
+  { actor, keyring, credential, target }: NewPurchase<Refusal>,
+): Promise<AcceptedPurchase<Refusal> | null> {
+  if (credential === null) return null
+  const { name, judge } = credential
+  const detail = `${target.method} ${target.host}${target.path}`.slice(0, 1_000)
+  const action = 'vault.use'
+  const opened = await openCredential(db, { actor, keyring, name, action, isOwner: false, detail })
+  if (opened.kind !== 'ok') return { kind: 'credential', failed: opened }
+  const refusal = judge(opened.credential)
+  if (refusal === null) return null
+  await setOutcome(db, opened.auditRow, 'refused')
+  return { kind: 'refused_by_judge', refusal }
+}
+
 type Before = { id: string; request_hash: Buffer }
 
-const found = ({ id, request_hash: hash }: Before, requestHash: Buffer): AcceptedPurchase =>
+const found = ({ id, request_hash: hash }: Before, requestHash: Buffer): AcceptedPurchase<never> =>
   hash.equals(requestHash) ? { kind: 'ok', id } : { kind: 'other_request' }
 
 async function findByKey(

@@ -8,7 +8,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Hex } from 'viem'
 import { brokenBound, covers } from '../../shared/purse/mandate.ts'
-import type { Offer } from '../../shared/purse/offers.ts'
+import { keptOffer } from '../../shared/purse/offerReceipt.ts'
+import { type Offer, WORDLESS } from '../../shared/purse/offers.ts'
 import { signPayment } from '../../shared/purse/paymentHeader.ts'
 import type { RefusalReason } from '../../shared/purse/refusal.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
@@ -41,6 +42,8 @@ type PurchaseRow = ContentRow & {
   path: string
   max_atomic: string
   approved_hash: Buffer | null
+  credential_name: string | null
+  tool: string | null
 }
 
 /** What a payment is for. */
@@ -97,7 +100,7 @@ const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason 
 async function lockPurchase(db: Queryable, id: string): Promise<PurchaseRow | null> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'lock-asking-purchase',
-    text: `select u.id, u.project_id, u.method, u.host, u.path, u.max_atomic, u.approved_hash, u.content_version,
+    text: `select u.id, u.project_id, u.method, u.host, u.path, u.max_atomic, u.approved_hash, u.credential_name, u.tool, u.content_version,
              u.key_id, u.wrapped_key, u.ciphertext
            from purchases u join projects j on j.id = u.project_id
            where u.id = $1 and u.state = 'asking' and u.kind = 'payment' and j.deleted_at is null
@@ -156,7 +159,7 @@ type Base = { atomic: bigint; at: Date }
 
 async function readMemory(
   db: Queryable,
-  { project_id: projectId, host, path }: PurchaseRow,
+  { project_id: projectId, host, path, tool }: PurchaseRow,
   payTo: string,
 ): Promise<Memory> {
   const { rows } = await db.query<{
@@ -174,9 +177,9 @@ async function readMemory(
              l.amount_atomic as amount, l.base_atomic as base, l.base_at
            from (select) one left join lateral (
              select amount_atomic, base_atomic, base_at from purchases
-             where project_id = $1 and host = $2 and path = $3 and money is not null
+             where project_id = $1 and host = $2 and path = $3 and tool is not distinct from $5 and money is not null
              order by row desc limit 1) l on true`,
-    values: [projectId, host, path, payTo],
+    values: [projectId, host, path, payTo, tool],
   })
   const { any, known, amount, base, base_at: at } = rows[0]!
   const isThere = amount !== null && base !== null && at !== null
@@ -227,7 +230,9 @@ async function storeSigned(
   },
   content: SignedRequest,
 ): Promise<void> {
-  const { purchase, offer, keyring } = about
+  const { purchase, keyring } = about
+  const isOpen = purchase.credential_name === null
+  const offer = isOpen ? about.offer : { ...about.offer, ...WORDLESS }
   const place = { projectId: purchase.project_id, id: purchase.id }
   const sealed = sealContent(keyring, place, CONTENT.signed, content)
   await db.query({
@@ -235,7 +240,7 @@ async function storeSigned(
     text: `update purchases set state = 'signed', money = 'open', content_version = ${CONTENT.signed},
              key_id = $2, wrapped_key = $3, ciphertext = $4, payer = $5, nonce = $6, valid_before = $7,
              reserved_at = $8, x402_version = $9, network = $10, asset = $11, pay_to = $12, amount_atomic = $13,
-             resource = $14, description = $15, base_atomic = $16, base_at = $17, signed_block = (select head_number from chain_status)
+             resource = $14, description = $15, base_atomic = $16, base_at = $17, seller_offer = $18, signed_block = (select head_number from chain_status)
            where id = $1`,
     values: [
       ...[
@@ -247,7 +252,11 @@ async function storeSigned(
         about.nonce,
       ],
       ...[String(about.validBefore), about.now, ...termsValues(offer)],
-      ...[String(about.base.atomic), about.base.at],
+      ...[
+        String(about.base.atomic),
+        about.base.at,
+        isOpen ? keptOffer(offer.challenge.extensions, offer) : null,
+      ],
     ],
   })
 }

@@ -1,10 +1,16 @@
+import {
+  judgeProof,
+  type ProofSubject,
+  type ProofVerdict,
+} from '../../shared/purse/offerReceipt.ts'
 import type { Offer } from '../../shared/purse/offers.ts'
-import { chooseOffer, readChallenge } from '../../shared/purse/offers.ts'
+import { chooseOffer, readChallenge, WORDLESS } from '../../shared/purse/offers.ts'
+import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import { type RefusalReason, refusalText } from '../../shared/purse/refusal.ts'
 import { isUndecided, readSellerSettlement } from '../../shared/purse/sellerSettlement.ts'
+import { readSignIn } from '../../shared/purse/signIn.ts'
 import { termsHash } from '../../shared/purse/termsHash.ts'
-import { usdcNetwork } from '../../shared/till/usdc.ts'
-import type { UseRequest } from '../../shared/vault/useRequest.ts'
+import { type UsdcNetwork, usdcNetwork } from '../../shared/till/usdc.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { askOwner } from '../../sql/purse/askedPayments.ts'
 import {
@@ -17,11 +23,13 @@ import {
 } from '../../sql/purse/purchaseSteps.ts'
 import { queuePurchase } from '../../sql/purse/purchases.ts'
 import { type Reserved, reserve } from '../../sql/purse/reserve.ts'
+import { signInAt } from '../../sql/purse/signIn.ts'
 import { readChainStatus } from '../../sql/till/watch/chainStatus.ts'
-import { type Exchange, guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
+import type { Exchange, OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
-import { ANSWER_BYTES_MAX, maskedAnswer } from '../vault/maskedAnswer.ts'
 import { NOT_SENT } from '../vault/sendFilled.ts'
+import { type Call, createSellerCalls } from './sellerCalls.ts'
+import { createSellerKeys } from './sellerKeys.ts'
 
 type Options = {
   keyring: KeyringSource
@@ -30,8 +38,6 @@ type Options = {
   deniedPayees: ReadonlySet<string>
 }
 
-/** A seller that settles on the chain answers within this, or the request is repeated. */
-const TIMEOUT_MS = 30_000
 /** Pauses between sends of the same signed request; the last one repeats. */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
 /** A seller refuses an authorization that ends sooner. */
@@ -47,12 +53,15 @@ export const createBuy = (
   { pool, outcomes }: PoolContext,
   { keyring: source, policy, deniedPayees }: Options,
 ): Task<'buy'> => {
+  const sellers = createSellerCalls(pool, { keyring: source, policy })
+  const keysOf = createSellerKeys(policy)
+
   async function finish({ id }: DuePurchase, end: PurchaseEnd): Promise<void> {
     await outcomes.record(async () => endPurchase(pool, { id, keyring: await source(pool), end }))
   }
 
   const refuse = (due: DuePurchase, reason: RefusalReason, offer: Offer | null = null) =>
-    finish(due, { state: 'refused', reason, detail: refusalText(reason), offer })
+    finish(due, { state: 'refused', reason, detail: refusalText(reason), offer: shown(due, offer) })
 
   async function ask(due: DuePurchase): Promise<void> {
     const chain = await readChainStatus(pool)
@@ -61,15 +70,42 @@ export const createBuy = (
     if (due.payer === null && due.kind === 'payment') return refuse(due, 'no_purse')
     const request = await startAsking(pool, due.id, await source(pool))
     if (request === null) return
-    const answer = await exchange(request)
-    if (!answer.ok) return finish(due, unasked(answer))
-    if (answer.status !== 402) return finish(due, await answered(due, answer))
-    const challenge = readChallenge(
-      headerOf(answer, 'payment-required'),
-      answer.body.toString('utf8'),
-    )
+    const asked = await sellers.call(due, request, null)
+    if (!isChallenged(asked)) return unpaid(due, asked)
+    const at = { url: bareUrl(request.url), network }
+    const header = await signIn(due, asked.exchange, at)
+    if (header === null) return choose(due, asked.exchange, at)
+    const signedIn = await sellers.call(due, request, header)
+    return isChallenged(signedIn) ? choose(due, signedIn.exchange, at) : unpaid(due, signedIn)
+  }
+
+  /** The end of a purchase that no payment was asked for. */
+  async function unpaid(due: DuePurchase, call: Call): Promise<void> {
+    if (call.kind === 'unfilled') {
+      return finish(due, { state: 'refused', reason: 'credential', detail: call.detail })
+    }
+    const { exchange, secrets } = call
+    return finish(due, exchange.ok ? await answered(due, exchange, secrets) : unasked(exchange))
+  }
+
+  /** The header that signs in; null: the seller does not offer it, or was not paid before. */
+  async function signIn(
+    due: DuePurchase,
+    answer: Answer,
+    { url, network }: Place,
+  ): Promise<PaymentHeader | null> {
+    if (due.kind === 'quote' || due.tool !== null) return null
+    const extensions = challengeOf(answer)?.extensions
+    const challenge = readSignIn(extensions, { url, caip2: network.caip2, nowMs: Date.now() })
+    if (challenge === null) return null
+    const at = { url, network: network.network }
+    const keyring = await source(pool)
+    return outcomes.record(() => signInAt(pool, { id: due.id, challenge, at, keyring }))
+  }
+
+  async function choose(due: DuePurchase, answer: Answer, { url, network }: Place): Promise<void> {
+    const challenge = challengeOf(answer)
     if (challenge === null) return refuse(due, 'malformed_challenge')
-    const url = bareUrl(request.url)
     const chosen = chooseOffer(challenge, { url, network, payer: due.payer ?? '' })
     if (!chosen.ok) return refuse(due, chosen.reason)
     await decide(due, { url, offer: chosen.offer })
@@ -80,7 +116,7 @@ export const createBuy = (
     { url, offer }: { url: string; offer: Offer },
   ): Promise<void> {
     if (deniedPayees.has(offer.payTo)) return refuse(due, 'payee_denied', offer)
-    if (due.kind === 'quote') return finish(due, { state: 'quoted', offer })
+    if (due.kind === 'quote') return finish(due, { state: 'quoted', offer: shown(due, offer) })
     const keyring = await source(pool)
     const hash = termsHash(offer)
     if (due.approvedHash !== null && !due.approvedHash.equals(hash)) {
@@ -94,7 +130,7 @@ export const createBuy = (
         return refuse(due, reserved.reason, offer)
       case 'ask':
         await outcomes.record(() =>
-          askOwner(pool, { id: due.id, offer, reason: reserved.reason, hash }),
+          askOwner(pool, { id: due.id, offer: shown(due, offer), reason: reserved.reason, hash }),
         )
         return
       default: {
@@ -110,9 +146,12 @@ export const createBuy = (
     const started = await startSend(pool, due.id, await source(pool))
     if (started === null) return finish(due, EXPIRED)
     const { content, sends, validBefore } = started
-    const { request, header } = content
-    const headers = { ...request.headers, [header.name]: header.value }
-    const answer = await exchange({ ...request, headers })
+    const call = await sellers.call(due, content.request, content.header)
+    if (call.kind === 'unfilled') {
+      const detail = `${call.detail}; the payment was signed before`
+      return finish(due, { state: 'unknown', reason: 'credential', detail })
+    }
+    const { exchange: answer, secrets } = call
     const settlement = answer.ok
       ? readSellerSettlement(
           headerOf(answer, 'payment-response') ?? headerOf(answer, 'x-payment-response'),
@@ -126,37 +165,53 @@ export const createBuy = (
     }
     const said = {
       claimedTx: settlement?.transaction ?? null,
-      sellerReceipt: settlement?.receipt ?? null,
+      ...(await proofs(due, settlement?.receipt ?? null, content.request.url)),
     }
     if (!answer.ok) {
       const detail = `${answer.detail}; the seller may have taken the payment`
       return finish(due, { state: 'unknown', reason: 'no_answer', detail, ...said })
     }
-    await finish(due, { ...(await answered(due, answer)), ...said })
+    await finish(due, { ...(await answered(due, answer, secrets)), ...said })
+  }
+
+  /** What the signatures of the seller prove. A text of a seller that knows a secret is not kept. */
+  async function proofs(due: DuePurchase, receipt: string | null, url: string) {
+    const { terms } = due
+    if (terms === null || due.credentialName !== null) return {}
+    const network = usdcNetwork(terms.network)
+    if (network === undefined) return {}
+    const subject: ProofSubject = {
+      ...terms,
+      caip2: network.caip2,
+      resources: [terms.resource, url, bareUrl(url)].filter((one) => one !== null),
+    }
+    const findKey = keysOf(due.host)
+    const verdict = (
+      kind: 'offer' | 'receipt',
+      kept: string | null,
+    ): Promise<ProofVerdict | null> =>
+      kept === null ? Promise.resolve(null) : judgeProof(kind, kept, { subject, findKey })
+    return {
+      sellerReceipt: receipt,
+      receiptVerdict: await verdict('receipt', receipt),
+      offerVerdict: await verdict('offer', terms.signedOffer),
+    }
   }
 
   async function answered(
     due: DuePurchase,
-    answer: Extract<Exchange, { ok: true }>,
+    answer: Answer,
+    secrets: readonly string[],
   ): Promise<PurchaseEnd> {
     const state = due.kind === 'quote' ? 'quoted' : 'answered'
-    return { state, answer: await maskedAnswer(answer, []) }
+    return { state, answer: await sellers.masked(due, answer, secrets) }
   }
-
-  const exchange = ({ url, method, headers, body }: UseRequest): Promise<Exchange> =>
-    guardedExchange({
-      ...policy,
-      url,
-      method,
-      headers,
-      timeoutMs: TIMEOUT_MS,
-      responseBytesMax: ANSWER_BYTES_MAX,
-      ...(body === null ? {} : { body }),
-    })
 
   return async ({ purchaseId }) => {
     const due = await findDuePurchase(pool, purchaseId)
     if (due === null) return
+    const delayMs = sellers.delayMs(due)
+    if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
     if (due.state === 'signed') return send(due)
     // After an approval the seller is asked anew: it answered 402 before, and has not acted.
     if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
@@ -164,6 +219,20 @@ export const createBuy = (
     if (due.state !== 'queued' && due.state !== 'asking') return
     await ask(due)
   }
+}
+
+type Answer = Extract<Exchange, { ok: true }>
+type Place = { url: string; network: UsdcNetwork }
+
+const isChallenged = (call: Call): call is Extract<Call, { kind: 'made' }> & { exchange: Answer } =>
+  call.kind === 'made' && call.exchange.ok && call.exchange.status === 402
+
+const challengeOf = (answer: Answer) =>
+  readChallenge(headerOf(answer, 'payment-required'), answer.body.toString('utf8'))
+
+/** An offer as it may be shown. A seller that knows a secret of the vault could repeat it in its words. */
+function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offer: Given): Given {
+  return offer === null || credentialName === null ? offer : { ...offer, ...WORDLESS }
 }
 
 /** A URL without query and fragment. */

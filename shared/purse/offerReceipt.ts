@@ -1,0 +1,220 @@
+/**
+ * Offers and receipts that a seller signs (x402 extension `offer-receipt`, version 1), as a buyer checks them.
+ *
+ * A right signature is no authority: the key must belong to the host of the resource, or be the payee's.
+ */
+import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
+import { type Hex, recoverTypedDataAddress } from 'viem'
+import { z } from 'zod'
+
+/** Characters of a signed offer or receipt that are kept. */
+const PROOF_CHARS_MAX = 8192
+
+export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', 'unchecked'] as const
+/**
+ * valid: signed for this payment by a key of the host or the payee. other_signer: signed for it by a key that nothing ties to
+ * them. mismatch: signed for another payment. invalid: no right signature. unchecked: the key could not be read.
+ */
+export type ProofVerdict = (typeof PROOF_VERDICTS)[number]
+
+const text = z.string().max(2048)
+const payloads = {
+  receipt: z.object({ network: text, resourceUrl: text, payer: text }),
+  offer: z.object({
+    network: text,
+    resourceUrl: text,
+    scheme: text,
+    asset: text,
+    payTo: text,
+    amount: text,
+  }),
+}
+const eip712 = {
+  receipt: z.object({
+    version: z.number().int().nonnegative(),
+    network: text,
+    resourceUrl: text,
+    payer: text,
+    issuedAt: z.number().int().nonnegative(),
+    transaction: text,
+  }),
+  offer: payloads.offer.extend({
+    version: z.number().int().nonnegative(),
+    validUntil: z.number().int().nonnegative(),
+  }),
+}
+
+const signedSchema = z.union([
+  z.object({ format: z.literal('jws').optional(), signature: z.string().max(PROOF_CHARS_MAX) }),
+  z.object({
+    format: z.literal('eip712'),
+    signature: z.string().regex(/^0x[0-9a-fA-F]{130}$/),
+    payload: z.record(z.string(), z.unknown()),
+  }),
+])
+
+/** The text that is kept of a signed offer or receipt: a compact JWS, or the JSON of EIP-712. Null: it has no known form. */
+export function keptProof(value: unknown): string | null {
+  const read = signedSchema.safeParse(value)
+  if (!read.success) return null
+  const kept = 'payload' in read.data ? JSON.stringify(read.data) : read.data.signature
+  return kept.length <= PROOF_CHARS_MAX ? kept : null
+}
+
+/** What a proof must speak of. */
+export type ProofSubject = {
+  caip2: string
+  payer: string
+  payTo: string
+  asset: string
+  amountAtomic: bigint
+  /** Names of the resource: the seller's, and the URL that was dialled. */
+  resources: readonly string[]
+}
+
+/** A key that may sign for a host, and whether it is the host's own. */
+export type KnownKey = { jwk: JWK; isOfHost: boolean }
+/** Finds the key of a `kid`. Null: it is not to be had. */
+export type FindKey = (kid: string) => Promise<KnownKey | null>
+
+/** Judges a kept text. */
+export async function judgeProof(
+  kind: 'offer' | 'receipt',
+  kept: string,
+  { subject, findKey }: { subject: ProofSubject; findKey: FindKey },
+): Promise<ProofVerdict> {
+  return kept.startsWith('{')
+    ? await judgeTyped(kind, kept, subject)
+    : await judgeJws(kind, kept, { subject, findKey })
+}
+
+async function judgeJws(
+  kind: 'offer' | 'receipt',
+  jws: string,
+  { subject, findKey }: { subject: ProofSubject; findKey: FindKey },
+): Promise<ProofVerdict> {
+  let kid: string | undefined
+  let alg: string | undefined
+  try {
+    ;({ kid, alg } = decodeProtectedHeader(jws))
+  } catch {
+    return 'invalid'
+  }
+  if (kid === undefined || kid.length > 2048 || alg === undefined) return 'invalid'
+  const known = await findKey(kid)
+  if (known === null) return 'unchecked'
+  let key: Awaited<ReturnType<typeof importJWK>>
+  try {
+    key = await importJWK(known.jwk, alg)
+  } catch {
+    return 'unchecked'
+  }
+  // A secret key in a public document would let everybody sign.
+  if (key instanceof Uint8Array) return 'invalid'
+  let payload: unknown
+  try {
+    payload = JSON.parse(new TextDecoder().decode((await compactVerify(jws, key)).payload))
+  } catch {
+    return 'invalid'
+  }
+  if (!speaksOf(kind, payload, subject)) return 'mismatch'
+  return known.isOfHost ? 'valid' : 'other_signer'
+}
+
+const DOMAINS = {
+  offer: { name: 'x402 offer', version: '1', chainId: 1 },
+  receipt: { name: 'x402 receipt', version: '1', chainId: 1 },
+} as const
+const strings = (...names: string[]) => names.map((name) => ({ name, type: 'string' }))
+const number = (name: string) => ({ name, type: 'uint256' })
+const TYPES = {
+  offer: [
+    number('version'),
+    ...strings('resourceUrl', 'scheme', 'network', 'asset', 'payTo', 'amount'),
+    number('validUntil'),
+  ],
+  receipt: [
+    number('version'),
+    ...strings('network', 'resourceUrl', 'payer'),
+    number('issuedAt'),
+    ...strings('transaction'),
+  ],
+}
+
+/** EIP-712 names its signer, who must be the payee. */
+async function judgeTyped(
+  kind: 'offer' | 'receipt',
+  kept: string,
+  subject: ProofSubject,
+): Promise<ProofVerdict> {
+  const { payload, signature } = JSON.parse(kept) as { payload: unknown; signature: Hex }
+  const read = eip712[kind].safeParse(payload)
+  if (!read.success) return 'invalid'
+  const primaryType = kind === 'offer' ? 'Offer' : 'Receipt'
+  let signer: string
+  try {
+    signer = await recoverTypedDataAddress({
+      domain: DOMAINS[kind],
+      types: { [primaryType]: TYPES[kind] },
+      primaryType,
+      message: read.data,
+      signature,
+    })
+  } catch {
+    return 'invalid'
+  }
+  if (!speaksOf(kind, read.data, subject)) return 'mismatch'
+  return isSame(signer, subject.payTo) ? 'valid' : 'other_signer'
+}
+
+const isSame = (left: string, right: string) => left.toLowerCase() === right.toLowerCase()
+
+function speaksOf(kind: 'offer' | 'receipt', payload: unknown, subject: ProofSubject): boolean {
+  const { caip2, payer, payTo, asset, amountAtomic, resources } = subject
+  const isOurs = (one: { network: string; resourceUrl: string }) =>
+    one.network === caip2 && resources.includes(one.resourceUrl)
+  if (kind === 'receipt') {
+    const read = payloads.receipt.safeParse(payload)
+    return read.success && isOurs(read.data) && isSame(read.data.payer, payer)
+  }
+  const read = payloads.offer.safeParse(payload)
+  if (!read.success) return false
+  const offer = read.data
+  return (
+    isOurs(offer) &&
+    offer.scheme === 'exact' &&
+    isSame(offer.asset, asset) &&
+    isSame(offer.payTo, payTo) &&
+    offer.amount === String(amountAtomic)
+  )
+}
+
+const offersSchema = z.object({
+  'offer-receipt': z.object({ info: z.object({ offers: z.array(z.unknown()).max(32) }) }),
+})
+
+/** The signed offer of a 402 that names a price, as it is kept; without such a one the first. Null: there is none. */
+export function keptOffer(
+  extensions: unknown,
+  { payTo, amountAtomic }: { payTo: string; amountAtomic: bigint },
+): string | null {
+  const read = offersSchema.safeParse(extensions)
+  if (!read.success) return null
+  const kept = read.data['offer-receipt'].info.offers.map(keptProof).filter((one) => one !== null)
+  const isOfPrice = (one: string) => {
+    const offer = payloads.offer.safeParse(unverified(one))
+    if (!offer.success) return false
+    return isSame(offer.data.payTo, payTo) && offer.data.amount === String(amountAtomic)
+  }
+  return kept.find(isOfPrice) ?? kept[0] ?? null
+}
+
+/** The content of a kept text. Nobody has checked it. */
+function unverified(kept: string): unknown {
+  try {
+    if (kept.startsWith('{')) return (JSON.parse(kept) as { payload: unknown }).payload
+    return JSON.parse(Buffer.from(kept.split('.')[1] ?? '', 'base64url').toString('utf8'))
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Sign-in-with-x, as a buyer reads it: a seller lets an address in that has paid before.
+ *
+ * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The text is built here from checked members. A text that
+ * came whole from a seller could be anything, such as an order.
+ */
+import { type Address, getAddress, hashMessage } from 'viem'
+import { createSiweMessage } from 'viem/siwe'
+import { z } from 'zod'
+import { encodeHeader } from '../till/x402v2.ts'
+import type { DigestSigner, PaymentHeader } from './paymentHeader.ts'
+
+/** The longest age of a challenge, and how far its clock may be ahead of ours. */
+const AGE_MAX_MS = 5 * 60_000
+const AHEAD_MAX_MS = 60_000
+
+/** EIP-4361 writes no other form: the text must hold the member as it came. */
+const time = z.iso.datetime({ precision: 3 })
+const line = z.string().regex(/^[\x20-\x7e]*$/)
+
+const schema = z.object({
+  info: z.object({
+    domain: z.string().max(260),
+    uri: z.url({ protocol: /^https?$/ }).max(2048),
+    version: z.literal('1'),
+    nonce: z.string().regex(/^[A-Za-z0-9]{8,128}$/),
+    issuedAt: time,
+    expirationTime: time.optional(),
+    notBefore: time.optional(),
+    statement: line.max(500).optional(),
+    requestId: line.max(200).optional(),
+    resources: z.array(z.url().max(2048)).max(16).optional(),
+  }),
+  supportedChains: z
+    .array(z.object({ chainId: z.string().max(64), type: z.string().max(32) }))
+    .max(32),
+})
+
+type SignInInfo = z.output<typeof schema>['info']
+
+/** A challenge that may be signed, with our chain in CAIP-2. */
+export type SignIn = { info: SignInInfo; caip2: string }
+
+/**
+ * Reads the challenge of a 402.
+ * @param dialled.url the URL that answered.
+ * @returns null: there is none, or it is not for this host, this chain, or this time.
+ */
+export function readSignIn(
+  extensions: unknown,
+  { url, caip2, nowMs }: { url: string; caip2: string; nowMs: number },
+): SignIn | null {
+  const given = (extensions as Record<string, unknown> | null | undefined)?.['sign-in-with-x']
+  const read = schema.safeParse(given)
+  if (!read.success) return null
+  const { info, supportedChains } = read.data
+  const { host, origin } = new URL(url)
+  if (info.domain !== host || new URL(info.uri).origin !== origin) return null
+  if (!supportedChains.some(({ chainId, type }) => chainId === caip2 && type === 'eip191')) {
+    return null
+  }
+  const ageMs = nowMs - Date.parse(info.issuedAt)
+  if (ageMs > AGE_MAX_MS || ageMs < -AHEAD_MAX_MS) return null
+  if (info.expirationTime !== undefined && Date.parse(info.expirationTime) <= nowMs) return null
+  if (info.notBefore !== undefined && Date.parse(info.notBefore) > nowMs) return null
+  return { info, caip2 }
+}
+
+/** Signs in with the key of a purse. */
+export async function signInHeader(
+  { info, caip2 }: SignIn,
+  signer: DigestSigner,
+): Promise<PaymentHeader> {
+  const address: Address = getAddress(signer.address)
+  const { issuedAt, expirationTime, notBefore, statement, requestId, resources, ...bound } = info
+  const text = createSiweMessage({
+    ...bound,
+    address,
+    chainId: Number(caip2.slice('eip155:'.length)),
+    issuedAt: new Date(issuedAt),
+    ...(expirationTime === undefined ? {} : { expirationTime: new Date(expirationTime) }),
+    ...(notBefore === undefined ? {} : { notBefore: new Date(notBefore) }),
+    ...(statement === undefined ? {} : { statement }),
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(resources === undefined ? {} : { resources }),
+  })
+  const signature = await signer.sign(hashMessage(text))
+  const value = { ...info, address, chainId: caip2, type: 'eip191', signature }
+  return { name: 'SIGN-IN-WITH-X', value: encodeHeader(value) }
+}

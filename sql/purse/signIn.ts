@@ -1,0 +1,58 @@
+/** Sign-ins of a purse at sellers that it has paid. */
+
+import { covers } from '../../shared/purse/mandate.ts'
+import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
+import { type SignIn, signInHeader } from '../../shared/purse/signIn.ts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
+import { type Pool, transaction } from '../db.ts'
+import { lockMandates } from './mandates.ts'
+import { purseSigner } from './purses.ts'
+import { lockPurse } from './reserve.ts'
+
+/**
+ * Signs in, where the purse has paid this host before: a sign-in tells the host its address. A stopped purse or mandate
+ * signs nothing, and a host outside all mandates gets no signature.
+ * @param at.url without query and fragment.
+ * @returns null: it does not sign.
+ */
+export function signInAt(
+  pool: Pool,
+  {
+    id,
+    challenge,
+    at,
+    keyring,
+  }: {
+    id: string
+    challenge: SignIn
+    at: { url: string; network: string }
+    keyring: Keyring
+  },
+): Promise<PaymentHeader | null> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{ project_id: string; host: string }>(
+      `select u.project_id, u.host from purchases u join projects j on j.id = u.project_id
+       where u.id = $1 and u.state = 'asking' and u.kind = 'payment' and j.deleted_at is null for no key update of u`,
+      [id],
+    )
+    const purchase = rows[0]
+    if (purchase === undefined) return null
+    const { project_id: projectId, host } = purchase
+    const purse = await lockPurse(db, projectId)
+    if (purse === null || purse.isFrozen) return null
+    const mandates = (await lockMandates(db, projectId)).filter((one) =>
+      covers(one, { host, ...at }),
+    )
+    if (mandates.length === 0 || mandates.some(({ state }) => state === 'frozen')) return null
+    const { rowCount } = await db.query(
+      `update purchases u set signed_in_at = clock_timestamp()
+       where u.id = $1 and exists (
+         select from purchases p where p.project_id = u.project_id and p.host = u.host and p.payer = $2
+           and p.kind = 'payment' and p.money = 'spent')`,
+      [id, purse.address],
+    )
+    if (rowCount === 0) return null
+    const signer = await purseSigner(db, keyring, { projectId, address: purse.address })
+    return await signInHeader(challenge, signer)
+  })
+}

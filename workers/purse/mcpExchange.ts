@@ -1,0 +1,173 @@
+/**
+ * A call of another server's MCP tool as an exchange, so that a purchase goes one way for HTTP and MCP.
+ *
+ * Standards: MCP streamable HTTP, x402 transport for MCP: the challenge is the result of an error, the payment stands in
+ * `_meta["x402/payment"]`, the settlement in `_meta["x402/payment-response"]`.
+ */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import {
+  StreamableHTTPClientTransport,
+  StreamableHTTPError,
+} from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { ErrorCode, McpError, ResultSchema } from '@modelcontextprotocol/sdk/types.js'
+import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
+import { encodeHeader } from '../../shared/till/x402v2.ts'
+import {
+  type Exchange,
+  type GuardedRequestParameters,
+  guardedExchange,
+} from '../http/guardedRequest.ts'
+
+type Json = Record<string, unknown>
+
+/** A tool call. `body`: its arguments in JSON. */
+export type ToolRequest = Omit<GuardedRequestParameters, 'method' | 'body'> & {
+  body: string | null
+  tool: string
+  payment: PaymentHeader | null
+}
+
+/** A request of the transport that failed below HTTP. */
+class UnreachedError extends Error {
+  override readonly name = 'UnreachedError'
+  readonly failure: Extract<Exchange, { ok: false }>
+
+  constructor(failure: Extract<Exchange, { ok: false }>) {
+    super(failure.detail)
+    this.failure = failure
+  }
+}
+
+/** Statuses whose answers have no body (Fetch Standard). */
+const NO_BODY = [204, 205, 304]
+/** JSON-RPC code of a challenge in version 1 of the transport. */
+const PAYMENT_REQUIRED = 402
+/** The tool said no: the same call again would say no again. */
+const TOOL_FAILED = 422
+
+/** Calls a tool once. @returns as {@link guardedExchange}; a challenge is a 402 whose body is the challenge. */
+export async function mcpExchange({
+  tool,
+  payment,
+  body,
+  ...request
+}: ToolRequest): Promise<Exchange> {
+  const startedMs = performance.now()
+  const ms = () => Math.round(performance.now() - startedMs)
+  const restMs = () => Math.max(1, request.timeoutMs - ms())
+  let isTooLarge = false
+
+  async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+    const method = init.method ?? 'GET'
+    // The server may push nothing: an open stream would hold a worker.
+    if (method === 'GET') return new Response(null, { status: 405 })
+    const answer = await guardedExchange({
+      ...request,
+      url: String(url),
+      method,
+      headers: Object.fromEntries(new Headers(init.headers)),
+      timeoutMs: restMs(),
+      ...(typeof init.body === 'string' ? { body: init.body } : {}),
+    })
+    if (!answer.ok) throw new UnreachedError(answer)
+    isTooLarge ||= answer.truncated
+    const headers = new Headers()
+    for (let n = 0; n + 1 < answer.headers.length; n += 2) {
+      headers.append(answer.headers[n]!, answer.headers[n + 1]!)
+    }
+    const { status } = answer
+    return new Response(NO_BODY.includes(status) ? null : answer.body, { status, headers })
+  }
+
+  const told = (status: number, value: unknown, headers: string[] = []): Exchange => ({
+    ok: true,
+    status,
+    statusText: '',
+    headers: ['content-type', 'application/json', ...headers],
+    body: Buffer.from(JSON.stringify(value)),
+    truncated: isTooLarge,
+    ms: ms(),
+  })
+
+  const transport = new StreamableHTTPClientTransport(new URL(request.url), {
+    fetch: guardedFetch,
+    requestInit: { headers: request.headers ?? {} },
+    reconnectionOptions: {
+      maxRetries: 0,
+      initialReconnectionDelay: 1,
+      maxReconnectionDelay: 1,
+      reconnectionDelayGrowFactor: 1,
+    },
+  })
+  const client = new Client({ name: 'purser', version: '1' })
+  const meta = payment === null ? {} : { _meta: { 'x402/payment': decoded(payment.value) } }
+  try {
+    await client.connect(transport, { timeout: restMs() })
+    const params = { name: tool, arguments: JSON.parse(body ?? '{}') as Json, ...meta }
+    const result = await client.request({ method: 'tools/call', params }, ResultSchema, {
+      timeout: restMs(),
+    })
+    await transport.terminateSession().catch(() => {})
+    return toExchange(result, told)
+  } catch (error) {
+    return failed(error, { told, ms })
+  } finally {
+    await client.close().catch(() => {})
+  }
+}
+
+type Told = (status: number, value: unknown, headers?: string[]) => Exchange
+
+function toExchange({ _meta: meta, ...result }: Json, told: Told): Exchange {
+  const settlement = (meta as Json | undefined)?.['x402/payment-response']
+  const headers =
+    typeof settlement === 'object' && settlement !== null
+      ? ['payment-response', encodeHeader(settlement)]
+      : []
+  if (result.isError !== true) return told(200, result, headers)
+  const challenge = [
+    result.structuredContent,
+    (meta as Json | undefined)?.['x402/error'],
+    textOf(result),
+  ].find(isChallenge)
+  return challenge === undefined
+    ? told(TOOL_FAILED, result, headers)
+    : told(PAYMENT_REQUIRED, challenge, headers)
+}
+
+const isChallenge = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && 'x402Version' in value && 'accepts' in value
+
+function textOf({ content }: Json): unknown {
+  const first: unknown = Array.isArray(content) ? content[0] : null
+  const text = (first as { text?: unknown } | null)?.text
+  return typeof text === 'string' ? parsed(text) : null
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+const decoded = (header: string): Json =>
+  JSON.parse(Buffer.from(header, 'base64').toString('utf8')) as Json
+
+function failed(error: unknown, { told, ms }: { told: Told; ms: () => number }): Exchange {
+  if (error instanceof UnreachedError) return error.failure
+  if (error instanceof McpError) {
+    const { code, message, data } = error
+    if (code === ErrorCode.RequestTimeout || code === ErrorCode.ConnectionClosed) {
+      return { ok: false, kind: 'timeout', detail: 'no answer of the tool came', ms: ms() }
+    }
+    if (code === PAYMENT_REQUIRED && isChallenge(data)) return told(PAYMENT_REQUIRED, data)
+    return told(TOOL_FAILED, { error: { code, message, data } })
+  }
+  if (error instanceof StreamableHTTPError && error.code !== undefined && error.code >= 400) {
+    return told(error.code, { error: error.message })
+  }
+  const detail = 'the server does not speak MCP as expected'
+  return { ok: false, kind: 'network', detail, ms: ms() }
+}

@@ -1,0 +1,95 @@
+/** Requests to sellers: filled from the vault, over HTTP or MCP, and the answers without secrets. */
+import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
+import { OutOfBoundsError } from '../../shared/vault/bounds.ts'
+import { CredentialInputError } from '../../shared/vault/credential.ts'
+import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
+import { checkUseRequest, fillRequest, type UseRequest } from '../../shared/vault/useRequest.ts'
+import type { Pool } from '../../sql/db.ts'
+import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import type { DuePurchase } from '../../sql/purse/purchaseSteps.ts'
+import { readForUse } from '../../sql/vault/credentialReads.ts'
+import { type Exchange, guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
+import { createAnswerMasker } from '../vault/answerMasker.ts'
+import { ANSWER_BYTES_MAX, maskedAnswer, type ReceivedAnswer } from '../vault/maskedAnswer.ts'
+import { mcpExchange } from './mcpExchange.ts'
+
+/** A seller that settles on the chain answers within this, or the request is repeated. */
+const TIMEOUT_MS = 30_000
+
+type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
+
+/** What came of a call: an exchange with the secrets that were in it, or why the vault did not fill the request. */
+export type Call =
+  | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }
+  | { kind: 'unfilled'; detail: string }
+
+export type SellerCalls = {
+  /** Milliseconds until the project may use the vault again; 0: now. */
+  delayMs(due: Buyer): number
+  call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
+  /** The answer for the agent. */
+  masked(due: Buyer, answer: ReceivedAnswer, secrets: readonly string[]): Promise<UseAnswer>
+}
+
+export function createSellerCalls(
+  pool: Pool,
+  {
+    keyring: source,
+    policy,
+  }: {
+    keyring: KeyringSource
+    policy: OutboundPolicy & { ca?: string }
+  },
+): SellerCalls {
+  const masker = createAnswerMasker()
+
+  /** The request with its secrets. The credential may have changed since the purchase was accepted. */
+  async function fill({ projectId, credentialName: name }: Buyer, request: UseRequest) {
+    if (name === null) return { ...request, secrets: [] }
+    const credential = await readForUse(pool, { projectId, name, keyring: await source(pool) })
+    if (credential === null) return 'the credential is gone or has expired'
+    try {
+      checkUseRequest(request, { allowLoopback: policy.allowPrivate })
+      return fillRequest(request, credential, Date.now())
+    } catch (error) {
+      if (error instanceof OutOfBoundsError) return `the credential ${error.message}`
+      if (error instanceof CredentialInputError) return error.message
+      throw error
+    }
+  }
+
+  return {
+    delayMs: ({ projectId, credentialName }) =>
+      credentialName === null ? 0 : masker.delayMs(projectId),
+    async call(due, request, payment) {
+      const filled = await fill(due, request)
+      if (typeof filled === 'string') return { kind: 'unfilled', detail: filled }
+      const { secrets, url, method, body } = filled
+      const shared = { ...policy, url, timeoutMs: TIMEOUT_MS, responseBytesMax: ANSWER_BYTES_MAX }
+      if (due.tool !== null) {
+        const { tool } = due
+        const exchange = await mcpExchange({
+          ...shared,
+          headers: filled.headers,
+          body,
+          tool,
+          payment,
+        })
+        return { kind: 'made', exchange, secrets }
+      }
+      const headers =
+        payment === null ? filled.headers : { ...filled.headers, [payment.name]: payment.value }
+      const exchange = await guardedExchange({
+        ...shared,
+        method,
+        headers,
+        ...(body === null ? {} : { body }),
+      })
+      return { kind: 'made', exchange, secrets }
+    },
+    masked: ({ projectId }, answer, secrets) =>
+      secrets.length === 0
+        ? maskedAnswer(answer, secrets)
+        : masker.mask(answer, secrets, projectId),
+  }
+}
