@@ -149,6 +149,10 @@ export const EXAMPLE_PAYMENTS = {
 
 const pays = { tag: 'Purse', access: 'purse:pay' } as const
 const reads = { tag: 'Purse', access: 'purse:read' } as const
+const CREDENTIAL_ERRORS = {
+  404: 'The vault has no such credential',
+  410: 'The credential has expired',
+} as const
 const ended = {
   status: 200,
   description: 'The purchase has ended.',
@@ -207,6 +211,7 @@ export const purseRoutes = (services: Services) =>
           success: ended,
           alsoAnswer: pending,
           errors: {
+            ...CREDENTIAL_ERRORS,
             409: 'The Idempotency-Key was used for another request',
             429: 'Too many purchases of the project are under way',
           },
@@ -246,7 +251,7 @@ export const purseRoutes = (services: Services) =>
             },
           },
           alsoAnswer: pending,
-          errors: { 429: 'Too many purchases of the project are under way' },
+          errors: { ...CREDENTIAL_ERRORS, 429: 'Too many purchases of the project are under way' },
         }),
       },
     )

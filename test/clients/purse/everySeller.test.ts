@@ -1,9 +1,9 @@
 /** Our purse buys from every seller: the reference's middleware of both versions, our paywalls, and another instance. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { PurchaseError, Purser } from '../../api/client/main.ts'
-import { type Buyer, newBuyer, startPurseTill } from '../support/purse/purseScene.ts'
-import type { TestTill } from '../support/till/till.ts'
-import { type Seller, startSellers } from './sellers.ts'
+import { PurchaseError, Purser } from '../../../api/client/main.ts'
+import { type Buyer, newBuyer, startPurseTill } from '../../support/purse/purseScene.ts'
+import type { TestTill } from '../../support/till/till.ts'
+import { type Seller, startSellers } from '../sellers.ts'
 
 let till: TestTill
 let sellers: Record<string, Seller>

@@ -1,0 +1,101 @@
+/** Secrets of the vault in a purchase: under the bounds of the credential, and in no answer. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import {
+  type Buyer,
+  newBuyer,
+  type Seller,
+  startPurseTill,
+  startSeller,
+} from '../../support/purse/purseScene.ts'
+import type { TestTill } from '../../support/till/till.ts'
+
+const SECRET = 'sk_live_correct-horse-battery'
+let till: TestTill
+let seller: Seller
+let buyer: Buyer
+beforeAll(async () => {
+  till = await startPurseTill()
+})
+beforeEach(async () => {
+  seller = startSeller(till)
+  buyer = await newBuyer(till)
+  await buyer.giveMandate({ hosts: [seller.host] })
+})
+afterAll(async () => {
+  await till[Symbol.asyncDispose]()
+})
+
+const store = async (host: string) => {
+  const stored = await buyer.put('/v0/vault/weather', {
+    type: 'API_KEY',
+    data: { apiKey: SECRET },
+    allowedHosts: [host],
+    placement: ['header:authorization'],
+  })
+  expect(stored.status).toBe(200)
+}
+const request = { credential: 'weather', headers: { authorization: 'Bearer {{apiKey}}' } }
+
+test('a purchase sends the secret with each request, and answers without it', async () => {
+  await store(seller.host)
+  const heard: (string | null)[] = []
+  seller.ask = (asked) => {
+    heard.push(asked.headers.get('authorization'))
+    // A seller that repeats what it heard in every part of its 402.
+    return seller.challenge([{}], {
+      resource: { url: seller.url, description: `You are ${SECRET}` },
+      extensions: { 'offer-receipt': { info: { offers: [{ signature: SECRET }] } } },
+    })
+  }
+  seller.serve = async (payment, paid) => {
+    heard.push(paid.headers.get('authorization'))
+    await seller.settle(payment)
+    return new Response(JSON.stringify({ said: SECRET, hex: Buffer.from(SECRET).toString('hex') }))
+  }
+  const { status, body } = await buyer.pay(seller.url, request)
+  expect([status, body.state, heard]).toEqual([
+    200,
+    'answered',
+    [`Bearer ${SECRET}`, `Bearer ${SECRET}`],
+  ])
+  const record = await buyer.settled(body.purchaseId, 'spent')
+  expect(record).toMatchObject({ credential: 'weather', terms: { amountUsdc: '0.01' } })
+  for (const shown of [JSON.stringify(body), JSON.stringify(record)]) {
+    expect(shown).not.toContain(SECRET)
+    expect(shown).not.toContain(Buffer.from(SECRET).toString('hex'))
+  }
+  const { body: audit } = await buyer.get('/v0/logs?action=vault.use')
+  expect(audit).toMatchObject({ count: 1, logs: [{ subject: 'weather' }] })
+})
+
+test('a credential of another host fills nothing, and nothing is sent', async () => {
+  await store('api.example.com')
+  const { status, body } = await buyer.pay(seller.url, request)
+  expect([status, (body as unknown as { error: string }).error]).toEqual([403, 'forbidden'])
+  expect([seller.asked.length, seller.received.length]).toEqual([0, 0])
+})
+
+test('a purchase with a credential needs vault:use, and a credential that is there', async () => {
+  const { status } = await buyer.pay(seller.url, { ...request, credential: 'missing' })
+  expect(status).toBe(404)
+  await store(seller.host)
+  const spender = await till.service.newAgent({ scopes: ['purse:read', 'purse:pay'] })
+  const answer = await spender.post(
+    '/v0/purse/pay',
+    { url: seller.url, maxAmount: '1', ...request },
+    { 'idempotency-key': 'one' },
+  )
+  expect(answer.status).toBe(403)
+  expect(seller.asked).toEqual([])
+})
+
+test('a credential that is deleted while a payment is under way is sent no more', async () => {
+  await store(seller.host)
+  seller.serve = async () => {
+    await buyer.delete('/v0/vault/weather')
+    return new Response('busy', { status: 503 })
+  }
+  const { body } = await buyer.pay(seller.url, request)
+  expect(body).toMatchObject({ state: 'unknown', reason: 'credential', payment: { state: 'open' } })
+  expect(seller.received.length).toBe(1)
+})
