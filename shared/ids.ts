@@ -75,3 +75,6 @@ export const newMandateId = (): string => randomId('man_')
 
 /** The identifier of a purchase. */
 export const newPurchaseId = (): string => randomId('pur_')
+
+/** The identifier of a refund that a seller makes by hand. */
+export const newHandRefundId = (): string => randomId('rfd_')

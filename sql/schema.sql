@@ -361,6 +361,44 @@ create table gas_wallets (
   constraint gas_wallets_pkey PRIMARY KEY (chain_id, address)
 );
 
+-- Refunds that sellers make by hand, each proved by one transfer on the chain.
+create table hand_refunds (
+  "row" bigint generated always as identity not null,
+  id text not null,
+  project_id text not null,
+  payment_id text not null,
+  idempotency_key text not null,
+  request_hash bytea not null,
+  created_by text not null,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  network text not null,
+  asset text not null,
+  payer text not null,
+  pay_to text not null,
+  amount_atomic numeric(20,0) not null,
+  state text default 'expected'::text not null,
+  tx_hash text,
+  claimed_at timestamp(3) with time zone,
+  reason text,
+  log_index integer,
+  block_number bigint,
+  block_hash text,
+  spent_at timestamp(3) with time zone,
+  final_at timestamp(3) with time zone,
+  receipt text,
+  told_at timestamp(3) with time zone,
+  constraint hand_refunds_check CHECK (((state = 'spent'::text) = (log_index IS NOT NULL))),
+  constraint hand_refunds_idempotency_key_check CHECK ((length(idempotency_key) <= 255)),
+  constraint hand_refunds_reason_check CHECK ((length(reason) <= 200)),
+  constraint hand_refunds_state_check CHECK ((state = ANY (ARRAY['expected'::text, 'claimed'::text, 'spent'::text, 'withdrawn'::text]))),
+  constraint hand_refunds_payment_id_fkey FOREIGN KEY (payment_id) REFERENCES payments(id),
+  constraint hand_refunds_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
+  constraint hand_refunds_pkey PRIMARY KEY ("row"),
+  constraint hand_refunds_id_key UNIQUE (id),
+  constraint hand_refunds_project_id_idempotency_key_key UNIQUE (project_id, idempotency_key),
+  constraint hand_refunds_tx_hash_log_index_key UNIQUE (tx_hash, log_index)
+);
+
 -- The last reports of the doctor. `sections` holds the findings of each section that a worker has looked at.
 create table health_reports (
   id text not null,
@@ -1050,6 +1088,7 @@ create table purchases (
   seller_offer text,
   receipt_verdict text,
   offer_verdict text,
+  receipt text,
   constraint purchases_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL) = (wrapped_key IS NULL)))),
   constraint purchases_check1 CHECK (((money IS NULL) = (nonce IS NULL))),
   constraint purchases_claimed_tx_check CHECK ((length(claimed_tx) <= 66)),
@@ -1423,6 +1462,12 @@ CREATE INDEX dkim_keys_newest ON public.dkim_keys USING btree (domain, "row" DES
 CREATE INDEX drafts_listing ON public.drafts USING btree (project_id, created_at DESC, "row" DESC);
 
 CREATE INDEX events_age ON public.events USING btree (created_at);
+
+CREATE INDEX hand_refunds_claimed ON public.hand_refunds USING btree (claimed_at) WHERE (state = 'claimed'::text);
+
+CREATE INDEX hand_refunds_payment ON public.hand_refunds USING btree (payment_id, "row");
+
+CREATE INDEX hand_refunds_unfinal ON public.hand_refunds USING btree (block_number) WHERE ((state = 'spent'::text) AND (final_at IS NULL));
 
 CREATE INDEX idempotency_keys_project_age ON public.idempotency_keys USING btree (project_id, created_at);
 

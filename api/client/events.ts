@@ -24,6 +24,7 @@ export type PurserEvent = {
     | 'payment.refunded'
     | 'vault.used'
     | 'purse.paid'
+    | 'purse.refunded'
     | 'purse.refused'
     | 'purse.asked'
     | 'purse.warned'

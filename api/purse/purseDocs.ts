@@ -157,6 +157,19 @@ export const PurchaseSchema = t.Object({
   ),
   terms: t.Union([Terms, t.Null()], { description: 'The price, where the seller named one.' }),
   payment: t.Union([Payment, t.Null()], { description: 'Null: nothing was signed.' }),
+  refunds: t.Array(
+    t.Object({
+      refundId: t.String(),
+      state: t.String({ enum: ['open', 'spent'] }),
+      amountUsdc: t.String(),
+      txHash: t.Union([t.String(), t.Null()]),
+      final: t.Boolean(),
+    }),
+    {
+      description:
+        'What a seller of this service pays back. It gives a mandate nothing back. Empty in a list.',
+    },
+  ),
   createdAt: Time,
   endedAt: t.Union([Time, t.Null()]),
 })
@@ -210,6 +223,7 @@ export const EXAMPLE_PURCHASE: Static<typeof PurchaseSchema> = {
     sellerOfferVerdict: null,
     mandateIds: ['man_0a1b2c3d4e5f60718293a4b5'],
   },
+  refunds: [],
   createdAt: '2026-01-05T09:30:00.000Z',
   endedAt: '2026-01-05T09:30:01.000Z',
 }
@@ -269,6 +283,13 @@ export function toPurchaseView(purchase: Purchase): Static<typeof PurchaseSchema
             sellerOfferVerdict: money.offerVerdict,
             mandateIds: money.mandateIds,
           },
+    refunds: (purchase.refunds ?? []).map(({ id, state, amountAtomic, txHash, isFinal }) => ({
+      refundId: id,
+      state,
+      amountUsdc: formatUsdc(amountAtomic),
+      txHash,
+      final: isFinal,
+    })),
     createdAt: purchase.createdAt.toISOString(),
     endedAt: time(purchase.endedAt),
   }

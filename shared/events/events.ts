@@ -20,6 +20,8 @@ export const EVENT_SCOPES = {
   'vault.used': 'vault:use',
   // The chain shows the transfer.
   'purse.paid': 'purse:read',
+  // A seller of this service has paid a payment back.
+  'purse.refunded': 'purse:read',
   // Nothing was signed.
   'purse.refused': 'purse:read',
   // A payment waits for the owner.
@@ -95,11 +97,20 @@ type MandateEventData = {
 }
 
 /** The data of a refund. `refundOf`: the payment. */
-type RefundEventData = {
+export type RefundEventData = {
   refundId: string
   refundOf: string
   amountUsdcRaw: string
   payTo: string
+  network: string
+  txHash: string
+}
+
+/** The data of a refund, for the buyer. */
+export type RefundedPurchaseEventData = {
+  purchaseId: string
+  refundId: string
+  amountUsdcRaw: string
   network: string
   txHash: string
 }
@@ -115,3 +126,4 @@ export type EventData =
   | MandateEventData
   | PurseEventData
   | RefundEventData
+  | RefundedPurchaseEventData

@@ -34,6 +34,8 @@ const receiptBodySchema = z.strictObject({
   resourceSource: z.literal('payer').optional(),
   /** The payer's own name of the payment (x402 `payment-identifier`). */
   paymentIdentifier: z.string().optional(),
+  /** The payment that this one pays back. */
+  refundOf: z.string().optional(),
   /** ISO 8601 UTC with milliseconds. */
   timestamp: z.iso.datetime({ precision: 3 }),
 })
@@ -71,6 +73,7 @@ function jwsPayload(body: ReceiptBody) {
     amount: body.amountUsdcRaw,
     asset: USDC_NETWORKS[body.network].usdcAddress,
     ...(body.resourceSource === undefined ? {} : { resourceSource: body.resourceSource }),
+    ...(body.refundOf === undefined ? {} : { refundOf: body.refundOf }),
   }
 }
 

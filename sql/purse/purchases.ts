@@ -12,6 +12,7 @@ import { addJob } from '../queue/jobs.ts'
 import { type OpenCredential, openCredential } from '../vault/credentialReads.ts'
 import type { Failed } from '../vault/credentials.ts'
 import { CONTENT, type ContentRow, openContent, sealContent } from './purchaseContent.ts'
+import { type Refund, refundsOfPurchase } from './refunds/refunds.ts'
 
 /** Purchases of one project that have not ended. Requests at the same moment may pass it by their number. */
 const OPEN_MAX = 500
@@ -128,6 +129,8 @@ export type Purchase = {
     offerVerdict: ProofVerdict | null
     mandateIds: string[]
   } | null
+  /** What sellers of this service pay back; absent in a list. */
+  refunds?: Refund[]
 }
 
 const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
@@ -322,7 +325,14 @@ export async function findPurchase(
            where u.id = $1 and u.project_id = $2 and u.kind in ('payment', 'quote')`,
     values: [id, projectId],
   })
-  return rows[0] === undefined ? null : toPurchase(rows[0], keyring)
+  const row = rows[0]
+  if (row === undefined) return null
+  const { payer, nonce, network } = row
+  const refunds =
+    payer === null || nonce === null || network === null
+      ? []
+      : await refundsOfPurchase(db, { payer, nonce, network })
+  return { ...toPurchase(row, keyring), refunds }
 }
 
 /** Filters of a list; null: all. `before` and `after` are the times of acceptance. */

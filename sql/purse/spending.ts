@@ -16,7 +16,7 @@ export async function readSpending(
 ): Promise<Spending> {
   const since = `date_trunc('day', clock_timestamp(), 'UTC') - make_interval(days => $2 - 1)`
   const paid = `select host, reserved_at, amount_atomic, money, ended_at, status from purchases
-    where project_id = $1 and money in ('open', 'spent') and reserved_at >= ${since}`
+    where project_id = $1 and kind = 'payment' and money in ('open', 'spent') and reserved_at >= ${since}`
   const byDay = await db.query<{ day: string; amount: string; count: number }>({
     name: 'spending-by-day',
     text: `select to_char(reserved_at at time zone 'UTC', 'YYYY-MM-DD') as day, sum(amount_atomic) as amount,

@@ -1,4 +1,4 @@
-/** Transfers out of a purse that the owner orders: a sweep of what is free, and refunds. A gas wallet sends them. */
+/** Transfers out of a purse that the owner orders: a sweep of what is free, and refunds (refunds/). A gas wallet sends them. */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
 import { newPurchaseId } from '../../shared/ids.ts'
@@ -13,7 +13,7 @@ import { lockPurse } from './reserve.ts'
 /** A gas wallet may be out of gas for a while. */
 const VALID_S = 3_600n
 
-type Ordered = {
+export type Ordered = {
   kind: 'sweep' | 'refund'
   key: string
   payTo: string
@@ -22,7 +22,7 @@ type Ordered = {
 }
 
 /** Signs and stores a transfer, in the transaction of its order. The caller holds the purse's lock and has its balance. */
-async function order(
+export async function order(
   db: Queryable,
   keyring: Keyring,
   actor: Actor,
@@ -68,7 +68,7 @@ async function order(
   return id
 }
 
-const hashOf = ({ kind, payTo, amountAtomic, refundOf }: Ordered): Buffer =>
+export const hashOf = ({ kind, payTo, amountAtomic, refundOf }: Ordered): Buffer =>
   createHash('sha256')
     .update(JSON.stringify([kind, payTo.toLowerCase(), String(amountAtomic), refundOf]))
     .digest()
@@ -101,103 +101,6 @@ export function sweepPurse(
     const id = await order(db, keyring, actor, { ...ordered, address, network })
     return { kind: 'ok', id, amountAtomic }
   })
-}
-
-/** The refunds of a payment, open and spent, in atomic units. */
-export type Refund = {
-  id: string
-  amountAtomic: bigint
-  money: 'open' | 'spent' | 'released'
-  txHash: string | null
-  isFinal: boolean
-}
-
-export type Refunded =
-  | { kind: 'ok'; refund: Refund; payer: string }
-  | { kind: 'not_found' | 'other_request' | 'not_final' | 'too_much' | 'insufficient_funds' }
-  /** The project's purse is not the payee: the seller pays back by hand. */
-  | { kind: 'by_hand'; payer: string }
-
-/**
- * Pays back a part of a final payment to its payer. The lock of the payment makes the sum exact: refunds that are open or
- * spent never exceed it.
- * @param refund.key the Idempotency-Key: the same one finds the first refund.
- */
-export function refundPayment(
-  pool: Pool,
-  keyring: Keyring,
-  { keyPrefix, requestId }: Omit<Actor, 'projectId'>,
-  { paymentId, amountAtomic, key }: { paymentId: string; amountAtomic: bigint; key: string },
-): Promise<Refunded> {
-  return transaction(pool, async (db) => {
-    const { rows } = await db.query<{
-      project_id: string
-      payer: string
-      recipient: string
-      amount_atomic: string
-      network: string
-      is_final: boolean
-    }>(
-      `select p.project_id, p.payer, p.recipient, p.amount_atomic, p.network,
-         p.state = 'settled' and p.finalized_at is not null as is_final
-       from payments p join projects j on j.id = p.project_id
-       where p.id = $1 and j.deleted_at is null for no key update of p`,
-      [paymentId],
-    )
-    const payment = rows[0]
-    if (payment === undefined) return { kind: 'not_found' }
-    const { project_id: projectId, payer, recipient } = payment
-    const ordered = {
-      kind: 'refund',
-      key,
-      payTo: payer,
-      amountAtomic,
-      refundOf: paymentId,
-    } as const
-    const before = await db.query<{ id: string; request_hash: Buffer }>(
-      'select id, request_hash from purchases where project_id = $1 and idempotency_key = $2',
-      [projectId, `refund:${key}`],
-    )
-    if (before.rows[0] !== undefined) {
-      if (!before.rows[0].request_hash.equals(hashOf(ordered))) return { kind: 'other_request' }
-      const all = await listRefunds(db, paymentId)
-      return { kind: 'ok', payer, refund: all.find(({ id }) => id === before.rows[0]!.id)! }
-    }
-    if (!payment.is_final) return { kind: 'not_final' }
-    const given = (await listRefunds(db, paymentId))
-      .filter(({ money }) => money !== 'released')
-      .reduce((sum, refund) => sum + refund.amountAtomic, 0n)
-    if (given + amountAtomic > BigInt(payment.amount_atomic)) return { kind: 'too_much' }
-    const purse = await lockPurse(db, projectId)
-    if (purse?.address !== recipient.toLowerCase()) return { kind: 'by_hand', payer }
-    if (purse.freeAtomic < amountAtomic) return { kind: 'insufficient_funds' }
-    const actor = { projectId, keyPrefix, requestId }
-    const network = usdcNetwork(payment.network)!
-    const id = await order(db, keyring, actor, { ...ordered, address: purse.address, network })
-    const refund: Refund = { id, amountAtomic, money: 'open', txHash: null, isFinal: false }
-    return { kind: 'ok', refund, payer }
-  })
-}
-
-/** The refunds of a payment, oldest first. */
-export async function listRefunds(db: Queryable, paymentId: string): Promise<Refund[]> {
-  const { rows } = await db.query<{
-    id: string
-    amount_atomic: string
-    money: Refund['money']
-    tx_hash: string | null
-    final_at: Date | null
-  }>(
-    'select id, amount_atomic, money, tx_hash, final_at from purchases where refund_of = $1 order by row',
-    [paymentId],
-  )
-  return rows.map((row) => ({
-    id: row.id,
-    amountAtomic: BigInt(row.amount_atomic),
-    money: row.money,
-    txHash: row.tx_hash,
-    isFinal: row.final_at !== null,
-  }))
 }
 
 /** A transfer to send. */

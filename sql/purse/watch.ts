@@ -3,8 +3,9 @@ import type { Address, Hex } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { type NewEvent, recordEvents } from '../events/events.ts'
+import { recordEvents } from '../events/events.ts'
 import { purchaseEvent } from './purchaseSteps.ts'
+import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFacts.ts'
 
 /** A signed payment. */
 export type Signed = {
@@ -106,6 +107,7 @@ export function recordSpent(
   pool: Pool,
   id: string,
   seen: { txHash: Hex; blockNumber: bigint; blockHash: Hex },
+  signRefund: SignRefund,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
     await lockPurseOf(db, id)
@@ -117,7 +119,7 @@ export function recordSpent(
            spent_at = clock_timestamp(), told_at = coalesce(told_at, clock_timestamp())
          from before b where u.row = b.row
          returning u.row, u.id, u.project_id, u.host, u.path, u.amount_atomic, u.pay_to, u.network, u.tx_hash, u.reason,
-           u.kind, u.refund_of, b.told
+           u.payer, u.kind, u.refund_of, b.told
        ), counted as (${inMandates('spent_atomic = m.spent_atomic + c.amount_atomic')})
        select * from changed`,
       [id, seen.txHash, seen.blockNumber, seen.blockHash],
@@ -125,8 +127,10 @@ export function recordSpent(
     const row = rows[0]
     if (row === undefined) return false
     await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
-    if (!row.told) {
-      await recordEvents(db, eventsOf(row))
+    if (row.kind === 'refund') await recordRefund(db, row, signRefund)
+    if (row.kind === 'payment' && !row.told) {
+      const data = { ...purchaseEvent(row), reason: null }
+      await recordEvents(db, [{ projectId: row.project_id, type: 'purse.paid', data }])
     }
     return true
   })
@@ -135,26 +139,23 @@ export function recordSpent(
 type SpentRow = Parameters<typeof purchaseEvent>[0] & {
   project_id: string
   kind: 'payment' | 'sweep' | 'refund'
+  payer: string
   refund_of: string | null
   told: boolean
 }
 
-/** The event of a transfer that the chain shows. The operator who sweeps a purse looks by himself. */
-function eventsOf(row: SpentRow): NewEvent[] {
-  const { project_id: projectId, kind } = row
-  if (kind === 'sweep') return []
-  if (kind === 'payment') {
-    return [{ projectId, type: 'purse.paid', data: { ...purchaseEvent(row), reason: null } }]
-  }
-  const data = {
-    refundId: row.id,
+/** Stores the receipt of a refund, and tells of it once. */
+async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Promise<void> {
+  const facts = await readRefundFacts(db, {
+    id: row.id,
     refundOf: row.refund_of!,
-    amountUsdcRaw: row.amount_atomic!,
+    amountAtomic: BigInt(row.amount_atomic!),
+    payer: row.payer,
     payTo: row.pay_to!,
-    network: row.network!,
-    txHash: row.tx_hash!,
-  }
-  return [{ projectId, type: 'payment.refunded', data }]
+  })
+  const txHash = row.tx_hash!
+  await db.query('update purchases set receipt = $2 where id = $1', [row.id, sign(facts, txHash)])
+  if (!row.told) await tellRefund(db, facts, txHash)
 }
 
 /** A reorganisation took the Transfer back: the payment is open again. */

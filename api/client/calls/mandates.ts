@@ -45,7 +45,7 @@ export function purses(http: Http) {
         { ...at(projectId), body: { low } },
         options,
       ),
-    /** Pays back a final payment or a part of it. The purse must be its payee. */
+    /** Pays back a final payment or a part of it. `by_hand`: you are to send it, because the purse is not its payee. */
     refund: (
       paymentId: string,
       refund: { amount: string },
@@ -53,6 +53,27 @@ export function purses(http: Http) {
     ) => http.call('postPaymentsByPaymentIdRefund', { path: { paymentId }, body: refund }, options),
     refunds: (paymentId: string, options?: CallOptions) =>
       http.call('getPaymentsByPaymentIdRefunds', { path: { paymentId } }, options),
+    /** Names the transaction of a refund by hand; the chain proves it. */
+    proveRefund: (
+      { paymentId, refundId }: { paymentId: string; refundId: string },
+      txHash: string,
+      options?: CallOptions,
+    ) =>
+      http.call(
+        'putPaymentsByPaymentIdRefundsByRefundId',
+        { path: { paymentId, refundId }, body: { txHash } },
+        options,
+      ),
+    /** Takes back a refund by hand that was not made. */
+    withdrawRefund: (
+      { paymentId, refundId }: { paymentId: string; refundId: string },
+      options?: CallOptions,
+    ) =>
+      http.call(
+        'deletePaymentsByPaymentIdRefundsByRefundId',
+        { path: { paymentId, refundId } },
+        options,
+      ),
     /** Stops it at once: nothing more is signed. */
     stop: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),

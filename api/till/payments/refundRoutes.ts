@@ -1,8 +1,16 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import type { Hex } from 'viem'
 import { formatUsdc, parseUsdc } from '../../../shared/till/usdc.ts'
-import { listRefunds, type Refund, refundPayment } from '../../../sql/purse/transferOut.ts'
-import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
+import {
+  claimRefund,
+  type HandRefundChange,
+  listRefunds,
+  type Refund,
+  refundPayment,
+  withdrawRefund,
+} from '../../../sql/purse/refunds/refunds.ts'
+import { badRequest, conflict, notFound } from '../../http/errors.ts'
 import { keyOfAnother, readIdempotencyKey } from '../../http/idempotencyKey.ts'
 import { operation } from '../../http/operation.ts'
 import { identityOf, stateOf } from '../../http/requestState.ts'
@@ -10,17 +18,32 @@ import type { Services } from '../../http/services.ts'
 import { Usdc } from '../../purse/purseDocs.ts'
 
 const Params = t.Object({ paymentId: t.String({ minLength: 1, maxLength: 100 }) })
+const RefundParams = t.Composite([
+  Params,
+  t.Object({ refundId: t.String({ minLength: 1, maxLength: 100 }) }),
+])
+
+const Nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
+  t.Union([schema, t.Null()])
 
 const RefundSchema = t.Object({
   refundId: t.String(),
   state: t.String({
-    enum: ['open', 'spent', 'released'],
-    description: 'spent: the chain shows the transfer. released: it can never be taken.',
+    enum: ['by_hand', 'checking', 'open', 'spent', 'released'],
+    description:
+      'by_hand: you are to send it, and to name the transaction. checking: the chain is asked for the transaction that you named. open: signed by the purse. spent: the chain shows the transfer. released: withdrawn, or it can never be taken.',
   }),
   final: t.Boolean(),
   amountUsdc: t.String(),
   amountUsdcRaw: t.String(),
-  txHash: t.Union([t.String(), t.Null()]),
+  payTo: t.String({ description: 'The payer of the payment.' }),
+  txHash: Nullable(t.String()),
+  reason: t.Union([t.String(), t.Null()], {
+    description: 'Why the last transaction that you named does not count.',
+  }),
+  receipt: t.Union([t.Unknown(), t.Null()], {
+    description: 'The signed receipt, with refundOf, once the chain shows the transfer.',
+  }),
 })
 
 const EXAMPLE = {
@@ -29,19 +52,30 @@ const EXAMPLE = {
   final: false,
   amountUsdc: '0.01',
   amountUsdcRaw: '10000',
+  payTo: '0x70997970c51812dc3a010c7d01b50e0d17dc79c8',
   txHash: null,
+  reason: null,
+  receipt: null,
 }
 
-const toView = ({ id, money, isFinal, amountAtomic, txHash }: Refund) => ({
-  refundId: id,
-  state: money,
-  final: isFinal,
-  amountUsdc: formatUsdc(amountAtomic),
-  amountUsdcRaw: String(amountAtomic),
-  txHash,
+const toRefundView = (refund: Refund) => ({
+  refundId: refund.id,
+  state: refund.state,
+  final: refund.isFinal,
+  amountUsdc: formatUsdc(refund.amountAtomic),
+  amountUsdcRaw: String(refund.amountAtomic),
+  payTo: refund.payTo,
+  txHash: refund.txHash,
+  reason: refund.reason,
+  receipt: refund.receipt === null ? null : (JSON.parse(refund.receipt) as unknown),
 })
 
 const describe = { tag: 'Payments', access: 'platform:manage' } as const
+const HAND = { ...EXAMPLE, refundId: 'rfd_0a1b2c3d4e5f60718293a4b5' }
+const HAND_ERRORS = {
+  404: 'Payment or refund not found',
+  409: 'The purse makes this refund, or the chain has proved it',
+} as const
 
 /** Refunds, for owners alone: a key that accepts payments must not give them back. */
 export const refundRoutes = (services: Services) =>
@@ -56,19 +90,19 @@ export const refundRoutes = (services: Services) =>
           ...describe,
           summary: 'Pay back a final payment, or a part of it',
           description:
-            'The purse of the project must be the payee. The payer gets a transfer of its own, whose state is in refunds. ' +
-            'Where another address is the payee, the error names the payer, and you pay back by hand.',
+            'The purse of the project pays back where it is the payee. Else the refund is by_hand: send payTo the amount from the payee’s ' +
+            'address, and name the transaction. Refunds never exceed the payment.',
           idempotencyKey: true,
           requestExample: { amount: '0.01' },
           success: {
             status: 200,
-            description: 'The refund, signed.',
+            description: 'The refund.',
             schema: RefundSchema,
             example: EXAMPLE,
           },
           errors: {
             404: 'Payment not found',
-            409: 'Not final, refunded already, too little in the purse, or another payee',
+            409: 'Not final, refunded already, or too little in the purse',
           },
         }),
       },
@@ -76,7 +110,7 @@ export const refundRoutes = (services: Services) =>
     .get(
       '/refunds',
       async ({ params }) => ({
-        refunds: (await listRefunds(services.pool, params.paymentId)).map(toView),
+        refunds: (await listRefunds(services.pool, params.paymentId)).map(toRefundView),
       }),
       {
         params: Params,
@@ -92,6 +126,83 @@ export const refundRoutes = (services: Services) =>
         }),
       },
     )
+    .put(
+      '/refunds/:refundId',
+      async ({ request, params, body }) => {
+        const txHash = body.txHash as Hex
+        return changed(
+          services,
+          params,
+          await claimRefund(services.pool, actorOf(request), { ...params, txHash }),
+        )
+      },
+      {
+        params: RefundParams,
+        body: t.Object({
+          txHash: t.String({
+            pattern: '^0x[0-9a-fA-F]{64}$',
+            error: 'be 0x and 64 hexadecimal digits',
+            description: 'The transaction that pays back.',
+          }),
+        }),
+        detail: operation({
+          ...describe,
+          summary: 'Name the transaction of a refund by hand',
+          description:
+            'A worker looks for a transfer of exactly the amount, from the payee to the payer, that counts for no other refund.',
+          requestExample: { txHash: `0x${'ab'.repeat(32)}` },
+          success: {
+            status: 200,
+            description: 'The refund; the chain is asked.',
+            schema: RefundSchema,
+            example: { ...HAND, state: 'checking', txHash: `0x${'ab'.repeat(32)}` },
+          },
+          errors: HAND_ERRORS,
+        }),
+      },
+    )
+    .delete(
+      '/refunds/:refundId',
+      async ({ request, params }) =>
+        changed(services, params, await withdrawRefund(services.pool, actorOf(request), params)),
+      {
+        params: RefundParams,
+        detail: operation({
+          ...describe,
+          summary: 'Withdraw a refund by hand that was not made',
+          success: {
+            status: 200,
+            description: 'The refund.',
+            schema: RefundSchema,
+            example: { ...HAND, state: 'released' },
+          },
+          errors: HAND_ERRORS,
+        }),
+      },
+    )
+
+function actorOf(request: Request) {
+  const { keyPrefix } = identityOf(request)
+  const { requestId } = stateOf(request)
+  return { keyPrefix, requestId }
+}
+
+async function changed(
+  { pool }: Services,
+  { paymentId, refundId }: { paymentId: string; refundId: string },
+  change: HandRefundChange,
+) {
+  switch (change) {
+    case 'not_found':
+      throw notFound('Refund not found')
+    case 'not_by_hand':
+      throw conflict('The purse of the project makes this refund')
+    case 'proved':
+      throw conflict('The chain has proved this refund, or it was withdrawn')
+    default:
+      return toRefundView((await listRefunds(pool, paymentId)).find(({ id }) => id === refundId)!)
+  }
+}
 
 /** @throws {ApiError} 400, 404, 409 */
 async function refund(services: Services, request: Request, paymentId: string, amount: string) {
@@ -100,25 +211,18 @@ async function refund(services: Services, request: Request, paymentId: string, a
     throw badRequest('Idempotency-Key must be there: a repeated request must not pay back twice')
   }
   const { pool } = services
-  const { keyPrefix } = identityOf(request)
-  const { requestId } = stateOf(request)
-  const refunded = await refundPayment(
-    pool,
-    await services.keyring(pool),
-    { keyPrefix, requestId },
-    { paymentId, amountAtomic: readAmount(amount), key },
-  )
+  const refunded = await refundPayment(pool, await services.keyring(pool), actorOf(request), {
+    paymentId,
+    amountAtomic: readAmount(amount),
+    key,
+  })
   switch (refunded.kind) {
     case 'ok':
-      return toView(refunded.refund)
+      return toRefundView(refunded.refund)
     case 'not_found':
       throw notFound('Payment not found')
     case 'other_request':
       throw keyOfAnother()
-    case 'by_hand':
-      throw conflict(
-        `The payee is not the purse of the project: refund by hand ${amount} USDC to ${refunded.payer}`,
-      )
     default:
       throw conflict(REFUSED[refunded.kind])
   }
@@ -134,6 +238,6 @@ function readAmount(amount: string): bigint {
   try {
     return parseUsdc(amount)
   } catch (error) {
-    throw new ApiError(400, 'bad_request', (error as Error).message)
+    throw badRequest(`amount: ${(error as Error).message}`)
   }
 }

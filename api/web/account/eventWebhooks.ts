@@ -19,6 +19,7 @@ const EVENTS: readonly (readonly [string, string])[] = [
   ['payment.failed', 'a payment has failed'],
   ['payment.refunded', 'a refund is on the chain'],
   ['purse.paid', 'the chain shows a payment of the purse'],
+  ['purse.refunded', 'a seller of this service has paid back'],
   ['purse.refused', 'a purchase was refused, and nothing was signed'],
   ['purse.asked', 'a payment waits for its owner'],
   ['purse.warned', 'a mandate has used 80 or 95 % of a bound'],

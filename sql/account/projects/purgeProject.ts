@@ -98,6 +98,7 @@ export const MAIL_TABLES = [
 export const OWN_TABLES = [
   ['credentials', 'row'],
   ['vault_uses', 'id'],
+  ['hand_refunds', 'row'],
   ['purchases', 'row'],
   ['mandates', 'row'],
   ['purse_keys', 'address'],

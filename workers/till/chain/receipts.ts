@@ -1,5 +1,6 @@
 import { receiptText, signReceipt } from '../../../shared/till/receipt.ts'
 import type { ReceiptKey } from '../../../shared/till/receiptKey.ts'
+import type { RefundFacts } from '../../../sql/purse/refunds/refundFacts.ts'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import type { Settlement } from '../../../sql/till/settle/settlements.ts'
 import type { Receipt } from './chain.ts'
@@ -43,4 +44,42 @@ export function settlementOf(
     receiptText: receiptText(signed),
     settledAt,
   }
+}
+
+/** The signed receipt of a refund, as text: the seller is the payer. */
+export function refundReceipt(
+  {
+    id,
+    refundOf,
+    amountAtomic,
+    endpointId,
+    projectId,
+    payer,
+    payTo,
+    network,
+    resource,
+  }: RefundFacts,
+  txHash: string,
+  key: ReceiptKey,
+): string {
+  const signed = signReceipt({
+    key,
+    body: {
+      version: 1,
+      paymentId: id,
+      paymentInId: id,
+      endpointId,
+      projectId,
+      identityId: projectId,
+      payerAddress: payer,
+      recipientAddress: payTo,
+      amountUsdcRaw: String(amountAtomic),
+      network,
+      resource,
+      txHash,
+      refundOf,
+      timestamp: new Date().toISOString(),
+    },
+  })
+  return receiptText(signed)
 }

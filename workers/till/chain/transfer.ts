@@ -149,3 +149,19 @@ export function transferIndex(
     found.amountAtomic === amountAtomic
   return isOurs ? found.logIndex : null
 }
+
+/** The log indexes of transfers of one amount between two addresses, whatever made them. */
+export const plainTransfers = (
+  logs: readonly Log[],
+  wanted: { asset: Address; payer: Address; payTo: Address; amountAtomic: bigint },
+): number[] =>
+  logs
+    .filter(
+      (log) =>
+        isEvent(log, wanted.asset, TRANSFER) &&
+        sameText(log.topics[1]!, pad(wanted.payer)) &&
+        sameText(log.topics[2]!, pad(wanted.payTo)) &&
+        /^0x[0-9a-f]{64}$/i.test(log.data) &&
+        BigInt(log.data) === wanted.amountAtomic,
+    )
+    .map(({ logIndex }) => Number(logIndex))

@@ -25,7 +25,9 @@ import {
   readReceipts,
 } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
+import { refundReceipt } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
+import { tendHandRefunds } from './handRefunds.ts'
 
 const BATCH_MAX = 200
 const PURSES_MAX = 50
@@ -44,6 +46,7 @@ export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promis
   const final = await readBlock(chain.rpc, 'finalized')
   if (open.length > 0) await tendOpen(chain, open, final)
   if (final !== null) await tendSpent(chain, final)
+  await tendHandRefunds(chain, final)
   await readPurses(chain)
 }
 
@@ -112,7 +115,10 @@ async function tendUsed(
       continue
     }
     const { transactionHash: txHash, blockNumber, blockHash } = receipt
-    await recordSpent(chain.pool, one.id, { txHash, blockNumber, blockHash })
+    const seen = { txHash, blockNumber, blockHash }
+    await recordSpent(chain.pool, one.id, seen, (facts, hash) =>
+      refundReceipt(facts, hash, chain.receiptKey),
+    )
   }
 }
 

@@ -1,0 +1,152 @@
+/** What the chain says of refunds by hand. */
+import type { Address, Hex } from 'viem'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
+
+/** A refund whose transaction the seller named. */
+export type ClaimedRefund = {
+  id: string
+  asset: Address
+  payer: Address
+  payTo: Address
+  amountAtomic: bigint
+  txHash: Hex
+  /** The block of the payment: its refund is in no earlier one. */
+  paidBlock: bigint
+  /** The seller named it so long ago that a node would know it. */
+  isOld: boolean
+}
+
+const OLD = '1 hour'
+
+type Row = {
+  id: string
+  asset: Address
+  payer: Address
+  pay_to: Address
+  amount_atomic: string
+  tx_hash: Hex
+  paid_block: string
+  is_old: boolean
+}
+
+/** Claims to check, the oldest first. */
+export async function findClaimed(
+  db: Queryable,
+  network: string,
+  limit: number,
+): Promise<ClaimedRefund[]> {
+  const { rows } = await db.query<Row>({
+    name: 'find-claimed-refunds',
+    text: `select r.id, r.asset, r.payer, r.pay_to, r.amount_atomic, r.tx_hash, p.block_number as paid_block,
+             r.claimed_at < clock_timestamp() - interval '${OLD}' as is_old
+           from hand_refunds r join payments p on p.id = r.payment_id
+           where r.state = 'claimed' and r.network = $1 order by r.claimed_at limit $2`,
+    values: [network, limit],
+  })
+  return rows.map((row) => ({
+    id: row.id,
+    asset: row.asset,
+    payer: row.payer,
+    payTo: row.pay_to,
+    amountAtomic: BigInt(row.amount_atomic),
+    txHash: row.tx_hash,
+    paidBlock: BigInt(row.paid_block),
+    isOld: row.is_old,
+  }))
+}
+
+/** Says why a claimed transaction does not count: the refund is expected again. */
+export async function refuseClaim(
+  db: Queryable,
+  { id, txHash }: Pick<ClaimedRefund, 'id' | 'txHash'>,
+  reason: string,
+): Promise<void> {
+  await db.query(
+    `update hand_refunds set state = 'expected', tx_hash = null, reason = $3
+     where id = $1 and state = 'claimed' and tx_hash = $2`,
+    [id, txHash, reason],
+  )
+}
+
+/** Log indexes of a transaction that count for refunds. */
+export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
+  const { rows } = await db.query<{ log_index: number }>(
+    'select log_index from hand_refunds where tx_hash = $1 and log_index is not null',
+    [txHash],
+  )
+  return rows.map(({ log_index: index }) => index)
+}
+
+/** Records the transfer of a claim, with its receipt and, once, its event. @returns false: another refund has the transfer. */
+export function recordHandRefund(
+  pool: Pool,
+  { id, txHash }: Pick<ClaimedRefund, 'id' | 'txHash'>,
+  seen: { logIndex: number; blockNumber: bigint; blockHash: Hex },
+  sign: SignRefund,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { rows } = await db.query<{
+      payment_id: string
+      amount_atomic: string
+      payer: string
+      pay_to: string
+      told: boolean
+    }>(
+      `select payment_id, amount_atomic, payer, pay_to, told_at is not null as told from hand_refunds
+       where id = $1 and state = 'claimed' and tx_hash = $2
+         and not exists (select from hand_refunds o where o.tx_hash = $2 and o.log_index = $3)
+       for no key update`,
+      [id, txHash, seen.logIndex],
+    )
+    const row = rows[0]
+    if (row === undefined) return false
+    const facts = await readRefundFacts(db, {
+      id,
+      refundOf: row.payment_id,
+      amountAtomic: BigInt(row.amount_atomic),
+      payer: row.payer,
+      payTo: row.pay_to,
+    })
+    await db.query(
+      `update hand_refunds set state = 'spent', log_index = $2, block_number = $3, block_hash = $4,
+         spent_at = clock_timestamp(), told_at = coalesce(told_at, clock_timestamp()), receipt = $5 where id = $1`,
+      [id, seen.logIndex, seen.blockNumber, seen.blockHash, sign(facts, txHash)],
+    )
+    if (!row.told) await tellRefund(db, facts, txHash)
+    return true
+  })
+}
+
+/** Refunds in blocks up to a number that are not known as final. */
+export async function findUnfinalRefunds(
+  db: Queryable,
+  network: string,
+  { upTo, limit }: { upTo: bigint; limit: number },
+): Promise<{ id: string; txHash: Hex; blockHash: Hex }[]> {
+  const { rows } = await db.query<{ id: string; tx_hash: Hex; block_hash: Hex }>({
+    name: 'find-unfinal-refunds',
+    text: `select id, tx_hash, block_hash from hand_refunds
+           where state = 'spent' and final_at is null and network = $1 and block_number <= $2
+           order by block_number limit $3`,
+    values: [network, upTo, limit],
+  })
+  return rows.map((row) => ({ id: row.id, txHash: row.tx_hash, blockHash: row.block_hash }))
+}
+
+/** Records that blocks of refunds are final, and checks the others anew, because a reorganisation replaced theirs. */
+export async function settleRefunds(
+  db: Queryable,
+  { final, replaced }: { final: readonly string[]; replaced: readonly string[] },
+): Promise<void> {
+  await db.query(
+    `update hand_refunds set final_at = clock_timestamp() where id = any ($1) and state = 'spent'`,
+    [final],
+  )
+  await db.query(
+    `update hand_refunds set state = 'claimed', claimed_at = clock_timestamp(), log_index = null, block_number = null,
+       block_hash = null, spent_at = null
+     where id = any ($1) and state = 'spent' and final_at is null`,
+    [replaced],
+  )
+}

@@ -1,0 +1,241 @@
+/**
+ * Refunds of payments: transfers out of a purse, or transfers that a seller makes by hand and the chain proves. Refunds that
+ * are expected, open or spent never exceed the payment.
+ */
+import type { Hex } from 'viem'
+import { newHandRefundId } from '../../../shared/ids.ts'
+import { usdcNetwork } from '../../../shared/till/usdc.ts'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import { type Actor, writeAudit } from '../../account/audit.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { lockPurse } from '../reserve.ts'
+import { hashOf, type Ordered, order } from '../transferOut.ts'
+
+/** A refund. `by_hand`: the seller is to send it. `checking`: the chain is to prove the transaction that he named. */
+export type Refund = {
+  id: string
+  state: 'by_hand' | 'checking' | 'open' | 'spent' | 'released'
+  amountAtomic: bigint
+  payTo: string
+  txHash: string | null
+  isFinal: boolean
+  /** Why the last transaction that the seller named does not count. */
+  reason: string | null
+  /** The signed receipt as JSON. */
+  receipt: string | null
+}
+
+export type Refunded =
+  | { kind: 'ok'; refund: Refund }
+  | { kind: 'not_found' | 'other_request' | 'not_final' | 'too_much' | 'insufficient_funds' }
+
+/**
+ * Pays back a part of a final payment to its payer. The lock of the payment makes the sum exact. Where the purse of the
+ * project is not the payee, the refund is expected from the seller's own hand.
+ * @param refund.key the Idempotency-Key: the same one finds the first refund.
+ */
+export function refundPayment(
+  pool: Pool,
+  keyring: Keyring,
+  { keyPrefix, requestId }: Omit<Actor, 'projectId'>,
+  { paymentId, amountAtomic, key }: { paymentId: string; amountAtomic: bigint; key: string },
+): Promise<Refunded> {
+  return transaction(pool, async (db) => {
+    const payment = await lockPayment(db, paymentId)
+    if (payment === undefined) return { kind: 'not_found' }
+    const { project_id: projectId, payer, recipient } = payment
+    const ordered: Ordered = {
+      kind: 'refund',
+      key,
+      payTo: payer,
+      amountAtomic,
+      refundOf: paymentId,
+    }
+    const all = await listRefunds(db, paymentId)
+    const before = await findByKey(db, projectId, key)
+    if (before !== null) {
+      const refund = all.find(({ id }) => id === before.id)
+      if (refund === undefined || !before.hash.equals(hashOf(ordered)))
+        return { kind: 'other_request' }
+      return { kind: 'ok', refund }
+    }
+    if (!payment.is_final) return { kind: 'not_final' }
+    const given = all
+      .filter(({ state }) => state !== 'released')
+      .reduce((sum, refund) => sum + refund.amountAtomic, 0n)
+    if (given + amountAtomic > BigInt(payment.amount_atomic)) return { kind: 'too_much' }
+    const network = usdcNetwork(payment.network)!
+    const actor = { projectId, keyPrefix, requestId }
+    const purse = await lockPurse(db, projectId)
+    const refund: Refund = {
+      id: '',
+      state: 'open',
+      amountAtomic,
+      payTo: payer.toLowerCase(),
+      ...{ txHash: null, isFinal: false, reason: null, receipt: null },
+    }
+    if (purse?.address !== recipient.toLowerCase()) {
+      const id = newHandRefundId()
+      await db.query(
+        `insert into hand_refunds (id, project_id, payment_id, idempotency_key, request_hash, created_by, network, asset,
+           payer, pay_to, amount_atomic)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+        [
+          ...[id, projectId, paymentId, key, hashOf(ordered), keyPrefix, network.network],
+          ...[network.usdcAddress.toLowerCase(), recipient.toLowerCase(), payer.toLowerCase()],
+          String(amountAtomic),
+        ],
+      )
+      const detail = `${amountAtomic} to ${payer}, a refund of ${paymentId}`
+      await writeAudit(db, actor, { action: 'refund.expect', subject: id, detail, outcome: 'ok' })
+      return { kind: 'ok', refund: { ...refund, id, state: 'by_hand' } }
+    }
+    if (purse.freeAtomic < amountAtomic) return { kind: 'insufficient_funds' }
+    const id = await order(db, keyring, actor, { ...ordered, address: purse.address, network })
+    return { kind: 'ok', refund: { ...refund, id } }
+  })
+}
+
+type PaymentRow = {
+  project_id: string
+  payer: string
+  recipient: string
+  amount_atomic: string
+  network: string
+  is_final: boolean
+}
+
+async function lockPayment(db: Queryable, paymentId: string): Promise<PaymentRow | undefined> {
+  const { rows } = await db.query<PaymentRow>(
+    `select p.project_id, p.payer, p.recipient, p.amount_atomic, p.network,
+       p.state = 'settled' and p.finalized_at is not null as is_final
+     from payments p join projects j on j.id = p.project_id
+     where p.id = $1 and j.deleted_at is null for no key update of p`,
+    [paymentId],
+  )
+  return rows[0]
+}
+
+async function findByKey(
+  db: Queryable,
+  projectId: string,
+  key: string,
+): Promise<{ id: string; hash: Buffer } | null> {
+  const { rows } = await db.query<{ id: string; hash: Buffer }>(
+    `select id, request_hash as hash from purchases where project_id = $1 and idempotency_key = $2
+     union all select id, request_hash from hand_refunds where project_id = $1 and idempotency_key = $3`,
+    [projectId, `refund:${key}`, key],
+  )
+  return rows[0] ?? null
+}
+
+/** The refunds of a payment, oldest first. */
+export async function listRefunds(db: Queryable, paymentId: string): Promise<Refund[]> {
+  const { rows } = await db.query<{
+    id: string
+    amount_atomic: string
+    pay_to: string
+    state: Refund['state']
+    tx_hash: string | null
+    final_at: Date | null
+    reason: string | null
+    receipt: string | null
+  }>(REFUNDS_OF, [paymentId])
+  return rows.map((row) => ({
+    id: row.id,
+    state: row.state,
+    amountAtomic: BigInt(row.amount_atomic),
+    payTo: row.pay_to,
+    txHash: row.tx_hash,
+    isFinal: row.final_at !== null,
+    reason: row.reason,
+    receipt: row.receipt,
+  }))
+}
+
+const REFUNDS_OF = `
+  select id, amount_atomic, pay_to, money as state, tx_hash, final_at, null as reason, receipt, created_at
+  from purchases where refund_of = $1
+  union all
+  select id, amount_atomic, pay_to,
+    case state when 'expected' then 'by_hand' when 'claimed' then 'checking' when 'withdrawn' then 'released' else state end,
+    tx_hash, final_at, reason, receipt, created_at
+  from hand_refunds where payment_id = $1
+  order by created_at, id`
+
+/** What sellers of this service pay back for a purchase, oldest first. */
+export async function refundsOfPurchase(
+  db: Queryable,
+  { payer, nonce, network }: { payer: string; nonce: string; network: string },
+): Promise<Refund[]> {
+  const { chainId, usdcAddress } = usdcNetwork(network)!
+  const { rows } = await db.query<{ id: string }>({
+    name: 'find-sale-of-purchase',
+    text: `select id from payments
+           where chain_id = $1 and asset = $2 and lower(payer) = $3 and authorization_nonce = $4`,
+    values: [chainId, usdcAddress, payer, nonce],
+  })
+  if (rows[0] === undefined) return []
+  const all = await listRefunds(db, rows[0].id)
+  return all.filter(({ state }) => state === 'open' || state === 'spent')
+}
+
+export type HandRefundChange = 'ok' | 'not_found' | 'not_by_hand' | 'proved'
+
+/** Names the transaction that pays back. The chain is asked for it. */
+export function claimRefund(
+  pool: Pool,
+  actor: Omit<Actor, 'projectId'>,
+  { paymentId, refundId, txHash }: { paymentId: string; refundId: string; txHash: Hex },
+): Promise<HandRefundChange> {
+  return change(
+    pool,
+    actor,
+    { paymentId, refundId, action: 'refund.claim', detail: txHash },
+    {
+      set: `state = 'claimed', tx_hash = $2, claimed_at = clock_timestamp(), reason = null`,
+      values: [txHash.toLowerCase()],
+    },
+  )
+}
+
+/** Takes back a refund that nobody has made. */
+export function withdrawRefund(
+  pool: Pool,
+  actor: Omit<Actor, 'projectId'>,
+  { paymentId, refundId }: { paymentId: string; refundId: string },
+): Promise<HandRefundChange> {
+  return change(
+    pool,
+    actor,
+    { paymentId, refundId, action: 'refund.withdraw', detail: '' },
+    {
+      set: `state = 'withdrawn', tx_hash = null`,
+      values: [],
+    },
+  )
+}
+
+function change(
+  pool: Pool,
+  { keyPrefix, requestId }: Omit<Actor, 'projectId'>,
+  about: { paymentId: string; refundId: string; action: string; detail: string },
+  { set, values }: { set: string; values: string[] },
+): Promise<HandRefundChange> {
+  const { paymentId, refundId, action, detail } = about
+  return transaction(pool, async (db) => {
+    const payment = await lockPayment(db, paymentId)
+    if (payment === undefined) return 'not_found'
+    const found = (await listRefunds(db, paymentId)).find(({ id }) => id === refundId)
+    if (found === undefined) return 'not_found'
+    if (!refundId.startsWith('rfd_')) return 'not_by_hand'
+    const { rowCount } = await db.query(
+      `update hand_refunds set ${set} where id = $1 and state in ('expected', 'claimed')`,
+      [refundId, ...values],
+    )
+    if (rowCount === 0) return 'proved'
+    const actor = { projectId: payment.project_id, keyPrefix, requestId }
+    await writeAudit(db, actor, { action, subject: refundId, detail, outcome: 'ok' })
+    return 'ok'
+  })
+}
