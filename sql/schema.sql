@@ -1089,6 +1089,7 @@ create table purchases (
   receipt_verdict text,
   offer_verdict text,
   receipt text,
+  log_index integer,
   constraint purchases_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL) = (wrapped_key IS NULL)))),
   constraint purchases_check1 CHECK (((money IS NULL) = (nonce IS NULL))),
   constraint purchases_claimed_tx_check CHECK ((length(claimed_tx) <= 66)),
@@ -1467,6 +1468,8 @@ CREATE INDEX hand_refunds_claimed ON public.hand_refunds USING btree (claimed_at
 
 CREATE INDEX hand_refunds_payment ON public.hand_refunds USING btree (payment_id, "row");
 
+CREATE INDEX hand_refunds_spent ON public.hand_refunds USING btree (project_id, spent_at, "row") WHERE (state = 'spent'::text);
+
 CREATE INDEX hand_refunds_unfinal ON public.hand_refunds USING btree (block_number) WHERE ((state = 'spent'::text) AND (final_at IS NULL));
 
 CREATE INDEX idempotency_keys_project_age ON public.idempotency_keys USING btree (project_id, created_at);
@@ -1586,6 +1589,8 @@ CREATE INDEX purchases_project ON public.purchases USING btree (project_id, crea
 CREATE INDEX purchases_refunds ON public.purchases USING btree (refund_of) WHERE (refund_of IS NOT NULL);
 
 CREATE INDEX purchases_resource ON public.purchases USING btree (project_id, host, path, "row" DESC) WHERE (money IS NOT NULL);
+
+CREATE INDEX purchases_spent ON public.purchases USING btree (project_id, spent_at, "row") WHERE (money = 'spent'::text);
 
 CREATE INDEX purchases_to_cancel ON public.purchases USING btree (cancel_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (cancel_signature IS NOT NULL));
 

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { USE_METHODS } from '../../shared/vault/useMethods.ts'
 import { HEADERS_MAX, URL_MAX_LENGTH } from '../../shared/vault/useRequest.ts'
 import { listPurchases } from '../../sql/purse/purchases.ts'
+import { csvLine } from '../http/csv.ts'
 import { badRequest } from '../http/errors.ts'
 import { readIdempotencyKey } from '../http/idempotencyKey.ts'
 import { operation, PageQuery } from '../http/operation.ts'
@@ -135,6 +136,30 @@ export async function listPayments(
   return { payments: cut.page.map(toPurchaseView), count: cut.page.length, ...cut.next }
 }
 
+type Page = Awaited<ReturnType<typeof listPayments>>
+
+function paymentsCsv({ payments, nextPageToken }: Page): Response {
+  const lines = payments.map(csvFields)
+  return new Response([CSV_NAMES, ...lines].map(csvLine).join(''), {
+    headers: {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': 'attachment; filename="purchases.csv"',
+      ...(nextPageToken === undefined ? {} : { 'purser-next-page-token': nextPageToken }),
+    },
+  })
+}
+
+const CSV_NAMES = [
+  ...['createdAt', 'purchaseId', 'state', 'reason', 'method', 'host', 'path', 'tool', 'status'],
+  ...['amountUsdc', 'payTo', 'network', 'payment', 'final', 'paidWithoutContent', 'txHash', 'why'],
+]
+const csvFields = (one: Static<typeof PurchaseSchema>) => [
+  ...[one.createdAt, one.purchaseId, one.state, one.reason, one.method, one.host, one.path],
+  ...[one.tool, one.status, one.terms?.amountUsdc ?? null, one.terms?.payTo ?? null],
+  ...[one.terms?.network ?? null, one.payment?.state ?? null, one.payment?.final ?? null],
+  ...[one.payment?.paidWithoutContent ?? null, one.payment?.txHash ?? null, one.why],
+]
+
 export const PaymentsPage = t.Object({
   payments: t.Array(PurchaseSchema),
   count: t.Integer(),
@@ -257,9 +282,23 @@ export const purseRoutes = (services: Services) =>
     )
     .get(
       '/payments',
-      ({ request, query }) => listPayments(services, projectOf(request).projectId, query),
+      async ({ request, query: { format, ...query } }) => {
+        const page = await listPayments(services, projectOf(request).projectId, query)
+        return format === 'csv' ? paymentsCsv(page) : page
+      },
       {
-        query: PaymentsQuery,
+        query: t.Composite([
+          PaymentsQuery,
+          t.Object({
+            format: t.Optional(
+              t.Union([t.Literal('json'), t.Literal('csv')], {
+                error: 'be one of "json", "csv"',
+                description:
+                  'csv: one page as text/csv, with a line of names first; its header Purser-Next-Page-Token names the next page.',
+              }),
+            ),
+          }),
+        ]),
         detail: operation({
           ...reads,
           summary: 'List purchases, newest first',

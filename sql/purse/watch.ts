@@ -97,6 +97,27 @@ export async function findSpent(
   }))
 }
 
+/** The newest transfer of a purse or of a refund by hand whose block is not final; null: there is none. */
+export async function findNewestTransfer(
+  db: Queryable,
+  network: string,
+): Promise<{ blockNumber: bigint; blockHash: Hex } | null> {
+  const { rows } = await db.query<{ block_number: string; block_hash: Hex }>({
+    name: 'find-newest-transfer',
+    text: `(select block_number, block_hash from purchases
+            where money = 'spent' and final_at is null and network = $1 order by block_number desc limit 1)
+           union all
+           (select block_number, block_hash from hand_refunds
+            where state = 'spent' and final_at is null and network = $1 order by block_number desc limit 1)
+           order by block_number desc limit 1`,
+    values: [network],
+  })
+  const row = rows[0]
+  return row === undefined
+    ? null
+    : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
+}
+
 /** Adds a sum of each mandate of a purchase to one of its counters. */
 const inMandates = (change: string) => `
   update mandates m set ${change} from purchase_mandates pm, changed c
@@ -106,7 +127,7 @@ const inMandates = (change: string) => `
 export function recordSpent(
   pool: Pool,
   id: string,
-  seen: { txHash: Hex; blockNumber: bigint; blockHash: Hex },
+  seen: { txHash: Hex; logIndex: number; blockNumber: bigint; blockHash: Hex },
   signRefund: SignRefund,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -115,14 +136,14 @@ export function recordSpent(
       `with before as (
          select row, told_at is not null as told from purchases where id = $1 and money = 'open' for update
        ), changed as (
-         update purchases u set money = 'spent', tx_hash = $2, block_number = $3, block_hash = $4,
+         update purchases u set money = 'spent', tx_hash = $2, block_number = $3, block_hash = $4, log_index = $5,
            spent_at = clock_timestamp(), told_at = coalesce(told_at, clock_timestamp())
          from before b where u.row = b.row
          returning u.row, u.id, u.project_id, u.host, u.path, u.amount_atomic, u.pay_to, u.network, u.tx_hash, u.reason,
            u.payer, u.kind, u.refund_of, b.told
        ), counted as (${inMandates('spent_atomic = m.spent_atomic + c.amount_atomic')})
        select * from changed`,
-      [id, seen.txHash, seen.blockNumber, seen.blockHash],
+      [id, seen.txHash, seen.blockNumber, seen.blockHash, seen.logIndex],
     )
     const row = rows[0]
     if (row === undefined) return false
@@ -164,7 +185,8 @@ export function recordUnspent(pool: Pool, id: string): Promise<void> {
     await lockPurseOf(db, id)
     await db.query(
       `with changed as (
-         update purchases set money = 'open', tx_hash = null, block_number = null, block_hash = null, spent_at = null
+         update purchases set money = 'open', tx_hash = null, log_index = null, block_number = null, block_hash = null,
+           spent_at = null
          where id = $1 and money = 'spent' and final_at is null returning row, amount_atomic
        )
        ${inMandates('spent_atomic = m.spent_atomic - c.amount_atomic')}`,
@@ -175,6 +197,7 @@ export function recordUnspent(pool: Pool, id: string): Promise<void> {
 
 /** Records that the block of a Transfer is final. */
 export async function recordFinalSpent(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
   await db.query(
     `update purchases set final_at = clock_timestamp() where id = any ($1) and money = 'spent' and final_at is null`,
     [ids],

@@ -52,6 +52,9 @@ const ActivityAnswer = t.Composite([
     own: t.Composite([Sum], {
       description: "From the project's ownAddresses. No other sum holds them.",
     }),
+    refunded: t.Composite([Sum], {
+      description: 'Refunds that the chain shows in these days. No other sum is less by them.',
+    }),
   }),
 ])
 
@@ -85,6 +88,7 @@ export function activityRoutes({ pool }: Services) {
           ...toSum(income),
         })),
         own: toSum(parts.own),
+        refunded: toSum(parts.refunded),
       }
     },
     {
@@ -112,6 +116,7 @@ export function activityRoutes({ pool }: Services) {
             ],
             byPayer: [{ payerAddress: EXAMPLE_PAYMENT.payerAddress, ...EXAMPLE_SUM }],
             own: { count: 0, amountUsdc: '0', amountUsdcRaw: '0' },
+            refunded: { count: 0, amountUsdc: '0', amountUsdcRaw: '0' },
           },
         },
       }),

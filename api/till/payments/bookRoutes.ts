@@ -8,10 +8,11 @@ import {
   type BookEntry,
   listBookEntries,
 } from '../../../sql/till/payments/books.ts'
+import { csvLine } from '../../http/csv.ts'
 import { badRequest } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import { queryTime } from '../../http/queryTime.ts'
-import { projectOf } from '../../http/requestState.ts'
+import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
 /** Entries of one answer. A reader goes on with the cursor of the last one. */
@@ -56,11 +57,12 @@ export const bookRoutes = ({ pool }: Services) =>
       detail: operation({
         tag: 'Payments',
         access: 'payments:accept',
-        summary: 'Export the settled payments',
+        summary: 'Export the books: payments, refunds, and what the purse paid',
         description:
-          'Streams settled payments, oldest first. A reorganisation can move an entry, or undo it, until final is true. feeWei is ' +
+          'Streams what the chain shows, oldest first. kind: payment (it came in), refund (it went back; paymentId names what it pays ' +
+          'back), purchase and sweep (out of the purse; only for keys with purse:read). A reorganisation can move an entry, or undo it, until final is true. feeWei is ' +
           "the entry's share of its transaction's fee, which a gas wallet of the service paid; the shares of a group add up to the " +
-          `fee. own: the payer is one of the project's ownAddresses. An answer has at most ${ENTRIES_MAX} entries: ask again with the cursor ` +
+          `fee. own: the other side is one of the project's ownAddresses. An answer has at most ${ENTRIES_MAX} entries: ask again with the cursor ` +
           'of the last one as pageToken, until an answer has none.',
         success: {
           status: 200,
@@ -76,8 +78,9 @@ export const bookRoutes = ({ pool }: Services) =>
 type Entry = Record<string, string | number | boolean | null>
 
 const toEntry = (entry: BookEntry): Entry => ({
-  kind: 'payment',
-  paymentId: entry.paymentId,
+  kind: entry.kind,
+  id: entry.id,
+  paymentId: entry.kind === 'payment' ? entry.id : entry.refundOf,
   settledAt: entry.settledAt.toISOString(),
   endpointId: entry.endpointId,
   resourceUrl: entry.resourceUrl,
@@ -98,7 +101,9 @@ const toEntry = (entry: BookEntry): Entry => ({
 
 const EXAMPLE = toEntry({
   row: 7n,
-  paymentId: 'pay_0a1b2c3d4e5f60718293a4b5',
+  kind: 'payment',
+  id: 'pay_0a1b2c3d4e5f60718293a4b5',
+  refundOf: null,
   settledAt: new Date('2026-01-05T10:00:00.000Z'),
   endpointId: 'se_0a1b2c3d4e5f60718293a4b5',
   resourceUrl: 'https://api.example.com/report',
@@ -115,25 +120,16 @@ const EXAMPLE = toEntry({
   feeWei: 1_234_567_890n,
 })
 
-/** RFC 4180. A field that a spreadsheet would run as a formula begins with an apostrophe. */
-function csvLine(fields: readonly unknown[]): string {
-  const quoted = fields.map((field) => {
-    const text = field === null ? '' : String(field)
-    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
-  })
-  return `${quoted.join(',')}\r\n`
-}
-
 function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>): Response {
   const { projectId } = projectOf(request)
+  const withPurse = callerOf(request).scopes.includes('purse:read')
   const format = query.format ?? 'csv'
   const { type, ending } = FORMATS[format]
   const from = queryTime('from', query.from) ?? new Date(0)
   const to = queryTime('to', query.to) ?? new Date(Date.now() + 1)
   if (to < from) throw badRequest('to must not be earlier than from')
   const after = cursorOf(query.pageToken)
-  const lines = linesOf(pool, { projectId, from, to, after, format })
+  const lines = linesOf(pool, { projectId, from, to, after, format, withPurse })
   const headers = {
     'content-type': type,
     'content-disposition': `attachment; filename="payments.${ending}"`,
@@ -165,6 +161,7 @@ async function* linesOf(
     from: Date
     to: Date
     after: BookCursor | null
+    withPurse: boolean
     format: keyof typeof FORMATS
   },
 ): AsyncGenerator<string> {

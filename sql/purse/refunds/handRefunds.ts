@@ -134,19 +134,22 @@ export async function findUnfinalRefunds(
   return rows.map((row) => ({ id: row.id, txHash: row.tx_hash, blockHash: row.block_hash }))
 }
 
-/** Records that blocks of refunds are final, and checks the others anew, because a reorganisation replaced theirs. */
-export async function settleRefunds(
-  db: Queryable,
-  { final, replaced }: { final: readonly string[]; replaced: readonly string[] },
-): Promise<void> {
+/** Records that the blocks of refunds are final. */
+export async function recordFinalRefunds(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
   await db.query(
     `update hand_refunds set final_at = clock_timestamp() where id = any ($1) and state = 'spent'`,
-    [final],
+    [ids],
   )
+}
+
+/** A reorganisation replaced the blocks of refunds: their transactions are checked anew. */
+export async function checkAnew(db: Queryable, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
   await db.query(
     `update hand_refunds set state = 'claimed', claimed_at = clock_timestamp(), log_index = null, block_number = null,
        block_hash = null, spent_at = null
      where id = any ($1) and state = 'spent' and final_at is null`,
-    [replaced],
+    [ids],
   )
 }

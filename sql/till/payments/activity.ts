@@ -14,6 +14,8 @@ export type Activity = {
   payers: (Income & { payerAddress: string })[]
   /** From the project's own addresses. */
   own: Income
+  /** Paid back since then, whenever the payment came in. No other sum is less by it. */
+  refunded: Income
 }
 
 const PAYERS_MAX = 100
@@ -24,7 +26,7 @@ export async function readActivity(
   { projectId, since }: { projectId: string; since: Date },
 ): Promise<Activity> {
   const { rows } = await db.query<{
-    part: 'total' | 'day' | 'endpoint' | 'payer' | 'own'
+    part: 'total' | 'day' | 'endpoint' | 'payer' | 'own' | 'refunded'
     day: string | null
     payer: string | null
     endpoint_id: string | null
@@ -44,7 +46,13 @@ export async function readActivity(
                     day, endpoint_id, payer, count(*)::int as count, coalesce(sum(amount_atomic), 0) as amount
              from settled where not is_own group by grouping sets ((), (day), (endpoint_id), (payer))
              union all
-             select 'own', null, null, null, count(*)::int, coalesce(sum(amount_atomic), 0) from settled where is_own),
+             select 'own', null, null, null, count(*)::int, coalesce(sum(amount_atomic), 0) from settled where is_own
+             union all
+             select 'refunded', null, null, null, count(*)::int, coalesce(sum(amount_atomic), 0) from (
+               select amount_atomic from purchases
+               where project_id = $1 and money = 'spent' and kind = 'refund' and spent_at >= $2
+               union all
+               select amount_atomic from hand_refunds where project_id = $1 and state = 'spent' and spent_at >= $2) r),
            ranked as (
              select *, row_number() over (partition by part order by amount desc, payer) as place from sums)
            select s.part, s.day, s.endpoint_id, s.payer, s.count, s.amount::text as amount, e.url_pattern
@@ -72,5 +80,6 @@ export async function readActivity(
       amountAtomic,
     })),
     own: of('own')[0] ?? { count: 0, amountAtomic: 0n },
+    refunded: of('refunded')[0] ?? { count: 0, amountAtomic: 0n },
   }
 }

@@ -1,21 +1,28 @@
-/** The books of a project: what came in, in the order of its settlement. */
-import type { Address, Hex } from 'viem'
+/** The books of a project: what came in and what went out, in the order of its settlement. */
+import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
-/** A settled payment as the books show it. */
+/**
+ * A transfer as the books show it. payment: it came in. refund: it went back to a payer. purchase: the purse bought. sweep: the
+ * operator took it out of the purse.
+ */
 export type BookEntry = {
+  /** Place among entries of one time: the row and the kind. */
   row: bigint
-  paymentId: string
+  kind: 'payment' | 'refund' | 'purchase' | 'sweep'
+  id: string
+  /** Of a refund: the payment that it pays back. */
+  refundOf: string | null
   settledAt: Date
   endpointId: string | null
   resourceUrl: string
-  payer: Address
-  recipient: Address
-  /** Whether the payer is an address of the project itself. */
+  payer: string
+  recipient: string
+  /** Whether the other side is an address of the project itself. */
   isOwn: boolean
   amountAtomic: bigint
   network: string
-  asset: Address
+  asset: string
   txHash: Hex
   logIndex: number | null
   blockNumber: bigint | null
@@ -23,7 +30,7 @@ export type BookEntry = {
   isFinal: boolean
   /**
    * Its share of the transaction's fee, paid by our gas wallet: whole wei that add up to the fee over the members of a group.
-   * Null: somebody else sent the transaction, or an older release recorded it.
+   * Null: somebody else sent the transaction, it carried calls of purses, or an older release recorded it.
    */
   feeWei: bigint | null
 }
@@ -31,7 +38,39 @@ export type BookEntry = {
 /** Where the books go on. */
 export type BookCursor = { settledAt: Date; row: bigint }
 
-/** Entries settled from one time until before another, oldest first, at most `limit` after the cursor. */
+const AFTER = '> ($4, $5::bigint)'
+
+/** Each part is bounded by itself, so that its index gives the first entries. */
+const PARTS = {
+  payments: `
+    select p.row * 4 as row, 'payment' as kind, p.id, null as refund_of, p.settled_at as at, p.endpoint_id, p.resource_url,
+      p.payer, p.recipient, p.payer as other, p.amount_atomic, p.network, p.asset, p.tx_hash, p.log_index, p.block_number,
+      p.finalized_at as final_at
+    from payments p
+    where p.project_id = $1 and p.state = 'settled' and p.settled_at >= $2 and p.settled_at < $3
+      and (p.settled_at, p.row * 4) ${AFTER}
+    order by p.settled_at, p.row limit $6`,
+  handRefunds: `
+    select r.row * 4 + 1, 'refund', r.id, r.payment_id, r.spent_at, p.endpoint_id, p.resource_url, r.payer, r.pay_to,
+      r.pay_to, r.amount_atomic, r.network, r.asset, r.tx_hash, r.log_index, r.block_number, r.final_at
+    from hand_refunds r join payments p on p.id = r.payment_id
+    where r.project_id = $1 and r.state = 'spent' and r.spent_at >= $2 and r.spent_at < $3
+      and (r.spent_at, r.row * 4 + 1) ${AFTER}
+    order by r.spent_at, r.row limit $6`,
+  purse: `
+    select u.row * 4 + 2, case u.kind when 'payment' then 'purchase' else u.kind end, u.id, u.refund_of, u.spent_at,
+      p.endpoint_id, coalesce(p.resource_url, u.resource, u.host || u.path), u.payer, u.pay_to, u.pay_to, u.amount_atomic,
+      u.network, u.asset, u.tx_hash, u.log_index, u.block_number, u.final_at
+    from purchases u left join payments p on p.id = u.refund_of
+    where u.project_id = $1 and u.money = 'spent' and u.spent_at >= $2 and u.spent_at < $3 and (u.kind = 'refund' or $7)
+      and (u.spent_at, u.row * 4 + 2) ${AFTER}
+    order by u.spent_at, u.row limit $6`,
+}
+
+/**
+ * Entries from one time until before another, oldest first, at most `limit` after the cursor.
+ * @param wanted.withPurse lists purchases and sweeps too.
+ */
 export async function listBookEntries(
   db: Queryable,
   {
@@ -40,7 +79,15 @@ export async function listBookEntries(
     to,
     after,
     limit,
-  }: { projectId: string; from: Date; to: Date; after: BookCursor | null; limit: number },
+    withPurse,
+  }: {
+    projectId: string
+    from: Date
+    to: Date
+    after: BookCursor | null
+    limit: number
+    withPurse: boolean
+  },
 ): Promise<BookEntry[]> {
   const { rows } = await db.query<
     Omit<BookEntry, 'row' | 'amountAtomic' | 'blockNumber' | 'feeWei'> & {
@@ -53,26 +100,28 @@ export async function listBookEntries(
     name: 'list-book-entries',
     text: `
       with page as (
-        select p.* from payments p
-        where p.project_id = $1 and p.state = 'settled' and p.settled_at >= $2 and p.settled_at < $3
-          and (p.settled_at, p.row) > ($4, $5::bigint)
-        order by p.settled_at, p.row limit $6
+        select * from (
+          (${PARTS.payments}) union all (${PARTS.handRefunds}) union all (${PARTS.purse})) every_part
+        order by at, row limit $6
       )
-      select p.row, p.id as "paymentId", p.settled_at as "settledAt", p.endpoint_id as "endpointId",
-        p.resource_url as "resourceUrl", p.payer, p.recipient, lower(p.payer) = any (j.own_addresses) as "isOwn",
+      select p.row, p.kind, p.id, p.refund_of as "refundOf", p.at as "settledAt", p.endpoint_id as "endpointId",
+        p.resource_url as "resourceUrl", p.payer, p.recipient, lower(p.other) = any (j.own_addresses) as "isOwn",
         p.amount_atomic as "amountAtomic", p.network, p.asset, p.tx_hash as "txHash", p.log_index as "logIndex",
-        p.block_number as "blockNumber", p.finalized_at is not null as "isFinal",
+        p.block_number as "blockNumber", p.final_at is not null as "isFinal",
         -- Whole numbers whose sum is the fee.
         trunc(t.fee_wei * g.number / g.members) - trunc(t.fee_wei * (g.number - 1) / g.members) as "feeWei"
-      from page p join projects j on j.id = p.project_id
+      from page p join projects j on j.id = $1
       left join chain_transactions t on t.hash = p.tx_hash
       left join lateral (
         select count(*) as members, count(*) filter (where m.payment_id <= p.id) as number
         from transaction_payments m where m.hash = t.hash
         having bool_or(m.payment_id = p.id)
       ) g on true
-      order by p.settled_at, p.row`,
-    values: [projectId, from, to, after?.settledAt ?? new Date(0), after?.row ?? 0n, limit],
+      order by p.at, p.row`,
+    values: [
+      ...[projectId, from, to, after?.settledAt ?? new Date(0), after?.row ?? 0n, limit],
+      withPurse,
+    ],
   })
   return rows.map(({ row, amountAtomic, blockNumber, feeWei, ...entry }) => ({
     ...entry,

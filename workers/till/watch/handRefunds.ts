@@ -2,29 +2,26 @@
 import {
   type ClaimedRefund,
   findClaimed,
-  findUnfinalRefunds,
   recordHandRefund,
   refuseClaim,
-  settleRefunds,
   usedLogs,
 } from '../../../sql/purse/refunds/handRefunds.ts'
-import { type Block, type Receipt, readReceipts } from '../chain/chain.ts'
+import { type Receipt, readReceipts } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
 import { refundReceipt } from '../chain/receipts.ts'
 import { plainTransfers } from '../chain/transfer.ts'
 
 const BATCH_MAX = 50
 
-/** One look at claims and at refunds whose block may be final now. @throws {RpcTrouble} */
-export async function tendHandRefunds(chain: KnownChain, final: Block | null): Promise<void> {
-  const { network } = chain.network
-  const claims = await findClaimed(chain.pool, network, BATCH_MAX)
+/** One look at claims. @throws {RpcTrouble} */
+export async function checkClaims(chain: KnownChain): Promise<void> {
+  const claims = await findClaimed(chain.pool, chain.network.network, BATCH_MAX)
+  if (claims.length === 0) return
   const receipts = await readReceipts(
     chain.rpc,
     claims.map(({ txHash }) => txHash),
   )
   for (const [n, claim] of claims.entries()) await judge(chain, claim, receipts[n] ?? null)
-  if (final !== null) await tendProved(chain, final)
 }
 
 async function judge(
@@ -54,21 +51,4 @@ async function judge(
   await recordHandRefund(chain.pool, claim, { logIndex, blockNumber, blockHash }, (facts, txHash) =>
     refundReceipt(facts, txHash, chain.receiptKey),
   )
-}
-
-async function tendProved(chain: KnownChain, final: Block): Promise<void> {
-  const proved = await findUnfinalRefunds(chain.pool, chain.network.network, {
-    upTo: final.number,
-    limit: BATCH_MAX,
-  })
-  if (proved.length === 0) return
-  const receipts = await readReceipts(
-    chain.rpc,
-    proved.map(({ txHash }) => txHash),
-  )
-  const isInPlace = (n: number) =>
-    receipts[n]?.status === 1n && receipts[n].blockHash === proved[n]!.blockHash
-  const idsOf = (isWanted: boolean) =>
-    proved.filter((_, n) => isInPlace(n) === isWanted).map(({ id }) => id)
-  await settleRefunds(chain.pool, { final: idsOf(true), replaced: idsOf(false) })
 }

@@ -5,6 +5,12 @@
  */
 import type { Address, Hex } from 'viem'
 import {
+  checkAnew,
+  findUnfinalRefunds,
+  recordFinalRefunds,
+} from '../../../sql/purse/refunds/handRefunds.ts'
+import {
+  findNewestTransfer,
   findOpen,
   findSpent,
   findStaleBalances,
@@ -27,15 +33,23 @@ import {
 import type { KnownChain } from '../chain/chainView.ts'
 import { refundReceipt } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
-import { tendHandRefunds } from './handRefunds.ts'
+import { checkClaims } from './handRefunds.ts'
 
 const BATCH_MAX = 200
 const PURSES_MAX = 50
 /** Blocks before the signature that are searched too: the stored head may be another node's. */
 const SEARCH_MARGIN = 5n
 
-/** What a process remembers between its looks: the row of the last open payment that it looked at. */
-export type PurseMemory = { lastOpenRow: bigint }
+/** Looks that must see another block before its transfers count as gone: another node behind the URL may just lag. */
+const REPLACED_LOOKS = 2
+
+/** What a process remembers between its looks. */
+export type PurseMemory = {
+  /** The row of the last open payment that it looked at. */
+  lastOpenRow: bigint
+  /** Looks in a row at which the newest transfer's block had been replaced. */
+  replacedLooks: number
+}
 
 /** One look at open payments and stale balances. @throws {RpcTrouble} */
 export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promise<void> {
@@ -45,8 +59,9 @@ export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promis
   memory.lastOpenRow = open.length < BATCH_MAX ? 0n : open.at(-1)!.row
   const final = await readBlock(chain.rpc, 'finalized')
   if (open.length > 0) await tendOpen(chain, open, final)
-  if (final !== null) await tendSpent(chain, final)
-  await tendHandRefunds(chain, final)
+  if (final !== null) await tendTransfers(chain, final, { isFinal: true })
+  await checkClaims(chain)
+  if (await isReplaced(chain, memory)) await tendTransfers(chain, chain.head, { isFinal: false })
   await readPurses(chain)
 }
 
@@ -115,7 +130,7 @@ async function tendUsed(
       continue
     }
     const { transactionHash: txHash, blockNumber, blockHash } = receipt
-    const seen = { txHash, blockNumber, blockHash }
+    const seen = { txHash, logIndex: index, blockNumber, blockHash }
     await recordSpent(chain.pool, one.id, seen, (facts, hash) =>
       refundReceipt(facts, hash, chain.receiptKey),
     )
@@ -125,27 +140,49 @@ async function tendUsed(
 const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>
   `${payer}:${nonce}`.toLowerCase()
 
-/** Transfers in final blocks are final. One whose block was replaced is open again. */
-async function tendSpent(chain: KnownChain, final: Block): Promise<void> {
-  const spent = await findSpent(chain.pool, chain.network.network, {
-    upTo: final.number,
-    limit: BATCH_MAX,
-  })
-  if (spent.length === 0) return
-  const receipts = await readReceipts(
-    chain.rpc,
-    spent.map(({ txHash }) => txHash),
-  )
-  const inPlace = spent.filter(
-    ({ blockHash }, n) => receipts[n]?.status === 1n && receipts[n].blockHash === blockHash,
-  )
-  await recordFinalSpent(
-    chain.pool,
-    inPlace.map(({ id }) => id),
-  )
-  for (const { id } of spent.filter((one) => !inPlace.includes(one))) {
-    await recordUnspent(chain.pool, id)
-  }
+/** Whether a reorganisation replaced the block of the newest transfer; earlier ones may be replaced too. */
+async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boolean> {
+  const newest = await findNewestTransfer(chain.pool, chain.network.network)
+  const block = newest === null ? null : await readBlock(chain.rpc, newest.blockNumber)
+  const isOther = block !== null && block.hash !== newest?.blockHash
+  memory.replacedLooks = isOther ? memory.replacedLooks + 1 : 0
+  return memory.replacedLooks >= REPLACED_LOOKS
+}
+
+/** Transfers in final blocks are final. One whose block was replaced is looked for anew. */
+async function tendTransfers(
+  chain: KnownChain,
+  { number: upTo }: Block,
+  { isFinal }: { isFinal: boolean },
+): Promise<void> {
+  const { pool } = chain
+  const part = { upTo, limit: BATCH_MAX }
+  const { network } = chain.network
+  const spent = await sortInPlace(chain, await findSpent(pool, network, part))
+  if (isFinal) await recordFinalSpent(pool, spent.inPlace)
+  for (const id of spent.replaced) await recordUnspent(pool, id)
+  const refunds = await sortInPlace(chain, await findUnfinalRefunds(pool, network, part))
+  if (isFinal) await recordFinalRefunds(pool, refunds.inPlace)
+  await checkAnew(pool, refunds.replaced)
+}
+
+/** Sorts transfers by whether they stand in the block where they were seen. */
+async function sortInPlace(
+  chain: KnownChain,
+  seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],
+): Promise<{ inPlace: string[]; replaced: string[] }> {
+  const receipts =
+    seen.length === 0
+      ? []
+      : await readReceipts(
+          chain.rpc,
+          seen.map(({ txHash }) => txHash),
+        )
+  const isInPlace = (n: number) =>
+    receipts[n]?.status === 1n && receipts[n].blockHash === seen[n]!.blockHash
+  const idsOf = (isWanted: boolean) =>
+    seen.filter((_, n) => isInPlace(n) === isWanted).map(({ id }) => id)
+  return { inPlace: idsOf(true), replaced: idsOf(false) }
 }
 
 async function readPurses(chain: KnownChain): Promise<void> {

@@ -33,6 +33,7 @@ test('what came in is summed by day, endpoint and payer, for this project alone'
     byEndpoint: [],
     byPayer: [],
     own: nothing,
+    refunded: nothing,
   })
   const other = 'https://api.example.com/other'
   await registerEndpoint(till.service.database.pool, {
