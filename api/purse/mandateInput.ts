@@ -22,9 +22,12 @@ const At = t.Optional(
   }),
 )
 
+/** Patterns have no flag `u` here: `\p{Cc}` would forbid its own letters. */
+const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
+
 /** The fields of a change. */
 const MandateFields = {
-  name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: '^[^\\p{Cc}]+$' })),
+  name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS })),
   task: t.Optional(
     t.Union([t.String({ minLength: 1, maxLength: 100 }), t.Null()], {
       description: 'The name of a task, for your books.',
@@ -75,7 +78,7 @@ type Given = Static<typeof ChangeBody>
 export const MandateBody = t.Composite([
   t.Omit(ChangeBody, ['name', 'maxPerPayment']),
   t.Object({
-    name: t.String({ minLength: 1, maxLength: 100, pattern: '^[^\\p{Cc}]+$' }),
+    name: t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS }),
     maxPerPayment: Usdc('The most for one payment.'),
   }),
 ])

@@ -7,6 +7,7 @@ import { createCaller } from './caller.ts'
 import { newEnding } from './ending.ts'
 import { type Harming, startHarm } from './harms/harm.ts'
 import type { Harms } from './harms/harms.ts'
+import { buy } from './load/buy.ts'
 import { correspond } from './load/correspond.ts'
 import { keep } from './load/keep.ts'
 import { listen } from './load/listen.ts'
@@ -57,6 +58,7 @@ const CLIENTS = [
   [4, correspond, 'talk'],
   [2, send, 'send'],
   [4, pay, 'pay'],
+  [2, buy, 'buy'],
   [2, keep, 'keep'],
 ] as const satisfies readonly (readonly [
   number,
@@ -147,7 +149,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
 function startLoad(setting: Setting, signals: Pick<Load, 'ending' | 'givenUp'>): Load {
   const tally = newTally()
   const pulses = startPulses()
-  const { apiUrl, resource, links } = setting
+  const { apiUrl, resource, paidResource, links } = setting
   const project = ({ inbox, key }: Setting['seller']) => ({
     inbox,
     key,
@@ -160,6 +162,7 @@ function startLoad(setting: Setting, signals: Pick<Load, 'ending' | 'givenUp'>):
     seller: project(setting.seller),
     peer: project(setting.peer),
     resource,
+    paidResource,
     apiUrl,
     smtpPort: links.smtp.port,
     beganAt: new Date(Date.now() - 1_000).toISOString(),

@@ -1,8 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Address } from 'viem'
 import { generateKey } from '../../shared/apiKey.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
+import { decodePaymentHeader } from '../../shared/till/x402.ts'
+import { type DevnetClient, devnetClient } from '../../workers/devnet/contracts.ts'
 import { type Devnet, startDevnet } from '../../workers/devnet/devnet.ts'
 import { type NameServer, startNameServer } from '../support/mail/nameServer.ts'
 import { type Sink, startSink } from '../support/mail/sink.ts'
@@ -10,6 +13,8 @@ import { freePort } from '../support/process/process.ts'
 import { createClient } from '../support/service.ts'
 import { payTo } from '../support/till/devnetPayment.ts'
 import { startRpcProxy } from '../support/till/rpcProxy.ts'
+import { fund } from '../support/till/till.ts'
+import { broadcastPayment } from '../support/till/tokenCalls.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { PATHS } from './audit/auditWebhooks.ts'
 import type { Ending } from './ending.ts'
@@ -44,6 +49,10 @@ export type Setting = {
   resource: string
   seller: { inbox: string; key: string }
   peer: { inbox: string; key: string }
+  /** The purse of the peer. */
+  purse: { address: Address }
+  /** What the peer's purse buys. */
+  paidResource: string
 }
 
 /** Starts everything. Each started part adds a step to `ending`, so that a later failure ends it too. */
@@ -91,7 +100,9 @@ export async function startSetting(
   )
   ending.add('the service', async () => void (await service.stop()))
   const directApiUrl = `http://127.0.0.1:${port}`
-  const projects = await prepare(directApiUrl, keys, { origin: local('receiver'), shop })
+  const client = devnetClient(devnet.rpcUrl)
+  shop.settle = createSettler(client)
+  const projects = await prepare(directApiUrl, keys, { origin: local('receiver'), shop, client })
   return {
     service,
     database,
@@ -104,6 +115,7 @@ export async function startSetting(
     apiUrl: local('api'),
     directApiUrl,
     resource: local('receiver') + PATHS.resource,
+    paidResource: local('receiver') + PATHS.paid,
     ...projects,
   }
 }
@@ -139,12 +151,56 @@ function environment(made: {
   }
 }
 
-/** Makes the second project, and the endpoint and the webhook of the first. */
+/** A seller of its own: broadcasts each payment once, and answers a repeat with the first transaction. */
+function createSettler(client: DevnetClient): Shop['settle'] {
+  const settled = new Map<string, Promise<string>>()
+  let sending: Promise<unknown> = Promise.resolve()
+  return (header) => {
+    const decoded = decodePaymentHeader(header)
+    if (!decoded.ok) return Promise.reject(new Error(decoded.detail))
+    const { authorization, signature } = decoded.payload.payload
+    const before = settled.get(authorization.nonce)
+    if (before !== undefined) return before
+    // One after the other: anvil gives two concurrent transactions of an account the same nonce.
+    const sent = sending.then(() => broadcastPayment(client, { authorization, signature, header }))
+    sending = sent.catch(() => {})
+    const done = sent.then(async (hash) => {
+      await client.waitForTransactionReceipt({ hash })
+      return hash
+    })
+    settled.set(authorization.nonce, done)
+    done.catch(() => settled.delete(authorization.nonce))
+    return done
+  }
+}
+
+/** The mandate's limit in USDC: a run reaches it. */
+const LIMIT = '0.5'
+
+/** Opens and funds the purse of the peer, and gives its mandate. */
+async function openPurse(
+  platform: ReturnType<typeof createClient>,
+  projectId: string,
+  { host, client }: { host: string; client: DevnetClient },
+): Promise<{ address: Address }> {
+  const path = `/v0/platform/projects/${projectId}`
+  const { address } = expect(await platform.post(`${path}/purse`, {}), 201)
+  await fund(client, address, 2_000_000n)
+  const mandate = { name: 'Chaos', hosts: [host], maxPerPayment: '0.01', maxTotal: LIMIT }
+  expect(await platform.post(`${path}/mandates`, { ...mandate, paymentsPerMinute: 10_000 }), 201)
+  await waitFor('the balance of the purse', async () => {
+    const { body } = await platform.get(`${path}/purse`)
+    return body.balanceUsdc === '2'
+  })
+  return { address }
+}
+
+/** Makes the second project with its purse, and the endpoint and the webhook of the first. */
 async function prepare(
   url: string,
   keys: { platform: string; project: string },
-  { origin, shop }: { origin: string; shop: Shop },
-): Promise<Pick<Setting, 'seller' | 'peer'>> {
+  { origin, shop, client }: { origin: string; shop: Shop; client: DevnetClient },
+): Promise<Pick<Setting, 'seller' | 'peer' | 'purse'>> {
   const platform = createClient(url, keys.platform)
   const seller = createClient(url, keys.project)
   const whoami = expect(await seller.get('/v0/whoami'), 200)
@@ -191,7 +247,10 @@ async function prepare(
     const { body } = await seller.get(`/v0/sellers/endpoints/${endpoint.endpointId}`)
     return body.verification?.status === 'verified'
   })
+  const { host } = new URL(origin)
+  const purse = await openPurse(platform, peer.projectId, { host, client })
   return {
+    purse,
     seller: { inbox: whoami.email, key: keys.project },
     peer: { inbox: peer.emailAddress, key: peer.rawKey },
   }

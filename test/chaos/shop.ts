@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { signWebhook } from '../../shared/events/webhookSignature.ts'
+import { encodeHeader } from '../../shared/till/x402v2.ts'
 import { type Receiver, startReceiver } from '../support/events/receiver.ts'
 import { CHALLENGE } from '../support/till/challenge.ts'
+import { SEPOLIA } from '../support/till/devnetPayment.ts'
 import { PATHS } from './audit/auditWebhooks.ts'
 import type { Delivered } from './audit/evidence.ts'
 
@@ -19,8 +21,25 @@ export type Shop = AsyncDisposable & {
   endSilence(): void
   /** Called for every webhook that is taken. */
   onTaken: () => void
+  /** Settles a payment for the paid resource. @returns its transaction */
+  settle: (header: string) => Promise<string>
   delivered(): Delivered[]
 }
+
+const PAID_CHALLENGE = encodeHeader({
+  x402Version: 2,
+  accepts: [
+    {
+      scheme: 'exact',
+      network: SEPOLIA.caip2,
+      amount: '10000',
+      asset: SEPOLIA.usdcAddress,
+      payTo: `0x${'5e'.repeat(20)}`,
+      maxTimeoutSeconds: 60,
+      extra: { name: SEPOLIA.eip712Name, version: SEPOLIA.eip712Version },
+    },
+  ],
+})
 
 /** Starts the server. */
 export async function startShop(): Promise<Shop> {
@@ -35,6 +54,21 @@ export async function startShop(): Promise<Shop> {
     if (shop.mood === 'resetting') return response.socket?.destroy()
     if (shop.mood === 'silent') return silenced.add(response)
     if (request.path === PATHS.resource) return answer(402, CHALLENGE)
+    if (request.path.startsWith(PATHS.paid)) {
+      const header = request.headers['payment-signature']
+      if (typeof header !== 'string') {
+        response.writeHead(402, { 'payment-required': PAID_CHALLENGE }).end('{}')
+        return
+      }
+      void shop.settle(header).then(
+        (transaction) => {
+          const said = encodeHeader({ success: true, transaction, network: SEPOLIA.caip2 })
+          response.writeHead(200, { 'payment-response': said }).end('{"tempC":7}')
+        },
+        () => response.writeHead(503).end('busy'),
+      )
+      return
+    }
     shop.onTaken()
     answer(200, 'ok')
   })
@@ -43,6 +77,7 @@ export async function startShop(): Promise<Shop> {
     secret: `whsec_${'c'.repeat(64)}`,
     mood: 'well',
     onTaken() {},
+    settle: () => Promise.reject(new Error('there is no chain yet')),
     endSilence() {
       // Bun's server ends a kept connection with an empty 200 when the response alone is destroyed.
       for (const response of silenced) response.socket?.destroy()
@@ -50,7 +85,7 @@ export async function startShop(): Promise<Shop> {
     },
     delivered: () =>
       receiver.requests
-        .filter(({ path }) => path !== PATHS.resource)
+        .filter(({ path }) => path === PATHS.payments || path === PATHS.events)
         .map((request): Delivered => {
           const { body, headers, path } = request
           return {

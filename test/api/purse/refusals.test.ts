@@ -209,6 +209,17 @@ test('what costs nothing is answered, and a quote signs nothing', async () => {
   expect(seller.received).toEqual([])
 })
 
+test('a mandate has any name without control characters', async () => {
+  const path = `/v0/platform/projects/${buyer.project.id}/mandates`
+  const give = async (name: string) => {
+    const terms = { name, hosts: ['a.example'], maxPerPayment: '1', maxTotal: '1' }
+    return (await till.service.platform.post(path, terms)).status
+  }
+  for (const name of ['Capacity {cc} p', 'Köln 東京', '\\d'])
+    expect([name, await give(name)]).toEqual([name, 201])
+  for (const name of ['a\nb', 'a\u0085b', '']) expect([name, await give(name)]).toEqual([name, 400])
+})
+
 test('bad requests name the field', async () => {
   const cases: [object, string][] = [
     [{ url: 'ftp://a.example', maxAmount: '1' }, 'url must be'],

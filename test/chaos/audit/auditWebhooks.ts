@@ -1,8 +1,13 @@
 import type { Delivered, Evidence } from './evidence.ts'
 import type { Ledger } from './ledger.ts'
 
-/** The paths of the receiver: the paid resource, the endpoint's webhook, and the project's webhook. */
-export const PATHS = { resource: '/report', payments: '/payments', events: '/events' } as const
+/** The paths of the receiver: the resource of our seller and of another one, the endpoint's webhook, and the project's webhook. */
+export const PATHS = {
+  resource: '/report',
+  paid: '/paid',
+  payments: '/payments',
+  events: '/events',
+} as const
 
 /** Webhooks: each is signed, repeats keep key and body, and each payment and event arrives under one key. */
 export function auditWebhooks({ listeners }: Ledger, evidence: Evidence): string[] {

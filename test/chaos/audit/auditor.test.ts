@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { audit } from './auditor.ts'
 import { LATE_WRITE_MS } from './auditVault.ts'
 import { PATHS } from './auditWebhooks.ts'
-import type { Delivered, Evidence } from './evidence.ts'
+import type { Delivered, Evidence, PurchaseRecord } from './evidence.ts'
 import type { Ledger, MailIn, MailOut, Paid, VaultName } from './ledger.ts'
 
 const INBOX = 'agent@mail.test'
@@ -49,6 +49,17 @@ const paid = (): Paid => ({
   ],
 })
 
+const bought = (n: string, money: PurchaseRecord['money']): PurchaseRecord => ({
+  id: `pur_${n}`,
+  key: `buy-${n}`,
+  state: 'answered',
+  ended: true,
+  money,
+  nonce: `0xb${n}`,
+  amountAtomic: '10000',
+  txHash: money === 'spent' ? '0xb2' : null,
+})
+
 const put = (value: string | null, startMs: number) => ({
   value,
   startMs,
@@ -88,6 +99,9 @@ function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
       mailsIn: [mailIn()],
       mailsOut: [mailOut()],
       payments: [paid()],
+      purchases: [
+        { key: 'buy-1', told: 'accepted', purchaseIds: ['pur_1', 'pur_1'], refusal: null },
+      ],
       vault: [vaultName()],
       listeners: [
         {
@@ -122,7 +136,16 @@ function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
           beganMs: 100,
         },
       ],
-      used: [{ nonce: '0x01', payer: '0xaa', txHash: '0xt1', amountAtomic: '10000' }],
+      used: [
+        { nonce: '0x01', payer: '0xaa', txHash: '0xt1', amountAtomic: '10000' },
+        { nonce: '0xb1', payer: '0xPU', txHash: '0xb2', amountAtomic: '10000' },
+      ],
+      purse: {
+        address: '0xpu',
+        paidAtomic: '10000',
+        purchases: [bought('1', 'spent'), bought('2', 'open'), bought('3', 'released')],
+        mandate: { limit: '20000', reserved: '30000', spent: '10000', released: '10000' },
+      },
       mailFaults: { killedMs: [], cutMs: [] },
       transferCount: 1,
       payments: [{ id: 'pay_1', nonce: '0x01', status: 'settled', txHash: '0xt1' }],
@@ -296,7 +319,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
   ],
   'ok: true is said and no money moved': [
     ({ evidence }) => {
-      evidence.used = []
+      evidence.used.shift()
       evidence.transferCount = 0
     },
     ['money: 0x01 has ok: true and no money moved'],
@@ -313,6 +336,59 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
       evidence.transferCount = 2
     },
     ['money: 0x01 was paid 2 times'],
+  ],
+  'a purchase is paid twice': [
+    ({ evidence }) => {
+      evidence.used.push({ ...evidence.used[1]!, txHash: '0xb3' })
+      evidence.purse.paidAtomic = '20000'
+    },
+    [
+      'purse: pur_1 was paid 2 times',
+      'purse: spent is 10000 in the mandate, and 20000 by the chain',
+    ],
+  ],
+  'a signature of the purse that no purchase has is used': [
+    ({ evidence }) => {
+      evidence.used.push({ ...evidence.used[1]!, nonce: '0xb9' })
+    },
+    ['purse: 0xb9 was used, and no purchase has it'],
+  ],
+  'a payment is given back and taken all the same': [
+    ({ evidence }) => {
+      evidence.used.push({ ...evidence.used[1]!, nonce: '0xb3' })
+    },
+    ['purse: pur_3 was paid and is released'],
+  ],
+  'a purchase is spent and no money moved': [
+    ({ evidence }) => {
+      evidence.used.pop()
+    },
+    ['purse: pur_1 is spent and no money moved'],
+  ],
+  'a mandate is passed': [
+    ({ evidence }) => {
+      evidence.purse.mandate.limit = '19999'
+    },
+    ['purse: 10000 spent and 10000 open pass the limit 19999'],
+  ],
+  'a reservation is lost': [
+    ({ evidence }) => {
+      evidence.purse.mandate.reserved = '20000'
+    },
+    ['purse: open is 0 in the mandate, and 10000 by the purchases'],
+  ],
+  'one key buys twice': [
+    ({ ledger, evidence }) => {
+      ledger.purchases[0]!.purchaseIds.push('pur_2')
+      evidence.purse.purchases[1]!.key = 'buy-1'
+    },
+    ['purse: buy-1 was answered with 2 purchases', 'purse: buy-1 has 2 purchases'],
+  ],
+  'a purchase has no end': [
+    ({ evidence }) => {
+      evidence.purse.purchases[1]!.ended = false
+    },
+    ['purse: pur_2 has no end'],
   ],
   'a payment is granted under two keys': [
     ({ ledger }) => {

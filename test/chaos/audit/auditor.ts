@@ -2,6 +2,7 @@ import { auditEvents } from './auditEvents.ts'
 import { auditMailIn } from './auditMailIn.ts'
 import { auditMailOut } from './auditMailOut.ts'
 import { auditMoney } from './auditMoney.ts'
+import { auditPurse } from './auditPurse.ts'
 import { auditQueue } from './auditQueue.ts'
 import { auditVault } from './auditVault.ts'
 import { auditWebhooks } from './auditWebhooks.ts'
@@ -14,6 +15,7 @@ export function audit(ledger: Ledger, evidence: Evidence): string[] {
     ...auditMailIn(ledger, evidence),
     ...auditMailOut(ledger, evidence),
     ...auditMoney(ledger, evidence),
+    ...auditPurse(ledger, evidence),
     ...auditVault(ledger, evidence),
     ...auditWebhooks(ledger, evidence),
     ...auditEvents(ledger, evidence),

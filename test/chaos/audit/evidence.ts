@@ -24,6 +24,27 @@ export type UsedAuthorization = {
   amountAtomic: string | null
 }
 
+/** A purchase as the service has it. Sums in atomic units. */
+export type PurchaseRecord = {
+  id: string
+  key: string
+  state: string
+  ended: boolean
+  money: 'open' | 'spent' | 'released' | null
+  nonce: string | null
+  amountAtomic: string | null
+  txHash: string | null
+}
+
+/** The purse with its mandate, and what the chain says that it has paid. */
+type PurseEvidence = {
+  address: string
+  purchases: PurchaseRecord[]
+  mandate: { limit: string; reserved: string; spent: string; released: string }
+  /** Transfers from its address. */
+  paidAtomic: string
+}
+
 /** A request that the webhook receiver got. */
 export type Delivered = {
   path: string
@@ -47,6 +68,7 @@ export type Evidence = {
   transferCount: number
   /** The payments as the API lists them. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
+  purse: PurseEvidence
   delivered: Delivered[]
   /** The value of each name of the vault; null when the name is absent. */
   vault: Record<string, string | null>

@@ -15,14 +15,16 @@ const EVENTS = parseAbi([
 
 /** Gathers the evidence: over the API, at the smarthost, on the chain, at the receiver, and in the database. */
 export async function gather(setting: Setting, ledger: Ledger): Promise<Evidence> {
-  const { seller, peer } = setting
-  const [sellerInbox, peerInbox, chain, vault, rows] = await Promise.all([
-    listInbox(setting, seller.key),
-    listInbox(setting, peer.key),
-    readChain(setting),
-    readVault(setting, ledger),
-    readRows(setting),
-  ])
+  const { seller, peer, purse } = setting
+  const [sellerInbox, peerInbox, chain, vault, { purchases, mandate, ...rows }] = await Promise.all(
+    [
+      listInbox(setting, seller.key),
+      listInbox(setting, peer.key),
+      readChain(setting),
+      readVault(setting, ledger),
+      readRows(setting),
+    ],
+  )
   return {
     inboxes: { [seller.inbox]: sellerInbox, [peer.inbox]: peerInbox },
     mailFaults: {
@@ -36,7 +38,9 @@ export async function gather(setting: Setting, ledger: Ledger): Promise<Evidence
       subject: email.subject ?? '',
       contentHash: createHash('sha256').update(raw).digest('hex'),
     })),
-    ...chain,
+    used: chain.used,
+    transferCount: chain.transferCount,
+    purse: { address: purse.address, paidAtomic: chain.paidAtomic, purchases, mandate },
     vault,
     delivered: setting.shop.delivered(),
     ...rows,
@@ -56,18 +60,23 @@ async function listInbox({ directApiUrl }: Setting, key: string): Promise<Listed
   return messages
 }
 
-async function readChain({ devnet }: Setting): Promise<Pick<Evidence, 'used' | 'transferCount'>> {
+async function readChain({
+  devnet,
+  purse,
+}: Setting): Promise<
+  Pick<Evidence, 'used' | 'transferCount'> & Pick<Evidence['purse'], 'paidAtomic'>
+> {
   const client = devnetClient(devnet.rpcUrl)
   const raw = await client.getLogs({ address: SEPOLIA.usdcAddress, fromBlock: 0n })
   const logs = parseEventLogs({ abi: EVENTS, logs: raw })
-  const transfers = logs.flatMap((log) =>
-    log.eventName === 'Transfer' && log.args.to.toLowerCase() === payTo.toLowerCase() ? [log] : [],
-  )
+  const all = logs.flatMap((log) => (log.eventName === 'Transfer' ? [log] : []))
+  const transfers = all.filter(({ args }) => args.to.toLowerCase() === payTo.toLowerCase())
+  const paid = all.filter(({ args }) => args.from.toLowerCase() === purse.address)
   const used = logs.flatMap((log): UsedAuthorization[] => {
     if (log.eventName !== 'AuthorizationUsed') return []
     const { authorizer, nonce } = log.args
     // FiatTokenV2 logs the transfer right after the authorization.
-    const transfer = transfers.find(
+    const transfer = all.find(
       ({ transactionHash, logIndex }) =>
         transactionHash === log.transactionHash && logIndex === log.logIndex + 1,
     )
@@ -80,7 +89,8 @@ async function readChain({ devnet }: Setting): Promise<Pick<Evidence, 'used' | '
       },
     ]
   })
-  return { used, transferCount: transfers.length }
+  const paidAtomic = String(paid.reduce((sum, { args }) => sum + args.value, 0n))
+  return { used, transferCount: transfers.length, paidAtomic }
 }
 
 async function readVault(
@@ -100,7 +110,8 @@ async function readVault(
 type Rows = Pick<
   Evidence,
   'payments' | 'newestEvent' | 'deliveryStatus' | 'jobs' | 'lockedJobs' | 'openRows'
->
+> &
+  Pick<Evidence['purse'], 'purchases' | 'mandate'>
 
 /** Rows that are not done, and whether a job exists for each. */
 const OPEN_ROWS = `
@@ -114,6 +125,8 @@ const OPEN_ROWS = `
     select 'settle_payment:' || id, 'payment ' || id from payments where state = 'verified'
     union all
     select 'check_payment:' || id, 'check ' || id from payment_checks where state = 'open'
+    union all
+    select 'buy:' || id, 'purchase ' || id from purchases where ended_at is null and state <> 'waiting'
   )
   select name as row, exists (select from graphile_worker.jobs j where j.key = open.key) or exists (
     select from graphile_worker._private_jobs b, json_array_elements_text(b.payload -> 'inboundIds') id
@@ -142,6 +155,17 @@ async function readRows({ database }: Setting): Promise<Rows> {
       payments: await list(
         `select id, lower(authorization_nonce) as nonce, state as status, tx_hash as "txHash" from payments`,
       ),
+      purchases: await list(
+        `select id, idempotency_key as key, state, ended_at is not null as ended, money, lower(nonce) as nonce,
+           amount_atomic::text as "amountAtomic", tx_hash as "txHash"
+         from purchases where kind = 'payment'`,
+      ),
+      mandate: (
+        await list(
+          `select total_atomic::text as limit, reserved_atomic::text as reserved, spent_atomic::text as spent,
+             released_atomic::text as released from mandates`,
+        )
+      )[0],
       newestEvent: Object.fromEntries(events.map(({ inbox, seq }) => [inbox, seq])),
       deliveryStatus: Object.fromEntries(
         sent.map(({ message_id, delivery_status }) => [message_id, delivery_status]),
@@ -155,7 +179,7 @@ async function readRows({ database }: Setting): Promise<Rows> {
   }
 }
 
-/** Brings the retries of mail and webhooks forward to now, as an operator can. */
+/** Brings the retries of mail, webhooks and purchases forward to now, as an operator can. */
 export async function hurry({ database }: Setting): Promise<void> {
   const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
@@ -170,7 +194,7 @@ export async function hurry({ database }: Setting): Promise<void> {
     await client.query(
       `select graphile_worker.reschedule_jobs(array(
          select id from graphile_worker.jobs
-         where task_identifier in ('send_mail', 'deliver_webhook') and run_at > now() and locked_at is null
+         where task_identifier in ('send_mail', 'deliver_webhook', 'buy') and run_at > now() and locked_at is null
        ), run_at := now())`,
     )
   } finally {

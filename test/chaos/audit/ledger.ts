@@ -56,6 +56,16 @@ export type Paid = {
   answers: RedeemAnswer[]
 }
 
+/** A purchase that an agent asked for with one key. */
+export type Bought = {
+  key: string
+  told: Told
+  /** The id of every answer. */
+  purchaseIds: string[]
+  /** The refusal of the API itself. */
+  refusal: string | null
+}
+
 /** A write to one name of the vault; `value` is null for a deletion. */
 export type VaultWrite = {
   value: string | null
@@ -77,6 +87,7 @@ export type Ledger = {
   mailsIn: MailIn[]
   mailsOut: MailOut[]
   payments: Paid[]
+  purchases: Bought[]
   vault: VaultName[]
   listeners: Listener[]
   /** Answers that no client may get, under any fault. */
@@ -87,6 +98,7 @@ export const newLedger = (): Ledger => ({
   mailsIn: [],
   mailsOut: [],
   payments: [],
+  purchases: [],
   vault: [],
   listeners: [],
   surprises: [],

@@ -16,6 +16,8 @@ export type Load = {
   peer: Project
   /** The URL that is sold. */
   resource: string
+  /** A URL of another seller, who settles by himself. */
+  paidResource: string
   apiUrl: string
   /** The port of the SMTP listener, as clients reach it. */
   smtpPort: number
