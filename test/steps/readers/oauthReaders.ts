@@ -5,7 +5,7 @@ import {
   readClientDocument,
 } from '../../../shared/oauth/clientDocument.ts'
 import { ClientMetadataError, readClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
-import { readScopes } from '../../../shared/oauth/oauthScopes.ts'
+import { offeredScopes, readScopes } from '../../../shared/oauth/oauthScopes.ts'
 import { fitsChallenge, isChallenge, isToken } from '../../../shared/oauth/oauthTokens.ts'
 import { isRegistered, redirectFault, redirectHost } from '../../../shared/oauth/redirectUri.ts'
 import { isMcpResource } from '../../../shared/oauth/resource.ts'
@@ -46,7 +46,7 @@ export const OAUTH_READERS: readonly Reader[] = [
   }).map(([name, read]) => ({ name: `oauth/${name}`, max: FIELD_MAX, grammar: URL_TEXT, read })),
   ...Object.entries({
     'clientDocument.ts freshSeconds': freshSeconds,
-    'oauthScopes.ts readScopes': readScopes,
+    'oauthScopes.ts readScopes': (text: string) => readScopes(text, offeredScopes([])),
     'oauthTokens.ts isToken': (text: string) => isToken(text, 'access'),
     'oauthTokens.ts isChallenge': isChallenge,
     'oauthTokens.ts fitsChallenge': (text: string) => fitsChallenge(text, text),

@@ -5,7 +5,7 @@ const BY_REASON: Record<string, string> = {
     vault/maskSecrets.ts TooManyLayersError, vault/totp.ts TotpSecretError, till/resourceUrl.ts ResourceUrlError,
     till/usdc.ts UsdcAmountError, mail/reports/aggregateReport.ts ReportError, mail/http/signedMail.ts SignedMailError,
     oauth/clientMetadata.ts ClientMetadataError`,
-  'it reads words, numbers or keys of ours': `mail/parse/authentication.ts isUnsure, mail/compose/bounceAddress.ts bounceKeys, mail/reservedAddresses.ts reportAddresses, oauth/oauthTokens.ts newToken, oauth/resource.ts isOAuthOn,
+  'it reads words, numbers or keys of ours': `mail/parse/authentication.ts isUnsure, mail/compose/bounceAddress.ts bounceKeys, mail/reservedAddresses.ts reportAddresses, oauth/oauthScopes.ts offeredScopes, oauth/oauthTokens.ts newToken, oauth/resource.ts isOAuthOn,
     oauth/resource.ts mcpResource, oauth/resource.ts resourceMetadataUrl, people/companyPage.ts companyPage,
     people/roles.ts isAtLeast, people/signInLink.ts signInTokens, people/signInLink.ts signInUrl, mail/http/signedMail.ts domainSecret,
     mail/compose/dkim.ts dkimRecord, mail/visibleText/hiddenStyle.ts isSeen, mail/visibleText/hiddenStyle.ts isUnseen, mail/mailDomain.ts afterCheck,
@@ -20,7 +20,7 @@ const BY_REASON: Record<string, string> = {
     mail/compose/bounceAddress.ts bounceAddress, mail/compose/bounceAddress.ts isTagOf, mail/compose/composeMail.ts composeMail,
     mail/compose/customHeaders.ts customFields, mail/parse/reduceBounce.ts reduceBounce, mail/compose/unsubscribe.ts unsubscribeFields,
     mail/mtaSts.ts policyText, mail/reservedAddresses.ts reservedAddresses, till/authorization.ts authorizationDigest, till/authorization.ts authorizationTypedData, till/authorization.ts cancellationDigest,
-    purse/paymentHeader.ts signPayment, purse/termsHash.ts termsHash,
+    purse/paymentHeader.ts signPayment, purse/signIn.ts signInHeader, purse/termsHash.ts termsHash,
     till/ed25519.ts signEd25519, till/jws.ts signJws, till/receipt.ts receiptText, till/receipt.ts signReceipt,
     till/signer.ts signerOf, till/x402.ts buildChallenge, till/x402.ts encodePaymentResponse,
     till/x402.ts settleResponse, till/x402v2.ts encodeHeader, till/x402v2.ts encodePaymentRequired,
@@ -31,6 +31,8 @@ const BY_REASON: Record<string, string> = {
     mail/codes/codeEvidence.ts evidenceOf, mail/codes/codeEvidence.ts evidenceOfMail, mail/emailRules.ts admit,
     mail/emailRules.ts isRefused, mail/search/indexedMail.ts indexed, till/authorization.ts verifyAuthorization,
     vault/signText.ts signEd25519`,
+  'it judges one text of at most 8 KB that keptProof has bounded, by jose or viem':
+    'purse/offerReceipt.ts judgeProof',
   'two lists of at most 40 entries: areWithin and commonBounds measure it': `vault/narrowing.ts common,
     vault/narrowing.ts isWithin`,
 }

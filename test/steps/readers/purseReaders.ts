@@ -1,7 +1,9 @@
 /** Readers of a seller's 402 and of its word about a settlement. */
 import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
+import { keptOffer, keptProof } from '../../../shared/purse/offerReceipt.ts'
 import { chooseOffer, readChallenge } from '../../../shared/purse/offers.ts'
 import { readSellerSettlement } from '../../../shared/purse/sellerSettlement.ts'
+import { readSignIn } from '../../../shared/purse/signIn.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import { JSON_TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import type { Reader } from './reader.ts'
@@ -32,6 +34,27 @@ const chosen = (text: string) => {
   return read === null ? null : chooseOffer(read, { url: 'https://a.b/c', network, payer: '0x' })
 }
 
+const signIn = (text: string) => ({
+  'sign-in-with-x': {
+    info: {
+      domain: 'a.b',
+      uri: `https://a.b/${text}`,
+      version: '1',
+      nonce: 'a1b2c3d4e5',
+      issuedAt: '2026-01-05T09:30:00.000Z',
+      statement: text,
+      resources: Array.from({ length: 16 }, () => `https://a.b/${text}`),
+    },
+    supportedChains: Array.from({ length: 32 }, () => ({ chainId: text, type: 'eip191' })),
+  },
+})
+
+const offers = (text: string) => ({
+  'offer-receipt': {
+    info: { offers: Array.from({ length: 16 }, () => ({ format: 'jws', signature: text })) },
+  },
+})
+
 const mandate = (url: string) => ({
   network: 'base',
   hosts: ['*.example.com'],
@@ -60,6 +83,25 @@ export const PURSE_READERS: readonly Reader[] = [
     max: ANSWER_MAX,
     grammar: JSON_TEXT,
     read: (text) => readSellerSettlement(encoded(text)),
+  },
+  {
+    name: 'purse/signIn.ts readSignIn',
+    max: ANSWER_MAX,
+    grammar: URL_TEXT,
+    read: (text) =>
+      readSignIn(signIn(text), { url: 'https://a.b/', caip2: network.caip2, nowMs: 0 }),
+  },
+  {
+    name: 'purse/offerReceipt.ts keptProof',
+    max: ANSWER_MAX,
+    grammar: URL_TEXT,
+    read: (text) => keptProof({ format: 'jws', signature: text }),
+  },
+  {
+    name: 'purse/offerReceipt.ts keptOffer',
+    max: 4 * 1024,
+    grammar: URL_TEXT,
+    read: (text) => keptOffer(offers(text), { payTo: payer, amountAtomic: 1n }),
   },
   {
     name: 'purse/mandate.ts covers',
