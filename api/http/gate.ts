@@ -1,6 +1,7 @@
 import { parseAuthorization } from '../../shared/apiKey.ts'
+import type { Config } from '../../shared/config/config.ts'
 import { networkSubject } from '../../shared/http/networkSubject.ts'
-import { OFFERED_SCOPES } from '../../shared/oauth/oauthScopes.ts'
+import { offeredScopes } from '../../shared/oauth/oauthScopes.ts'
 import { isToken } from '../../shared/oauth/oauthTokens.ts'
 import { isOAuthOn, resourceMetadataUrl } from '../../shared/oauth/resource.ts'
 import type { Scope } from '../../shared/scopes.ts'
@@ -62,11 +63,11 @@ export async function admit(
     const reason = parsed.ok ? 'key' : parsed.reason
     // A host that finds out how to sign in asks without a key, and all users of a host share its addresses.
     if (path === MCP_PATH && reason === 'header' && isOAuthOn(config.http.baseUrl)) {
-      throw new GateRefusal(unauthorized(reason, mcpChallenge(config.http.baseUrl)), null)
+      throw new GateRefusal(unauthorized(reason, mcpChallenge(config)), null)
     }
     throw await refuseUnauthorized(
       gatePool,
-      { reason, challenge: path === MCP_PATH ? mcpChallenge(config.http.baseUrl) : '' },
+      { reason, challenge: path === MCP_PATH ? mcpChallenge(config) : '' },
       config.limits.authFailuresPerMinute,
       clientAddress,
     )
@@ -83,7 +84,10 @@ export async function admit(
       budget,
     )
   }
-  return { identity: found.identity, budget, writtenTo: found.writtenTo }
+  // A scope that the operator no longer offers ends in living tokens too.
+  const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
+  const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
+  return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }
 }
 
 /**
@@ -114,9 +118,9 @@ function unauthorized(reason: keyof typeof UNAUTHORIZED, challenge: string): Api
 }
 
 /** Where an MCP host finds the authorization server, and what consent can give (RFC 9728 §5.1). */
-const mcpChallenge = (baseUrl: string): string =>
+const mcpChallenge = ({ http: { baseUrl }, oauthPurseScopes }: Config): string =>
   isOAuthOn(baseUrl)
-    ? `, resource_metadata="${resourceMetadataUrl(baseUrl)}", scope="${OFFERED_SCOPES.join(' ')}"`
+    ? `, resource_metadata="${resourceMetadataUrl(baseUrl)}", scope="${offeredScopes(oauthPurseScopes).join(' ')}"`
     : ''
 
 /** The access token of a header; null: it holds none, but perhaps a key. */
@@ -128,13 +132,15 @@ function bearerToken(authorization: string | null): string | null {
 /** Admits an OAuth client to the MCP endpoint. A dead token is not counted: nobody guesses 256 bits, and each one ends. */
 async function admitToken({ gatePool, reads, config }: Services, token: string) {
   const found = await authenticateToken(gatePool, token, reads)
-  const { baseUrl } = config.http
-  if (found === null) throw new GateRefusal(unauthorized('token', mcpChallenge(baseUrl)), null)
+  if (found === null) throw new GateRefusal(unauthorized('token', mcpChallenge(config)), null)
   const budget = toBudget(found.usage, config.limits.requestsPerMinute)
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
-  return { identity: found.identity, budget, writtenTo: found.writtenTo }
+  // A scope that the operator no longer offers ends in living tokens too.
+  const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
+  const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
+  return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }
 }
 
 /** A wrong key counts against its IP address. Past the limit the address gets 429 for every wrong key. */

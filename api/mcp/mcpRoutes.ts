@@ -4,7 +4,8 @@ import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
 import { isLegacyRequest } from '@modelcontextprotocol/server'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { OFFERED_SCOPES } from '../../shared/oauth/oauthScopes.ts'
+import type { Config } from '../../shared/config/config.ts'
+import { offeredScopes } from '../../shared/oauth/oauthScopes.ts'
 import { resourceMetadataUrl } from '../../shared/oauth/resource.ts'
 import { MAIL_BODY_MAX_BYTES, notAnObject } from '../http/body.ts'
 import { ApiError, badRequest } from '../http/errors.ts'
@@ -75,7 +76,7 @@ async function answer(
   refuseForeignOrigin(request.headers.get('origin'), services.config.http.baseUrl)
   const body = readMessages(given, request.headers.get('mcp-protocol-version'))
   if (body === null) return new Response(null, { status: 202 })
-  if (kind === 'oauth') requireScope(body, scopes, services.config.http.baseUrl)
+  if (kind === 'oauth') requireScope(body, scopes, services.config)
   await countFurther(services, projectId, toolCalls(body) - 1)
   const connection = {
     services,
@@ -104,11 +105,16 @@ async function answer(
  * some hosts forget what they had.
  * @throws {ApiError} 403
  */
-function requireScope(body: object, held: readonly string[], baseUrl: string): void {
+function requireScope(
+  body: object,
+  held: readonly string[],
+  { http: { baseUrl }, oauthPurseScopes }: Config,
+): void {
   if (Array.isArray(body) || methodOf(body) !== 'tools/call') return
   const name = (body as { params?: { name?: unknown } }).params?.name
   const scope = typeof name === 'string' ? findTool(name)?.scope : undefined
-  const isOffered = (OFFERED_SCOPES as readonly (string | undefined)[]).includes(scope)
+  const offered: readonly (string | undefined)[] = offeredScopes(oauthPurseScopes)
+  const isOffered = offered.includes(scope)
   if (scope === undefined || held.includes(scope) || !isOffered) return
   throw new ApiError(403, 'forbidden', `Missing required scope: ${scope}`, {
     'www-authenticate': `Bearer realm="purser", error="insufficient_scope", scope="${[...held, scope].join(' ')}", resource_metadata="${resourceMetadataUrl(baseUrl)}"`,

@@ -1,4 +1,5 @@
-import { readScopes, SCOPE_MAX_CHARS } from '../../shared/oauth/oauthScopes.ts'
+import type { Config } from '../../shared/config/config.ts'
+import { offeredScopes, readScopes, SCOPE_MAX_CHARS } from '../../shared/oauth/oauthScopes.ts'
 import { isChallenge } from '../../shared/oauth/oauthTokens.ts'
 import { isRegistered } from '../../shared/oauth/redirectUri.ts'
 import { isMcpResource, mcpResource } from '../../shared/oauth/resource.ts'
@@ -35,7 +36,7 @@ export async function authorize(services: Services, request: Request): Promise<R
   }
   const state = query.get('state')
   try {
-    const asked = readRequest(query, baseUrl)
+    const asked = readRequest(query, config)
     const browser = browserOf(request, baseUrl)
     const id = await createRequest(pool, browser, {
       clientId: client.id,
@@ -60,7 +61,7 @@ export async function authorize(services: Services, request: Request): Promise<R
   }
 }
 
-function readRequest(query: URLSearchParams, baseUrl: string) {
+function readRequest(query: URLSearchParams, { http: { baseUrl }, oauthPurseScopes }: Config) {
   const state = once(query, 'state', STATE_MAX_CHARS, false)
   if (state !== null && /[^\x20-\x7e]/.test(state)) {
     throw new OAuthError('invalid_request', 'state must be visible ASCII')
@@ -76,7 +77,8 @@ function readRequest(query: URLSearchParams, baseUrl: string) {
   if (![...resources].every((resource) => isMcpResource(resource, baseUrl)) || resources.size > 1) {
     throw new OAuthError('invalid_target', `resource must be ${mcpResource(baseUrl)}`)
   }
-  const scopes = readScopes(once(query, 'scope', SCOPE_MAX_CHARS, false))
+  const asked = once(query, 'scope', SCOPE_MAX_CHARS, false)
+  const scopes = readScopes(asked, offeredScopes(oauthPurseScopes))
   if (scopes === null || scopes.length === 0) {
     throw new OAuthError('invalid_scope', 'scope names none that an owner can give')
   }

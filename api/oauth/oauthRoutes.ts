@@ -1,6 +1,7 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { LEAST_SCOPES, OFFERED_SCOPES, OFFLINE_ACCESS } from '../../shared/oauth/oauthScopes.ts'
+import type { Config } from '../../shared/config/config.ts'
+import { LEAST_SCOPES, OFFLINE_ACCESS, offeredScopes } from '../../shared/oauth/oauthScopes.ts'
 import { isOAuthOn, mcpResource } from '../../shared/oauth/resource.ts'
 import { notFound } from '../http/errors.ts'
 import { operation } from '../http/operation.ts'
@@ -57,9 +58,13 @@ export function oauthRoutes(services: Services) {
         success: ok,
       }),
     })
-    .get('/.well-known/oauth-authorization-server', () => Response.json(serverMetadata(baseUrl)), {
-      detail: operation({ ...describe, summary: 'The OAuth authorization server', success: ok }),
-    })
+    .get(
+      '/.well-known/oauth-authorization-server',
+      () => Response.json(serverMetadata(services.config)),
+      {
+        detail: operation({ ...describe, summary: 'The OAuth authorization server', success: ok }),
+      },
+    )
     .get('/.well-known/openid-configuration', () => Promise.reject(notFound()), {
       detail: operation({ ...describe, summary: 'There is no OpenID provider', success: ok }),
     })
@@ -107,7 +112,7 @@ export function oauthRoutes(services: Services) {
 }
 
 /** RFC 8414. `issuer` is byte-equal to `iss` and to the entry of the resource's metadata. */
-const serverMetadata = (baseUrl: string) => ({
+const serverMetadata = ({ http: { baseUrl }, oauthPurseScopes }: Config) => ({
   issuer: baseUrl,
   authorization_endpoint: `${baseUrl}/oauth/authorize`,
   token_endpoint: `${baseUrl}/oauth/token`,
@@ -121,5 +126,5 @@ const serverMetadata = (baseUrl: string) => ({
   revocation_endpoint_auth_methods_supported: ['none'],
   client_id_metadata_document_supported: true,
   authorization_response_iss_parameter_supported: true,
-  scopes_supported: [...OFFERED_SCOPES, OFFLINE_ACCESS],
+  scopes_supported: [...offeredScopes(oauthPurseScopes), OFFLINE_ACCESS],
 })

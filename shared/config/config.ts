@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import type { z } from 'zod'
 import type { MtaStsMode } from '../mail/mtaSts.ts'
+import type { PurseConsent } from '../oauth/oauthScopes.ts'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import { type MasterKey, masterKey } from '../vault/envelope.ts'
 import { type BlobStoreSettings, blobStoreSettings } from './blobStoreSettings.ts'
@@ -102,6 +103,8 @@ export type Config = {
   minPriceAtomic: number
   /** How long redeem waits for a settlement. */
   settlementWaitMs: number
+  /** Scopes of the purse that an owner may give to a chat host. */
+  oauthPurseScopes: readonly PurseConsent[]
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /** The company's identity provider (OpenID Connect); null: none. The secret is null for a public client. */
   company: { issuer: string; clientId: string; clientSecret: string | null } | null
@@ -232,6 +235,7 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
     masterKeys: keysOf(values.MASTER_KEYS, parseMasterKey),
     minPriceAtomic: Math.round(Number(values.MIN_PRICE_USDC) * 1_000_000),
     settlementWaitMs: values.SETTLEMENT_WAIT_MS,
+    oauthPurseScopes: values.OAUTH_PURSE_SCOPES,
     bootstrap: {
       platformKey: values.BOOTSTRAP_PLATFORM_KEY,
       projectKey: values.BOOTSTRAP_PROJECT_KEY,

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { isKey } from '../apiKey.ts'
 import { addressKey, parseAddress } from '../mail/address.ts'
 import { MTA_STS_MODES } from '../mail/mtaSts.ts'
+import { PURSE_CONSENT, type PurseConsent } from '../oauth/oauthScopes.ts'
 import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.ts'
 import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
@@ -55,6 +56,12 @@ const dnsServer = z.string().refine((text) => {
   return isIP(bracketed ?? plain ?? '') > 0 && Number(port ?? 53) <= 65_535
 }, 'must be a comma-separated list of IP addresses, each with an optional port')
 
+const purseConsent = z
+  .string()
+  .refine(
+    (scope) => (PURSE_CONSENT as readonly string[]).includes(scope),
+    `must be of ${PURSE_CONSENT.join(' and ')}`,
+  )
 const list = (item: z.ZodType<string, string>) =>
   z
     .string()
@@ -186,6 +193,9 @@ export const variables = z.object({
   SETTLEMENT_KEYS: list(settlementKey).optional(),
   WALLET_FACTORIES: list(evmAddress).default([]),
   DENIED_PAYEES: list(evmAddress).default([]),
+  OAUTH_PURSE_SCOPES: list(purseConsent)
+    .transform((scopes) => scopes as PurseConsent[])
+    .default([]),
   RECEIPT_SIGNING_KEYS: list(receiptSeed).optional(),
   MASTER_KEYS: list(namedMasterKey)
     .refine(

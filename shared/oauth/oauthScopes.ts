@@ -4,8 +4,8 @@ import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 /** Scopes of a client that asks for none: the fewest that are useful. */
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
-/** What a consent may give. Secrets in the clear, payments and purses are for keys alone. */
-export const OFFERED_SCOPES = [
+/** What every consent may give. Secrets in the clear and payments are for keys alone. */
+const ALWAYS_OFFERED = [
   'mail:read',
   'mail:send',
   'mail:manage',
@@ -13,7 +13,17 @@ export const OFFERED_SCOPES = [
   'vault:use',
 ] as const satisfies readonly Scope[]
 
-export type OfferedScope = (typeof OFFERED_SCOPES)[number]
+/** What a consent may give beside them where the operator names it (OAUTH_PURSE_SCOPES), because a chat host then spends money. */
+export const PURSE_CONSENT = ['purse:read', 'purse:pay'] as const satisfies readonly Scope[]
+
+export type PurseConsent = (typeof PURSE_CONSENT)[number]
+export type OfferedScope = (typeof ALWAYS_OFFERED)[number] | PurseConsent
+
+/** All that a consent may give at this service. */
+export const offeredScopes = (purse: readonly PurseConsent[]): OfferedScope[] => [
+  ...ALWAYS_OFFERED,
+  ...PURSE_CONSENT.filter((scope) => purse.includes(scope)),
+]
 
 /** A client that asks for it gets a refresh token; so does every other. */
 export const OFFLINE_ACCESS = 'offline_access'
@@ -28,6 +38,8 @@ export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolea
     words: 'use your stored secrets at the hosts that they are for, without seeing them',
     isTicked: false,
   },
+  'purse:read': { words: 'see the purse, its payments and prices', isTicked: false },
+  'purse:pay': { words: 'spend money from the purse, within its mandates', isTicked: false },
 }
 
 const KNOWN: readonly string[] = [...PROJECT_SCOPES, 'platform:manage', OFFLINE_ACCESS]
@@ -37,11 +49,15 @@ export const SCOPE_MAX_CHARS = 1_000
 
 /**
  * Reads the `scope` of a request (RFC 6749 §3.3). Scopes that no consent gives are left out.
+ * @param offered of this service.
  * @returns null: it names no scope that exists.
  */
-export function readScopes(text: string | null): OfferedScope[] | null {
+export function readScopes(
+  text: string | null,
+  offered: readonly OfferedScope[],
+): OfferedScope[] | null {
   const asked = (text ?? '').split(' ').filter((scope) => scope !== '')
   if (asked.every((scope) => scope === OFFLINE_ACCESS)) return [...LEAST_SCOPES]
   if (!asked.some((scope) => KNOWN.includes(scope))) return null
-  return OFFERED_SCOPES.filter((scope) => asked.includes(scope))
+  return offered.filter((scope) => asked.includes(scope))
 }

@@ -1,0 +1,48 @@
+/** Scopes of the purse at chat hosts: only where the operator offers them. */
+import { expect, test } from 'bun:test'
+import {
+  authorizationOf,
+  authorize,
+  callMcp,
+  connect,
+  register,
+  startOAuthService,
+} from '../../support/oauth.ts'
+
+const metadata = async (url: string) =>
+  (await (await fetch(`${url}/.well-known/oauth-authorization-server`)).json()) as {
+    scopes_supported: string[]
+  }
+const toolNames = ({ body }: { body: any }): string[] =>
+  body.result.tools.map(({ name }: { name: string }) => name)
+
+test('without the operator’s word a chat host gets no scope of the purse', async () => {
+  await using service = await startOAuthService()
+  expect((await metadata(service.url)).scopes_supported).not.toContain('purse:pay')
+  const { body } = await register(service.url)
+  const alone = authorizationOf(service.url, body.client_id, { scope: 'purse:pay' })
+  const { headers } = await authorize(service.url, alone)
+  expect(headers.get('location')).toContain('error=invalid_scope')
+  const { headers: challenged } = await callMcp(service.url, null)
+  expect(challenged.get('www-authenticate')).not.toContain('purse:')
+})
+
+test('an offered scope of the purse reaches the tools, and ends when the offer ends', async () => {
+  await using offering = await startOAuthService({
+    env: { OAUTH_PURSE_SCOPES: 'purse:read,purse:pay' },
+  })
+  expect((await metadata(offering.url)).scopes_supported).toContain('purse:pay')
+  const agent = await offering.newAgent()
+  const scopes = ['mail:read', 'purse:read', 'purse:pay']
+  const { access } = await connect(offering, agent, { scopes })
+  expect(toolNames(await callMcp(offering.url, access))).toContain('purse_pay')
+  offering.config.oauthPurseScopes = ['purse:read']
+  const left = toolNames(await callMcp(offering.url, access))
+  expect([left.includes('purse_quote'), left.includes('purse_pay')]).toEqual([true, false])
+})
+
+test('OAUTH_PURSE_SCOPES takes scopes of the purse only', async () => {
+  await expect(startOAuthService({ env: { OAUTH_PURSE_SCOPES: 'vault:read' } })).rejects.toThrow(
+    'OAUTH_PURSE_SCOPES',
+  )
+})
