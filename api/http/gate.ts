@@ -84,10 +84,7 @@ export async function admit(
       budget,
     )
   }
-  // A scope that the operator no longer offers ends in living tokens too.
-  const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
-  const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
-  return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }
+  return { identity: found.identity, budget, writtenTo: found.writtenTo }
 }
 
 /**
