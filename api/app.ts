@@ -39,6 +39,7 @@ import { heldRoutes } from './mail/approval/heldRoutes.ts'
 import { domainRoutes } from './mail/domainRoutes.ts'
 import { emailRuleRoutes } from './mail/emailRuleRoutes.ts'
 import { inboundRoutes } from './mail/inboundRoutes.ts'
+import { attachmentTextRoutes } from './mail/messages/attachmentTextRoutes.ts'
 import { messageChangeRoutes } from './mail/messages/messageChangeRoutes.ts'
 import { messageContentRoutes } from './mail/messages/messageContentRoutes.ts'
 import { messageRoutes } from './mail/messages/messageRoutes.ts'
@@ -154,6 +155,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(messageRoutes(services))
     .use(messageWaitRoutes(services))
     .use(messageContentRoutes(services))
+    .use(attachmentTextRoutes(services))
     .use(eventRoutes(services))
     .use(emailRuleRoutes(services))
     .use(messageChangeRoutes(services))

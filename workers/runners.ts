@@ -6,6 +6,7 @@ import type { RunnerName } from '../shared/tasks.ts'
 import { createBlobs } from '../sql/blobs/blobs.ts'
 import { nextDeliveryInMs } from '../sql/events/deliveries.ts'
 import type { KeyringSource } from '../sql/keyring/keyring.ts'
+import type { TextLimits } from '../sql/mail/messages/pendingTexts.ts'
 import { nextMailInMs } from '../sql/mail/outbound/outboundMails.ts'
 import { createMailSignInLink } from './account/mailSignInLink.ts'
 import { createReadClientDocument } from './account/readClientDocument.ts'
@@ -15,6 +16,7 @@ import type { OutboundPolicy } from './http/guardedRequest.ts'
 import { createAnnounceApproval, createExpireApproval } from './mail/announceApproval.ts'
 import type { Dns } from './mail/dns.ts'
 import { createParseInbound } from './mail/inbound/parseInbound.ts'
+import { createReadAttachments } from './mail/inbound/readAttachments.ts'
 import { createReadReport } from './mail/inbound/readReport.ts'
 import type { LookUp } from './mail/lookUp.ts'
 import { createSendMail } from './mail/outbound/sendMail.ts'
@@ -53,6 +55,8 @@ export const inboundRunner = (options: {
   objectStore: ObjectStore | null
   /** The inbox that stands in for the postmaster and for reports. */
   postmaster?: string | undefined
+  /** What reading attachments may cost a project in a day. */
+  textLimits?: TextLimits
 }): Runner<'inbound'> => ({
   name: 'inbound',
   tasks: (context) => {
@@ -60,6 +64,7 @@ export const inboundRunner = (options: {
     return {
       ...createParseInbound(context, { ...stores, slots: INBOUND_SLOTS }),
       read_report: createReadReport(context, stores),
+      read_attachments: createReadAttachments(context, stores),
       purge_project: createPurgeProject(context),
       verify_domain: createVerifyDomain(context, options),
     }

@@ -5,6 +5,8 @@ export const EVENT_SCOPES = {
   'message.received': 'mail:read',
   // Beside message.received, for a message with a one-time code. It omits the code.
   'message.code': 'mail:codes',
+  // The text of an attachment can be read, or never will be.
+  'attachment.read': 'mail:read',
   'message.held': 'mail:read',
   // The owner rejected it, or nobody decided in time.
   'message.rejected': 'mail:read',
@@ -44,6 +46,15 @@ export type MessageEventData = {
   to: string[]
   subject: string
   labels: string[]
+  /** Of attachment.read alone. */
+  attachment?: AttachmentRead
+}
+
+/** What became of an attachment's text, in the event `attachment.read`. */
+export type AttachmentRead = {
+  attachmentId: string
+  state: 'ready' | 'none' | 'failed'
+  chars: number
 }
 
 /** The data of a payment event. */

@@ -13,6 +13,7 @@ import { createPool, type Pool } from '../../sql/db.ts'
 import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
 import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
+import { requeueLostReadings } from '../../sql/mail/messages/pendingTexts.ts'
 import { indexMessages, listUnindexed } from '../../sql/mail/messages/searchMessages.ts'
 import { deleteExpiredPolicies } from '../../sql/mail/outbound/mtaStsPolicies.ts'
 import { forgetStaleReports } from '../../sql/operations/processReports.ts'
@@ -52,6 +53,8 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await deleteOldAnswers(pool)
         await deleteExpiredPolicies(pool)
         await requeueLostPurges(pool)
+        const readings = await requeueLostReadings(pool)
+        if (readings > 0) log.warn({ readings }, 'readers of attachments were queued again')
         const purchases = await requeueLostPurchases(pool)
         if (purchases > 0) log.warn({ purchases }, 'purchases without a job were queued again')
         const lost = await requeueLostDeliveries(pool)

@@ -2,7 +2,9 @@ import { Type as t } from '@sinclair/typebox'
 import type { Config } from '../../../shared/config/config.ts'
 import { findCodes } from '../../../shared/mail/codes/codes.ts'
 import { findLinks } from '../../../shared/mail/codes/mailLinks.ts'
+import { OMISSIONS } from '../../../shared/mail/documents/document.ts'
 import { UNCHECKED } from '../../../shared/mail/parse/authentication.ts'
+import type { AttachmentText } from '../../../shared/mail/parse/parseMail.ts'
 import { highlight, type SearchQuery } from '../../../shared/mail/search/searchQuery.ts'
 import type { Scope } from '../../../shared/scopes.ts'
 import type { Message, SingleMessage } from '../../../sql/mail/messages/messages.ts'
@@ -13,6 +15,36 @@ const ThreadId = t.String({ examples: ['thd_0a1b2c3d4e5f'] })
 const Addresses = t.Array(t.String(), { examples: [['ada@example.com']] })
 const Labels = t.Array(t.String(), { examples: [['received', 'unread']] })
 
+export const TextState = t.Union(
+  (['pending', 'ready', 'none', 'failed'] as const).map((one) => t.Literal(one)),
+  {
+    description:
+      'pending: it is still to be read. none: the file holds no text, as a scan does. failed: `reason` says why.',
+  },
+)
+export const Omitted = t.Array(t.String(), {
+  description: `What the text leaves out, because a person does not see it, or not at first: ${OMISSIONS.join(', ')}.`,
+  examples: [['speaker-notes']],
+})
+export const TextReason = t.String({
+  description:
+    'malformed, encrypted (it needs a password), too_large, or too_slow (it took too much time or memory).',
+  examples: ['encrypted'],
+})
+
+const AttachmentTextSchema = t.Object(
+  {
+    state: TextState,
+    chars: t.Integer({ description: 'Characters of the text.' }),
+    reason: t.Optional(TextReason),
+    omitted: Omitted,
+  },
+  {
+    description:
+      'The text of the file: GET …/attachments/{attachmentId}/text. Received messages only.',
+  },
+)
+
 const AttachmentSchema = t.Object({
   attachmentId: t.String(),
   filename: t.String(),
@@ -20,6 +52,7 @@ const AttachmentSchema = t.Object({
   size: t.Integer({ description: 'Bytes after decoding.' }),
   contentId: t.Union([t.String(), t.Null()]),
   disposition: t.String({ examples: ['attachment', 'inline'] }),
+  text: t.Optional(AttachmentTextSchema),
 })
 
 const Word = (description: string) => t.String({ description, examples: ['pass'] })
@@ -114,9 +147,11 @@ const CodeSchema = t.Object({
   kind: t.Union([t.Literal('numeric'), t.Literal('alphanumeric'), t.Literal('words')]),
   value: t.String({ description: 'As it is entered.', examples: ['482913'] }),
   confidence: t.Number({ minimum: 0, maximum: 1 }),
-  part: t.Union([t.Literal('subject'), t.Literal('text'), t.Literal('html')], {
-    description: 'The part of the message that holds it.',
-  }),
+  part: t.Union(
+    [t.Literal('subject'), t.Literal('text'), t.Literal('html'), t.Literal('attachment')],
+    { description: 'The part of the message that holds it.' },
+  ),
+  attachmentId: t.Optional(t.String({ description: 'Of the part attachment.' })),
   line: t.String({ description: 'The line that holds it.' }),
 })
 
@@ -225,12 +260,17 @@ export function toFound(message: Message, queries: readonly SearchQuery[], answe
   }
 }
 
+const NO_TEXT: AttachmentText = { state: 'none', chars: 0, omitted: [] }
+
 /** A whole message. */
 export const toWhole = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
   inboxId: message.inboxAddress,
   cc: message.cc,
-  attachments: message.attachments,
+  attachments:
+    message.direction === 'sent'
+      ? message.attachments
+      : message.attachments.map((one) => ({ ...one, text: one.text ?? NO_TEXT })),
   ...(message.direction === 'sent'
     ? {
         deliveryStatus: message.deliveryStatus,

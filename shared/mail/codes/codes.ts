@@ -19,7 +19,9 @@ export type Code = {
   value: string
   /** 0 to 1. */
   confidence: number
-  part: CodePart
+  part: CodePart | 'attachment'
+  /** Of the part `attachment`. */
+  attachmentId?: string
   /** The line that holds it. */
   line: string
 }

@@ -29,6 +29,19 @@ export type Attachment = {
   size: number
   contentId: string | null
   disposition: string
+  /** Absent: it is not read. */
+  text?: AttachmentText
+}
+
+/** `pending`: it is still to be read. `none`: it holds no text. */
+export type AttachmentState = 'pending' | 'ready' | 'none' | 'failed'
+
+/** What became of the text of an attachment. `omitted`: what was left out of it (documents/document.ts). */
+export type AttachmentText = {
+  state: AttachmentState
+  chars: number
+  reason?: string
+  omitted: string[]
 }
 
 /** An attachment with its content. */
@@ -131,7 +144,7 @@ const TRUNCATED_LABEL = 'truncated'
 const UNPARSEABLE_LABEL = 'unparseable'
 
 /** Marks a message with text that a person does not see; `text` leaves it out. */
-const HIDDEN_TEXT_LABEL = 'hidden-text'
+export const HIDDEN_TEXT_LABEL = 'hidden-text'
 /** Marks a message whose plain text says something else than its HTML. */
 const TEXT_DIFFERS_LABEL = 'text-differs'
 

@@ -106,6 +106,8 @@ export const OWN_TABLES = [
   ['audit_log', 'row'],
   ['suppressions', 'row'],
   ['webhook_deliveries', 'id'],
+  ['attachment_texts', 'ctid'],
+  ['attachment_reading', 'project_id'],
   ['threads', 'row'],
   ['deleted_messages', 'ctid'],
   ['email_rules', 'id'],

@@ -1,12 +1,14 @@
 import { newThreadId } from '../../../shared/ids.ts'
+import { mayHoldText } from '../../../shared/mail/documents/documentKind.ts'
 import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
-import type { ParsedMail } from '../../../shared/mail/parse/parseMail.ts'
+import type { AttachmentText, ParsedMail } from '../../../shared/mail/parse/parseMail.ts'
 import { ancestors, messageIdHash, subjectKey } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 import type { NewEvent } from '../../events/events.ts'
 import { binaryArray, packBytes } from '../../packedBytes.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { insertAttachments } from '../messages/attachments.ts'
+import { insertPendingTexts } from '../messages/attachmentTexts.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
 
@@ -134,6 +136,13 @@ export async function insertReceived(
       messageRow,
       mail.attachments.map((file, n) => ({ ...file, blob: objects?.[n] ?? null })),
     )
+    await insertPendingTexts(
+      db,
+      { projectId: inbound.projectId, messageRow },
+      mail.attachments.flatMap((file) =>
+        mayHoldText(file) && file.content.length > 0 ? file.attachmentId : [],
+      ),
+    )
     if (holdsReport === true) {
       await addJob(db, {
         task: 'read_report',
@@ -161,6 +170,8 @@ export async function insertReceived(
   return events
 }
 
+const PENDING: AttachmentText = { state: 'pending', chars: 0, omitted: [] }
+
 /** A message for `jsonb_to_recordset`. */
 const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: ReceivedMessage) => {
   const { links } = mail
@@ -182,7 +193,10 @@ const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: Recei
     subject: mail.subject,
     codes: mail.codes,
     links: mail.mailLinks,
-    attachments: mail.attachments.map(({ content, ...described }) => described),
+    attachments: mail.attachments.map(({ content, ...described }) => ({
+      ...described,
+      ...(mayHoldText(described) && content.length > 0 ? { text: PENDING } : {}),
+    })),
     labels: mail.labels,
     received_at: inbound.receivedAt,
     authentication,

@@ -1,0 +1,53 @@
+import { cellText, type DocumentText, TextWriter } from './document.ts'
+import { decodeText } from './plainText.ts'
+
+const DELIMITERS = [',', ';', '\t', '|'] as const
+/** Characters of the first lines that tell the delimiter. */
+const LOOKED_CHARS = 4_000
+
+/** A table in text (RFC 4180, and the delimiters of other countries): one row a line, tabs between cells. */
+export function readCsv(bytes: Uint8Array): DocumentText {
+  const text = decodeText(bytes)
+  const delimiter = delimiterOf(text)
+  const out = new TextWriter()
+  let row: string[] = []
+  let cell = ''
+  let start = 0
+  let isQuoted = false
+  const endCell = (end: number) => {
+    row.push(cellText(cell + text.slice(start, end)))
+    cell = ''
+    start = end + 1
+  }
+  for (let at = 0; at <= text.length && !out.isFull; at++) {
+    const letter = text[at]
+    if (isQuoted && letter !== undefined) {
+      if (letter !== '"') continue
+      cell += text.slice(start, at)
+      start = at + 1
+      // A doubled quote stands for one.
+      if (text[at + 1] === '"') start = ++at
+      else isQuoted = false
+    } else if (letter === '"' && text.slice(start, at).trim() === '' && cell === '') {
+      isQuoted = true
+      start = at + 1
+    } else if (letter === delimiter) endCell(at)
+    else if (letter === '\n' || letter === undefined) {
+      endCell(at)
+      out.write(`${row.join('\t')}\n`)
+      row = []
+    }
+  }
+  return out.done()
+}
+
+/** The delimiter that the first lines hold most often outside of quotes. */
+function delimiterOf(text: string): string {
+  const counts = new Map<string, number>(DELIMITERS.map((one) => [one, 0]))
+  let isQuoted = false
+  for (const letter of text.slice(0, LOOKED_CHARS)) {
+    if (letter === '"') isQuoted = !isQuoted
+    else if (!isQuoted && counts.has(letter)) counts.set(letter, counts.get(letter)! + 1)
+  }
+  return [...counts].reduce((best, one) => (one[1] > best[1] ? one : best))[0]
+}

@@ -1,0 +1,69 @@
+import type { DocumentKind } from './document.ts'
+
+/** A file as its message describes it. */
+export type NamedFile = { filename: string; contentType: string }
+
+/** The media types and endings of files that hold no text: they are not read. */
+const NO_TEXT_TYPE =
+  /^(?:image|audio|video|font)\/|^application\/(?:pgp-|pkcs7-|x-pkcs7-)|^multipart\//i
+const NO_TEXT_ENDING =
+  /\.(?:png|jpe?g|gif|webp|bmp|tiff?|ico|heic|mp[34]|m4a|mov|avi|wav|ogg|woff2?|ttf|exe|dll|p7[sm])$/i
+/** Pictures made of text. */
+const TEXT_IMAGE = /^image\/svg/i
+
+/** Whether a file may hold text, by its name and type alone. */
+export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
+  !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
+
+/** Bytes from the start that tell text from other content. */
+const SNIFFED_BYTES = 4096
+const ENDINGS: Readonly<Record<string, DocumentKind>> = {
+  htm: 'html',
+  html: 'html',
+  xhtml: 'html',
+  csv: 'csv',
+  tsv: 'csv',
+  eml: 'mail',
+}
+const OFFICE_KINDS = ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const
+
+/** What a file is: by its first bytes, then by its type and name. Null: it holds no text that is read. */
+export function kindOf(
+  bytes: Uint8Array,
+  { filename, contentType }: NamedFile,
+): DocumentKind | null {
+  const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, SNIFFED_BYTES))
+  const text = head.toString('latin1')
+  // Bytes of other programs may stand before the header (ISO 32000-1, annex H).
+  if (text.slice(0, 1024).includes('%PDF-')) return 'pdf'
+  if (text.startsWith('PK\x03\x04') || text.startsWith('PK\x05\x06')) return 'zip'
+  if (text.startsWith('{\\rtf')) return 'rtf'
+  // The container of old Office files. A document with a password is one too.
+  if (text.startsWith('\xd0\xcf\x11\xe0')) {
+    return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
+  }
+  if (!isText(head)) return null
+  const type = contentType.toLowerCase()
+  if (type === 'message/rfc822' || type === 'message/global') return 'mail'
+  if (type === 'text/csv' || type === 'text/tab-separated-values') return 'csv'
+  if (type === 'text/html' || type === 'application/xhtml+xml') return 'html'
+  return ENDINGS[endingOf(filename)] ?? 'text'
+}
+
+const endingOf = (filename: string): string =>
+  filename.slice(filename.lastIndexOf('.') + 1).toLowerCase()
+
+/** UTF-16 begins with a mark, or has a null in every second byte. Other text has no control characters but a few. */
+function isText(head: Buffer): boolean {
+  if (head.length === 0) return false
+  if ((head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)) return true
+  let nulls = 0
+  let controls = 0
+  for (const byte of head) {
+    if (byte === 0) nulls++
+    // ESC begins the shifts of ISO-2022.
+    else if (byte < 9 || (byte > 13 && byte < 32 && byte !== 27)) controls++
+  }
+  if (controls > head.length / 100) return false
+  return nulls === 0 || nulls > head.length / 4
+}

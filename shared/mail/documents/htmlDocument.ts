@@ -1,0 +1,105 @@
+import { Tokenizer } from 'htmlparser2'
+import { findLinks } from '../codes/mailLinks.ts'
+import { visibleHtml } from '../visibleText/visibleHtml.ts'
+import { type DocumentText, TextWriter } from './document.ts'
+import { decoderOf, decodeText } from './plainText.ts'
+
+const HTML_MAX_CHARS = 2_000_000
+const CHARSET_BYTES = 1024
+const CHARSET = /<(?:meta|\?xml)[^>]{0,200}(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w-]{2,30})/i
+const BLOCKS = new Set(
+  'address article aside blockquote body caption center dd div dl dt fieldset figure footer form h1 h2 h3 h4 h5 h6 head header hr li main nav ol p pre section summary table title tr ul'.split(
+    ' ',
+  ),
+)
+const UNREAD = new Set(['script', 'style', 'template', 'noscript'])
+
+/** The text of an HTML file that a person sees. A row of a table is a line, with tabs between its cells. */
+export function readHtmlDocument(bytes: Uint8Array): DocumentText {
+  const { html, hidesText } = visibleHtml(decodeHtml(bytes), HTML_MAX_CHARS)
+  const out = new TextWriter()
+  if (hidesText) out.omitted.add('hidden-text')
+  for (const { href, text } of findLinks({ subject: '', text: '', html })) out.link(href, text)
+  // What separates the next word from the last one.
+  let gap = ''
+  let isUnread = false
+  let isRow = false
+  const separate = (next: string) => {
+    if (gap !== '\n' || next === '\n\n') gap = next
+  }
+  const text = (raw: string) => {
+    if (isUnread) return
+    const words = raw.replace(/\s+/g, ' ')
+    const own = words.trim()
+    if (words.startsWith(' ') && gap === '') gap = ' '
+    if (own === '') return
+    out.write(gap + own)
+    gap = words.endsWith(' ') ? ' ' : ''
+  }
+  const open = (name: string) => {
+    if (UNREAD.has(name)) isUnread = true
+    else if (name === 'br') separate(isRow ? ' ' : '\n')
+    else if (name === 'tr') {
+      gap = '\n'
+      isRow = true
+    } else if (name === 'table') gap = '\n'
+    else if ((name === 'td' || name === 'th') && gap !== '\n') gap = `${gap.trimStart()}\t`
+    else if (BLOCKS.has(name)) separate(isRow ? ' ' : '\n')
+  }
+  const close = (name: string) => {
+    if (UNREAD.has(name)) isUnread = false
+    else if (name === 'tr' || name === 'table') {
+      gap = '\n'
+      isRow = false
+    } else if (BLOCKS.has(name) && !gap.includes('\t')) separate(isRow ? ' ' : '\n')
+  }
+  tokenizeHtml(html, { open, close, text, isDone: () => out.isFull })
+  return out.done()
+}
+
+function decodeHtml(bytes: Uint8Array): string {
+  const named = CHARSET.exec(Buffer.from(bytes.subarray(0, CHARSET_BYTES)).toString('latin1'))?.[1]
+  if (named !== undefined && !/^utf-?(?:8|16)/i.test(named)) {
+    try {
+      return decoderOf(named).decode(bytes.subarray(0, 4 * HTML_MAX_CHARS))
+    } catch {
+      // No such charset: its bytes tell.
+    }
+  }
+  return decodeText(bytes, HTML_MAX_CHARS)
+}
+
+type Sink = {
+  open(name: string): void
+  close(name: string): void
+  text(text: string): void
+  isDone(): boolean
+}
+
+function tokenizeHtml(input: string, sink: Sink): void {
+  const tokenizer = new Tokenizer(
+    { decodeEntities: true },
+    {
+      ontext: (start, end) => sink.text(input.slice(start, end)),
+      ontextentity: (code) => sink.text(String.fromCodePoint(code)),
+      onopentagname: (start, end) => sink.open(input.slice(start, end).toLowerCase()),
+      onclosetag: (start, end) => {
+        sink.close(input.slice(start, end).toLowerCase())
+        if (sink.isDone()) tokenizer.pause()
+      },
+      onattribname: () => {},
+      onattribdata: () => {},
+      onattribentity: () => {},
+      onattribend: () => {},
+      onopentagend: () => {},
+      onselfclosingtag: () => {},
+      oncomment: () => {},
+      oncdata: () => {},
+      ondeclaration: () => {},
+      onprocessinginstruction: () => {},
+      onend: () => {},
+    },
+  )
+  tokenizer.write(input)
+  tokenizer.end()
+}

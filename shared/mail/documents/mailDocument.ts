@@ -1,0 +1,23 @@
+import { HIDDEN_TEXT_LABEL, parseMail } from '../parse/parseMail.ts'
+import { type DocumentText, TextWriter } from './document.ts'
+
+/** The head and the text of a mail in a file, and the names of its own attachments. Those stay shut. */
+export async function readMailDocument(bytes: Uint8Array): Promise<DocumentText> {
+  const mail = await parseMail(bytes, 'mail.invalid')
+  const out = new TextWriter()
+  if (mail.labels.includes(HIDDEN_TEXT_LABEL)) out.omitted.add('hidden-text')
+  const fields = [
+    ['From', mail.from.join(', ')],
+    ['To', mail.to.join(', ')],
+    ['Cc', mail.cc.join(', ')],
+    ['Subject', mail.subject],
+  ] as const
+  for (const [name, value] of fields) if (value !== '') out.write(`${name}: ${value}\n`)
+  out.write(`\n${mail.text}\n`)
+  if (mail.attachments.length > 0) out.write('\n')
+  for (const { filename, contentType, size } of mail.attachments) {
+    out.write(`Attachment: ${filename} (${contentType}, ${size} bytes)\n`)
+  }
+  for (const { href, text } of mail.mailLinks) out.link(href, text)
+  return out.done()
+}

@@ -1,0 +1,80 @@
+import type { Run } from './pdfRuns.ts'
+
+/** Runs whose base lines differ by less than this part of their size stand on one line. */
+const SAME_LINE = 0.45
+/** Lines above that a cell of a table may belong to: its neighbour has several lines. */
+const LINES_BACK = 8
+/** A wider gap is a space, and a much wider one divides columns. */
+const SPACE = 0.15
+const COLUMN = 1
+/** A larger step down begins a paragraph. */
+const PARAGRAPH = 1.9
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
+/** Words and numbers that are read from left to right inside of a line that is not. */
+const LEFT_TO_RIGHT =
+  /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}][^\u0590-\u08ff\s]*/gu
+/** Letters of typesetters: ligatures and the forms of Arabic. */
+const PRESENTATION = /[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]+/g
+
+type Line = { y: number; size: number; end: number; runs: Run[] }
+
+/** The text of a page: one line a line, tabs between columns, an empty line between paragraphs. */
+export function layOut(runs: readonly Run[]): string {
+  const lines: Line[] = []
+  for (const run of runs) {
+    if (run.text === '') continue
+    const line = lineOf(lines, run)
+    if (line === undefined) {
+      lines.push({ y: run.y, size: run.size, end: run.end, runs: [run] })
+      continue
+    }
+    line.runs.push(run)
+    line.end = Math.max(line.end, run.end)
+    line.size = Math.max(line.size, run.size)
+  }
+  const shown = lines.filter(({ runs }) => runs.some(({ text }) => text.trim() !== ''))
+  return shown
+    .map((line, n) => {
+      const before = shown[n - 1]
+      const step = before === undefined ? 0 : Math.abs(before.y - line.y)
+      const isApart = before !== undefined && step > PARAGRAPH * Math.max(line.size, before.size)
+      return `${isApart ? '\n' : ''}${textOf(line)}\n`
+    })
+    .join('')
+}
+
+function lineOf(lines: readonly Line[], run: Run): Line | undefined {
+  const isOn = (line: Line) => Math.abs(line.y - run.y) < SAME_LINE * Math.max(line.size, run.size)
+  const last = lines.at(-1)
+  if (last !== undefined && isOn(last)) return last
+  for (let n = lines.length - 2; n >= Math.max(0, lines.length - LINES_BACK); n--) {
+    const line = lines[n]!
+    if (isOn(line) && run.x >= line.end) return line
+  }
+  return undefined
+}
+
+function textOf({ runs }: Line): string {
+  const sorted = runs.toSorted(
+    (one, other) => Math.min(one.x, one.end) - Math.min(other.x, other.end),
+  )
+  let text = ''
+  let end = Number.NEGATIVE_INFINITY
+  for (const run of sorted) {
+    const gap = Math.min(run.x, run.end) - end
+    if (text !== '' && gap > COLUMN * run.size) text = `${text.trimEnd()}\t`
+    else if (text !== '' && gap > SPACE * run.size && !/\s$/.test(text)) text += ' '
+    text += text.endsWith('\t') ? run.text.trimStart() : run.text
+    end = Math.max(end, run.x, run.end)
+  }
+  return logical(text)
+    .replace(PRESENTATION, (letters) => letters.normalize('NFKC'))
+    .replace(/ {2,}/g, ' ')
+}
+
+/** A page holds letters in the order of the eye. Hebrew and Arabic are turned into the order of reading. */
+function logical(text: string): string {
+  if (!RIGHT_TO_LEFT.test(text)) return text
+  const turned = [...text].toReversed().join('')
+  return turned.replace(LEFT_TO_RIGHT, (word) => [...word].toReversed().join(''))
+}

@@ -1,0 +1,379 @@
+import { OPS } from 'unpdf/pdfjs'
+import type { Omission } from './document.ts'
+import {
+  type Box,
+  boxOf,
+  ENDLESS,
+  holds,
+  IDENTITY,
+  intersect,
+  type Matrix,
+  matrixOf,
+  multiply,
+} from './pdfGeometry.ts'
+
+/** Words at a place of a page. `x` to `end` is the base line; `unseen`: why a person does not see it. */
+export type Run = {
+  text: string
+  x: number
+  end: number
+  y: number
+  size: number
+  unseen: Omission | null
+}
+
+/** A colour: `#rrggbb`; null: a pattern or a picture, which may be any. */
+type Colour = string | null
+type Fill = { box: Box; colour: Colour; order: number }
+type Glyph = { unicode?: string; width?: number; isSpace?: boolean }
+type Font = { vertical?: boolean; fontMatrix?: readonly number[] }
+
+/** The operators of one page, and what they refer to. */
+export type PageOperators = {
+  fnArray: readonly number[]
+  argsArray: readonly unknown[]
+  /** The part of the page that is shown. */
+  view: Box
+  fontOf: (name: string) => Font | null
+  isShown: (layer: unknown) => boolean
+}
+
+type State = {
+  ctm: Matrix
+  clip: Box
+  fill: Colour
+  stroke: Colour
+  alpha: number
+  font: Font | null
+  fontSize: number
+  charSpacing: number
+  wordSpacing: number
+  scale: number
+  leading: number
+  rise: number
+  mode: number
+}
+
+const START: State = {
+  ...{ ctm: IDENTITY, clip: ENDLESS, fill: '#000000', stroke: '#000000', alpha: 1 },
+  ...{ font: null, fontSize: 0, charSpacing: 0, wordSpacing: 0, scale: 1, leading: 0, rise: 0 },
+  mode: 0,
+}
+
+const DEPTH_MAX = 500
+/** Areas of a page that are remembered, the last ones. */
+const FILLS_MAX = 500
+/** Below, letters are dust. */
+const TINY_PT = 2
+const FAINT_ALPHA = 0.1
+/** Of 255. The lightest print that a person reads differs more from its ground. */
+const CONTRAST_MIN = 24
+const PAINTS = new Set<number>([
+  ...[OPS.fill, OPS.eoFill, OPS.fillStroke, OPS.eoFillStroke],
+  ...[OPS.closeFillStroke, OPS.closeEOFillStroke],
+])
+const PICTURES = new Set<number>([
+  ...[OPS.paintImageXObject, OPS.paintInlineImageXObject, OPS.paintImageMaskXObject],
+  ...[OPS.paintImageXObjectRepeat, OPS.paintSolidColorImageMask, OPS.shadingFill],
+])
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
+
+/** The words of a page in the order in which they are painted. */
+export function runsOf(page: PageOperators): Run[] {
+  const walk = new Walk(page)
+  for (const [n, operator] of page.fnArray.entries()) {
+    walk.step(operator, (page.argsArray[n] ?? []) as unknown[])
+  }
+  return walk.done()
+}
+
+class Walk {
+  readonly #page: PageOperators
+  readonly #runs: (Run & { order: number })[] = []
+  readonly #stack: State[] = []
+  readonly #layers: boolean[] = []
+  #fills: Fill[] = []
+  #state = START
+  #text: Matrix = IDENTITY
+  #line: Matrix = IDENTITY
+  #clips = false
+  #order = 0
+
+  constructor(page: PageOperators) {
+    this.#page = page
+  }
+
+  step(operator: number, args: unknown[]): void {
+    this.#order++
+    if (PICTURES.has(operator)) this.#paint([0, 0, 1, 1], null)
+    else this.#steps.get(operator)?.(args)
+  }
+
+  readonly #steps: ReadonlyMap<number, (args: unknown[]) => void> = new Map([
+    ...[OPS.save, OPS.beginGroup].map((one) => [one, () => this.#save()] as const),
+    ...[OPS.restore, OPS.endGroup, OPS.paintFormXObjectEnd, OPS.endAnnotation].map(
+      (one) => [one, () => this.#restore()] as const,
+    ),
+    [OPS.transform, (args) => this.#transform(matrixOf(args))],
+    [
+      OPS.paintFormXObjectBegin,
+      ([matrix, box]) => {
+        this.#save()
+        this.#transform(matrixOf(matrix))
+        this.#clip(box)
+      },
+    ],
+    [
+      OPS.beginAnnotation,
+      (args) => {
+        this.#save()
+        this.#transform(matrixOf(args[2]))
+        this.#transform(matrixOf(args[3]))
+      },
+    ],
+    [
+      OPS.beginMarkedContentProps,
+      ([tag, layer]) => void this.#layers.push(tag !== 'OC' || this.#page.isShown(layer)),
+    ],
+    [OPS.beginMarkedContent, () => void this.#layers.push(true)],
+    [OPS.endMarkedContent, () => void this.#layers.pop()],
+    ...[OPS.clip, OPS.eoClip].map((one) => [one, () => this.#markClip()] as const),
+    [OPS.constructPath, ([paint, data, box]) => this.#path(Number(paint), data, box)],
+    [OPS.setFillRGBColor, ([colour]) => this.#set({ fill: colourOf(colour) })],
+    [OPS.setFillColorN, () => this.#set({ fill: null })],
+    [OPS.setFillTransparent, () => this.#set({ alpha: 0 })],
+    [OPS.setStrokeRGBColor, ([colour]) => this.#set({ stroke: colourOf(colour) })],
+    [OPS.setStrokeColorN, () => this.#set({ stroke: null })],
+    [OPS.setGState, ([entries]) => this.#graphics(entries)],
+    [
+      OPS.beginText,
+      () => {
+        this.#text = IDENTITY
+        this.#line = IDENTITY
+      },
+    ],
+    [OPS.setFont, ([name, size]) => this.#font(name, size)],
+    [OPS.setCharSpacing, ([n]) => this.#set({ charSpacing: Number(n) })],
+    [OPS.setWordSpacing, ([n]) => this.#set({ wordSpacing: Number(n) })],
+    [OPS.setHScale, ([n]) => this.#set({ scale: Number(n) / 100 })],
+    [OPS.setLeading, ([n]) => this.#set({ leading: -Number(n) })],
+    [OPS.setTextRise, ([n]) => this.#set({ rise: Number(n) })],
+    [OPS.setTextRenderingMode, ([n]) => this.#set({ mode: Number(n) })],
+    [OPS.moveText, ([x, y]) => this.#move(Number(x), Number(y))],
+    [
+      OPS.setLeadingMoveText,
+      ([x, y]) => {
+        this.#set({ leading: Number(y) })
+        this.#move(Number(x), Number(y))
+      },
+    ],
+    [OPS.nextLine, () => this.#move(0, this.#state.leading)],
+    [OPS.setTextMatrix, (args) => this.#place(matrixOf(args.length === 6 ? args : args[0]))],
+    [OPS.showText, ([glyphs]) => this.#show(glyphs)],
+  ] as [number, (args: unknown[]) => void][])
+
+  done(): Run[] {
+    return this.#runs.map(({ order, ...run }) =>
+      run.unseen === null && this.#isCovered(run, order)
+        ? { ...run, unseen: 'invisible-text' }
+        : run,
+    )
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change }
+  }
+
+  #save(): void {
+    if (this.#stack.length < DEPTH_MAX) this.#stack.push(this.#state)
+  }
+
+  #restore(): void {
+    this.#state = this.#stack.pop() ?? this.#state
+  }
+
+  #transform(matrix: Matrix | null): void {
+    if (matrix !== null) this.#set({ ctm: multiply(this.#state.ctm, matrix) })
+  }
+
+  #move(x: number, y: number): void {
+    this.#line = multiply(this.#line, [1, 0, 0, 1, x, y])
+    this.#text = this.#line
+  }
+
+  #place(matrix: Matrix | null): void {
+    if (matrix === null) return
+    this.#text = matrix
+    this.#line = matrix
+  }
+
+  #markClip(): void {
+    this.#clips = true
+  }
+
+  #font(name: unknown, size: unknown): void {
+    this.#set({ font: this.#page.fontOf(String(name)), fontSize: Number(size) })
+  }
+
+  #clip(given: unknown): void {
+    const box = bounds(given)
+    if (box !== null) {
+      this.#set({ clip: intersect(this.#state.clip, boxOf(this.#state.ctm, box)) })
+    }
+  }
+
+  #path(paint: number, data: unknown, given: unknown): void {
+    if (this.#clips) this.#clip(given)
+    this.#clips = false
+    const box = bounds(given)
+    if (box === null || !PAINTS.has(paint) || this.#state.alpha < 1) return
+    this.#paint(box, isRectangle((data as unknown[] | null)?.[0]) ? this.#state.fill : null)
+  }
+
+  /** Remembers what an area looks like. */
+  #paint(box: Box, colour: Colour): void {
+    if (!this.#isLayerShown()) return
+    const area = intersect(boxOf(this.#state.ctm, box), this.#state.clip)
+    this.#fills.push({ box: area, colour, order: this.#order })
+    if (this.#fills.length > 2 * FILLS_MAX) this.#fills = this.#fills.slice(-FILLS_MAX)
+  }
+
+  #graphics(given: unknown): void {
+    for (const entry of Array.isArray(given) ? given : []) {
+      if (entry?.[0] === 'ca') this.#set({ alpha: Number(entry[1]) })
+      if (entry?.[0] === 'Font') {
+        const [name, size] = entry[1] ?? []
+        this.#font(name, size)
+      }
+    }
+  }
+
+  /** ISO 32000-1 §9.4.4. */
+  #show(given: unknown): void {
+    if (!Array.isArray(given)) return
+    const { font, fontSize, charSpacing, wordSpacing, scale, rise } = this.#state
+    const unit = font?.fontMatrix?.[0] ?? 0.001
+    let from = 0
+    let at = 0
+    let text = ''
+    const end = () => {
+      this.#put(text, from, at, rise)
+      from = at
+      text = ''
+    }
+    for (const one of given as (Glyph | number | null)[]) {
+      if (one === null) continue
+      if (typeof one === 'number') {
+        at -= (one / 1000) * fontSize * scale
+        // A step of a table or a letter space.
+        if (Math.abs(one) > 180 && text !== '') {
+          this.#put(text, from, at + (one / 1000) * fontSize * scale, rise)
+          from = at
+          text = ''
+        }
+        continue
+      }
+      const letters = one.unicode ?? ''
+      const isRightToLeft = RIGHT_TO_LEFT.test(letters)
+      if (isRightToLeft && text !== '') end()
+      const advance = font?.vertical === true ? fontSize : (one.width ?? 0) * unit * fontSize
+      at += (advance + charSpacing + (one.isSpace === true ? wordSpacing : 0)) * scale
+      text += letters
+      if (isRightToLeft) end()
+    }
+    if (text !== '') end()
+    this.#text = multiply(
+      this.#text,
+      font?.vertical === true ? [1, 0, 0, 1, 0, -at] : [1, 0, 0, 1, at, 0],
+    )
+  }
+
+  #put(text: string, from: number, to: number, rise: number): void {
+    const { fontSize } = this.#state
+    const place = multiply(this.#state.ctm, this.#text)
+    const pointOf = (x: number) => ({
+      x: place[0] * x + place[2] * rise + place[4],
+      y: place[1] * x + place[3] * rise + place[5],
+    })
+    const [start, end] = [pointOf(from), pointOf(to)]
+    const height = Math.hypot(place[2], place[3])
+    const size = Math.abs(fontSize) * height
+    const run = { text, x: start.x, end: end.x, y: start.y, size }
+    this.#runs.push({ ...run, unseen: this.#unseen(run), order: this.#order })
+  }
+
+  #isLayerShown(): boolean {
+    return this.#layers.every(Boolean)
+  }
+
+  #unseen(run: Omit<Run, 'unseen'>): Omission | null {
+    const { mode, fill, stroke, alpha, clip } = this.#state
+    if (!this.#isLayerShown()) return 'hidden-text'
+    const x = (run.x + run.end) / 2
+    const y = run.y + run.size / 3
+    const [left, bottom, right, top] = this.#page.view
+    const isOff = x < left || x > right || y < bottom || y > top
+    if (isOff || !holds(clip, x, y)) return 'off-page-text'
+    // A font of type 3 may have any size of its own.
+    if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
+      return 'tiny-text'
+    }
+    // Modes of ISO 32000-1 §9.3.6: 3 paints nothing, 7 only clips, 1 and 5 paint the outline.
+    if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
+    const colour = mode === 1 || mode === 5 ? stroke : fill
+    return isLike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
+  }
+
+  /** The colour below a point. A page is white. */
+  #groundAt(x: number, y: number): Colour {
+    for (let n = this.#fills.length - 1; n >= 0; n--) {
+      const { box, colour } = this.#fills[n]!
+      if (holds(box, x, y)) return colour
+    }
+    return '#ffffff'
+  }
+
+  /** Whether a rectangle was painted over words later. */
+  #isCovered({ x, end, y, size }: Omit<Run, 'unseen'>, order: number): boolean {
+    const middle = y + size / 3
+    for (let n = this.#fills.length - 1; n >= 0; n--) {
+      const fill = this.#fills[n]!
+      if (fill.order < order) return false
+      if (fill.colour === null) continue
+      if (holds(fill.box, x + 0.1, middle) && holds(fill.box, end - 0.1, middle)) return true
+    }
+    return false
+  }
+}
+
+function bounds(given: unknown): Box | null {
+  const numbers = given == null ? [] : Array.from(given as ArrayLike<unknown>, Number)
+  if (numbers.length !== 4 || !numbers.every(Number.isFinite)) return null
+  return numbers as unknown as Box
+}
+
+/** Whether a path is one rectangle along the axes: its four corners share two values of x and two of y. */
+function isRectangle(data: unknown): boolean {
+  const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)
+  // A move, three or four lines of three numbers, and a close.
+  if (numbers.length < 12 || numbers.length > 16) return false
+  const xs = new Set<number>()
+  const ys = new Set<number>()
+  for (let at = 0; at + 2 < numbers.length; at += 3) {
+    if (numbers[at] !== 0 && numbers[at] !== 1) return false
+    xs.add(numbers[at + 1]!)
+    ys.add(numbers[at + 2]!)
+  }
+  return xs.size === 2 && ys.size === 2
+}
+
+const colourOf = (given: unknown): Colour =>
+  typeof given === 'string' && /^#[0-9a-f]{6}$/i.test(given) ? given : null
+
+/** Whether two colours cannot be told apart. */
+function isLike(one: Colour, other: Colour): boolean {
+  if (one === null || other === null) return false
+  const part = (colour: string, n: number) =>
+    Number.parseInt(colour.slice(1 + 2 * n, 3 + 2 * n), 16)
+  return [0, 1, 2].every((n) => Math.abs(part(one, n) - part(other, n)) < CONTRAST_MIN)
+}

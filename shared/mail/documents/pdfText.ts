@@ -1,0 +1,85 @@
+import { getDocument } from 'unpdf/pdfjs'
+import { DocumentError, type DocumentText, TextWriter } from './document.ts'
+import type { Box } from './pdfGeometry.ts'
+import { layOut } from './pdfLayout.ts'
+import { runsOf } from './pdfRuns.ts'
+
+/** Pages of one file. */
+const PAGES_MAX = 300
+/** Processor time after which no further page begins. The child has twice as much for the one in hand. */
+const TIME_MAX_MS = 7_000
+/** Annotations of one page whose links are read. */
+const ANNOTATIONS_MAX = 200
+
+type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
+type Page = Awaited<ReturnType<Pdf['getPage']>>
+type Layers = Awaited<ReturnType<Pdf['getOptionalContentConfig']>>
+
+/** The text of a PDF. Nothing is rendered, no script is run, and no picture is decoded. */
+export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
+  const out = new TextWriter()
+  const pdf = await openPdf(bytes)
+  const layers = await pdf.getOptionalContentConfig().catch(() => null)
+  const before = process.cpuUsage()
+  for (let n = 1; n <= pdf.numPages; n++) {
+    const { user, system } = process.cpuUsage(before)
+    if (n > PAGES_MAX || out.isFull || (user + system) / 1000 > TIME_MAX_MS) {
+      out.omitted.add('truncated')
+      break
+    }
+    // A page that is damaged does not take the others with it.
+    const page = await pdf.getPage(n).catch(() => null)
+    if (page === null) continue
+    await readPage(page, out, layers).catch(() => {})
+    page.cleanup()
+  }
+  await pdf.loadingTask.destroy()
+  return out.done()
+}
+
+async function openPdf(bytes: Uint8Array): Promise<Pdf> {
+  try {
+    return await getDocument({
+      // The reader takes the buffer.
+      data: new Uint8Array(bytes),
+      useSystemFonts: false,
+      disableFontFace: true,
+      enableXfa: false,
+      stopAtErrors: false,
+      maxImageSize: 1,
+      verbosity: 0,
+    }).promise
+  } catch (error) {
+    const isLocked = (error as Error)?.name === 'PasswordException'
+    throw new DocumentError(isLocked ? 'encrypted' : 'malformed')
+  }
+}
+
+async function readPage(page: Page, out: TextWriter, layers: Layers | null): Promise<void> {
+  const { fnArray, argsArray } = await page.getOperatorList()
+  const runs = runsOf({
+    fnArray,
+    argsArray,
+    view: page.view as unknown as Box,
+    fontOf: (name) => {
+      try {
+        return page.commonObjs.get(name)
+      } catch {
+        return null
+      }
+    },
+    isShown: (layer) => layers === null || layers.isVisible(layer as never),
+  })
+  for (const { unseen, text } of runs)
+    if (unseen !== null && text.trim() !== '') out.omitted.add(unseen)
+  out.write(`${layOut(runs.filter(({ unseen }) => unseen === null))}\n`)
+  const notes: Annotation[] = await page.getAnnotations().catch(() => [])
+  for (const { subtype, url, contentsObj } of notes.slice(0, ANNOTATIONS_MAX)) {
+    if (subtype === 'Link' && typeof url === 'string') out.link(url, '')
+    else if (subtype !== 'Link' && subtype !== 'Widget' && subtype !== 'FreeText') {
+      if ((contentsObj?.str ?? '') !== '') out.omitted.add('comments')
+    }
+  }
+}
+
+type Annotation = { subtype?: string; url?: string; contentsObj?: { str?: string } }

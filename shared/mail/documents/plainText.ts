@@ -1,0 +1,67 @@
+import { analyse } from 'chardet'
+import { type DocumentText, TextWriter } from './document.ts'
+
+/** Bytes that the guess of a charset reads. */
+const GUESSED_BYTES = 64 * 1024
+/** A character takes at most four bytes. */
+const BYTES_PER_CHAR = 4
+
+/** The text of a plain file in any charset. */
+export function readPlainText(bytes: Uint8Array): DocumentText {
+  const out = new TextWriter()
+  out.write(decodeText(bytes))
+  return out.done()
+}
+
+/** Decodes text: by its mark, as UTF-8 if it is valid, else by the most likely charset. */
+export function decodeText(bytes: Uint8Array, maxChars = 2_000_000): string {
+  const part = bytes.subarray(0, maxChars * BYTES_PER_CHAR)
+  const text = decoderOf(charsetOf(part)).decode(part)
+  return text.slice(0, maxChars)
+}
+
+function charsetOf(bytes: Uint8Array): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be'
+  const head = bytes.subarray(0, GUESSED_BYTES)
+  const [even, odd] = nullsOf(head)
+  if (odd > head.length / 8) return 'utf-16le'
+  if (even > head.length / 8) return 'utf-16be'
+  const holdsEscape = head.includes(27)
+  // A cut character at the end of a part is no fault.
+  if (!holdsEscape && isUtf8(bytes)) return 'utf-8'
+  for (const { name } of analyse(head)) {
+    if (/^(?:UTF-(?:16|32)|ASCII)/.test(name)) continue
+    const label = name === 'ISO-8859-1' ? 'windows-1252' : name.toLowerCase()
+    if (isKnown(label)) return label
+  }
+  return 'windows-1252'
+}
+
+function isUtf8(bytes: Uint8Array): boolean {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isKnown(label: string): boolean {
+  try {
+    decoderOf(label)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function nullsOf(bytes: Uint8Array): [even: number, odd: number] {
+  const counts: [number, number] = [0, 0]
+  for (let at = 0; at < bytes.length; at++) if (bytes[at] === 0) counts[at % 2 === 0 ? 0 : 1]++
+  return counts
+}
+
+/** A decoder of any charset of the Encoding standard. @throws {RangeError} */
+export const decoderOf = (label: string): TextDecoder =>
+  new TextDecoder(label as ConstructorParameters<typeof TextDecoder>[0])

@@ -1,0 +1,80 @@
+/** Reads the text of a file. It runs in a child process: a hostile file may take all its time and memory. */
+import { type Code, findCodes } from '../codes/codes.ts'
+import { findLinks, type MailLink } from '../codes/mailLinks.ts'
+import { readableText } from '../visibleText/readableText.ts'
+import { readCsv } from './csvText.ts'
+import {
+  DocumentError,
+  type DocumentKind,
+  type DocumentText,
+  type FaultReason,
+  FILE_MAX_BYTES,
+  type Omission,
+} from './document.ts'
+import { kindOf, type NamedFile } from './documentKind.ts'
+import { readHtmlDocument } from './htmlDocument.ts'
+import { readMailDocument } from './mailDocument.ts'
+import { readOfficeFile } from './officeFile.ts'
+import { readPdf } from './pdfText.ts'
+import { readPlainText } from './plainText.ts'
+import { readRtf } from './rtfText.ts'
+
+/** What became of a file. `none`: it holds no text, as a scan does. */
+export type ReadOutcome =
+  | {
+      state: 'ready'
+      kind: DocumentKind
+      text: string
+      omitted: Omission[]
+      codes: Code[]
+      links: MailLink[]
+    }
+  | { state: 'none'; kind: DocumentKind | null; omitted: Omission[] }
+  | { state: 'failed'; kind: DocumentKind | null; reason: FaultReason }
+
+/** Kinds whose numbers are data, not words: no one-time code is looked for. */
+const DATA_KINDS: ReadonlySet<DocumentKind> = new Set(['csv', 'xlsx', 'ods', 'zip', 'mail'])
+
+/** The text of a file, with the codes and links in it. */
+export async function readDocument(bytes: Uint8Array, file: NamedFile): Promise<ReadOutcome> {
+  const first = kindOf(bytes, file)
+  if (first === null) return { state: 'none', kind: null, omitted: [] }
+  if (bytes.length > FILE_MAX_BYTES) return { state: 'failed', kind: first, reason: 'too_large' }
+  try {
+    const { kind, ...found } = await read(bytes, first)
+    const text = readableText(found.text)
+    const omitted = [...found.omitted]
+    if (!/[\p{L}\p{N}]/u.test(text)) return { state: 'none', kind, omitted }
+    const anchors = found.links.map(anchorOf).join('\n')
+    return {
+      state: 'ready',
+      kind,
+      text,
+      omitted,
+      codes: DATA_KINDS.has(kind) ? [] : findCodes({ subject: '', text, html: null }),
+      links: findLinks({ subject: '', text, html: anchors === '' ? null : anchors }),
+    }
+  } catch (error) {
+    if (!(error instanceof DocumentError)) throw error
+    return { state: 'failed', kind: first, reason: error.reason }
+  }
+}
+
+async function read(
+  bytes: Uint8Array,
+  kind: DocumentKind,
+): Promise<DocumentText & { kind: DocumentKind }> {
+  if (kind === 'pdf') return { kind, ...(await readPdf(bytes)) }
+  if (kind === 'mail') return { kind, ...(await readMailDocument(bytes)) }
+  if (kind === 'rtf') return { kind, ...readRtf(bytes) }
+  if (kind === 'csv') return { kind, ...readCsv(bytes) }
+  if (kind === 'html') return { kind, ...readHtmlDocument(bytes) }
+  if (kind === 'text') return { kind, ...readPlainText(bytes) }
+  return readOfficeFile(bytes)
+}
+
+const anchorOf = ({ href, text }: { href: string; text: string }): string =>
+  `<p><a href="${escaped(href)}">${escaped(text)}</a></p>`
+
+const escaped = (text: string): string =>
+  text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`)

@@ -1,0 +1,113 @@
+import { Tokenizer } from 'htmlparser2'
+import { DocumentError } from './document.ts'
+
+/** Elements of one file. A sheet has one for each cell and one for its value. */
+const ELEMENTS_MAX = 2_000_000
+const DEPTH_MAX = 256
+/** An attribute is a name, a number or an address. */
+const VALUE_MAX_CHARS = 4_000
+
+/** The attributes of an element, with their prefixes. */
+export type Attributes = Readonly<Record<string, string>>
+
+/** Visits elements by their names without prefix: the prefix is the writer's choice. */
+export type XmlVisitor = {
+  open(name: string, attributes: Attributes): void
+  close?(name: string): void
+  text?(text: string): void
+  /** The visitor has seen enough. */
+  isDone?(): boolean
+}
+
+/**
+ * Reads XML in one pass. It knows no document type and no entities of its own: a few of them make gigabytes.
+ * @throws {DocumentError}
+ */
+export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
+  const input = decodeXml(bytes)
+  let name = ''
+  let attribute = ''
+  let value = ''
+  let attributes: Record<string, string> = {}
+  let elements = 0
+  let depth = 0
+  const refuse = () => {
+    throw new DocumentError('malformed')
+  }
+  const begin = () => {
+    if (++elements > ELEMENTS_MAX) throw new DocumentError('too_large')
+    visitor.open(name, attributes)
+  }
+  const tokenizer = new Tokenizer(
+    { xmlMode: true, decodeEntities: true },
+    {
+      ontext: (start, end) => visitor.text?.(input.slice(start, end)),
+      ontextentity: (code) => visitor.text?.(String.fromCodePoint(code)),
+      oncdata: (start, end, offset) => visitor.text?.(input.slice(start, end - offset)),
+      onopentagname: (start, end) => {
+        name = localName(input.slice(start, end))
+        attributes = {}
+      },
+      onattribname: (start, end) => {
+        attribute = input.slice(start, end)
+        value = ''
+      },
+      onattribdata: (start, end) => {
+        if (value.length < VALUE_MAX_CHARS) value += input.slice(start, end)
+      },
+      onattribentity: (code) => {
+        value += String.fromCodePoint(code)
+      },
+      onattribend: () => {
+        attributes[attribute] = value
+      },
+      onopentagend: () => {
+        if (++depth > DEPTH_MAX) throw new DocumentError('malformed')
+        begin()
+        if (visitor.isDone?.() === true) tokenizer.pause()
+      },
+      onselfclosingtag: () => {
+        begin()
+        visitor.close?.(name)
+      },
+      onclosetag: (start, end) => {
+        depth--
+        visitor.close?.(localName(input.slice(start, end)))
+        if (visitor.isDone?.() === true) tokenizer.pause()
+      },
+      oncomment: () => {},
+      // A document type may define entities.
+      ondeclaration: refuse,
+      onprocessinginstruction: () => {},
+      onend: () => {},
+    },
+  )
+  tokenizer.write(input)
+}
+
+/** The value of an attribute by its name without prefix; undefined: absent. */
+export function attributeOf(attributes: Attributes, name: string): string | undefined {
+  const own = attributes[name]
+  if (own !== undefined) return own
+  const suffix = `:${name}`
+  for (const key in attributes) if (key.endsWith(suffix)) return attributes[key]
+  return undefined
+}
+
+/** The value of an attribute with any prefix, such as `r:id` beside `id`. */
+export function prefixedAttributeOf(attributes: Attributes, name: string): string | undefined {
+  for (const key in attributes) if (key.endsWith(`:${name}`)) return attributes[key]
+  return undefined
+}
+
+const localName = (name: string): string => name.slice(name.indexOf(':') + 1)
+
+function decodeXml(bytes: Uint8Array): string {
+  const label =
+    bytes[0] === 0xff && bytes[1] === 0xfe
+      ? 'utf-16le'
+      : bytes[0] === 0xfe && bytes[1] === 0xff
+        ? 'utf-16be'
+        : 'utf-8'
+  return new TextDecoder(label).decode(bytes)
+}

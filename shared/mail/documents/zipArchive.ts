@@ -1,0 +1,138 @@
+import { inflateRawSync } from 'node:zlib'
+import { DocumentError, type DocumentText, TextWriter } from './document.ts'
+
+/** Files of one archive that are known by name. */
+const ENTRIES_MAX = 10_000
+/** Bytes that all files of an archive may unpack to. Text packs to a tenth; a bomb to a thousandth. */
+const UNPACKED_MAX_BYTES = 64 * 1024 * 1024
+/** Of APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7. */
+const END = { signature: 0x06054b50, bytes: 22, count: 10, directorySize: 12, directory: 16 }
+const ENTRY = {
+  ...{ signature: 0x02014b50, bytes: 46, flags: 8, method: 10, packed: 20, size: 24 },
+  ...{ nameLength: 28, extraLength: 30, commentLength: 32, offset: 42 },
+}
+const LOCAL = { signature: 0x04034b50, bytes: 30, nameLength: 26, extraLength: 28 }
+const COMMENT_MAX_BYTES = 0xffff
+const [STORED, DEFLATED] = [0, 8]
+const [ENCRYPTED, IS_UTF8] = [1, 1 << 11]
+
+type Entry = { method: number; packed: number; size: number; offset: number; isEncrypted: boolean }
+
+/** The files of an archive. Nothing in it is opened but by `read`: an archive inside of an archive stays shut. */
+export class ZipArchive {
+  readonly #bytes: Uint8Array
+  readonly #entries = new Map<string, Entry>()
+  #unpacked = 0
+  readonly isCut: boolean
+
+  /** @throws {DocumentError} */
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    const end = findEnd(view)
+    const count = view.getUint16(end + END.count, true)
+    let at = view.getUint32(end + END.directory, true)
+    this.isCut = count > ENTRIES_MAX
+    for (let n = 0; n < Math.min(count, ENTRIES_MAX); n++) {
+      if (at + ENTRY.bytes > bytes.length || view.getUint32(at, true) !== ENTRY.signature) {
+        throw new DocumentError('malformed')
+      }
+      const flags = view.getUint16(at + ENTRY.flags, true)
+      const length = view.getUint16(at + ENTRY.nameLength, true)
+      const raw = bytes.subarray(at + ENTRY.bytes, at + ENTRY.bytes + length)
+      this.#entries.set(nameOf(raw, (flags & IS_UTF8) !== 0), {
+        method: view.getUint16(at + ENTRY.method, true),
+        packed: view.getUint32(at + ENTRY.packed, true),
+        size: view.getUint32(at + ENTRY.size, true),
+        offset: view.getUint32(at + ENTRY.offset, true),
+        isEncrypted: (flags & ENCRYPTED) !== 0,
+      })
+      at +=
+        ENTRY.bytes +
+        length +
+        view.getUint16(at + ENTRY.extraLength, true) +
+        view.getUint16(at + ENTRY.commentLength, true)
+    }
+  }
+
+  get names(): string[] {
+    return [...this.#entries.keys()]
+  }
+
+  /** The size of a file as the archive claims it. */
+  sizeOf(name: string): number {
+    return this.#entries.get(name)?.size ?? 0
+  }
+
+  /**
+   * Unpacks a file; null: the archive lacks it.
+   * @throws {DocumentError} also when all files together unpack to too much.
+   */
+  read(name: string): Uint8Array | null {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return null
+    if (entry.isEncrypted) throw new DocumentError('encrypted')
+    const packed = this.#packed(entry)
+    const room = UNPACKED_MAX_BYTES - this.#unpacked
+    const bytes = entry.method === STORED ? packed : inflate(packed, entry.method, room)
+    if (bytes.length > room) throw new DocumentError('too_large')
+    this.#unpacked += bytes.length
+    return bytes
+  }
+
+  #packed({ offset, packed }: Entry): Uint8Array {
+    const bytes = this.#bytes
+    if (offset + LOCAL.bytes > bytes.length) throw new DocumentError('malformed')
+    const local = new DataView(bytes.buffer, bytes.byteOffset + offset, LOCAL.bytes)
+    if (local.getUint32(0, true) !== LOCAL.signature) throw new DocumentError('malformed')
+    const start =
+      offset +
+      LOCAL.bytes +
+      local.getUint16(LOCAL.nameLength, true) +
+      local.getUint16(LOCAL.extraLength, true)
+    return bytes.subarray(start, start + packed)
+  }
+}
+
+/** The record at the end of an archive. Its comment may hold a record too: the last one counts. */
+function findEnd(view: DataView): number {
+  const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)
+  for (let at = view.byteLength - END.bytes; at >= first; at--) {
+    if (view.getUint32(at, true) === END.signature) return at
+  }
+  throw new DocumentError('malformed')
+}
+
+function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Array {
+  if (method !== DEFLATED) throw new DocumentError('malformed')
+  try {
+    return inflateRawSync(packed, { maxOutputLength: Math.max(1, maxBytes) })
+  } catch (error) {
+    const isLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+    throw new DocumentError(isLarge ? 'too_large' : 'malformed')
+  }
+}
+
+/** A name is UTF-8 if its flag or its bytes say so, else of the code page of old systems. */
+function nameOf(raw: Uint8Array, isUtf8: boolean): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: !isUtf8 }).decode(raw)
+  } catch {
+    return Buffer.from(raw).toString('latin1')
+  }
+}
+
+/** Names of an archive that are shown. */
+const SHOWN_MAX = 2_000
+
+/** The names and sizes of the files in an archive. */
+export function listArchive(archive: ZipArchive): DocumentText {
+  const out = new TextWriter()
+  const { names } = archive
+  if (archive.isCut || names.length > SHOWN_MAX) out.omitted.add('truncated')
+  for (const name of names.slice(0, SHOWN_MAX)) {
+    if (name.endsWith('/')) continue
+    out.write(`${name.replace(/\p{Cc}+/gu, ' ')}\t${archive.sizeOf(name)} bytes\n`)
+  }
+  return out.done()
+}

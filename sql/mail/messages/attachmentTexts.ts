@@ -1,0 +1,182 @@
+import type { AttachmentRead } from '../../../shared/events/events.ts'
+import type { Code } from '../../../shared/mail/codes/codes.ts'
+import { CODES_MAX } from '../../../shared/mail/codes/codes.ts'
+import { LINKS_MAX, type MailLink } from '../../../shared/mail/codes/mailLinks.ts'
+import type { AttachmentState } from '../../../shared/mail/parse/parseMail.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type NewEvent, recordEvents } from '../../events/events.ts'
+import { addJob } from '../../queue/jobs.ts'
+import { readMessageEvents } from './messageEvents.ts'
+
+/** A job wakes the reader of a project; its rows say what is to be read. */
+export const queueReading = (
+  db: Queryable,
+  projectId: string,
+  { runAt, priority = 0 }: { runAt?: Date; priority?: number } = {},
+): Promise<void> =>
+  addJob(db, {
+    task: 'read_attachments',
+    payload: { projectId },
+    key: `read_attachments:${projectId}`,
+    priority,
+    ...(runAt === undefined ? {} : { runAt }),
+  })
+
+/** Notes attachments of a new message that are to be read. */
+export async function insertPendingTexts(
+  db: Queryable,
+  { projectId, messageRow }: { projectId: string; messageRow: string },
+  attachmentIds: readonly string[],
+): Promise<void> {
+  if (attachmentIds.length === 0) return
+  await db.query({
+    name: 'insert-pending-texts',
+    text: `insert into attachment_texts (message_row, attachment_id, project_id)
+           select $1, id, $2 from unnest($3::text[]) id`,
+    values: [messageRow, projectId, attachmentIds],
+  })
+  await queueReading(db, projectId)
+}
+
+/** What became of one attachment. */
+export type TextOutcome = {
+  messageRow: string
+  attachmentId: string
+  state: Exclude<AttachmentState, 'pending'>
+  kind: string | null
+  reason: string | null
+  text: string | null
+  omitted: readonly string[]
+  codes: readonly Code[]
+  links: readonly MailLink[]
+  /** The label for a message whose file conceals words; null: none. */
+  label: string | null
+  bytes: number
+  cpuMs: number
+}
+
+/**
+ * Records the text of an attachment, with its event. Twice changes nothing.
+ * @returns whether all attachments of the message are read now.
+ */
+export async function recordText(pool: Pool, projectId: string, outcome: TextOutcome) {
+  return transaction(pool, async (db) => {
+    const { messageRow, attachmentId, state, kind, reason, text, omitted } = outcome
+    const chars = text === null ? 0 : charsOf(text)
+    await countReading(db, projectId, outcome)
+    const { rowCount } = await db.query({
+      name: 'record-attachment-text',
+      text: `update attachment_texts
+             set state = $3, kind = $4, reason = $5, content = $6, chars = $7, omitted = $8, read_at = clock_timestamp(),
+                 claimed_at = null
+             where message_row = $1 and attachment_id = $2 and state = 'pending'`,
+      values: [messageRow, attachmentId, state, kind, reason, text, chars, omitted],
+    })
+    if (rowCount !== 1) return false
+    await describe(db, outcome, chars)
+    const gainedCode = await addFound(db, outcome)
+    const events = await eventsOf(db, outcome, { chars, gainedCode })
+    const { rows } = await db.query<{ waits: boolean }>({
+      name: 'has-pending-texts',
+      text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
+      values: [messageRow],
+    })
+    // Last: it locks the stream.
+    await recordEvents(db, events)
+    return !rows[0]!.waits
+  })
+}
+
+/** Postgres counts code points, as `substr` does for the pages. */
+function charsOf(text: string): number {
+  let chars = 0
+  for (const _ of text) chars++
+  return chars
+}
+
+/** Repeats state and length in the description of the attachment, and labels the message. */
+const describe = (
+  db: Queryable,
+  { messageRow, attachmentId, state, reason, omitted, label }: TextOutcome,
+  chars: number,
+) =>
+  db.query({
+    name: 'describe-attachment-text',
+    text: `
+      update messages m set
+        labels = case when $4::text is null or m.labels @> array[$4::text] then m.labels else m.labels || $4::text end,
+        attachments = (
+          select jsonb_agg(
+            case when d ->> 'attachmentId' = $2 then d || jsonb_build_object('text', $3::jsonb) else d end order by n)
+          from jsonb_array_elements(m.attachments) with ordinality x (d, n))
+      where row = $1`,
+    values: [
+      messageRow,
+      attachmentId,
+      JSON.stringify({ state, chars, ...(reason === null ? {} : { reason }), omitted }),
+      label,
+    ],
+  })
+
+/** Adds codes and links of a file to those of its message. @returns whether its first code is among them. */
+async function addFound(
+  db: Queryable,
+  { messageRow, attachmentId, codes, links }: TextOutcome,
+): Promise<boolean> {
+  if (codes.length === 0 && links.length === 0) return false
+  const { rows } = await db.query<{ codes: Code[] | null; links: MailLink[] | null }>({
+    name: 'lock-found',
+    text: 'select codes, links from messages where row = $1 for no key update',
+    values: [messageRow],
+  })
+  const [row] = rows
+  if (row === undefined) return false
+  const known = row.codes ?? []
+  const values = new Set(known.map(({ value }) => value))
+  const added = codes
+    .filter(({ value }) => !values.has(value))
+    .map((code) => ({ ...code, part: 'attachment', attachmentId }))
+  const hrefs = new Set((row.links ?? []).map(({ href }) => href))
+  const fresh = links.filter(({ href }) => !hrefs.has(href))
+  await db.query({
+    name: 'add-found',
+    text: 'update messages set codes = $2, links = $3 where row = $1',
+    values: [
+      messageRow,
+      JSON.stringify([...known, ...added].slice(0, CODES_MAX)),
+      JSON.stringify([...(row.links ?? []), ...fresh].slice(0, LINKS_MAX)),
+    ],
+  })
+  return known.length === 0 && added.length > 0
+}
+
+async function eventsOf(
+  db: Queryable,
+  { messageRow, attachmentId, state }: TextOutcome,
+  { chars, gainedCode }: { chars: number; gainedCode: boolean },
+): Promise<NewEvent[]> {
+  const [event] = await readMessageEvents(db, [messageRow])
+  if (event === undefined) return []
+  const { projectId, data, traceparent } = event
+  const attachment: AttachmentRead = { attachmentId, state, chars }
+  return [
+    { projectId, type: 'attachment.read', data: { ...data, attachment }, traceparent },
+    ...(gainedCode ? [{ projectId, type: 'message.code' as const, data, traceparent }] : []),
+  ]
+}
+
+/** Adds a reading to the sums of a project's day (UTC). */
+const countReading = (
+  db: Queryable,
+  projectId: string,
+  { bytes, cpuMs }: Pick<TextOutcome, 'bytes' | 'cpuMs'>,
+) =>
+  db.query({
+    name: 'count-reading',
+    text: `insert into attachment_reading as r (project_id, day, bytes, cpu_ms)
+           select id, (clock_timestamp() at time zone 'UTC')::date, $2, $3 from projects where id = $1 and deleted_at is null
+           on conflict (project_id) do update set day = excluded.day,
+             bytes = excluded.bytes + case when r.day = excluded.day then r.bytes else 0 end,
+             cpu_ms = excluded.cpu_ms + case when r.day = excluded.day then r.cpu_ms else 0 end`,
+    values: [projectId, bytes, Math.ceil(cpuMs)],
+  })

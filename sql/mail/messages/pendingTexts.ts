@@ -1,0 +1,182 @@
+import type { SearchedMail } from '../../../shared/mail/search/searchTerms.ts'
+import { messageIdHash } from '../../../shared/mail/threading.ts'
+import type { StoredContent } from '../../blobs/blobs.ts'
+import type { Pool, Queryable } from '../../db.ts'
+import { binaryArray } from '../../packedBytes.ts'
+import { queueReading } from './attachmentTexts.ts'
+
+/** What reading attachments may cost a project in a day (UTC); null: any number. */
+export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
+
+/** Another run may take a row after this time: the first one has died. A file takes a processor for seconds. */
+const CLAIM_SECONDS = 120
+
+/** An attachment to read. `tries`: the runs that took it, with this one. */
+export type PendingText = {
+  messageRow: string
+  attachmentId: string
+  filename: string
+  contentType: string
+  tries: number
+  stored: StoredContent
+}
+
+/** Takes the oldest attachment of a project that nobody reads. Null: none. */
+export async function takePendingText(
+  db: Queryable,
+  projectId: string,
+): Promise<PendingText | null> {
+  const { rows } = await db.query<
+    Omit<PendingText, 'stored'> & { bytes: Buffer | null; blob: Buffer | null }
+  >({
+    name: 'take-pending-text',
+    text: `
+      with taken as (
+        update attachment_texts x set tries = tries + 1, claimed_at = clock_timestamp()
+        from (
+          select message_row, attachment_id from attachment_texts
+          where project_id = $1 and state = 'pending'
+            and (claimed_at is null or claimed_at < clock_timestamp() - interval '${CLAIM_SECONDS} seconds')
+          order by message_row limit 1 for update skip locked
+        ) first
+        where (x.message_row, x.attachment_id) = (first.message_row, first.attachment_id)
+        returning x.message_row, x.attachment_id, x.tries
+      )
+      select t.message_row as "messageRow", t.attachment_id as "attachmentId", t.tries, a.bytes, a.blob,
+        coalesce(d.described ->> 'filename', '') as filename,
+        coalesce(d.described ->> 'contentType', '') as "contentType"
+      from taken t join messages m on m.row = t.message_row
+      left join message_attachments a on (a.message_row, a.attachment_id) = (t.message_row, t.attachment_id)
+      left join lateral (
+        select described from jsonb_array_elements(m.attachments) described
+        where described ->> 'attachmentId' = t.attachment_id) d on true`,
+    values: [projectId],
+  })
+  const [row] = rows
+  if (row === undefined) return null
+  const { bytes, blob, ...pending } = row
+  return { ...pending, stored: { bytes: bytes ?? Buffer.alloc(0), blob } }
+}
+
+/** When a project's next attachment may be read: later if its day is used up, or another run has it. Null: none waits. */
+export async function nextTextAt(
+  db: Queryable,
+  projectId: string,
+  { bytes, cpuSeconds }: TextLimits,
+): Promise<Date | null> {
+  const { rows } = await db.query<{ at: Date | null }>({
+    name: 'next-text-at',
+    text: `
+      select greatest(
+        min(coalesce(x.claimed_at + interval '${CLAIM_SECONDS} seconds', 'epoch')),
+        case when bool_or(r.bytes >= coalesce(l.daily_text_bytes, $2::bigint)
+                       or r.cpu_ms >= 1000 * coalesce(l.daily_text_seconds, $3::bigint))
+          then ((r.day + 1)::timestamp at time zone 'UTC') end) as at
+      from (
+        select project_id, claimed_at from attachment_texts where project_id = $1 and state = 'pending' limit 1000) x
+      left join attachment_reading r
+        on r.project_id = x.project_id and r.day = (clock_timestamp() at time zone 'UTC')::date
+      left join project_limits l on l.project_id = x.project_id
+      group by r.day`,
+    values: [projectId, bytes, cpuSeconds],
+  })
+  return rows[0]?.at ?? null
+}
+
+/** Characters of one message that are searched. */
+const SEARCHED_CHARS = 256 * 1024
+
+/** A message as it is searched, with the texts of its attachments; null: it is deleted. */
+export async function findSearched(
+  db: Queryable,
+  messageRow: string,
+): Promise<SearchedMail | null> {
+  const { rows } = await db.query<Omit<SearchedMail, 'text'> & { texts: string[] }>({
+    name: 'find-searched',
+    text: `
+      select subject, from_addresses as "from", to_addresses || cc_addresses as "to",
+        array[left(text_body, ${SEARCHED_CHARS})]
+          || array(select d ->> 'filename' from jsonb_array_elements(attachments) d)
+          || array(select left(content, ${SEARCHED_CHARS}) from attachment_texts x
+                   where x.message_row = m.row and content is not null order by attachment_id limit 50) as texts
+      from messages m where row = $1`,
+    values: [messageRow],
+  })
+  const [row] = rows
+  if (row === undefined) return null
+  const { texts, ...mail } = row
+  return { ...mail, text: texts.join('\n').slice(0, SEARCHED_CHARS) }
+}
+
+/** The type `tsvector` in pg_type.dat. */
+const TSVECTOR_OID = 3614
+
+/** Stores the binary search vector of a message. */
+export async function storeSearched(
+  db: Queryable,
+  messageRow: string,
+  vector: Uint8Array,
+): Promise<void> {
+  await db.query({
+    name: 'store-searched',
+    text: 'update messages set search = ($2::tsvector[])[1] where row = $1',
+    values: [messageRow, binaryArray(TSVECTOR_OID, [vector])],
+  })
+}
+
+/** A page of an attachment's text. `text` is null until it is ready. */
+export type TextPage = {
+  filename: string
+  contentType: string
+  state: 'pending' | 'ready' | 'none' | 'failed'
+  kind: string | null
+  reason: string | null
+  chars: number
+  omitted: string[]
+  text: string | null
+}
+
+/** The characters of a text from `offset`; `'no attachment'`: the message lacks it; null: no such message. */
+export async function findTextPage(
+  db: Queryable,
+  wanted: Record<'projectId' | 'messageId' | 'attachmentId', string> & {
+    offset: number
+    limit: number
+  },
+): Promise<TextPage | 'no attachment' | null> {
+  const { projectId, messageId, attachmentId, offset, limit } = wanted
+  const { rows } = await db.query<TextPage & { described: boolean }>({
+    name: 'find-text-page',
+    text: `
+      select d.described is not null as described, d.described ->> 'filename' as filename,
+        d.described ->> 'contentType' as "contentType", coalesce(x.state, 'none') as state, x.kind, x.reason,
+        coalesce(x.chars, 0) as chars, coalesce(x.omitted, '{}') as omitted,
+        substr(x.content, $4::int + 1, $5::int) as text
+      from messages m
+      left join lateral (
+        select described from jsonb_array_elements(m.attachments) described
+        where described ->> 'attachmentId' = $3) d on true
+      left join attachment_texts x on x.message_row = m.row and x.attachment_id = $3
+      where m.project_id = $1 and m.message_id_hash = $2`,
+    values: [projectId, messageIdHash(messageId), attachmentId, offset, limit],
+  })
+  const [row] = rows
+  if (row === undefined) return null
+  const { described, ...page } = row
+  return described ? page : 'no attachment'
+}
+
+const LOST_BATCH = 100
+
+/** Queues readers again for projects that have attachments to read and no job. */
+export async function requeueLostReadings(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ project_id: string }>(
+    `select distinct project_id from (
+       select project_id from attachment_texts where state = 'pending' limit 10000) x
+     where not exists (
+       select from graphile_worker.jobs j where j.key = 'read_attachments:' || x.project_id)
+     limit ${LOST_BATCH}`,
+  )
+  for (const { project_id } of rows) await queueReading(pool, project_id)
+  return rows.length
+}

@@ -1,0 +1,38 @@
+-- The text of attachments. A worker reads each after its message is stored; messages.attachments repeats state and length.
+create table attachment_texts (
+  message_row bigint not null references messages on delete cascade,
+  attachment_id text not null check (length(attachment_id) <= 64),
+  project_id text not null,
+  state text not null default 'pending' check (state in ('pending', 'ready', 'none', 'failed')),
+  -- What the file is, e.g. pdf; null: unknown.
+  kind text check (length(kind) <= 20),
+  -- Why it failed.
+  reason text check (length(reason) <= 40),
+  content text,
+  -- Characters of the content: code points.
+  chars int not null default 0 check (chars >= 0),
+  -- What was left out.
+  omitted text[] not null default '{}',
+  -- A run reads a row for two minutes, then another run may. After three runs the file counts as unreadable.
+  tries smallint not null default 0,
+  claimed_at timestamptz(3),
+  read_at timestamptz(3),
+  primary key (message_row, attachment_id)
+);
+comment on table attachment_texts is 'The text of attachments of received messages, and what is still to be read.';
+create index attachment_texts_pending on attachment_texts (project_id, message_row) where state = 'pending';
+
+create table attachment_reading (
+  project_id text primary key,
+  day date not null,
+  bytes bigint not null default 0,
+  cpu_ms bigint not null default 0
+);
+comment on table attachment_reading is 'What reading attachments has cost a project on a day (UTC).';
+
+alter table project_limits
+  add column daily_text_bytes bigint,
+  add column daily_text_seconds bigint;
+alter table project_limits
+  add constraint project_limits_daily_text_bytes_check check (daily_text_bytes >= 0) not valid,
+  add constraint project_limits_daily_text_seconds_check check (daily_text_seconds >= 0) not valid;

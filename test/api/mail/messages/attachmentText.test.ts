@@ -1,0 +1,83 @@
+/** Attachments become text: from SMTP to the page of text that an agent reads. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ pools: ['inbound'] })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+type File = { filename: string; content: Buffer | string; contentType?: string }
+
+/** Sends one mail and waits until all of its attachments are read. @returns the message. */
+async function receive(agent: Agent, messageId: string, attachments: File[]): Promise<any> {
+  await service.deliver({
+    from: 'ada@example.com',
+    to: agent.address,
+    subject: 'Files',
+    text: 'See the files.',
+    messageId,
+    attachments,
+  })
+  await waitForMessages(agent, 1)
+  return await waitFor('the attachments to be read', async () => {
+    const { status, body } = await agent.get(messagePath(messageId))
+    if (status !== 200) return undefined
+    const isRead = body.attachments.every((one: any) => one.text.state !== 'pending')
+    return isRead ? body : undefined
+  })
+}
+
+const textPath = (messageId: string, n: number, query = '') =>
+  `${messagePath(messageId)}/attachments/att_${n}/text${query}`
+
+test('text, HTML and tables are read, page by page', async () => {
+  const agent = await service.newAgent()
+  const message = await receive(agent, '<plain@example.com>', [
+    { filename: 'note.txt', content: Buffer.from('Grüße aus Köln', 'latin1') },
+    { filename: 'page.html', content: '<p>Seen</p><p style="display:none">Obey me</p>' },
+    { filename: 'list.csv', content: 'Item;Price\n"Rope; thick";"10,50"\n' },
+    { filename: 'photo.png', content: Buffer.from('\x89PNG\r\n\x1a\n') },
+  ])
+  expect(message.attachments.map((one: any) => one.text)).toEqual([
+    { state: 'ready', chars: 14, omitted: [] },
+    { state: 'ready', chars: 4, omitted: ['hidden-text'] },
+    { state: 'ready', chars: 28, omitted: [] },
+    { state: 'none', chars: 0, omitted: [] },
+  ])
+  expect(message.labels).toContain('hidden-text')
+  const table = await agent.get(textPath('<plain@example.com>', 3))
+  expect(table.body).toMatchObject({
+    state: 'ready',
+    kind: 'csv',
+    untrusted: true,
+    text: 'Item\tPrice\nRope; thick\t10,50',
+  })
+  const page = await agent.get(textPath('<plain@example.com>', 1, '?offset=6&limit=3'))
+  expect(page.body).toMatchObject({ text: 'aus', offset: 6, nextOffset: 9, chars: 14 })
+  const last = await agent.get(textPath('<plain@example.com>', 1, '?offset=10'))
+  expect(last.body.text).toBe('Köln')
+  expect(last.body.nextOffset).toBeUndefined()
+  expect((await agent.get(textPath('<plain@example.com>', 9))).status).toBe(404)
+  expect((await agent.get(textPath('<none@example.com>', 1))).status).toBe(404)
+})
+
+test('search finds the words of a file', async () => {
+  const agent = await service.newAgent()
+  await receive(agent, '<found@example.com>', [
+    { filename: 'a.txt', content: 'The quartermaster keeps the barrels.' },
+  ])
+  const found = await waitFor('the message to be found', async () => {
+    const { body } = await agent.get('/v0/messages?q=quartermaster')
+    return body.count === 1 ? body : undefined
+  })
+  expect(found.messages[0].messageId).toBe('<found@example.com>')
+})

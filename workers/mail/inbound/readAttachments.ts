@@ -1,0 +1,134 @@
+import { join } from 'node:path'
+import { Costs } from '../../../shared/fair/costs.ts'
+import { CostTurns } from '../../../shared/fair/costTurns.ts'
+import { CONCEALED, FILE_MAX_BYTES } from '../../../shared/mail/documents/document.ts'
+import { kindOf } from '../../../shared/mail/documents/documentKind.ts'
+import { HIDDEN_TEXT_LABEL } from '../../../shared/mail/parse/parseMail.ts'
+import type { Blobs } from '../../../sql/blobs/blobs.ts'
+import {
+  queueReading,
+  recordText,
+  type TextOutcome,
+} from '../../../sql/mail/messages/attachmentTexts.ts'
+import {
+  findSearched,
+  nextTextAt,
+  type PendingText,
+  storeSearched,
+  type TextLimits,
+  takePendingText,
+} from '../../../sql/mail/messages/pendingTexts.ts'
+import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
+import type { PoolContext, Task } from '../../queue/task.ts'
+import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
+
+/** A report of 300 pages takes five seconds. */
+const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
+/** Runs of a file. One that ends its worker each time is given up. */
+const TRIES_MAX = 3
+/** Projects that wait for their turn. Their jobs hold slots of the pool, which new mail needs. */
+const IN_HAND_MAX = 16
+const RETURN_MS = 1_000
+
+/** `limits`: of a project that has none of its own. */
+export type ReadingOptions = { blobs: Blobs; textLimits?: TextLimits; limits?: ChildLimits }
+
+const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
+
+/**
+ * Reads the attachments of a project, one in each run, in a child process. Who has cost least goes first, and one file
+ * is read at a time: mail is parsed meanwhile.
+ */
+export function createReadAttachments(
+  { pool, log }: PoolContext,
+  { blobs, textLimits = NO_LIMITS, limits = LIMITS }: ReadingOptions,
+): Task<'read_attachments'> {
+  const costs = new Costs()
+  const turns = new CostTurns(costs, 1)
+  const children = createChildren<DocumentRequest, DocumentAnswer>({
+    file: join(import.meta.dir, 'documentMain.ts'),
+    name: 'the reader of attachments',
+    limits,
+  })
+  let inHand = 0
+
+  /** @throws when the database or the object store is away. */
+  const read = async (projectId: string, pending: PendingText): Promise<TextOutcome> => {
+    const { messageRow, attachmentId, tries, filename, contentType, stored } = pending
+    const bytes = await blobs.of(projectId).read(stored)
+    const place = { messageRow, attachmentId, ...NOTHING, bytes: bytes.length }
+    const kind = kindOf(bytes, { filename, contentType })
+    if (kind === null) return { ...place, state: 'none' }
+    const failed = (reason: string, cpuMs = 0): TextOutcome => ({
+      ...place,
+      state: 'failed',
+      kind,
+      reason,
+      cpuMs,
+    })
+    if (bytes.length > FILE_MAX_BYTES) return failed('too_large')
+    if (tries > TRIES_MAX) return failed('too_slow')
+    try {
+      const { result, cpuMs } = await children.run({ bytes, filename, contentType })
+      return { ...place, ...outcomeOf(result), cpuMs }
+    } catch (error) {
+      if (!(error instanceof ChildError)) throw error
+      log.info({ messageRow, attachmentId, kind, reason: error.message }, 'attachment not read')
+      return failed('too_slow', error.cpuMs)
+    }
+  }
+
+  const makeSearchable = async (projectId: string, messageRow: string) => {
+    const mail = await findSearched(pool, messageRow)
+    if (mail === null) return
+    const { result } = await children.run({ projectId, mail })
+    if ('vector' in result) await storeSearched(pool, messageRow, result.vector)
+  }
+
+  return async ({ projectId }) => {
+    const next = await nextTextAt(pool, projectId, textLimits)
+    if (next === null) return
+    const priority = costs.priorityOf([projectId])
+    const waitMs = next.getTime() - Date.now()
+    if (waitMs > 0 || inHand >= IN_HAND_MAX) {
+      const runAt = new Date(Date.now() + Math.max(waitMs, RETURN_MS * (1 + priority)))
+      return await queueReading(pool, projectId, { runAt, priority })
+    }
+    inHand++
+    try {
+      await turns.run([projectId], async () => {
+        const pending = await takePendingText(pool, projectId)
+        if (pending === null) return
+        const outcome = await read(projectId, pending)
+        const isLast = await recordText(pool, projectId, outcome)
+        if (isLast) await makeSearchable(projectId, pending.messageRow)
+        log.debug({ ...pending, stored: undefined, filename: undefined }, 'attachment read')
+      })
+      await queueReading(pool, projectId, { priority: costs.priorityOf([projectId]) })
+    } finally {
+      inHand--
+    }
+  }
+}
+
+const NOTHING = {
+  ...{ kind: null, reason: null, text: null, omitted: [], codes: [], links: [], label: null },
+  cpuMs: 0,
+} satisfies Partial<TextOutcome>
+
+type Read = Pick<
+  TextOutcome,
+  'state' | 'kind' | 'reason' | 'text' | 'omitted' | 'codes' | 'links' | 'label'
+>
+
+function outcomeOf(answer: DocumentAnswer): Read {
+  if (!('outcome' in answer)) throw new ChildError('the reader of attachments gave no outcome', 0)
+  const { outcome } = answer
+  const { state, kind } = outcome
+  if (outcome.state === 'failed') return { ...NOTHING, state, kind, reason: outcome.reason }
+  const { omitted } = outcome
+  const label = omitted.some((one) => CONCEALED.has(one)) ? HIDDEN_TEXT_LABEL : null
+  if (outcome.state === 'none') return { ...NOTHING, state, kind, omitted, label }
+  const { text, codes, links } = outcome
+  return { state, kind, reason: null, text, omitted, codes, links, label }
+}
