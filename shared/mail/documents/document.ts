@@ -13,7 +13,7 @@ export const OMISSIONS = [
   'off-page-text',
   'hidden-text',
   'hidden-sheets',
-  'hidden-rows',
+  'hidden-cells',
   'hidden-slides',
   'speaker-notes',
   'comments',
@@ -30,7 +30,7 @@ export const CONCEALED: ReadonlySet<Omission> = new Set([
   'off-page-text',
   'hidden-text',
   'hidden-sheets',
-  'hidden-rows',
+  'hidden-cells',
   'hidden-slides',
 ])
 

@@ -1,5 +1,6 @@
 import { OPS } from 'unpdf/pdfjs'
 import type { Omission } from './document.ts'
+import { type Colour, colourOf, isAlike } from './ink.ts'
 import {
   type Box,
   boxOf,
@@ -22,8 +23,6 @@ export type Run = {
   unseen: Omission | null
 }
 
-/** A colour: `#rrggbb`; null: a pattern or a picture, which may be any. */
-type Colour = string | null
 type Fill = { box: Box; colour: Colour; order: number }
 type Glyph = { unicode?: string; width?: number; isSpace?: boolean }
 type Font = { vertical?: boolean; fontMatrix?: readonly number[] }
@@ -55,7 +54,7 @@ type State = {
 }
 
 const START: State = {
-  ...{ ctm: IDENTITY, clip: ENDLESS, fill: '#000000', stroke: '#000000', alpha: 1 },
+  ...{ ctm: IDENTITY, clip: ENDLESS, fill: '000000', stroke: '000000', alpha: 1 },
   ...{ font: null, fontSize: 0, charSpacing: 0, wordSpacing: 0, scale: 1, leading: 0, rise: 0 },
   mode: 0,
 }
@@ -66,8 +65,6 @@ const FILLS_MAX = 500
 /** Below, letters are dust. */
 const TINY_PT = 2
 const FAINT_ALPHA = 0.1
-/** Of 255. The lightest print that a person reads differs more from its ground. */
-const CONTRAST_MIN = 24
 const PAINTS = new Set<number>([
   ...[OPS.fill, OPS.eoFill, OPS.fillStroke, OPS.eoFillStroke],
   ...[OPS.closeFillStroke, OPS.closeEOFillStroke],
@@ -139,10 +136,10 @@ class Walk {
     [OPS.endMarkedContent, () => void this.#layers.pop()],
     ...[OPS.clip, OPS.eoClip].map((one) => [one, () => this.#markClip()] as const),
     [OPS.constructPath, ([paint, data, box]) => this.#path(Number(paint), data, box)],
-    [OPS.setFillRGBColor, ([colour]) => this.#set({ fill: colourOf(colour) })],
+    [OPS.setFillRGBColor, ([colour]) => this.#set({ fill: colourOf(String(colour)) })],
     [OPS.setFillColorN, () => this.#set({ fill: null })],
     [OPS.setFillTransparent, () => this.#set({ alpha: 0 })],
-    [OPS.setStrokeRGBColor, ([colour]) => this.#set({ stroke: colourOf(colour) })],
+    [OPS.setStrokeRGBColor, ([colour]) => this.#set({ stroke: colourOf(String(colour)) })],
     [OPS.setStrokeColorN, () => this.#set({ stroke: null })],
     [OPS.setGState, ([entries]) => this.#graphics(entries)],
     [
@@ -321,7 +318,7 @@ class Walk {
     // Modes of ISO 32000-1 §9.3.6: 3 paints nothing, 7 only clips, 1 and 5 paint the outline.
     if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
     const colour = mode === 1 || mode === 5 ? stroke : fill
-    return isLike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
+    return isAlike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
   }
 
   /** The colour below a point. A page is white. */
@@ -330,7 +327,7 @@ class Walk {
       const { box, colour } = this.#fills[n]!
       if (holds(box, x, y)) return colour
     }
-    return '#ffffff'
+    return 'ffffff'
   }
 
   /** Whether a rectangle was painted over words later. */
@@ -365,15 +362,4 @@ function isRectangle(data: unknown): boolean {
     ys.add(numbers[at + 2]!)
   }
   return xs.size === 2 && ys.size === 2
-}
-
-const colourOf = (given: unknown): Colour =>
-  typeof given === 'string' && /^#[0-9a-f]{6}$/i.test(given) ? given : null
-
-/** Whether two colours cannot be told apart. */
-function isLike(one: Colour, other: Colour): boolean {
-  if (one === null || other === null) return false
-  const part = (colour: string, n: number) =>
-    Number.parseInt(colour.slice(1 + 2 * n, 3 + 2 * n), 16)
-  return [0, 1, 2].every((n) => Math.abs(part(one, n) - part(other, n)) < CONTRAST_MIN)
 }

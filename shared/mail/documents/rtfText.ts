@@ -1,4 +1,234 @@
 import { type DocumentText, TextWriter } from './document.ts'
-export function readRtf(_bytes: Uint8Array): DocumentText {
-  return new TextWriter().done()
+import { type Colour, type Ink, unseenInk } from './ink.ts'
+import { decoderOf } from './plainText.ts'
+import { TextFlow } from './textFlow.ts'
+
+const GROUPS_MAX = 1_000
+/** Destinations (RTF 1.9.1): groups that hold no text of a page. */
+const UNREAD = new Set(
+  'fonttbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore xmlnstbl listtable listoverridetable rsidtbl generator filetbl revtbl bkmkstart bkmkend fldinst template shpinst shprslt nonshppict mmathPr pgdsctbl'.split(
+    ' ',
+  ),
+)
+const NOTES = new Set(['annotation', 'atnid', 'atnauthor', 'atndate', 'atnref'])
+const SYMBOLS: Readonly<Record<string, string>> = {
+  ...{ par: '\n', line: '\n', sect: '\n', page: '\n', tab: '\t', emdash: '—', endash: '–' },
+  ...{ lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”', bullet: '•', '~': ' ', _: '-' },
+  ...{ emspace: ' ', enspace: ' ', qmspace: ' ' },
+}
+const TOKEN = /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|[{}]|[^\\{}\r\n]+/gi
+
+type Group = {
+  ink: Ink
+  isDeleted: boolean
+  /** Characters that stand for one of `\u`. */
+  fallback: number
+  unread: 'no' | 'yes' | 'comments'
+  isColours: boolean
+  page: number
+}
+
+/** The text of a file in Rich Text Format. */
+export function readRtf(bytes: Uint8Array): DocumentText {
+  const out = new TextWriter()
+  new RtfReader(out).read(
+    Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1'),
+  )
+  return out.done()
+}
+
+class RtfReader {
+  readonly #out: TextWriter
+  readonly #flow: TextFlow
+  readonly #groups: Group[] = []
+  readonly #colours: Colour[] = []
+  #colour = { red: 0, green: 0, blue: 0, isSet: false }
+  #group: Group = {
+    ink: {},
+    isDeleted: false,
+    fallback: 1,
+    unread: 'no',
+    isColours: false,
+    page: 1252,
+  }
+  #charset = 1252
+  #bytes: number[] = []
+  #skipped = 0
+  #depth = 0
+  #isInTable = false
+
+  constructor(out: TextWriter) {
+    this.#out = out
+    this.#flow = new TextFlow(out)
+  }
+
+  read(source: string): void {
+    let isStarred = false
+    for (const [token, word, number, hex, symbol] of source.matchAll(TOKEN)) {
+      if (this.#out.isFull) break
+      if (hex !== undefined) {
+        this.#byte(Number.parseInt(hex, 16))
+        continue
+      }
+      this.#flush()
+      if (token === '{') this.#openGroup()
+      else if (token === '}') this.#closeGroup()
+      else if (symbol === '*') isStarred = true
+      else if (symbol !== undefined)
+        this.#put(SYMBOLS[symbol] ?? (/[\\{}]/.test(symbol) ? symbol : ''))
+      else if (word !== undefined) {
+        this.#word(word, number === undefined ? undefined : Number(number), isStarred)
+        isStarred = false
+      } else this.#plain(token)
+    }
+    this.#flush()
+    if (this.#isInTable) this.#flow.closeRow()
+  }
+
+  #openGroup(): void {
+    this.#depth++
+    if (this.#depth > GROUPS_MAX) return
+    this.#groups.push(this.#group)
+    this.#group = { ...this.#group, ink: { ...this.#group.ink }, isColours: false }
+  }
+
+  #closeGroup(): void {
+    if (this.#depth-- <= GROUPS_MAX) this.#group = this.#groups.pop() ?? this.#group
+  }
+
+  #word(word: string, number: number | undefined, isStarred: boolean): void {
+    const group = this.#group
+    const isOn = number !== 0
+    if (group.isColours) {
+      this.#readColour(word, number ?? 0)
+      return
+    }
+    if (NOTES.has(word)) group.unread = 'comments'
+    else if (UNREAD.has(word)) group.unread = 'yes'
+    else if (word === 'colortbl') group.isColours = true
+    else if (isStarred && !['shptxt', 'footnote', 'fldrslt'].includes(word)) group.unread = 'yes'
+    else if (word === 'ansicpg') {
+      this.#charset = number ?? 1252
+      group.page = this.#charset
+    } else if (word === 'uc') group.fallback = number ?? 1
+    else if (word === 'u') this.#unicode(number ?? 0)
+    else if (word === 'v') group.ink.isHidden = isOn
+    else if (word === 'deleted') group.isDeleted = isOn
+    else if (word === 'fs') group.ink.sizePt = (number ?? 24) / 2
+    else if (word === 'cf') group.ink = { ...group.ink, ...this.#named('colour', number) }
+    else if (word === 'cb' || word === 'highlight' || word === 'chcbpat') {
+      group.ink = { ...group.ink, ...this.#named('ground', number) }
+    } else if (word === 'plain') group.ink = {}
+    else if (word === 'trowd') this.#openRow()
+    else if (word === 'cell') this.#endCell()
+    else if (word === 'row') this.#endRow()
+    else if (word === 'par' && this.#isInTable) this.#put(' ')
+    else if (SYMBOLS[word] !== undefined) this.#put(SYMBOLS[word])
+  }
+
+  #named(part: 'colour' | 'ground', number: number | undefined): Ink {
+    const colour = this.#colours[number ?? 0]
+    return { [part]: colour ?? (part === 'colour' ? null : 'ffffff') }
+  }
+
+  #readColour(word: string, value: number): void {
+    if (word === 'red' || word === 'green' || word === 'blue') {
+      this.#colour = { ...this.#colour, [word]: value, isSet: true }
+    }
+  }
+
+  /** A semicolon ends a colour. The first one is often empty: it is automatic. */
+  #endColours(text: string): void {
+    for (const letter of text) {
+      if (letter !== ';') continue
+      const { red, green, blue, isSet } = this.#colour
+      const digits = [red, green, blue].map((one) => (one & 255).toString(16).padStart(2, '0'))
+      this.#colours.push(isSet ? digits.join('') : null)
+      this.#colour = { red: 0, green: 0, blue: 0, isSet: false }
+    }
+  }
+
+  #openRow(): void {
+    if (!this.#isInTable) {
+      this.#flow.openTable()
+      this.#flow.openRow()
+      this.#flow.openCell()
+    }
+    this.#isInTable = true
+  }
+
+  #endCell(): void {
+    this.#openRow()
+    this.#flow.closeCell()
+  }
+
+  #endRow(): void {
+    if (!this.#isInTable) return
+    this.#flow.closeRow()
+    this.#flow.closeTable({ ends: false })
+    this.#isInTable = false
+  }
+
+  #byte(byte: number): void {
+    if (this.#skipped > 0) this.#skipped--
+    else this.#bytes.push(byte)
+  }
+
+  #unicode(number: number): void {
+    this.#put(String.fromCharCode(number & 0xffff))
+    this.#skipped = this.#group.fallback
+  }
+
+  #plain(text: string): void {
+    if (this.#group.isColours) {
+      this.#endColours(text)
+      return
+    }
+    const own = text.slice(this.#skipped)
+    this.#skipped = Math.max(0, this.#skipped - text.length)
+    for (const letter of own) this.#bytes.push(letter.charCodeAt(0))
+    this.#flush()
+  }
+
+  #flush(): void {
+    if (this.#bytes.length === 0) return
+    const bytes = new Uint8Array(this.#bytes)
+    this.#bytes = []
+    this.#put(decoded(bytes, this.#charset))
+  }
+
+  #put(text: string): void {
+    const { unread, isDeleted, ink } = this.#group
+    if (unread === 'comments') {
+      this.#flow.omit('comments', text)
+      return
+    }
+    if (unread === 'yes') return
+    const why = unseenInk(ink)
+    if (isDeleted) this.#flow.omit('deleted-text', text)
+    else if (why !== null && text.trim() !== '') this.#flow.omit(why, text)
+    else this.#flow.text(text)
+  }
+}
+
+function decoded(bytes: Uint8Array, page: number): string {
+  const label =
+    page === 65001
+      ? 'utf-8'
+      : page === 932
+        ? 'shift_jis'
+        : page === 936
+          ? 'gbk'
+          : page === 949
+            ? 'euc-kr'
+            : page === 950
+              ? 'big5'
+              : page === 10000
+                ? 'macintosh'
+                : `windows-${page}`
+  try {
+    return decoderOf(label).decode(bytes)
+  } catch {
+    return Buffer.from(bytes).toString('latin1')
+  }
 }

@@ -1,0 +1,101 @@
+import { type Colour, colourOf, type Ink } from './ink.ts'
+import { readPart } from './packageParts.ts'
+import { type Attributes, attributeOf } from './xml.ts'
+import type { ZipArchive } from './zipArchive.ts'
+
+/** How a cell is shown. `isHidden`: its format shows nothing. */
+export type SheetStyle = { ink: Ink; format: string; isHidden: boolean }
+
+const STYLES_MAX = 70_000
+/** The formats of ECMA-376 part 1, §18.8.30, that are dates, times or shares. */
+const BUILT_IN: Readonly<Record<number, string>> = {
+  ...{ 9: '0%', 10: '0.00%', 14: 'yyyy-mm-dd', 15: 'd-mmm-yy', 16: 'd-mmm', 17: 'mmm-yy' },
+  ...{ 18: 'h:mm', 19: 'h:mm:ss', 20: 'h:mm', 21: 'h:mm:ss', 22: 'yyyy-mm-dd h:mm' },
+  ...{ 45: 'mm:ss', 46: 'h:mm:ss', 47: 'mm:ss' },
+}
+/** The themes of Office begin with white and black. */
+const THEME_COLOURS: Readonly<Record<string, Colour>> = { 0: 'ffffff', 1: '000000' }
+
+/** The styles of a workbook, by the number that cells name. */
+export function readSheetStyles(archive: ZipArchive, part: string): SheetStyle[] {
+  const formats = new Map<number, string>(
+    Object.entries(BUILT_IN).map(([id, format]) => [Number(id), format]),
+  )
+  const fonts: Ink[] = []
+  const fills: Ink[] = []
+  const styles: SheetStyle[] = []
+  let list = ''
+  readPart(archive, part, {
+    open(name, attributes) {
+      if (['fonts', 'fills', 'cellXfs', 'cellStyleXfs', 'dxfs', 'borders'].includes(name))
+        list = name
+      if (name === 'numFmt' && list !== 'dxfs') {
+        formats.set(Number(attributes.numFmtId), attributes.formatCode ?? '')
+      }
+      if (list === 'fonts') readFont(name, attributes, fonts)
+      if (list === 'fills') readFill(name, attributes, fills)
+      if (list === 'cellXfs' && name === 'xf' && styles.length < STYLES_MAX) {
+        const format = formats.get(Number(attributes.numFmtId)) ?? ''
+        styles.push({
+          ink: {
+            ...fonts[Number(attributes.fontId ?? 0)],
+            ...fills[Number(attributes.fillId ?? 0)],
+          },
+          format,
+          isHidden: /^;;;?$/.test(format.replace(/\s+/g, '')),
+        })
+      }
+    },
+  })
+  return styles
+}
+
+function readFont(name: string, attributes: Attributes, fonts: Ink[]): void {
+  if (name === 'font') fonts.push({})
+  const font = fonts.at(-1)
+  if (font === undefined) return
+  if (name === 'sz') font.sizePt = Number(attributeOf(attributes, 'val'))
+  if (name === 'color') font.colour = colourIn(attributes)
+}
+
+function readFill(name: string, attributes: Attributes, fills: Ink[]): void {
+  if (name === 'fill') fills.push({})
+  const fill = fills.at(-1)
+  if (fill === undefined) return
+  if (name === 'patternFill' && !['none', 'solid', undefined].includes(attributes.patternType)) {
+    fill.ground = null
+  }
+  if (name === 'gradientFill') fill.ground = null
+  if (name === 'fgColor' && fill.ground === undefined) fill.ground = colourIn(attributes)
+}
+
+function colourIn(attributes: Attributes): Colour {
+  const theme = attributes.theme
+  if (theme !== undefined) {
+    return attributes.tint === undefined ? (THEME_COLOURS[theme] ?? null) : null
+  }
+  return colourOf(attributes.rgb)
+}
+
+const DAY_MS = 86_400_000
+/** Day 0 of the two calendars of Excel: 1899-12-30 and 1904-01-01. */
+const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
+const DAYS_MAX = 2_958_466
+
+/** A number as a person sees it, roughly: dates in ISO 8601, shares in percent. */
+export function shownValue(value: number, format: string, is1904: boolean): string {
+  if (!Number.isFinite(value)) return ''
+  // Words in quotes, escaped letters and colours are no fields.
+  const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
+  if (fields.includes('%')) return `${Number((value * 100).toPrecision(12))}%`
+  const hasDay = /[yd]/i.test(fields)
+  const hasTime = /[hs]/i.test(fields)
+  if ((!hasDay && !hasTime && !/m{3,}/i.test(fields)) || value < 0 || value > DAYS_MAX) {
+    return String(Number(value.toPrecision(15)))
+  }
+  const epochMs = is1904 ? EPOCH_1904_MS : EPOCH_1900_MS
+  const iso = new Date(Math.round((epochMs + value * DAY_MS) / 1000) * 1000).toISOString()
+  const time = iso.slice(11, 19).replace(/:00$/, '')
+  if (!hasTime) return iso.slice(0, 10)
+  return hasDay ? `${iso.slice(0, 10)} ${time}` : time
+}

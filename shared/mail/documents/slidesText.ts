@@ -1,0 +1,226 @@
+import { type DocumentText, TextWriter } from './document.ts'
+import { type Colour, colourOf, type Ink, unseenInk } from './ink.ts'
+import { holdsWords, readMainPart, readPart, relationsOf, targetsOf } from './packageParts.ts'
+import { TextFlow } from './textFlow.ts'
+import { type Attributes, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
+import type { ZipArchive } from './zipArchive.ts'
+
+/** Colours of a theme that are white unless its maker changed them. */
+const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
+const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
+/** Slides of one file. */
+const SLIDES_MAX = 1_000
+
+type Area = { left: number; top: number; right: number; bottom: number }
+type Page = { width: number; height: number; ground: Colour }
+
+/** The text of a PowerPoint file (ECMA-376 part 1, §19). */
+export function readSlides(archive: ZipArchive, main: string): DocumentText {
+  const out = new TextWriter()
+  const relations = relationsOf(archive, main)
+  const slides: string[] = []
+  const size = { width: Number.POSITIVE_INFINITY, height: Number.POSITIVE_INFINITY }
+  readMainPart(archive, main, {
+    open(name, attributes) {
+      if (name === 'sldSz') {
+        size.width = Number(attributes.cx)
+        size.height = Number(attributes.cy)
+      }
+      if (name === 'sldId') {
+        slides.push(relations.get(prefixedAttributeOf(attributes, 'id') ?? '')?.target ?? '')
+      }
+    },
+  })
+  if (slides.length > SLIDES_MAX) out.omitted.add('truncated')
+  for (const [n, part] of slides.slice(0, SLIDES_MAX).entries()) {
+    if (out.isFull) break
+    const own = relationsOf(archive, part)
+    const page = { ...size, ground: groundOf(archive, part) }
+    if (isHiddenSlide(archive, part)) {
+      out.omitted.add('hidden-slides')
+      continue
+    }
+    out.write(`Slide ${n + 1}\n`)
+    readPart(
+      archive,
+      part,
+      slideVisitor(out, page, (id, text) => {
+        const link = own.get(id)
+        if (link?.isExternal === true) out.link(link.target, text)
+      }),
+    )
+    out.write('\n')
+    if (targetsOf(own, 'notesSlide').some((notes) => holdsWords(archive, notes, 't'))) {
+      out.omitted.add('speaker-notes')
+    }
+    if (targetsOf(own, 'comments').length > 0) out.omitted.add('comments')
+  }
+  return out.done()
+}
+
+function isHiddenSlide(archive: ZipArchive, part: string): boolean {
+  let isHidden = false
+  let isDone = false
+  readPart(archive, part, {
+    open(name, attributes) {
+      if (name === 'sld') isHidden = attributes.show === '0' || attributes.show === 'false'
+      isDone = true
+    },
+    isDone: () => isDone,
+  })
+  return isHidden
+}
+
+/** The colour behind a slide: its own, or that of its layout, or of its master. */
+function groundOf(archive: ZipArchive, part: string): Colour {
+  const [layout] = targetsOf(relationsOf(archive, part), 'slideLayout')
+  const [master] =
+    layout === undefined ? [] : targetsOf(relationsOf(archive, layout), 'slideMaster')
+  for (const one of [part, layout, master]) {
+    if (one === undefined) continue
+    const ground = ownGround(archive, one)
+    if (ground !== undefined) return ground
+  }
+  return 'ffffff'
+}
+
+function ownGround(archive: ZipArchive, part: string): Colour | undefined {
+  let isIn = false
+  let isDone = false
+  let ground: Colour | undefined
+  readPart(archive, part, {
+    open(name, attributes) {
+      if (name === 'bg') {
+        isIn = true
+        ground = null
+      } else if (isIn) ground = colourIn(name, attributes) ?? ground
+      if (name === 'spTree') isDone = true
+    },
+    close(name) {
+      if (name === 'bg') isDone = true
+    },
+    isDone: () => isDone,
+  })
+  return ground
+}
+
+function colourIn(name: string, attributes: Attributes): Colour {
+  const value = attributes.val ?? ''
+  if (name === 'srgbClr') return colourOf(value)
+  if (name === 'sysClr') return colourOf(attributes.lastClr)
+  if (name !== 'schemeClr') return null
+  return WHITE_NAMES.has(value) ? 'ffffff' : DARK_NAMES.has(value) ? '000000' : null
+}
+
+function slideVisitor(
+  out: TextWriter,
+  page: Page,
+  onLink: (id: string, text: string) => void,
+): XmlVisitor {
+  const flow = new TextFlow(out)
+  /** Areas that are painted below the next shape. */
+  const painted: Area[] = []
+  let groups = 0
+  let skipped = 0
+  let shape: { area: Area | null; ground: Colour | undefined; isHidden: boolean } | null = null
+  let place: { left: number; top: number } | null = null
+  let run: Ink = {}
+  let isRunColour = false
+  let isShapeColour = false
+  let isText = false
+  let span = 1
+  let isMerged = false
+
+  const groundHere = (): Colour => {
+    if (shape?.ground !== undefined) return shape.ground
+    const area = shape?.area
+    // Without a place of its own it lies where its layout says, on whatever is there.
+    const isOver = (one: Area) =>
+      area == null ||
+      ((area.left + area.right) / 2 > one.left &&
+        (area.left + area.right) / 2 < one.right &&
+        (area.top + area.bottom) / 2 > one.top &&
+        (area.top + area.bottom) / 2 < one.bottom)
+    return painted.some(isOver) ? null : page.ground
+  }
+  const isOff = ({ left, top, right, bottom }: Area) =>
+    left >= page.width || top >= page.height || right <= 0 || bottom <= 0
+  const put = (text: string) => {
+    const why = unseenInk({ ...run, ground: flow.isInTable ? null : groundHere() })
+    if (shape?.isHidden === true) flow.omit('hidden-text', text)
+    else if (shape?.area != null && groups === 0 && isOff(shape.area))
+      flow.omit('off-page-text', text)
+    else if (why !== null) flow.omit(why, text)
+    else flow.text(text)
+  }
+  const colour = (name: string, attributes: Attributes) => {
+    const found = colourIn(name, attributes)
+    if (isRunColour) run.colour = found
+    else if (isShapeColour && shape !== null) shape.ground = found
+  }
+  return {
+    open(name, attributes) {
+      if (name === 'Fallback') skipped++
+      if (skipped > 0) return
+      if (name === 'grpSp') groups++
+      else if (name === 'sp' || name === 'graphicFrame' || name === 'pic' || name === 'cxnSp') {
+        shape = { area: null, ground: undefined, isHidden: false }
+      } else if (name === 'cNvPr' && shape !== null) shape.isHidden = attributes.hidden === '1'
+      else if (name === 'off') {
+        place = { left: Number(attributes.x), top: Number(attributes.y) }
+      } else if (
+        name === 'ext' &&
+        attributes.cx !== undefined &&
+        place !== null &&
+        shape !== null
+      ) {
+        const [width, height] = [Number(attributes.cx), Number(attributes.cy)]
+        shape.area = { ...place, right: place.left + width, bottom: place.top + height }
+        place = null
+      } else if (name === 'spPr') isShapeColour = true
+      else if (name === 'ln') isShapeColour = false
+      else if (name === 'rPr' || name === 'endParaRPr') {
+        const sizePt = attributes.sz === undefined ? {} : { sizePt: Number(attributes.sz) / 100 }
+        run = { ...sizePt }
+        isRunColour = true
+      } else if (
+        (name === 'gradFill' || name === 'blipFill' || name === 'pattFill') &&
+        isShapeColour
+      ) {
+        if (shape !== null) shape.ground = null
+      } else if (name === 'r' || name === 'fld') run = {}
+      else if (name === 't') isText = true
+      else if (name === 'br') put('\n')
+      else if (name === 'hlinkClick') onLink(prefixedAttributeOf(attributes, 'id') ?? '', '')
+      else if (name === 'tbl') flow.openTable()
+      else if (name === 'tr') flow.openRow()
+      else if (name === 'tc') {
+        flow.openCell()
+        span = 1
+        isMerged = attributes.hMerge === '1'
+        if (attributes.gridSpan !== undefined) span = 1
+      } else if (name.endsWith('Clr')) colour(name, attributes)
+    },
+    close(name) {
+      if (name === 'Fallback') skipped--
+      if (skipped > 0) return
+      if (name === 'grpSp') groups--
+      else if (name === 'spPr') isShapeColour = false
+      else if (name === 'rPr' || name === 'endParaRPr') isRunColour = false
+      else if (name === 't') isText = false
+      else if (name === 'p') flow.endLine()
+      else if (name === 'tbl') flow.closeTable()
+      else if (name === 'tr') flow.closeRow()
+      else if (name === 'tc') flow.closeCell(isMerged ? 1 : span)
+      else if (name === 'sp' || name === 'pic' || name === 'graphicFrame') {
+        if (shape?.area != null && (name === 'pic' || shape.ground !== undefined))
+          painted.push(shape.area)
+        shape = null
+      }
+    },
+    text(text) {
+      if (isText && skipped === 0) put(text)
+    },
+    isDone: () => out.isFull,
+  }
+}

@@ -1,0 +1,90 @@
+import { cellText, type Omission, type TextWriter } from './document.ts'
+
+/** Cells that a span or a repetition adds. */
+const REPEATED_MAX = 200
+/** Tables inside of cells of tables. */
+const TABLES_MAX = 20
+
+type Table = { row: string[]; cell: string; isRowHidden: boolean }
+
+/** Paragraphs and tables of a document: a row is a line, with tabs between its cells. */
+export class TextFlow {
+  readonly #out: TextWriter
+  readonly #tables: Table[] = []
+
+  constructor(out: TextWriter) {
+    this.#out = out
+  }
+
+  get isInTable(): boolean {
+    return this.#tables.length > 0
+  }
+
+  text(text: string): void {
+    const table = this.#tables.at(-1)
+    if (table === undefined) this.#out.write(text)
+    else table.cell += text
+  }
+
+  /** Leaves words out. Blanks are no words. */
+  omit(why: Omission, text: string): void {
+    if (text.trim() !== '') this.#out.omitted.add(why)
+  }
+
+  endLine(): void {
+    this.text('\n')
+  }
+
+  openTable(): void {
+    if (this.#tables.length < TABLES_MAX) {
+      this.#tables.push({ row: [], cell: '', isRowHidden: false })
+    }
+  }
+
+  openRow(): void {
+    const table = this.#tables.at(-1)
+    if (table !== undefined) Object.assign(table, { row: [], cell: '', isRowHidden: false })
+  }
+
+  hideRow(): void {
+    const table = this.#tables.at(-1)
+    if (table !== undefined) table.isRowHidden = true
+  }
+
+  openCell(): void {
+    const table = this.#tables.at(-1)
+    if (table !== undefined) table.cell = ''
+  }
+
+  /** @param span columns that the cell takes. `repeats`: the cell stands in all of them. */
+  closeCell(span = 1, repeats = false): void {
+    const table = this.#tables.at(-1)
+    if (table === undefined) return
+    const text = cellText(table.cell)
+    table.row.push(text)
+    for (let n = 1; n < Math.min(span, REPEATED_MAX); n++) table.row.push(repeats ? text : '')
+    table.cell = ''
+  }
+
+  closeRow(): void {
+    const table = this.#tables.at(-1)
+    if (table === undefined) return
+    const line = table.row.join('\t').trimEnd()
+    if (table.isRowHidden) this.omit('hidden-cells', line)
+    else if (line !== '') this.#put(line)
+    table.row = []
+  }
+
+  /** @param ends false: the next row may belong to it. */
+  closeTable({ ends = true } = {}): void {
+    this.#tables.pop()
+    if (ends) this.text('\n')
+  }
+
+  /** A row of a table in a cell is a part of that cell. */
+  #put(line: string): void {
+    const outer = this.#tables.at(-2)
+    if (outer === undefined) this.#out.write(`${line}\n`)
+    else outer.cell += `${line} `
+  }
+}

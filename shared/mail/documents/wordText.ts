@@ -1,0 +1,239 @@
+import { type DocumentText, TextWriter } from './document.ts'
+import { colourOf, type Ink, unseenInk } from './ink.ts'
+import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from './packageParts.ts'
+import { TextFlow } from './textFlow.ts'
+import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
+import type { ZipArchive } from './zipArchive.ts'
+
+/** Styles that stand on another style. */
+const BASES_MAX = 20
+/** The sides of a page that belong to its text, in the order of the eye. */
+const BEFORE = ['header']
+const AFTER = ['footer', 'footnotes', 'endnotes']
+
+type Styles = { inks: Map<string, { base: string | null; ink: Ink }>; shaded: Set<string> }
+
+/** The text of a Word document (ECMA-376 part 1, §17). */
+export function readWord(archive: ZipArchive, main: string): DocumentText {
+  const out = new TextWriter()
+  const relations = relationsOf(archive, main)
+  const styles = readStyles(archive, targetsOf(relations, 'styles')[0])
+  const read = (part: string, isMain = false) => {
+    const links = isMain ? relations : relationsOf(archive, part)
+    const visitor = wordVisitor(out, styles, (id, text) => {
+      const link = links.get(id)
+      if (link?.isExternal === true) out.link(link.target, text)
+    })
+    if (isMain) readMainPart(archive, part, visitor)
+    else readPart(archive, part, visitor)
+    out.write('\n')
+  }
+  for (const type of BEFORE) for (const part of targetsOf(relations, type)) read(part)
+  read(main, true)
+  for (const type of AFTER) for (const part of targetsOf(relations, type)) read(part)
+  const comments = targetsOf(relations, 'comments')
+  if (comments.some((part) => holdsWords(archive, part, 't'))) out.omitted.add('comments')
+  return out.done()
+}
+
+function readStyles(archive: ZipArchive, part: string | undefined): Styles {
+  const inks: Styles['inks'] = new Map()
+  const shaded: Styles['shaded'] = new Set()
+  let id = ''
+  let isRun = false
+  if (part === undefined) return { inks, shaded }
+  readPart(archive, part, {
+    open(name, attributes) {
+      if (name === 'style') {
+        id = attributeOf(attributes, 'styleId') ?? ''
+        inks.set(id, { base: null, ink: {} })
+      }
+      const style = inks.get(id)
+      if (style === undefined) return
+      if (name === 'basedOn') style.base = attributeOf(attributes, 'val') ?? null
+      if (name === 'rPr') isRun = true
+      if (name === 'shd' && colourOf(attributeOf(attributes, 'fill')) !== null) shaded.add(id)
+      if (isRun || name === 'shd') style.ink = { ...style.ink, ...inkOf(name, attributes) }
+    },
+    close(name) {
+      if (name === 'rPr') isRun = false
+      if (name === 'style') id = ''
+    },
+  })
+  return { inks, shaded }
+}
+
+/** What a property of a run says about its ink. */
+function inkOf(name: string, attributes: Attributes): Ink {
+  const value = attributeOf(attributes, 'val')
+  if (name === 'vanish' || name === 'webHidden' || name === 'specVanish') {
+    return { isHidden: isOn(attributes) }
+  }
+  if (name === 'color') return { colour: colourOf(value) }
+  if (name === 'sz') return { sizePt: Number(value) / 2 }
+  // A marker pen or a shade. Its name is no number: it may be any colour.
+  if (name === 'highlight' && value !== 'none')
+    return { ground: value === 'white' ? 'ffffff' : null }
+  if (name === 'shd') {
+    const fill = attributeOf(attributes, 'fill')
+    return fill === undefined || fill === 'auto' ? {} : { ground: colourOf(fill) }
+  }
+  return {}
+}
+
+function styledInk({ inks }: Styles, id: string | undefined): Ink {
+  const chain: Ink[] = []
+  for (let at = id ?? null; at !== null && chain.length < BASES_MAX; ) {
+    const style = inks.get(at)
+    if (style === undefined) break
+    chain.unshift(style.ink)
+    at = style.base
+  }
+  return Object.assign({}, ...chain)
+}
+
+/** The state of a paragraph. Text boxes nest paragraphs. */
+type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
+
+function wordVisitor(
+  out: TextWriter,
+  styles: Styles,
+  onLink: (id: string, text: string) => void,
+): XmlVisitor {
+  const flow = new TextFlow(out)
+  const paragraphs: Paragraph[] = []
+  /** Grounds of the open cells. */
+  const grounds: Ink[] = []
+  const spans: number[] = []
+  let skipped = 0
+  let moved = 0
+  let isText = false
+  let isDeleted = false
+  let inRowProperties = false
+  let inCellProperties = false
+  let link: { id: string; text: string } | null = null
+  const inkNow = (): Ink => {
+    const paragraph = paragraphs.at(-1)
+    return Object.assign({}, ...grounds, paragraph?.ink, paragraph?.run)
+  }
+  const put = (text: string) => {
+    const why = unseenInk(inkNow())
+    if (moved > 0) flow.omit('deleted-text', text)
+    else if (why !== null) flow.omit(why, text)
+    else {
+      flow.text(text)
+      if (link !== null) link.text += text
+    }
+  }
+  const property = (name: string, attributes: Attributes) => {
+    const paragraph = paragraphs.at(-1)
+    if (inCellProperties && name === 'shd') grounds.push(inkOf(name, attributes))
+    if (inCellProperties && name === 'gridSpan') {
+      spans[spans.length - 1] = Number(attributeOf(attributes, 'val') ?? 1)
+    }
+    if (inRowProperties && name === 'hidden' && isOn(attributes)) flow.hideRow()
+    if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
+      // Which cells the style shades is not told here.
+      grounds.push({ ground: null })
+    }
+    if (paragraph === undefined) return
+    if (paragraph.run !== null) {
+      const base = name === 'rStyle' ? styledInk(styles, attributeOf(attributes, 'val')) : {}
+      Object.assign(paragraph.run, base, inkOf(name, attributes))
+    } else if (paragraph.inProperties && (name === 'pStyle' || name === 'shd')) {
+      const base = name === 'pStyle' ? styledInk(styles, attributeOf(attributes, 'val')) : {}
+      Object.assign(paragraph.ink, base, inkOf(name, attributes))
+    }
+  }
+  const open: Record<string, (attributes: Attributes) => void> = {
+    p: () =>
+      void paragraphs.push({ ink: styledInk(styles, 'Normal'), run: null, inProperties: false }),
+    pPr: () => set({ inProperties: true }),
+    r: () => set({ run: {} }),
+    t: () => {
+      isText = true
+    },
+    delText: () => {
+      isDeleted = true
+    },
+    moveFrom: () => void moved++,
+    Fallback: () => void skipped++,
+    tab: () => {
+      if (paragraphs.at(-1)?.inProperties !== true) put(flow.isInTable ? ' ' : '\t')
+    },
+    br: () => put('\n'),
+    cr: () => put('\n'),
+    noBreakHyphen: () => put('-'),
+    tbl: () => flow.openTable(),
+    tr: () => flow.openRow(),
+    trPr: () => {
+      inRowProperties = true
+    },
+    tc: () => {
+      flow.openCell()
+      spans.push(1)
+      grounds.push({})
+    },
+    tcPr: () => {
+      inCellProperties = true
+    },
+    hyperlink: (attributes) => {
+      link = { id: prefixedAttributeOf(attributes, 'id') ?? '', text: '' }
+    },
+  }
+  const close: Record<string, () => void> = {
+    p: () => {
+      flow.endLine()
+      paragraphs.pop()
+    },
+    pPr: () => set({ inProperties: false }),
+    r: () => set({ run: null }),
+    t: () => {
+      isText = false
+    },
+    delText: () => {
+      isDeleted = false
+    },
+    moveFrom: () => void moved--,
+    tbl: () => {
+      flow.closeTable()
+      if (!flow.isInTable) grounds.length = 0
+    },
+    tr: () => flow.closeRow(),
+    trPr: () => {
+      inRowProperties = false
+    },
+    tc: () => {
+      flow.closeCell(spans.pop())
+      grounds.pop()
+    },
+    tcPr: () => {
+      inCellProperties = false
+    },
+    hyperlink: () => {
+      if (link !== null) onLink(link.id, link.text)
+      link = null
+    },
+  }
+  const set = (change: Partial<Paragraph>) => {
+    const paragraph = paragraphs.at(-1)
+    if (paragraph !== undefined) Object.assign(paragraph, change)
+  }
+  return {
+    open(name, attributes) {
+      if (skipped > 0 && name !== 'Fallback') return
+      property(name, attributes)
+      open[name]?.(attributes)
+    },
+    close(name) {
+      if (name === 'Fallback') skipped--
+      else if (skipped === 0) close[name]?.()
+    },
+    text(text) {
+      if (skipped > 0) return
+      if (isDeleted) flow.omit('deleted-text', text)
+      else if (isText) put(text)
+    },
+    isDone: () => out.isFull,
+  }
+}
