@@ -25,7 +25,8 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   let isUnread = false
   let isRow = false
   const separate = (next: string) => {
-    if (gap !== '\n' || next === '\n\n') gap = next
+    // A cell's own paragraphs do not take back its tab.
+    if (gap !== '\n' && !gap.includes('\t')) gap = next
   }
   const text = (raw: string) => {
     if (isUnread) return
@@ -51,7 +52,7 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
     else if (name === 'tr' || name === 'table') {
       gap = '\n'
       isRow = false
-    } else if (BLOCKS.has(name) && !gap.includes('\t')) separate(isRow ? ' ' : '\n')
+    } else if (BLOCKS.has(name)) separate(isRow ? ' ' : '\n')
   }
   tokenizeHtml(html, { open, close, text, isDone: () => out.isFull })
   return out.done()

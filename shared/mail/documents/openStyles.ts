@@ -7,6 +7,8 @@ export type OpenStyle = {
   ink: Ink
   /** A sheet, a column or a row that is not shown; a slide that is left out. */
   isHidden: boolean
+  /** It has no ground: what its base paints is not there. */
+  isClear: boolean
 }
 
 const BASES_MAX = 20
@@ -44,6 +46,7 @@ export class OpenStyles {
         base: attributeOf(attributes, 'parent-style-name') ?? null,
         ink: {},
         isHidden: false,
+        isClear: false,
       }
       const own = attributeOf(attributes, 'name')
       if (own !== undefined) this.#styles.set(own, this.#open)
@@ -76,6 +79,7 @@ export class OpenStyles {
     ) {
       style.ink.ground = of('fill') === 'solid' ? colourOf(of('fill-color')) : null
     }
+    if (name.endsWith('graphic-properties') && of('fill') === 'none') style.isClear = true
     if (name === 'table-properties' && of('display') === 'false') style.isHidden = true
     if (name === 'drawing-page-properties' && of('visibility') === 'hidden') style.isHidden = true
   }
@@ -85,14 +89,19 @@ export class OpenStyles {
   }
 
   inkOf(name: string | undefined): Ink {
-    const chain: Ink[] = []
+    const chain: OpenStyle[] = []
     for (let at = name ?? null; at !== null && chain.length < BASES_MAX; ) {
       const style = this.#styles.get(at)
       if (style === undefined) break
-      chain.unshift(style.ink)
+      chain.unshift(style)
       at = style.base
     }
-    return Object.assign({}, ...chain)
+    const ink: Ink = {}
+    for (const style of chain) {
+      if (style.isClear) delete ink.ground
+      Object.assign(ink, style.ink)
+    }
+    return ink
   }
 
   isHidden(name: string | undefined): boolean {

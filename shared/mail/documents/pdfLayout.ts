@@ -16,6 +16,12 @@ const LEFT_TO_RIGHT =
 /** Letters of typesetters: ligatures and the forms of Arabic. */
 const PRESENTATION = /[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]+/g
 
+const RIGHT_TO_LEFT_LETTERS = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/g
+const LETTERS = /\p{L}/gu
+/** Words from right to left with the blanks between them, in a line of others. */
+const RIGHT_TO_LEFT_PART =
+  /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: [\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*/g
+
 type Line = { y: number; size: number; end: number; runs: Run[] }
 
 /** The text of a page: one line a line, tabs between columns, an empty line between paragraphs. */
@@ -72,9 +78,15 @@ function textOf({ runs }: Line): string {
     .replace(/ {2,}/g, ' ')
 }
 
+const turned = (text: string): string => [...text].toReversed().join('')
+
 /** A page holds letters in the order of the eye. Hebrew and Arabic are turned into the order of reading. */
 function logical(text: string): string {
   if (!RIGHT_TO_LEFT.test(text)) return text
-  const turned = [...text].toReversed().join('')
-  return turned.replace(LEFT_TO_RIGHT, (word) => [...word].toReversed().join(''))
+  const [right, all] = [
+    text.match(RIGHT_TO_LEFT_LETTERS)?.length ?? 0,
+    text.match(LETTERS)?.length ?? 0,
+  ]
+  if (2 * right < all) return text.replace(RIGHT_TO_LEFT_PART, turned)
+  return turned(text).replace(LEFT_TO_RIGHT, turned)
 }
