@@ -90,6 +90,38 @@ create table approvals (
   constraint approvals_row_key UNIQUE ("row")
 );
 
+-- What reading attachments has cost a project on a day (UTC).
+create table attachment_reading (
+  project_id text not null,
+  day date not null,
+  bytes bigint default 0 not null,
+  cpu_ms bigint default 0 not null,
+  constraint attachment_reading_pkey PRIMARY KEY (project_id)
+);
+
+-- The text of attachments of received messages, and what is still to be read.
+create table attachment_texts (
+  message_row bigint not null,
+  attachment_id text not null,
+  project_id text not null,
+  state text default 'pending'::text not null,
+  kind text,
+  reason text,
+  content text,
+  chars integer default 0 not null,
+  omitted text[] default '{}'::text[] not null,
+  tries smallint default 0 not null,
+  claimed_at timestamp(3) with time zone,
+  read_at timestamp(3) with time zone,
+  constraint attachment_texts_attachment_id_check CHECK ((length(attachment_id) <= 64)),
+  constraint attachment_texts_chars_check CHECK ((chars >= 0)),
+  constraint attachment_texts_kind_check CHECK ((length(kind) <= 20)),
+  constraint attachment_texts_reason_check CHECK ((length(reason) <= 40)),
+  constraint attachment_texts_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'ready'::text, 'none'::text, 'failed'::text]))),
+  constraint attachment_texts_message_row_fkey FOREIGN KEY (message_row) REFERENCES messages("row") ON DELETE CASCADE,
+  constraint attachment_texts_pkey PRIMARY KEY (message_row, attachment_id)
+);
+
 -- The audit log. No foreign key to projects: reading a secret writes an entry and must not wait for the project's lock.
 create table audit_log (
   "row" bigint generated always as identity not null,
@@ -928,8 +960,12 @@ create table project_limits (
   storage_bytes bigint,
   daily_settlements bigint,
   daily_gas bigint,
+  daily_text_bytes bigint,
+  daily_text_seconds bigint,
   constraint project_limits_daily_gas_check CHECK ((daily_gas >= 0)),
   constraint project_limits_daily_settlements_check CHECK ((daily_settlements >= 0)),
+  constraint project_limits_daily_text_bytes_check CHECK ((daily_text_bytes >= 0)) NOT VALID,
+  constraint project_limits_daily_text_seconds_check CHECK ((daily_text_seconds >= 0)) NOT VALID,
   constraint project_limits_storage_bytes_check CHECK ((storage_bytes >= 0)),
   constraint project_limits_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint project_limits_pkey PRIMARY KEY (project_id)
@@ -1423,6 +1459,10 @@ CREATE INDEX approvals_listing ON public.approvals USING btree (project_id, requ
 CREATE UNIQUE INDEX approvals_subject ON public.approvals USING btree (project_id, kind, subject);
 
 CREATE INDEX approvals_waiting ON public.approvals USING btree (project_id, requested_at DESC, "row" DESC) WHERE (state = 'waiting'::text);
+
+CREATE INDEX attachment_texts_pending ON public.attachment_texts USING btree (project_id, message_row) WHERE (state = 'pending'::text);
+
+CREATE INDEX attachment_texts_ready ON public.attachment_texts USING btree (project_id, message_row) WHERE (state = 'ready'::text);
 
 CREATE INDEX audit_log_listing ON public.audit_log USING btree (project_id, at DESC, "row" DESC);
 

@@ -34,6 +34,7 @@ import {
   outboundRunner,
   paymentsRunner,
   purseRunner,
+  textLimits,
   vaultRunner,
   webhooksRunner,
 } from './runners.ts'
@@ -154,6 +155,7 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           bounceKeys: bounceKeys(masterKeys(config)),
           objectStore,
           postmaster: config.postmaster,
+          textLimits: textLimits(config),
         }),
       outbound: async () => {
         const keyring = await startSigningKeys(config, databaseUrl)

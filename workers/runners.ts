@@ -1,5 +1,6 @@
 import type { ApprovalTokens } from '../shared/approvalLink.ts'
 import type { ObjectStore } from '../shared/blobs/objectStore.ts'
+import type { Config } from '../shared/config/config.ts'
 import type { BounceKeys } from '../shared/mail/compose/bounceAddress.ts'
 import type { SignInTokens } from '../shared/people/signInLink.ts'
 import type { RunnerName } from '../shared/tasks.ts'
@@ -43,6 +44,12 @@ type Runner<Name extends RunnerName> = Omit<PoolSettings, 'databaseUrl'> & { nam
 
 /** Jobs of inbound mail, and inbound mails, at the same time. */
 const INBOUND_SLOTS = 200
+
+/** What reading attachments may cost a project in a day, by the settings. */
+export const textLimits = ({ limits }: Pick<Config, 'limits'>): TextLimits => ({
+  bytes: limits.dailyTextBytes,
+  cpuSeconds: limits.dailyTextSeconds,
+})
 
 /** Parses mail, checks mail domains and removes deleted projects. */
 export const inboundRunner = (options: {

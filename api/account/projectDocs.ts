@@ -124,11 +124,15 @@ const ProjectSchema = t.Object({
       description:
         'Gas of its transactions that came into a block on this UTC day, reverted ones included.',
     }),
+    dailyTextBytes: t.Integer({ description: 'Bytes of attachments read on this UTC day.' }),
+    dailyTextSeconds: t.Integer({ description: 'Processor seconds that reading them took.' }),
   }),
   limits: t.Object({
     storageBytes: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
     dailySettlements: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
     dailyGas: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
+    dailyTextBytes: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
+    dailyTextSeconds: t.Union([t.Integer(), t.Null()], { description: 'Null: no limit.' }),
   }),
   retention: RetentionSchema,
   usageCount: t.Integer({ description: 'Requests so far; counted within a few seconds.' }),
@@ -158,11 +162,19 @@ const EXAMPLE_PROJECT = {
   sendPolicy: 'free',
   approverEmail: null,
   approvalHours: 72,
-  usage: { storageBytes: 48_213, dailySettlements: 3, dailyGas: 258_000 },
+  usage: {
+    storageBytes: 48_213,
+    dailySettlements: 3,
+    dailyGas: 258_000,
+    dailyTextBytes: 31_204,
+    dailyTextSeconds: 1,
+  },
   limits: {
     storageBytes: 10_737_418_240,
     dailySettlements: 100_000,
     dailyGas: 10_000_000_000,
+    dailyTextBytes: 1_073_741_824,
+    dailyTextSeconds: 3_600,
   },
   retention: {
     mail: null,

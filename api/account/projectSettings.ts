@@ -29,6 +29,20 @@ export const Limits = t.Object(
           "Gas that its transactions may use in a UTC day; beyond it nothing is claimed. Null: the service's limit.",
       }),
     ),
+    dailyTextBytes: t.Optional(
+      t.Union([t.Integer({ minimum: 0, maximum: BYTES_MAX }), t.Null()], {
+        error: "be a number of bytes, or null for the service's limit",
+        description:
+          "Bytes of attachments whose text is read in a UTC day; the others wait for the next. Null: the service's limit.",
+      }),
+    ),
+    dailyTextSeconds: t.Optional(
+      t.Union([t.Integer({ minimum: 0, maximum: COUNT_MAX }), t.Null()], {
+        error: "be a number of seconds, or null for the service's limit",
+        description:
+          "Processor seconds that reading attachments may take in a UTC day; null: the service's limit.",
+      }),
+    ),
   },
   KEEPS_UNKNOWN,
 )

@@ -13,6 +13,7 @@ export type PurserEvent = {
   type:
     | 'message.received'
     | 'message.code'
+    | 'attachment.read'
     | 'message.held'
     | 'message.rejected'
     | 'message.sent'

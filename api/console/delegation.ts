@@ -44,6 +44,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'GET /v0/messages/:messageId': null,
     'GET /v0/messages/:messageId/raw': null,
     'GET /v0/messages/:messageId/attachments/:attachmentId': null,
+    'GET /v0/messages/:messageId/attachments/:attachmentId/text': null,
     'GET /v0/platform/projects/:projectId/held': null,
     'GET /v0/platform/projects/:projectId/held/:approvalId': null,
     'GET /v0/email-rules': null,

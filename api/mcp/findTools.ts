@@ -1,13 +1,14 @@
 import { Type as t } from '@sinclair/typebox'
 import { LABELS_MAX } from '../../sql/mail/messages/messageLabels.ts'
 import { ApiError } from '../http/errors.ts'
+import { AttachmentTextSchema, answerText } from '../mail/messages/attachmentTextRoutes.ts'
 import { Label } from '../mail/messages/labels.ts'
 import { readAttachment } from '../mail/messages/messageContentRoutes.ts'
 import { SingleMessageSchema } from '../mail/messages/messageDocs.ts'
 import { MessageFilterQuery, readMessageFilter } from '../mail/messages/messageFilter.ts'
 import { MessagePage, MessageParams, readMessages } from '../mail/messages/messageRoutes.ts'
 import { waitForMessage } from '../mail/messages/messageWaitRoutes.ts'
-import { messageLine, wholeMessage } from './mailText.ts'
+import { attachmentText, messageLine, wholeMessage } from './mailText.ts'
 import { PageInput, pageOf, shortened } from './mailTools.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
@@ -115,7 +116,7 @@ const waitForCode = defineTool({
     }
     const message = await waitForMessage(services, caller, {
       filter: withLabels(filter),
-      hasCode: true,
+      has: 'code',
       timeoutMs: timeout * 1_000,
       signal,
     })
@@ -132,24 +133,35 @@ const waitForCode = defineTool({
 
 /** Base64 turns three bytes into four characters, and all of them fill the context of the model. */
 const ATTACHMENT_MAX_BYTES = 256 * 1024
+/** Characters of one answer. */
+const PAGE_CHARS = 20_000
 
 const getAttachment = defineTool({
   name: 'mail.get_attachment',
   title: 'Read an attachment',
-  description: `Reads one attachment of a message, at most ${ATTACHMENT_MAX_BYTES / 1024} KB. mail.get_message lists attachmentId, type and size. Answers text for a text type, else base64. Example: {"messageId":"<4f2a@mail.example.com>","attachmentId":"att_1"}`,
+  description: `Reads the words of one attachment: PDF, office files, HTML, CSV, nested mail, and the names in an archive. mail.get_message lists attachmentId and text.state. Answers at most ${PAGE_CHARS} characters; nextOffset begins the next page. state is pending until the file is read: ask again after some seconds. none: it holds no text, as a scan does. omitted names what a person does not see; the text leaves it out. With as "bytes" it answers the file in base64, at most ${ATTACHMENT_MAX_BYTES / 1024} KB. Example: {"messageId":"<4f2a@mail.example.com>","attachmentId":"att_1"}`,
   scope: 'mail:read',
   input: t.Composite(
-    [MessageParams, t.Object({ attachmentId: t.String({ minLength: 1, maxLength: 64 }) })],
+    [
+      MessageParams,
+      t.Object({
+        attachmentId: t.String({ minLength: 1, maxLength: 64 }),
+        as: t.Optional(t.Union([t.Literal('text'), t.Literal('bytes')])),
+        offset: t.Optional(
+          t.Integer({
+            minimum: 0,
+            maximum: 9_999_999,
+            description: 'nextOffset of the last answer.',
+          }),
+        ),
+      }),
+    ],
     STRICT,
   ),
   output: t.Composite([
-    t.Object({
-      filename: t.String(),
-      contentType: t.String(),
-      size: t.Integer(),
-      text: t.Optional(t.String()),
-      base64: t.Optional(t.String()),
-    }),
+    t.Object({ filename: t.String(), contentType: t.String() }),
+    t.Partial(t.Omit(AttachmentTextSchema, ['filename', 'contentType', 'untrusted', 'offset'])),
+    t.Object({ size: t.Optional(t.Integer()), base64: t.Optional(t.String()) }),
     UntrustedMark,
   ]),
   hints: READS,
@@ -158,25 +170,20 @@ const getAttachment = defineTool({
     payload_too_large:
       'Fetch it over REST: GET /v0/messages/{messageId}/attachments/{attachmentId}.',
   },
-  async run({ services, projectId }, { messageId, attachmentId }) {
-    const found = await readAttachment(services, {
-      projectId,
-      messageId,
-      attachmentId,
-      maxBytes: ATTACHMENT_MAX_BYTES,
-    })
-    const { filename, contentType, bytes } = found
-    const head = { filename, contentType, size: bytes.length }
-    const isText = /^(text\/|application\/(json|xml)\b)/i.test(contentType)
-    const content = isText
-      ? { text: new TextDecoder().decode(bytes) }
-      : { base64: bytes.toString('base64') }
-    return {
-      data: { ...head, ...content, ...UNTRUSTED },
-      text: fence(
-        content.text ?? `${filename} (${contentType}, ${bytes.length} bytes), base64 in the data`,
-      ),
+  async run({ services, projectId }, { messageId, attachmentId, as = 'text', offset = 0 }) {
+    const wanted = { projectId, messageId, attachmentId }
+    if (as === 'bytes') {
+      const file = { ...wanted, maxBytes: ATTACHMENT_MAX_BYTES }
+      const { filename, contentType, bytes } = await readAttachment(services, file)
+      const size = bytes.length
+      return {
+        data: { filename, contentType, size, base64: bytes.toString('base64'), ...UNTRUSTED },
+        text: fence(`${filename} (${contentType}, ${size} bytes), base64 in the data`),
+      }
     }
+    const page = await answerText(services, { ...wanted, offset, limit: PAGE_CHARS })
+    const { offset: _offset, untrusted: _untrusted, ...shown } = page
+    return { data: { ...shown, ...UNTRUSTED }, text: fence(attachmentText(page)) }
   },
 })
 

@@ -1,4 +1,5 @@
 /** Formats mail for the text of a tool result; structuredContent holds the full data. */
+import type { answerText } from '../mail/messages/attachmentTextRoutes.ts'
 import type { toItem, toWhole } from '../mail/messages/messageDocs.ts'
 
 type Item = ReturnType<typeof toItem>
@@ -25,7 +26,8 @@ export function messageBlock(message: Whole): string {
 /** One message alone. */
 export function wholeMessage(message: Whole): string {
   const files = message.attachments.map(
-    ({ filename, contentType, size }) => `${oneLine(filename)} (${contentType}, ${size} bytes)`,
+    ({ attachmentId, filename, contentType, size, text }) =>
+      `${oneLine(filename)} (${attachmentId}, ${contentType}, ${size} bytes${textNote(text)})`,
   )
   const attachments = files.length === 0 ? '' : `\nAttachments: ${files.join('; ')}`
   return `${head(message)}${attachments}\n\n${cut(message.text, BODY_MAX_CHARS)}`
@@ -44,10 +46,34 @@ function head(message: Whole): string {
   ].join('\n')
 }
 
+/** What mail.get_attachment would answer. */
+const textNote = (text: Whole['attachments'][number]['text']): string =>
+  text === undefined || text.state === 'none'
+    ? ''
+    : text.state === 'ready'
+      ? `, ${text.chars} characters of text`
+      : `, text ${text.state}`
+
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 /** Cuts at a length, never within a surrogate pair. */
 export function cut(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
   return `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}… [cut]`
+}
+
+/** A page of the text of an attachment, or why there is none. */
+export function attachmentText(page: Awaited<ReturnType<typeof answerText>>): string {
+  const { filename, contentType, state, reason, chars, omitted, text, nextOffset } = page
+  const head = `${filename} (${contentType})`
+  if (state === 'pending')
+    return `${head}: its text is still to be read. Ask again after some seconds.`
+  const leftOut = omitted.length === 0 ? '' : `\nLeft out: ${omitted.join(', ')}`
+  if (state === 'none') return `${head}: no text.${leftOut}`
+  if (state === 'failed') return `${head}: no text (${reason}).`
+  const more =
+    nextOffset === undefined
+      ? ''
+      : `\n\n(${chars} characters in all; go on at offset ${nextOffset})`
+  return `${head}, ${chars} characters${leftOut}\n\n${text ?? ''}${more}`
 }

@@ -121,6 +121,9 @@ export type Config = {
     /** Claims, and gas of their transactions, of a project in a UTC day; null: no limit. */
     dailySettlements: number | null
     dailyGas: number | null
+    /** What reading a project's attachments may cost in a UTC day; null: no limit. */
+    dailyTextBytes: number | null
+    dailyTextSeconds: number | null
   }
   /** Days that rows of each class are kept; null: the default. The workers' settings count. */
   retention: RetentionSettings
@@ -257,6 +260,8 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
       storageBytes: values.STORAGE_MB === 0 ? null : values.STORAGE_MB * 1024 * 1024,
       dailySettlements: values.DAILY_SETTLEMENT_LIMIT === 0 ? null : values.DAILY_SETTLEMENT_LIMIT,
       dailyGas: values.DAILY_GAS_LIMIT === 0 ? null : values.DAILY_GAS_LIMIT,
+      dailyTextBytes: values.DAILY_TEXT_MB === 0 ? null : values.DAILY_TEXT_MB * 1024 * 1024,
+      dailyTextSeconds: values.DAILY_TEXT_SECONDS === 0 ? null : values.DAILY_TEXT_SECONDS,
     },
     retention: retentionSettings(values),
     // With the embedded devnet sellers and webhook receivers run on this machine. No money is at stake.

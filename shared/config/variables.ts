@@ -214,6 +214,8 @@ export const variables = z.object({
   MIN_PRICE_USDC: usdc.default('0.001'),
   DAILY_SETTLEMENT_LIMIT: whole(0, 1_000_000_000).default(100_000),
   DAILY_GAS_LIMIT: whole(0, 1e15).default(10_000_000_000),
+  DAILY_TEXT_MB: whole(0, 1_000_000_000).default(1_024),
+  DAILY_TEXT_SECONDS: whole(0, 1_000_000_000).default(3_600),
   DAILY_SEND_LIMIT: whole(0, 1_000_000_000).default(300_000),
   ALLOW_PRIVATE_NETWORKS: z
     .stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: 'must be true or false' })

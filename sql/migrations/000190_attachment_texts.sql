@@ -22,6 +22,8 @@ create table attachment_texts (
 comment on table attachment_texts is 'The text of attachments of received messages, and what is still to be read.';
 create index attachment_texts_pending on attachment_texts (project_id, message_row) where state = 'pending';
 
+create index attachment_texts_ready on attachment_texts (project_id, message_row) where state = 'ready';
+
 create table attachment_reading (
   project_id text primary key,
   day date not null,

@@ -31,6 +31,7 @@ import {
   inboundRunner,
   outboundRunner,
   purseRunner,
+  textLimits,
   vaultRunner,
   webhooksRunner,
 } from '../../workers/runners.ts'
@@ -222,6 +223,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         bounceKeys: keys,
         objectStore: objectStoreOf(config),
         postmaster: config.postmaster,
+        textLimits: textLimits(config),
       }),
     outbound: () => outboundRunner({ ...outboundOptions(config), transport }),
     webhooks: () =>

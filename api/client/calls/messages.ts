@@ -43,7 +43,7 @@ export function messages(http: Http) {
   /**
    * Waits for the next matching received message; undefined after the timeout.
    * @param query `timeout` in seconds, at most 60; with `after`, earlier messages since that time count; with `has`, only
-   * a message with a one-time code.
+   * a message with a one-time code, or with an attachment whose text was read.
    */
   const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
     http.call(
@@ -81,6 +81,22 @@ export function messages(http: Http) {
       http.call(
         'getMessagesByMessageIdAttachmentsByAttachmentId',
         { path: { messageId, attachmentId } },
+        options,
+      ),
+    /**
+     * A page of the words of an attachment; a stranger wrote them. `state` is pending until it is read: wait with
+     * `has: 'text'`, or follow the event attachment.read.
+     * @param query `offset` and `limit` in characters.
+     */
+    attachmentText: (
+      messageId: string,
+      attachmentId: string,
+      query: { offset?: number | undefined; limit?: number | undefined } = {},
+      options?: CallOptions,
+    ) =>
+      http.call(
+        'getMessagesByMessageIdAttachmentsByAttachmentIdText',
+        { path: { messageId, attachmentId }, query },
         options,
       ),
     /** Mails that are being written. */

@@ -37,9 +37,11 @@ const Query = t.Composite([
   WaitFilter,
   t.Object({
     has: t.Optional(
-      t.Literal('code', {
-        error: 'be "code"',
-        description: 'Only a message with a one-time code. Needs the scope mail:codes too.',
+      t.Union([t.Literal('code'), t.Literal('text')], {
+        error: 'be "code" or "text"',
+        description:
+          'code: only a message with a one-time code. It needs the scope mail:codes too. text: only a message with an ' +
+          'attachment whose text was read.',
       }),
     ),
   }),
@@ -56,7 +58,7 @@ export function messageWaitRoutes(services: Services) {
       }
       const message = await waitForMessage(services, callerOf(request), {
         filter: query,
-        hasCode: query.has === 'code',
+        has: query.has ?? null,
         timeoutMs: timeoutS * 1_000,
         signal: request.signal,
       })
@@ -69,7 +71,8 @@ export function messageWaitRoutes(services: Services) {
         description:
           'Answers as soon as a received message matches all filters. Without after, only new ' +
           'messages count. With after, it answers the oldest received message since that time at once. A change of the key ' +
-          'ends the wait early. With has=code only a message with a one-time code counts. To receive ' +
+          'ends the wait early. With has=code only a message with a one-time code counts, with has=text only one with an attachment ' +
+          'whose text was read. To receive ' +
           'every message, follow /v0/events.',
         tag: 'Messages',
         access: 'mail:read',
@@ -85,6 +88,13 @@ export function messageWaitRoutes(services: Services) {
   )
 }
 
+/** The event that says that a message has what is awaited. */
+const AWAITED: Record<'message' | 'code' | 'text', EventType> = {
+  message: 'message.received',
+  code: 'message.code',
+  text: 'attachment.read',
+}
+
 /**
  * Waits for a received message that matches.
  * @returns null after the timeout, or when the caller has disconnected.
@@ -95,22 +105,22 @@ export async function waitForMessage(
   caller: Caller,
   wait: {
     filter: Static<typeof WaitFilter>
-    hasCode?: boolean
+    has?: 'code' | 'text' | null
     timeoutMs: number
     signal: AbortSignal
   },
 ) {
   const { pool, events, searches } = services
   const { projectId } = caller
-  const { hasCode = false } = wait
-  if (hasCode && !caller.scopes.includes(CODES_SCOPE)) {
+  const { has = null } = wait
+  if (has === 'code' && !caller.scopes.includes(CODES_SCOPE)) {
     throw new ApiError(403, 'forbidden', `Missing required scope: ${CODES_SCOPE}`)
   }
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
   // The reader opens before the inbox is read: a message that arrives in between is not missed.
   const { reader } = await events.open(projectId, null)
-  const awaited: EventType = hasCode ? 'message.code' : 'message.received'
+  const awaited = AWAITED[has ?? 'message']
   const leave = () => reader.close()
   wait.signal.addEventListener('abort', leave)
   if (wait.signal.aborted) leave()
@@ -118,7 +128,7 @@ export async function waitForMessage(
     if (filter.after !== null) {
       const { after } = filter
       const there = await searches.run(projectId, (db) =>
-        findFirstReceived(db, { projectId, ...filter, after, hasCode }),
+        findFirstReceived(db, { projectId, ...filter, after, has }),
       )
       const message = there && (await findMessage(pool, projectId, there.messageId))
       if (message !== null) return await answerSingle(services, caller, message)
@@ -128,6 +138,7 @@ export async function waitForMessage(
       if (arrived.length === 0) return null
       for (const { type, data } of arrived) {
         if (type !== awaited || !fits(data as MessageEventData, filter)) continue
+        if (has === 'text' && (data as MessageEventData).attachment?.state !== 'ready') continue
         const message = await findMessage(pool, projectId, (data as MessageEventData).messageId)
         if (message !== null) return await answerSingle(services, caller, message)
       }

@@ -60,6 +60,14 @@ export const projectSettings = ofProject('settings', (project, { signal }) => [
       ['Paid to', project.payTo === null ? 'nowhere yet' : h('code', {}, project.payTo)],
       ['Payments today', ofLimit(project.usage.dailySettlements, project.limits.dailySettlements)],
       ['Gas today', ofLimit(project.usage.dailyGas, project.limits.dailyGas)],
+      [
+        'Bytes of attachments read today',
+        ofLimit(project.usage.dailyTextBytes, project.limits.dailyTextBytes),
+      ],
+      [
+        'Seconds for attachments today',
+        ofLimit(project.usage.dailyTextSeconds, project.limits.dailyTextSeconds),
+      ],
     ]),
     h(
       'div',
@@ -135,7 +143,11 @@ const ofLimit = (used: number, limit: number | null): string =>
     : `${used.toLocaleString('en')} of ${limit.toLocaleString('en')}`
 
 const changeDailyLimits = (project: Project): void => {
-  const limitField = (label: string, name: 'dailySettlements' | 'dailyGas', hint: string) =>
+  const limitField = (
+    label: string,
+    name: 'dailySettlements' | 'dailyGas' | 'dailyTextBytes' | 'dailyTextSeconds',
+    hint: string,
+  ) =>
     field(
       label,
       name,
@@ -156,13 +168,28 @@ const changeDailyLimits = (project: Project): void => {
         'dailyGas',
         "Counted by the chain's receipts. Empty: the service's limit.",
       ),
+      limitField(
+        'Bytes of attachments read a day',
+        'dailyTextBytes',
+        "Beyond it attachments wait for the next UTC day. Empty: the service's limit.",
+      ),
+      limitField(
+        'Processor seconds for attachments a day',
+        'dailyTextSeconds',
+        "Reading a file takes a second at most, as a rule. Empty: the service's limit.",
+      ),
     ],
     act: (form) => {
       const given = (name: string) => {
         const text = String(form.get(name) ?? '').trim()
         return text === '' ? null : Number(text)
       }
-      const limits = { dailySettlements: given('dailySettlements'), dailyGas: given('dailyGas') }
+      const limits = {
+        dailySettlements: given('dailySettlements'),
+        dailyGas: given('dailyGas'),
+        dailyTextBytes: given('dailyTextBytes'),
+        dailyTextSeconds: given('dailyTextSeconds'),
+      }
       return change(project, { limits }, 'Daily limits changed')
     },
   })

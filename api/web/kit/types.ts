@@ -53,12 +53,20 @@ export type Project = {
   sendPolicy: 'free' | 'approve' | 'approve-new'
   approverEmail: string | null
   approvalHours: number
-  usage: { storageBytes: number; dailySettlements: number; dailyGas: number }
+  usage: {
+    storageBytes: number
+    dailySettlements: number
+    dailyGas: number
+    dailyTextBytes: number
+    dailyTextSeconds: number
+  }
   /** Null: no limit. */
   limits: {
     storageBytes: number | null
     dailySettlements: number | null
     dailyGas: number | null
+    dailyTextBytes: number | null
+    dailyTextSeconds: number | null
   }
   /** Days; null: for ever. */
   retention: Record<RetentionClass, number | null>
@@ -84,12 +92,17 @@ export type Thread = {
   unread?: boolean
 }
 
-type Attachment = {
+export type Attachment = {
   attachmentId: string
   filename: string
   contentType: string
   size: number
+  /** Of received mail alone. */
+  text?: { state: 'pending' | 'ready' | 'none' | 'failed'; reason?: string }
 }
+
+/** The first page of an attachment's text. */
+export type AttachmentPage = { text: string | null; omitted: string[]; nextOffset?: number }
 
 export type Message = {
   messageId: string

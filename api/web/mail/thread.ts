@@ -1,10 +1,11 @@
 import { ask, askBytes, at, save } from '../kit/ask.ts'
-import { type Child, h } from '../kit/dom.ts'
-import { bytes, moment, plural } from '../kit/format.ts'
+import { h } from '../kit/dom.ts'
+import { moment, plural } from '../kit/format.ts'
 import { live } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Message, Project, WholeThread } from '../kit/types.ts'
 import { button, copyButton, deliveryBadge, notice } from '../kit/ui.ts'
+import { attachmentList } from './attachmentList.ts'
 import { answerMail } from './compose.ts'
 import { showFound } from './found.ts'
 import { authenticationBadges, labelBadges } from './labels.ts'
@@ -95,7 +96,7 @@ function messageCard(
       ),
     ),
     body,
-    attachmentList(base, message),
+    attachmentList(base, message, bodies),
     h(
       'footer',
       { class: 'actions' },
@@ -174,29 +175,5 @@ async function showRaw(body: HTMLElement, path: string): Promise<void> {
     ),
     ...(raw.length > RAW_SHOWN ? [h('p', { class: 'note' }, 'Only the beginning is shown.')] : []),
     copyButton(raw),
-  )
-}
-
-function attachmentList(base: string, { attachments }: Message): Child {
-  if (attachments.length === 0) return null
-  return h(
-    'ul',
-    { class: 'attachments', 'aria-label': 'Attachments' },
-    attachments.map(({ attachmentId, filename, contentType, size }) =>
-      h(
-        'li',
-        {},
-        button(
-          ['⤓ ', h('bdi', {}, filename || 'unnamed')],
-          () =>
-            save(
-              `${base}/attachments/${encodeURIComponent(attachmentId)}`,
-              filename || 'attachment',
-            ),
-          { keep: `${base} ${attachmentId}` },
-        ),
-        h('span', { class: 'note' }, ` ${contentType}, ${bytes(size)}`),
-      ),
-    ),
   )
 }

@@ -35,11 +35,11 @@ export const CONCEALED: ReadonlySet<Omission> = new Set([
 ])
 
 /** Characters of one file's text. */
-export const TEXT_MAX_CHARS = 1_000_000
+const TEXT_MAX_CHARS = 1_000_000
 /** Bytes of one file. */
 export const FILE_MAX_BYTES = 32 * 1024 * 1024
 /** Links of one file that are kept beside its text. */
-export const LINKS_READ_MAX = 200
+const LINKS_READ_MAX = 200
 
 /** Why a file has no text: it is damaged, needs a password, or passes a bound. */
 export type FaultReason = 'malformed' | 'encrypted' | 'too_large'
@@ -94,7 +94,7 @@ export class TextWriter {
 }
 
 /** Postgres refuses U+0000 in text. Blanks at the ends of lines, and more than two empty lines, say nothing. */
-export const tidy = (text: string): string =>
+const tidy = (text: string): string =>
   text
     .replaceAll('\u0000', '')
     .toWellFormed()

@@ -8,26 +8,33 @@ export type LimitChange = {
   storageBytes?: number | null
   dailySettlements?: number | null
   dailyGas?: number | null
+  dailyTextBytes?: number | null
+  dailyTextSeconds?: number | null
 }
 
 /** Sets limits of a live project. */
 export async function updateLimits(
   db: Queryable,
   projectId: string,
-  { storageBytes, dailySettlements, dailyGas }: LimitChange,
+  { storageBytes, dailySettlements, dailyGas, dailyTextBytes, dailyTextSeconds }: LimitChange,
 ): Promise<void> {
   await db.query(
-    `insert into project_limits as l (project_id, storage_bytes, daily_settlements, daily_gas)
-     values ($1, $2, $4, $6)
+    `insert into project_limits as l (
+       project_id, storage_bytes, daily_settlements, daily_gas, daily_text_bytes, daily_text_seconds)
+     values ($1, $2, $4, $6, $8, $10)
      on conflict (project_id) do update set
        storage_bytes = case when $3 then excluded.storage_bytes else l.storage_bytes end,
        daily_settlements = case when $5 then excluded.daily_settlements else l.daily_settlements end,
-       daily_gas = case when $7 then excluded.daily_gas else l.daily_gas end`,
+       daily_gas = case when $7 then excluded.daily_gas else l.daily_gas end,
+       daily_text_bytes = case when $9 then excluded.daily_text_bytes else l.daily_text_bytes end,
+       daily_text_seconds = case when $11 then excluded.daily_text_seconds else l.daily_text_seconds end`,
     [
       projectId,
       ...[storageBytes ?? null, storageBytes !== undefined],
       ...[dailySettlements ?? null, dailySettlements !== undefined],
       ...[dailyGas ?? null, dailyGas !== undefined],
+      ...[dailyTextBytes ?? null, dailyTextBytes !== undefined],
+      ...[dailyTextSeconds ?? null, dailyTextSeconds !== undefined],
     ],
   )
 }

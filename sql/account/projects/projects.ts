@@ -51,6 +51,11 @@ export type Project = {
   /** Its own limits of them; null: the service's. */
   dailySettlements: number | null
   dailyGas: number | null
+  /** What reading its attachments has cost on this UTC day, and its own limits; null: the service's. */
+  textBytesToday: number
+  textSecondsToday: number
+  dailyTextBytes: number | null
+  dailyTextSeconds: number | null
   /** Days that its rows are kept; null: for ever. */
   retention: Retention
   createdAt: Date
@@ -86,6 +91,10 @@ type ProjectRow = {
   gas: string | null
   daily_settlements: string | null
   daily_gas: string | null
+  text_bytes: string | null
+  text_ms: string | null
+  daily_text_bytes: string | null
+  daily_text_seconds: string | null
   retention: Retention
   created_at: Date
   row: string
@@ -95,13 +104,15 @@ const SELECT_PROJECT = `
   select p.id, p.name, p.display_name, p.purpose, p.email_address, p.pay_to, p.own_addresses, p.payments_enabled, p.created_at, p.row,
          p.send_policy, p.approver_email, p.approval_hours,
          k.scopes, k.lookup_prefix, u.request_count, u.last_used_at, s.bytes as stored_bytes, l.storage_bytes,
-         b.settlements, b.gas, l.daily_settlements, l.daily_gas, ${RETENTION_JSON} as retention
+         b.settlements, b.gas, l.daily_settlements, l.daily_gas,
+         a.bytes as text_bytes, a.cpu_ms as text_ms, l.daily_text_bytes, l.daily_text_seconds, ${RETENTION_JSON} as retention
   from projects p
   join api_keys k on k.project_id = p.id and k.revoked_at is null
   left join project_usage u on u.project_id = p.id
   left join project_storage s on s.project_id = p.id
   left join project_limits l on l.project_id = p.id
   left join settlement_budgets b on b.project_id = p.id and b.day = ${TODAY}
+  left join attachment_reading a on a.project_id = p.id and a.day = ${TODAY}
   ${retentionJoins('p.id')}
   where p.deleted_at is null`
 
@@ -129,6 +140,10 @@ const toProject = (row: ProjectRow): Project => ({
   gasToday: Number(row.gas ?? 0),
   dailySettlements: numberOrNull(row.daily_settlements),
   dailyGas: numberOrNull(row.daily_gas),
+  textBytesToday: Number(row.text_bytes ?? 0),
+  textSecondsToday: Math.ceil(Number(row.text_ms ?? 0) / 1000),
+  dailyTextBytes: numberOrNull(row.daily_text_bytes),
+  dailyTextSeconds: numberOrNull(row.daily_text_seconds),
   retention: row.retention,
   createdAt: row.created_at,
   row: BigInt(row.row),

@@ -162,7 +162,8 @@ export async function findFirstReceived(
   const readFirst = (way: keyof typeof FIRST, until: Date | null = null) =>
     firstOf(db, search, FIRST[way], until)
   const { projectId, queries, labels } = search
-  if (search.hasCode) return await readFirst('coded')
+  if (search.has === 'code') return await readFirst('coded')
+  if (search.has === 'text') return await readFirst('read')
   if (queries.length === 0 && labels.length === 0) return await readFirst('unsearched')
   if (queries.length === 0) {
     const ordered = { ...search, labels: await rarestFirst(db, projectId, labels) }
@@ -182,8 +183,8 @@ export async function findFirstReceived(
 
 type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
   after: Date
-  /** A message without a one-time code does not match. */
-  hasCode?: boolean
+  /** A message without a one-time code, or without an attachment that was read, does not match. */
+  has?: 'code' | 'text' | null
 }
 
 const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
@@ -196,6 +197,14 @@ const FIRST = {
     found as (
       select ${COLUMNS} from messages
       where ${RECEIVED} and codes <> '[]'::jsonb and ${CARRIES} and ($4 = '' or search @@ $4::tsquery)
+    )`,
+  // By the index attachment_texts_ready.
+  read: `
+    found as (
+      select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
+      where x.project_id = $1 and x.state = 'ready'
+        and messages.project_id = $1 and direction = 'received' and created_at > $2
+        and ($5::timestamptz is null or created_at <= $5) and ${CARRIES} and ($4 = '' or search @@ $4::tsquery)
     )`,
   // Reads the messages of the first label and filters by the others.
   labelled: `

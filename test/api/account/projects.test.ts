@@ -46,8 +46,20 @@ test('create gives a project with its inbox and, this once, its key', async () =
     sendPolicy: 'free',
     approverEmail: null,
     approvalHours: 72,
-    usage: { storageBytes: 0, dailySettlements: 0, dailyGas: 0 },
-    limits: { storageBytes: 10 * 1024 ** 3, dailySettlements: 100_000, dailyGas: 10_000_000_000 },
+    usage: {
+      storageBytes: 0,
+      dailySettlements: 0,
+      dailyGas: 0,
+      dailyTextBytes: 0,
+      dailyTextSeconds: 0,
+    },
+    limits: {
+      storageBytes: 10 * 1024 ** 3,
+      dailySettlements: 100_000,
+      dailyGas: 10_000_000_000,
+      dailyTextBytes: 1024 ** 3,
+      dailyTextSeconds: 3_600,
+    },
     retention: {
       mail: null,
       rawMail: null,

@@ -44,7 +44,7 @@ test('search finds the same messages as REST, with highlights', async () => {
   )
 })
 
-test('attachments are read as text or as base64, up to a maximum size', async () => {
+test('attachments are read as text, and on request as base64 up to a maximum size', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const { attachments } = await callTool(mcp, 'mail.get_message', {
     messageId: '<invoice@example.com>',
@@ -53,15 +53,22 @@ test('attachments are read as text or as base64, up to a maximum size', async ()
     messageId: '<invoice@example.com>',
     attachmentId: one.attachmentId,
   }))
-  expect(await callTool(mcp, 'mail.get_attachment', notes)).toMatchObject({
-    filename: 'notes.txt',
-    text: 'Paid: nö',
+  const read = await waitFor('the text', async () => {
+    const page = await callTool(mcp, 'mail.get_attachment', notes)
+    return page.state === 'pending' ? undefined : page
   })
-  expect(await callTool(mcp, 'mail.get_attachment', logo)).toMatchObject({
+  expect(read).toMatchObject({ filename: 'notes.txt', untrusted: true, text: 'Paid: nö' })
+  expect(await callTool(mcp, 'mail.get_attachment', { ...notes, offset: 6 })).toMatchObject({
+    text: 'nö',
+  })
+  expect(await callTool(mcp, 'mail.get_attachment', logo)).toMatchObject({ state: 'none' })
+  expect(await callTool(mcp, 'mail.get_attachment', { ...logo, as: 'bytes' })).toMatchObject({
     size: 4,
     base64: 'iVBORw==',
   })
-  expect(await failTool(mcp, 'mail.get_attachment', big)).toContain('at most 262144')
+  expect(await failTool(mcp, 'mail.get_attachment', { ...big, as: 'bytes' })).toContain(
+    'at most 262144',
+  )
   expect(await failTool(mcp, 'mail.get_attachment', { ...big, attachmentId: 'att_9' })).toContain(
     'Attachment not found',
   )
