@@ -14,8 +14,8 @@ import {
 import { kindOf, type NamedFile } from './documentKind.ts'
 import { readHtmlDocument } from './htmlDocument.ts'
 import { readMailDocument } from './mailDocument.ts'
-import { readOfficeFile } from './officeFile.ts'
-import { readPdf } from './pdfText.ts'
+import { readOfficeFile } from './office/officeFile.ts'
+import { readPdf } from './pdf/pdfText.ts'
 import { readPlainText } from './plainText.ts'
 import { readRtf } from './rtfText.ts'
 

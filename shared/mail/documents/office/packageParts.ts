@@ -1,4 +1,4 @@
-import { DocumentError } from './document.ts'
+import { DocumentError } from '../document.ts'
 import { type Attributes, attributeOf, readXml, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 

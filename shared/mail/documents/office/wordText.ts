@@ -1,7 +1,7 @@
-import { type DocumentText, TextWriter } from './document.ts'
-import { colourOf, type Ink, unseenInk } from './ink.ts'
+import { type DocumentText, TextWriter } from '../document.ts'
+import { colourOf, type Ink, unseenInk } from '../ink.ts'
+import { TextFlow } from '../textFlow.ts'
 import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from './packageParts.ts'
-import { TextFlow } from './textFlow.ts'
 import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 

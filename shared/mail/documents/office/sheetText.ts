@@ -1,5 +1,5 @@
-import { cellText, DocumentError, type DocumentText, TextWriter } from './document.ts'
-import { unseenInk } from './ink.ts'
+import { cellText, DocumentError, type DocumentText, TextWriter } from '../document.ts'
+import { unseenInk } from '../ink.ts'
 import { isOn, readMainPart, readPart, relationsOf, targetsOf } from './packageParts.ts'
 import { readSheetStyles, type SheetStyle, shownValue } from './sheetStyles.ts'
 import { prefixedAttributeOf, type XmlVisitor } from './xml.ts'

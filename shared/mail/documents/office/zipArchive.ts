@@ -1,5 +1,5 @@
 import { inflateRawSync } from 'node:zlib'
-import { DocumentError, type DocumentText, TextWriter } from './document.ts'
+import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 
 /** Files of one archive that are known by name. */
 const ENTRIES_MAX = 10_000

@@ -1,4 +1,4 @@
-import { type Colour, colourOf, type Ink } from './ink.ts'
+import { type Colour, colourOf, type Ink } from '../ink.ts'
 import { readPart } from './packageParts.ts'
 import { type Attributes, attributeOf } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'

@@ -1,4 +1,4 @@
-import { DocumentError, type DocumentKind, type DocumentText } from './document.ts'
+import { DocumentError, type DocumentKind, type DocumentText } from '../document.ts'
 import { readOpenDocument } from './openDocument.ts'
 import { relationsOf, targetsOf } from './packageParts.ts'
 import { readSheets } from './sheetText.ts'

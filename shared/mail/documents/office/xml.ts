@@ -1,5 +1,5 @@
 import { Tokenizer } from 'htmlparser2'
-import { DocumentError } from './document.ts'
+import { DocumentError } from '../document.ts'
 
 /** Elements of one file. A sheet has one for each cell and one for its value. */
 const ELEMENTS_MAX = 2_000_000

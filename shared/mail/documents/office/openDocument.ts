@@ -1,8 +1,8 @@
-import { DocumentError, type DocumentText, type Omission, TextWriter } from './document.ts'
-import { type Ink, unseenInk } from './ink.ts'
+import { DocumentError, type DocumentText, type Omission, TextWriter } from '../document.ts'
+import { type Ink, unseenInk } from '../ink.ts'
+import { TextFlow } from '../textFlow.ts'
 import { lengthOf, OpenStyles } from './openStyles.ts'
 import { readMainPart, readPart } from './packageParts.ts'
-import { TextFlow } from './textFlow.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 

@@ -1,5 +1,5 @@
 import { getDocument } from 'unpdf/pdfjs'
-import { DocumentError, type DocumentText, TextWriter } from './document.ts'
+import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 import type { Box } from './pdfGeometry.ts'
 import { layOut } from './pdfLayout.ts'
 import { runsOf } from './pdfRuns.ts'

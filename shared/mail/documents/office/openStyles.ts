@@ -1,4 +1,4 @@
-import { colourOf, type Ink } from './ink.ts'
+import { colourOf, type Ink } from '../ink.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 
 /** What a style of an OpenDocument file says. */

@@ -1,6 +1,6 @@
 import { OPS } from 'unpdf/pdfjs'
-import type { Omission } from './document.ts'
-import { type Colour, colourOf, isAlike } from './ink.ts'
+import type { Omission } from '../document.ts'
+import { type Colour, colourOf, isAlike } from '../ink.ts'
 import {
   type Box,
   boxOf,

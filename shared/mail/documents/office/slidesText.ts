@@ -1,7 +1,7 @@
-import { type DocumentText, TextWriter } from './document.ts'
-import { type Colour, colourOf, type Ink, unseenInk } from './ink.ts'
+import { type DocumentText, TextWriter } from '../document.ts'
+import { type Colour, colourOf, type Ink, unseenInk } from '../ink.ts'
+import { TextFlow } from '../textFlow.ts'
 import { holdsWords, readMainPart, readPart, relationsOf, targetsOf } from './packageParts.ts'
-import { TextFlow } from './textFlow.ts'
 import { type Attributes, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
