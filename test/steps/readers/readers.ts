@@ -1,3 +1,4 @@
+import { DOCUMENT_READERS } from './documentReaders.ts'
 import { MAIL_HTTP_READERS } from './mailHttpReaders.ts'
 import { MAIL_READERS } from './mailReaders.ts'
 import { MAIL_TEXT_READERS } from './mailTextReaders.ts'
@@ -14,6 +15,7 @@ export const READERS: readonly Reader[] = [
   ...MAIL_READERS,
   ...MAIL_HTTP_READERS,
   ...MAIL_TEXT_READERS,
+  ...DOCUMENT_READERS,
   ...REVIEW_READERS,
   ...VAULT_READERS,
   ...TILL_READERS,
