@@ -6,7 +6,7 @@ import { TextFlow } from './textFlow.ts'
 const GROUPS_MAX = 1_000
 /** Destinations (RTF 1.9.1): groups that hold no text of a page. */
 const UNREAD = new Set(
-  'fonttbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore xmlnstbl listtable listoverridetable rsidtbl generator filetbl revtbl bkmkstart bkmkend fldinst template shpinst shprslt nonshppict mmathPr pgdsctbl'.split(
+  'fonttbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore xmlnstbl listtable listoverridetable rsidtbl generator filetbl revtbl bkmkstart bkmkend template shpinst shprslt nonshppict mmathPr pgdsctbl'.split(
     ' ',
   ),
 )
@@ -16,6 +16,8 @@ const SYMBOLS: Readonly<Record<string, string>> = {
   ...{ lquote: '‘', rquote: '’', ldblquote: '“', rdblquote: '”', bullet: '•', '~': ' ', _: '-' },
   ...{ emspace: ' ', enspace: ' ', qmspace: ' ' },
 }
+const FIELD_MAX_CHARS = 4_000
+const LINK = /^\s{0,9}HYPERLINK\s{1,9}"([^"]{1,2000})"/
 const TOKEN = /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|[{}]|[^\\{}\r\n]+/gi
 
 type Group = {
@@ -23,7 +25,7 @@ type Group = {
   isDeleted: boolean
   /** Characters that stand for one of `\u`. */
   fallback: number
-  unread: 'no' | 'yes' | 'comments'
+  unread: 'no' | 'yes' | 'comments' | 'field'
   isColours: boolean
   page: number
 }
@@ -56,6 +58,8 @@ class RtfReader {
   #skipped = 0
   #depth = 0
   #isInTable = false
+  /** The instruction of the open field. */
+  #field = ''
 
   constructor(out: TextWriter) {
     this.#out = out
@@ -103,7 +107,10 @@ class RtfReader {
       this.#readColour(word, number ?? 0)
       return
     }
+    if (word === 'fldinst') this.#field = ''
     if (NOTES.has(word)) group.unread = 'comments'
+    else if (word === 'fldinst') group.unread = 'field'
+    else if (word === 'fldrslt') this.#endField()
     else if (UNREAD.has(word)) group.unread = 'yes'
     else if (word === 'colortbl') group.isColours = true
     else if (isStarred && !['shptxt', 'footnote', 'fldrslt'].includes(word)) group.unread = 'yes'
@@ -162,6 +169,12 @@ class RtfReader {
     this.#flow.closeCell()
   }
 
+  #endField(): void {
+    const href = LINK.exec(this.#field)?.[1]
+    if (href !== undefined) this.#out.link(href, '')
+    this.#field = ''
+  }
+
   #endRow(): void {
     if (!this.#isInTable) return
     this.#flow.closeRow()
@@ -203,7 +216,8 @@ class RtfReader {
       this.#flow.omit('comments', text)
       return
     }
-    if (unread === 'yes') return
+    if (unread === 'field' && this.#field.length < FIELD_MAX_CHARS) this.#field += text
+    if (unread !== 'no') return
     const why = unseenInk(ink)
     if (isDeleted) this.#flow.omit('deleted-text', text)
     else if (why !== null && text.trim() !== '') this.#flow.omit(why, text)

@@ -15,7 +15,15 @@ const LEFT_OUT: Readonly<Record<string, Omission>> = {
   'hidden-text': 'hidden-text',
   'hidden-paragraph': 'hidden-text',
 }
-const UNREAD = new Set(['title', 'desc', 'scripts', 'font-face-decls', 'settings', 'dde-source'])
+const UNREAD = new Set([
+  'note-citation',
+  'title',
+  'desc',
+  'scripts',
+  'font-face-decls',
+  'settings',
+  'dde-source',
+])
 const SPACES_MAX = 100
 /** Cells without words at the end of a row are not written. */
 const REPEATED_MAX = 200
@@ -61,6 +69,7 @@ class Reader {
   #slideGround: Ink = {}
   #isBody = false
   #texts = 0
+  #notes = 0
 
   /** @param begin the element in which the words begin. */
   constructor(
@@ -104,6 +113,11 @@ class Reader {
     if (name === 'p' || name === 'h' || name === 'span' || PAINTED.has(name)) {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
+    }
+    // A note of its own line would cut the sentence in two.
+    if (name === 'note-body') {
+      this.#notes++
+      this.#put(' [')
     }
     if (name === 's') this.#put(' '.repeat(countOf(attributes, 'c', SPACES_MAX)))
     if (name === 'tab') this.#put(this.#flow.isInTable || this.#kind === 'ods' ? ' ' : '\t')
@@ -188,9 +202,13 @@ class Reader {
     }
     if (name === 'p' || name === 'h') {
       this.#texts--
-      this.#put('\n')
+      if (this.#notes === 0) this.#put('\n')
     }
     if (name === 'p' || name === 'h' || name === 'span' || PAINTED.has(name)) this.#inks.pop()
+    if (name === 'note-body') {
+      this.#notes--
+      this.#put(']')
+    }
     if (name === 'page') this.#out.write('\n')
     if (this.#kind === 'ods') this.#closeSheetPart(name)
     else this.#closeTablePart(name)
