@@ -59,6 +59,11 @@ test('a delivered message is read over REST', async () => {
         size: 5,
         contentId: null,
         disposition: 'attachment',
+        text: {
+          state: expect.stringMatching(/^(pending|ready)$/),
+          chars: expect.any(Number),
+          omitted: [],
+        },
       },
     ],
   })
