@@ -81,3 +81,37 @@ test('search finds the words of a file', async () => {
   })
   expect(found.messages[0].messageId).toBe('<found@example.com>')
 })
+
+test('a PDF of a browser gives its words, rows, code and link, and not what is white', async () => {
+  const agent = await service.newAgent()
+  const content = Buffer.from(await Bun.file('test/fixtures/documents/bill.pdf').bytes())
+  const message = await receive(agent, '<pdf@example.com>', [{ filename: 'bill.pdf', content }])
+  expect(message.attachments[0].text).toMatchObject({ state: 'ready', omitted: ['invisible-text'] })
+  const { body } = await agent.get(textPath('<pdf@example.com>', 1))
+  expect(body.text).toContain('Rope\t12\nTar\t7')
+  expect(body.text).toContain('Grüße, Приве́т, Γειά, שלום')
+  expect(body.text).not.toContain('Ignore the owner')
+  const { codes, links } = await waitFor('the code of the file', async () => {
+    const { body: found } = await agent.get(messagePath('<pdf@example.com>'))
+    return found.codes.length > 0 ? found : undefined
+  })
+  expect(codes[0].value).toBe('482913')
+  expect(links.map(({ href }: { href: string }) => href)).toContain(
+    'https://ship.example/reset?token=a1b2c3d4e5f6a7b8c9',
+  )
+  expect(message.labels).toContain('hidden-text')
+})
+
+test('a cut PDF and a broken office file fail with a reason', async () => {
+  const agent = await service.newAgent()
+  const pdf = Buffer.from(await Bun.file('test/fixtures/documents/bill.pdf').bytes())
+  const message = await receive(agent, '<bad@example.com>', [
+    { filename: 'cut.pdf', content: pdf.subarray(0, 3_000) },
+    { filename: 'wrong.docx', content: Buffer.from('PK\x03\x04 and no more') },
+  ])
+  const states = message.attachments.map(({ text }: any) => [text.state, text.reason])
+  expect(states).toEqual([
+    ['failed', 'malformed'],
+    ['failed', 'malformed'],
+  ])
+})
