@@ -36,6 +36,7 @@ import { refuseUnknownQuery } from './http/unknownFields.ts'
 import { checkEncoding, readUrl } from './http/url.ts'
 import { describeValidationError } from './http/validation.ts'
 import { heldRoutes } from './mail/approval/heldRoutes.ts'
+import { calendarRoutes } from './mail/calendar/calendarRoutes.ts'
 import { domainRoutes } from './mail/domainRoutes.ts'
 import { emailRuleRoutes } from './mail/emailRuleRoutes.ts'
 import { inboundRoutes } from './mail/inboundRoutes.ts'
@@ -154,6 +155,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(whoamiRoutes(services))
     .use(messageRoutes(services))
     .use(messageWaitRoutes(services))
+    .use(calendarRoutes(services))
     .use(messageContentRoutes(services))
     .use(attachmentTextRoutes(services))
     .use(eventRoutes(services))

@@ -22,6 +22,7 @@ export const taskPayloads = {
   mail_sign_in_link: z.strictObject({ requestId: z.string().regex(/^sim_[0-9a-f]{24}$/) }),
   read_report: z.strictObject({ messageRow: rowId }),
   read_attachments: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
+  expand_events: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   // `attempt`: the attempt of the job; absent: the first. A job for any attempt but the next is stale.
@@ -73,6 +74,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   purge_project: 'mail',
   read_report: 'mail',
   read_attachments: 'mail',
+  expand_events: 'mail',
   verify_domain: 'mail',
   deliver_webhook: 'webhooks',
   verify_endpoint: 'webhooks',

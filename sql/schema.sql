@@ -113,6 +113,7 @@ create table attachment_texts (
   tries smallint default 0 not null,
   claimed_at timestamp(3) with time zone,
   read_at timestamp(3) with time zone,
+  claim uuid,
   constraint attachment_texts_attachment_id_check CHECK ((length(attachment_id) <= 64)),
   constraint attachment_texts_chars_check CHECK ((chars >= 0)),
   constraint attachment_texts_kind_check CHECK ((length(kind) <= 20)),
@@ -154,6 +155,63 @@ create table blobs (
   constraint blobs_hash_check CHECK ((octet_length(hash) = 32)),
   constraint blobs_key_check CHECK ((octet_length(key) = 32)),
   constraint blobs_pkey PRIMARY KEY (hash)
+);
+
+-- Answers of attendees to events that a project organizes.
+create table calendar_answers (
+  event_row bigint not null,
+  instance timestamp with time zone default '-infinity'::timestamp with time zone not null,
+  address text not null,
+  state text not null,
+  stamp timestamp with time zone not null,
+  comment text,
+  constraint calendar_answers_address_check CHECK ((length(address) <= 320)),
+  constraint calendar_answers_state_check CHECK ((state = ANY (ARRAY['needs-action'::text, 'accepted'::text, 'declined'::text, 'tentative'::text, 'delegated'::text]))),
+  constraint calendar_answers_event_row_fkey FOREIGN KEY (event_row) REFERENCES calendar_events("row") ON DELETE CASCADE,
+  constraint calendar_answers_pkey PRIMARY KEY (event_row, instance, address)
+);
+
+-- Events of invitations by mail, each with its latest state.
+create table calendar_events (
+  "row" bigint generated always as identity not null,
+  project_id text not null,
+  uid_hash bytea not null,
+  organizer text not null,
+  instance timestamp with time zone default '-infinity'::timestamp with time zone not null,
+  sequence integer not null,
+  stamp timestamp with time zone not null,
+  is_proven boolean not null,
+  is_own boolean not null,
+  status text not null,
+  answer text default 'needs-action'::text not null,
+  invite jsonb not null,
+  source text,
+  expand_at timestamp with time zone,
+  expand_tries smallint default 0 not null,
+  message_row bigint,
+  updated_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint calendar_events_answer_check CHECK ((answer = ANY (ARRAY['needs-action'::text, 'accepted'::text, 'declined'::text, 'tentative'::text]))),
+  constraint calendar_events_organizer_check CHECK ((length(organizer) <= 320)),
+  constraint calendar_events_sequence_check CHECK ((sequence >= 0)),
+  constraint calendar_events_source_check CHECK ((length(source) <= 100000)),
+  constraint calendar_events_status_check CHECK ((status = ANY (ARRAY['confirmed'::text, 'tentative'::text, 'cancelled'::text]))),
+  constraint calendar_events_uid_hash_check CHECK ((octet_length(uid_hash) = 32)),
+  constraint calendar_events_message_row_fkey FOREIGN KEY (message_row) REFERENCES messages("row") ON DELETE SET NULL,
+  constraint calendar_events_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint calendar_events_pkey PRIMARY KEY ("row"),
+  constraint calendar_events_project_id_uid_hash_organizer_instance_key UNIQUE (project_id, uid_hash, organizer, instance)
+);
+
+-- When the events take place that a project organizes, or has accepted or tentatively accepted.
+create table calendar_instances (
+  event_row bigint not null,
+  project_id text not null,
+  starts_at timestamp with time zone not null,
+  ends_at timestamp with time zone not null,
+  local text not null,
+  constraint calendar_instances_local_check CHECK ((length(local) <= 30)),
+  constraint calendar_instances_event_row_fkey FOREIGN KEY (event_row) REFERENCES calendar_events("row") ON DELETE CASCADE,
+  constraint calendar_instances_pkey PRIMARY KEY (event_row, starts_at)
 );
 
 -- The chain head as the payment workers last saw it. The API has no RPC connection and reads this row.
@@ -635,6 +693,7 @@ create table messages (
   links jsonb,
   send_at timestamp(3) with time zone,
   raw_expired boolean default false not null,
+  invites jsonb,
   constraint messages_delivery_status_check CHECK ((delivery_status = ANY (ARRAY['queued'::text, 'sent'::text, 'deferred'::text, 'bounced'::text, 'failed'::text, 'scheduled'::text, 'held'::text, 'cancelled'::text, 'rejected'::text, 'expired'::text]))),
   constraint messages_direction_check CHECK ((direction = ANY (ARRAY['received'::text, 'sent'::text]))),
   constraint messages_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
@@ -802,6 +861,17 @@ create table outbound_recipients (
   constraint outbound_recipients_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'sent'::text, 'deferred'::text, 'failed'::text, 'bounced'::text]))),
   constraint outbound_recipients_message_row_fkey FOREIGN KEY (message_row) REFERENCES outbound_mails(message_row) ON DELETE CASCADE,
   constraint outbound_recipients_pkey PRIMARY KEY (message_row, address)
+);
+
+-- The events that a project organizes, each with its last SEQUENCE: they are noted before their mail is accepted.
+create table own_events (
+  project_id text not null,
+  uid_hash bytea not null,
+  sequence integer default 0 not null,
+  event jsonb not null,
+  constraint own_events_sequence_check CHECK ((sequence >= 0)),
+  constraint own_events_uid_hash_check CHECK ((octet_length(uid_hash) = 32)),
+  constraint own_events_pkey PRIMARY KEY (project_id, uid_hash)
 );
 
 -- Challenges that wait for a passkey, five minutes at most. Each is used once.
@@ -1470,6 +1540,14 @@ CREATE INDEX audit_log_subject ON public.audit_log USING btree (project_id, subj
 
 CREATE INDEX blobs_idle ON public.blobs USING btree (idle_since) WHERE (idle_since IS NOT NULL);
 
+CREATE INDEX calendar_events_expand ON public.calendar_events USING btree (expand_at) WHERE (expand_at IS NOT NULL);
+
+CREATE INDEX calendar_events_forgotten ON public.calendar_events USING btree ("row") WHERE ((message_row IS NULL) AND (answer = 'needs-action'::text) AND (NOT is_own));
+
+CREATE INDEX calendar_events_message ON public.calendar_events USING btree (message_row) WHERE (message_row IS NOT NULL);
+
+CREATE INDEX calendar_instances_project ON public.calendar_instances USING btree (project_id, ends_at);
+
 CREATE INDEX chain_transaction_payments_payment ON public.chain_transaction_payments USING btree (payment_id);
 
 CREATE INDEX chain_transactions_open ON public.chain_transactions USING btree (chain_id, wallet, nonce) WHERE (state = 'open'::text);
@@ -1533,6 +1611,8 @@ CREATE INDEX messages_added ON public.messages USING btree (thread_row, added_at
 CREATE INDEX messages_added_range ON public.messages USING brin (added_at) WITH (pages_per_range='16', autosummarize='on');
 
 CREATE INDEX messages_coded ON public.messages USING btree (project_id, created_at, "row") WHERE (codes <> '[]'::jsonb);
+
+CREATE INDEX messages_invited ON public.messages USING btree (project_id, created_at, "row") WHERE (invites IS NOT NULL);
 
 CREATE INDEX messages_listing ON public.messages USING btree (project_id, created_at DESC, "row" DESC);
 

@@ -13,6 +13,7 @@ export type PurserEvent = {
   type:
     | 'message.received'
     | 'message.code'
+    | 'message.invite'
     | 'attachment.read'
     | 'message.held'
     | 'message.rejected'

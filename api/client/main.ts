@@ -1,6 +1,7 @@
 // biome-ignore-all lint/performance/noBarrelFile: this is the entry point of a package
 /** The exports of `purser-client`. Each paywall has its own entry point, one for each framework. */
 
+export type { CalendarEvent } from './calls/calendar.ts'
 export type { MailDomain } from './calls/domains.ts'
 export type { Draft } from './calls/drafts.ts'
 export type { EmailRule } from './calls/emailRules.ts'

@@ -1,3 +1,4 @@
+import { calendar } from './calls/calendar.ts'
 import { emailRules } from './calls/emailRules.ts'
 import { logs } from './calls/logs.ts'
 import { messages } from './calls/messages.ts'
@@ -23,6 +24,7 @@ export class Purser {
   readonly #http: Http
   readonly messages: ReturnType<typeof messages>
   readonly threads: ReturnType<typeof threads>
+  readonly calendar: ReturnType<typeof calendar>
   readonly emailRules: ReturnType<typeof emailRules>
   readonly suppressions: ReturnType<typeof suppressions>
   readonly vault: ReturnType<typeof vault>
@@ -38,6 +40,7 @@ export class Purser {
     this.#http = http
     this.messages = messages(http)
     this.threads = threads(http)
+    this.calendar = calendar(http)
     this.emailRules = emailRules(http)
     this.suppressions = suppressions(http)
     this.vault = vault(http)

@@ -1,4 +1,4 @@
-import { TOOLS } from '../mcp/tools.ts'
+import { TOOLS } from '../mcp/tools/tools.ts'
 import { errorPage } from './errorPage.ts'
 import { type Guide, guides } from './guides.ts'
 import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'

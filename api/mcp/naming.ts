@@ -1,4 +1,4 @@
-import { TOOLS } from './tools.ts'
+import { TOOLS } from './tools/tools.ts'
 
 /** The form of tool names: with dots, or with underscores for hosts that refuse dots. */
 export type Naming = 'dotted' | 'underscore'

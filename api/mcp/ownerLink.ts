@@ -12,8 +12,8 @@ import {
 } from '@modelcontextprotocol/server'
 import { type Approval, findApprovalOf } from '../../sql/account/approvals.ts'
 import { requestHash } from '../http/idempotencyKey.ts'
-import { acceptedText } from './mailTools.ts'
 import type { Connection } from './server.ts'
+import { acceptedText } from './tools/mailTools.ts'
 
 /** The waiting call: its digest, and the answer for clients without URL elicitation. */
 export type HeldCall = { call: string; data: Record<string, unknown> }

@@ -11,8 +11,8 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { plain } from '../docs/openApi.ts'
 import { ApiError, type ErrorCode, toApiError } from '../http/errors.ts'
 import { findTool, type Naming, named } from './naming.ts'
-import type { Tool, ToolContext } from './tool.ts'
-import { TOOLS } from './tools.ts'
+import type { Tool, ToolContext } from './tools/tool.ts'
+import { TOOLS } from './tools/tools.ts'
 
 /** The caller of one HTTP request, and the form of the tool names. */
 export type Connection = Omit<ToolContext, 'signal'> & {

@@ -5,6 +5,8 @@ export const EVENT_SCOPES = {
   'message.received': 'mail:read',
   // Beside message.received, for a message with a one-time code. It omits the code.
   'message.code': 'mail:codes',
+  // Beside message.received, for a message with an invitation, an update, a cancellation or an answer.
+  'message.invite': 'mail:read',
   // The text of an attachment can be read, or never will be.
   'attachment.read': 'mail:read',
   'message.held': 'mail:read',
@@ -48,6 +50,31 @@ export type MessageEventData = {
   labels: string[]
   /** Of attachment.read alone. */
   attachment?: AttachmentRead
+  /** Of message.invite alone. */
+  invites?: InviteNotice[]
+}
+
+/**
+ * What an invite does to the calendar. `outdated`: the calendar knows a later state. `proposal`: its sender is not proven
+ * to be who may say so, and nothing changes.
+ */
+export const INVITE_EFFECTS = [
+  'new',
+  'updated',
+  'cancelled',
+  'answered',
+  'same',
+  'outdated',
+  'proposal',
+] as const
+export type InviteEffect = (typeof INVITE_EFFECTS)[number]
+
+/** An invite in the event `message.invite`. */
+export type InviteNotice = {
+  uid: string
+  recurrenceId: string | null
+  method: string
+  effect: InviteEffect
 }
 
 /** What became of an attachment's text, in the event `attachment.read`. */

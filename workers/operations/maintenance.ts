@@ -12,6 +12,7 @@ import { storeServiceRetention } from '../../sql/account/projects/retention.ts'
 import { createPool, type Pool } from '../../sql/db.ts'
 import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../sql/events/events.ts'
+import { forgetUnanswered, requeueExpansions } from '../../sql/mail/calendar/instances.ts'
 import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
 import { requeueLostReadings } from '../../sql/mail/messages/pendingTexts.ts'
 import { indexMessages, listUnindexed } from '../../sql/mail/messages/searchMessages.ts'
@@ -55,6 +56,8 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await requeueLostPurges(pool)
         const readings = await requeueLostReadings(pool)
         if (readings > 0) log.warn({ readings }, 'readers of attachments were queued again')
+        const expansions = await requeueExpansions(pool)
+        if (expansions > 0) log.info({ expansions }, 'events are due to be expanded')
         const purchases = await requeueLostPurchases(pool)
         if (purchases > 0) log.warn({ purchases }, 'purchases without a job were queued again')
         const lost = await requeueLostDeliveries(pool)
@@ -64,6 +67,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await storeServiceRetention(pool, retention)
         await deleteStaleRateWindows(pool)
         await forgetDeletedMessages(pool)
+        await forgetUnanswered(pool)
         await deleteStaleApprovals(pool)
         await deleteStaleEvents(pool)
         await deleteStaleSessions(pool)

@@ -43,7 +43,7 @@ export function messages(http: Http) {
   /**
    * Waits for the next matching received message; undefined after the timeout.
    * @param query `timeout` in seconds, at most 60; with `after`, earlier messages since that time count; with `has`, only
-   * a message with a one-time code, or with an attachment whose text was read.
+   * a message with a one-time code, an attachment whose text was read, or an invite.
    */
   const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
     http.call(

@@ -13,7 +13,8 @@ import {
   SendBody,
 } from '../outbound/sendInput.ts'
 
-const { to: _to, ...optional } = SendBody.properties
+// An event is noted when its mail is accepted: a draft has none.
+const { to: _to, event: _event, ...optional } = SendBody.properties
 
 /** The content of a draft: that of send or, with `inReplyTo`, of reply. Nothing is required before it is sent. */
 export const DraftBody = t.Partial(

@@ -1,7 +1,10 @@
 import { type Static, Type as t } from '@sinclair/typebox'
+import { calendarMethod } from '../../../shared/mail/compose/sentAttachment.ts'
+import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { type Review, reviewOf, type Section } from '../../../shared/mail/review/review.ts'
 import { findApproval } from '../../../sql/account/approvals.ts'
 import { heldBytes, readHeldMails } from '../../../sql/mail/approval/heldReads.ts'
+import { findAttachment } from '../../../sql/mail/messages/attachments.ts'
 import { conflict, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
@@ -57,6 +60,7 @@ export async function readReviewPage(
     ...mail,
     bytes: before.bytes,
     sendAt: mail.sendAt?.toISOString() ?? null,
+    invitations: await readInvitations(services, { ...about, attachments: mail.attachments }),
   })
   const { seal, isSeal } = services.pageSeals
   const wanted = Number(asked)
@@ -73,6 +77,24 @@ export async function readReviewPage(
     seal: seal({ approvalId, sha256, page: isWhole ? ALL_PAGES : page }),
     hasHtml: mail.html !== null,
   }
+}
+
+/** The invitations of a held mail. The service wrote them, so that they are short. */
+async function readInvitations(
+  { pool, blobs }: Services,
+  {
+    projectId,
+    messageId,
+    attachments,
+  }: { projectId: string; messageId: string; attachments: readonly Attachment[] },
+): Promise<string[]> {
+  const texts: string[] = []
+  for (const { attachmentId } of attachments.filter((file) => calendarMethod(file) !== null)) {
+    const file = await findAttachment(pool, { projectId, messageId, attachmentId })
+    if (file === null || file === 'no attachment') continue
+    texts.push((await blobs.of(projectId).read(file.stored)).toString())
+  }
+  return texts
 }
 
 /** Refuses an approval of a held mail whose pages were not all shown. @throws {ApiError} 409 */

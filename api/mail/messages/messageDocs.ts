@@ -9,6 +9,7 @@ import { highlight, type SearchQuery } from '../../../shared/mail/search/searchQ
 import type { Scope } from '../../../shared/scopes.ts'
 import type { Message, SingleMessage } from '../../../sql/mail/messages/messages.ts'
 import { Time } from '../../http/operation.ts'
+import { InviteSchema } from '../calendar/inviteDocs.ts'
 
 const MessageId = t.String({ examples: ['<4f2a@mail.example.com>'] })
 const ThreadId = t.String({ examples: ['thd_0a1b2c3d4e5f'] })
@@ -63,6 +64,12 @@ const AuthenticationSchema = t.Object(
     dmarc: Word('Whether SPF or DKIM passes for the domain in From (RFC 7489).'),
     arc: Word('Whether the chain of forwarders is valid (RFC 8617).'),
     internal: t.Boolean({ description: 'The message came from an inbox of this service.' }),
+    aligned: t.Optional(
+      t.Boolean({
+        description:
+          'SPF or DKIM passes for the domain in From, with or without a DMARC policy; or the message is internal.',
+      }),
+    ),
     providerSpf: t.Optional(
       Word(
         'What the service that handed the mail over by HTTP says about SPF; `spf` is then none.',
@@ -180,6 +187,13 @@ export const SingleMessageSchema = t.Composite([
           'Links that a person sees, at most fifty. Received messages only, and only with the scope mail:codes.',
       }),
     ),
+    invites: t.Optional(
+      t.Array(InviteSchema, {
+        description:
+          'Invitations, updates, cancellations and answers in the message, at most twenty. The word of a stranger. Absent: ' +
+          'there are none, or they are still being read (event message.invite).',
+      }),
+    ),
   }),
 ])
 
@@ -214,6 +228,12 @@ export const SentMessage = t.Object({
     }),
   ),
   sendAt: t.Optional(Time),
+  event: t.Optional(
+    t.Object(
+      { uid: t.String(), sequence: t.Integer() },
+      { description: 'The event that was announced. To change it, send its uid.' },
+    ),
+  ),
   text: t.Optional(t.String({ description: IF_FULL })),
   extractedText: t.Optional(t.String({ description: 'The same as text, with ANSWERS=full only.' })),
 })

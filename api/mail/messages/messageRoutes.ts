@@ -2,6 +2,8 @@ import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Cursor } from '../../../shared/cursor.ts'
 import { writeAudit } from '../../../sql/account/audit.ts'
+import type { Queryable } from '../../../sql/db.ts'
+import { findEventStates } from '../../../sql/mail/calendar/calendarEvents.ts'
 import { listMessages, type SingleMessage } from '../../../sql/mail/messages/messages.ts'
 import { searchMessages } from '../../../sql/mail/messages/searchMessages.ts'
 import { notFound } from '../../http/errors.ts'
@@ -9,6 +11,7 @@ import { operation, PageQuery } from '../../http/operation.ts'
 import { nextPage, readPage } from '../../http/page.ts'
 import { type Caller, callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
+import { toInvite } from '../calendar/inviteDocs.ts'
 import { FoundMessage, SingleMessageSchema, toFound, toItem, toSingle } from './messageDocs.ts'
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
 
@@ -153,13 +156,28 @@ export async function readStored(
   return message
 }
 
+/** The invites of a message, with their states now. */
+async function invitesOf(
+  db: Queryable,
+  { invites }: SingleMessage,
+  { projectId }: { projectId: string },
+) {
+  const known = invites ?? []
+  const events = await findEventStates(db, projectId, known)
+  return known.map((invite, n) => toInvite(invite, events[n] ?? null))
+}
+
 /** A message for a caller. An entry of the audit log comes first where the answer holds a code or a sensitive link. */
 export async function answerSingle(
   { pool, config }: Pick<Services, 'pool' | 'config'>,
   caller: Caller,
   message: SingleMessage,
 ) {
-  const answer = toSingle(message, config.answers, caller)
+  const single = toSingle(message, config.answers, caller)
+  const answer =
+    message.invites === null
+      ? single
+      : { ...single, invites: await invitesOf(pool, message, caller) }
   const { codes = [], links = [] } = answer
   if (codes.length > 0 || links.some(({ sensitive }) => sensitive)) {
     await writeAudit(pool, caller, {

@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import type { EventType, MessageEventData } from '../../../shared/events/events.ts'
 import { holdsIn } from '../../../shared/mail/search/searchQuery.ts'
 import { findMessage } from '../../../sql/mail/messages/messages.ts'
-import { findFirstReceived } from '../../../sql/mail/messages/searchMessages.ts'
+import { type Awaited, findFirstReceived } from '../../../sql/mail/messages/searchMessages.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import { type Caller, callerOf } from '../../http/requestState.ts'
@@ -37,11 +37,11 @@ const Query = t.Composite([
   WaitFilter,
   t.Object({
     has: t.Optional(
-      t.Union([t.Literal('code'), t.Literal('text')], {
-        error: 'be "code" or "text"',
+      t.Union([t.Literal('code'), t.Literal('text'), t.Literal('invite')], {
+        error: 'be "code", "text" or "invite"',
         description:
           'code: only a message with a one-time code. It needs the scope mail:codes too. text: only a message with an ' +
-          'attachment whose text was read.',
+          'attachment whose text was read. invite: only one with an invitation, an update, a cancellation or an answer.',
       }),
     ),
   }),
@@ -89,10 +89,11 @@ export function messageWaitRoutes(services: Services) {
 }
 
 /** The event that says that a message has what is awaited. */
-const AWAITED: Record<'message' | 'code' | 'text', EventType> = {
+const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
   message: 'message.received',
   code: 'message.code',
   text: 'attachment.read',
+  invite: 'message.invite',
 }
 
 /**
@@ -105,7 +106,7 @@ export async function waitForMessage(
   caller: Caller,
   wait: {
     filter: Static<typeof WaitFilter>
-    has?: 'code' | 'text' | null
+    has?: Awaited
     timeoutMs: number
     signal: AbortSignal
   },

@@ -18,6 +18,7 @@ import {
 } from '../../../shared/mail/compose/unsubscribe.ts'
 import { BODY_MAX_BYTES } from '../../http/body.ts'
 import { badRequest } from '../../http/errors.ts'
+import { EventInput } from '../calendar/eventInput.ts'
 
 /** Recipients of one message in to, cc and bcc together (docs/contract.md §4). */
 export const RECIPIENTS_MAX = 50
@@ -115,6 +116,7 @@ export const SendBody = t.Object({
   unsubscribe: UnsubscribeInput,
   headers: HeadersInput,
   sendAt: SendAt,
+  event: EventInput,
 })
 
 export const ReplyBody = t.Object({

@@ -14,6 +14,7 @@ import {
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
 import { keyOfAnother, requestHash } from '../../http/idempotencyKey.ts'
 import type { Services } from '../../http/services.ts'
+import { type Invitation, invitationOf } from '../calendar/eventInput.ts'
 import { replyRecipients } from './replyRecipients.ts'
 import {
   namesOf,
@@ -41,15 +42,16 @@ type SentAnswer = {
   cc: string[]
   subject: string
   labels: string[]
+  event?: Invitation['shown']
 }
 /** Recipients that a rule or a suppression refused. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
 /** The fields of a mail that waits. */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
 /** The answer to `reply`. Only `ANSWERS=full` adds `inboxId`. */
-type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
+export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
 
-type Prepared<Answer> = Omit<
+export type Prepared<Answer> = Omit<
   SendIntent,
   'projectId' | 'key' | 'refused' | 'answer' | 'draft' | 'held'
 > & {
@@ -84,6 +86,17 @@ export async function sendMessage(
     }
     const messageId = newMessageId(domainOf(from))
     const { subject } = body
+    const invitation =
+      body.event === undefined
+        ? null
+        : await invitationOf(services, projectId, body.event, {
+            from,
+            subject,
+            text: body.text,
+            to: shown.to,
+            cc: shown.cc,
+          })
+    const files = readAttachments(body.attachments)
     const answer: SentAnswer = {
       messageId,
       inboxId: from,
@@ -93,6 +106,7 @@ export async function sendMessage(
       subject,
       labels: ['sent'],
       ...shownAt(sendAt),
+      ...(invitation === null ? {} : { event: invitation.shown }),
     }
     return {
       messageId,
@@ -105,7 +119,8 @@ export async function sendMessage(
       subject,
       text: body.text,
       html: body.html ?? null,
-      attachments: readAttachments(body.attachments),
+      attachments: invitation === null ? files : [invitation.attachment, ...files],
+      calendar: invitation === null ? null : 0,
       unsubscribe: readUnsubscribe(body.unsubscribe),
       headers: readHeaders(body.headers, body.unsubscribe !== undefined),
       names: namesOf([...shown.to, ...shown.cc]),
@@ -181,7 +196,7 @@ export async function replyTo(
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
 /** Stores the result of `prepare`. For a repeated key it returns the stored answer and never calls `prepare`. */
-async function acceptOnce<Answer extends { labels: string[] }>(
+export async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
   projectId: string,
   { key, draft = null, held, request }: Once & { request: unknown },

@@ -51,7 +51,7 @@ export const sendOperation = operation({
       createdAt: '2026-01-05T09:30:00.000Z',
     },
   },
-  errors: SEND_ERRORS,
+  errors: { 404: 'Event not found: event.uid names none of this project', ...SEND_ERRORS },
 })
 
 /** The documentation of `POST /v0/messages/{messageId}/reply`. */

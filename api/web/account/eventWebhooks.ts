@@ -11,6 +11,7 @@ import { button, empty, section, table, toast } from '../kit/ui.ts'
 const EVENTS: readonly (readonly [string, string])[] = [
   ['message.received', 'mail has come in'],
   ['message.code', 'mail with a one-time code has come in'],
+  ['message.invite', 'mail with an invitation, a change or an answer was read'],
   ['attachment.read', 'the text of an attachment can be read, or never will be'],
   ['message.sent', 'mail was handed over'],
   ['message.failed', 'mail could not be sent'],

@@ -1,6 +1,6 @@
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { type CustomHeaders, customFields } from './customHeaders.ts'
-import type { SentAttachment } from './sentAttachment.ts'
+import { calendarMethod, type SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
 
 /** The content of a message. It has no Bcc: the sent message must not show it (RFC 5322 §3.6.3). */
@@ -31,6 +31,7 @@ export type MailContent = {
  * header.
  */
 export async function composeMail(content: MailContent): Promise<Buffer> {
+  const invitation = content.attachments.find((file) => calendarMethod(file) !== null)
   const composer = new MailComposer({
     messageId: content.messageId,
     date: content.date,
@@ -41,7 +42,8 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     text: crlf(content.text),
     ...(content.html === null ? {} : { html: crlf(content.html) }),
     ...(content.inReplyTo.length === 0 ? {} : { inReplyTo: content.inReplyTo.join(' ') }),
-    attachments: content.attachments.map(part),
+    ...(invitation === undefined ? {} : { icalEvent: icalEventOf(invitation) }),
+    attachments: content.attachments.filter((file) => file !== invitation).map(part),
     newline: '\r\n',
     // Message content must not make the server read a file or a URL.
     disableFileAccess: true,
@@ -57,6 +59,13 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
   ]
   return fields.length === 0 ? message : Buffer.concat([Buffer.from(fields.join('')), message])
 }
+
+/** RFC 6047 §2.4: an invitation stands beside the text, so that programs show its buttons; a copy is attached as a file. */
+const icalEventOf = (file: SentAttachment) => ({
+  method: calendarMethod(file) ?? 'PUBLISH',
+  filename: file.filename,
+  content: file.content.toString(),
+})
 
 const BYTES = 'application/octet-stream'
 

@@ -8,6 +8,16 @@ export type SentAttachment = {
   content: Buffer
 }
 
+/** The media type of an invitation that the service writes. */
+export const calendarType = (method: 'REQUEST' | 'CANCEL' | 'REPLY'): string =>
+  `text/calendar; charset=utf-8; method=${method}`
+
+/** The iTIP method of an invitation that the service has written; null: another file. */
+export const calendarMethod = ({ contentType }: Pick<SentAttachment, 'contentType'>) =>
+  (['REQUEST', 'CANCEL', 'REPLY'] as const).find(
+    (method) => contentType === calendarType(method),
+  ) ?? null
+
 /** RFC 2045 §5.1: type, subtype, parameters; no control characters, so that no header can follow. */
 const TOKEN = "[\\w!#$%&'*+.^`{|}~-]+"
 const MEDIA_TYPE = new RegExp(

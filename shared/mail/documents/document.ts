@@ -2,7 +2,7 @@
 
 /** What a file is. */
 export type DocumentKind =
-  | ('text' | 'html' | 'csv' | 'rtf' | 'mail' | 'zip' | 'pdf')
+  | ('text' | 'html' | 'csv' | 'rtf' | 'mail' | 'calendar' | 'zip' | 'pdf')
   | ('docx' | 'xlsx' | 'pptx' | 'odt' | 'ods' | 'odp')
 
 /** What a reader leaves out, because a person who opens the file does not see it, or not at first. */

@@ -43,6 +43,7 @@ export function kindOf(
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }
   if (!isText(head)) return null
+  if (/^(?:\xef\xbb\xbf)?\s{0,99}BEGIN:VCALENDAR/i.test(text)) return 'calendar'
   const type = contentType.toLowerCase()
   if (type === 'message/rfc822' || type === 'message/global') return 'mail'
   if (type === 'text/csv' || type === 'text/tab-separated-values') return 'csv'

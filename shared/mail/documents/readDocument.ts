@@ -1,4 +1,7 @@
 /** Reads the text of a file. It runs in a child process: a hostile file may take all its time and memory. */
+import { calendarText } from '../calendar/calendarText.ts'
+import type { ReadInvite } from '../calendar/invite.ts'
+import { readCalendar } from '../calendar/readCalendar.ts'
 import { type Code, findCodes } from '../codes/codes.ts'
 import { findLinks, type MailLink } from '../codes/mailLinks.ts'
 import { readableText } from '../visibleText/readableText.ts'
@@ -10,6 +13,7 @@ import {
   type FaultReason,
   FILE_MAX_BYTES,
   type Omission,
+  TextWriter,
 } from './document.ts'
 import { kindOf, type NamedFile } from './documentKind.ts'
 import { readHtmlDocument } from './htmlDocument.ts'
@@ -28,20 +32,35 @@ export type ReadOutcome =
       omitted: Omission[]
       codes: Code[]
       links: MailLink[]
+      invites: ReadInvite[]
     }
   | { state: 'none'; kind: DocumentKind | null; omitted: Omission[] }
   | { state: 'failed'; kind: DocumentKind | null; reason: FaultReason }
 
 /** Kinds whose numbers are data, not words: no one-time code is looked for. */
-const DATA_KINDS: ReadonlySet<DocumentKind> = new Set(['csv', 'xlsx', 'ods', 'zip', 'mail'])
+const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
+  'csv',
+  'xlsx',
+  'ods',
+  'zip',
+  'mail',
+  'calendar',
+])
 
-/** The text of a file, with the codes and links in it. */
-export async function readDocument(bytes: Uint8Array, file: NamedFile): Promise<ReadOutcome> {
+/**
+ * The text of a file, with the codes, links and invites in it.
+ * @param nowMs the next instances of an event are those after it
+ */
+export async function readDocument(
+  bytes: Uint8Array,
+  file: NamedFile,
+  nowMs: number,
+): Promise<ReadOutcome> {
   const first = kindOf(bytes, file)
   if (first === null) return { state: 'none', kind: null, omitted: [] }
   if (bytes.length > FILE_MAX_BYTES) return { state: 'failed', kind: first, reason: 'too_large' }
   try {
-    const { kind, ...found } = await read(bytes, first)
+    const { kind, ...found } = await read(bytes, first, nowMs)
     const text = readableText(found.text)
     const omitted = [...found.omitted]
     if (!/[\p{L}\p{N}]/u.test(text)) return { state: 'none', kind, omitted }
@@ -53,6 +72,7 @@ export async function readDocument(bytes: Uint8Array, file: NamedFile): Promise<
       omitted,
       codes: DATA_KINDS.has(kind) ? [] : findCodes({ subject: '', text, html: null }),
       links: findLinks({ subject: '', text, html: anchors === '' ? null : anchors }),
+      invites: found.invites ?? [],
     }
   } catch (error) {
     if (!(error instanceof DocumentError)) throw error
@@ -63,14 +83,25 @@ export async function readDocument(bytes: Uint8Array, file: NamedFile): Promise<
 async function read(
   bytes: Uint8Array,
   kind: DocumentKind,
-): Promise<DocumentText & { kind: DocumentKind }> {
+  nowMs: number,
+): Promise<DocumentText & { kind: DocumentKind; invites?: ReadInvite[] }> {
   if (kind === 'pdf') return { kind, ...(await readPdf(bytes)) }
   if (kind === 'mail') return { kind, ...(await readMailDocument(bytes)) }
   if (kind === 'rtf') return { kind, ...readRtf(bytes) }
   if (kind === 'csv') return { kind, ...readCsv(bytes) }
   if (kind === 'html') return { kind, ...readHtmlDocument(bytes) }
+  if (kind === 'calendar') return { kind, ...readInvites(bytes, nowMs) }
   if (kind === 'text') return { kind, ...readPlainText(bytes) }
   return readOfficeFile(bytes)
+}
+
+/** The text of a calendar file tells its events. One without events, such as a list of tasks, is plain text. */
+function readInvites(bytes: Uint8Array, nowMs: number): DocumentText & { invites: ReadInvite[] } {
+  const invites = readCalendar(bytes, nowMs)
+  if (invites.length === 0) return { ...readPlainText(bytes), invites }
+  const out = new TextWriter()
+  out.write(calendarText(invites))
+  return { ...out.done(), invites }
 }
 
 const anchorOf = ({ href, text }: { href: string; text: string }): string =>

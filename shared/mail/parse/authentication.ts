@@ -25,6 +25,11 @@ export type Authentication = {
    * then `none`, because the client's address is gone.
    */
   providerSpf?: AuthenticationWord
+  /**
+   * SPF or DKIM passes for the domain in From, with or without a DMARC policy; or the mail is internal. Absent: an earlier
+   * version stored the message.
+   */
+  aligned?: boolean
 }
 
 const unchecked = (word: AuthenticationWord, internal: boolean): Authentication => ({

@@ -23,6 +23,8 @@ export type Reviewed = {
     size: number
     contentId?: string | null | undefined
   }[]
+  /** The invitations, as their recipients' programs read them. */
+  invitations?: readonly string[]
 }
 
 /** A titled part of a letter. */
@@ -55,6 +57,11 @@ function sectionsOf(letter: Reviewed): Section[] {
     },
     { title: 'Beside the fields', pieces: [{ text: envelopeOf(letter) }] },
     { title: 'Attachments', pieces: [{ text: filesOf(letter.attachments) }] },
+    {
+      title: 'Invitation',
+      note: "Every character of the file that the recipients' calendars read.",
+      pieces: [{ text: (letter.invitations ?? []).join('\n') }],
+    },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
   // Longer parts have an obstacle: nobody approves by what is shown of them.
   if (html === null || html.length > HTML_MAX_CHARS) {

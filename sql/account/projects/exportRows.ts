@@ -95,6 +95,19 @@ const SECTIONS: readonly Section[] = [
     },
   },
   {
+    kind: 'event',
+    from: 'calendar_events x',
+    age: 'updated_at',
+    fields: {
+      invite: 'x.invite',
+      status: 'x.status',
+      answer: 'x.answer',
+      isOwn: 'x.is_own',
+      isProven: 'x.is_proven',
+      updatedAt: 'x.updated_at',
+    },
+  },
+  {
     kind: 'approval',
     from: 'approvals x',
     age: 'requested_at',

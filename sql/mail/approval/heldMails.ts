@@ -11,6 +11,7 @@ import { type Actor, writeAudit } from '../../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { recordEvents } from '../../events/events.ts'
 import { addJob } from '../../queue/jobs.ts'
+import { queueWaitingReading } from '../messages/attachmentTexts.ts'
 import { readMessageEvents } from '../messages/messageEvents.ts'
 import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
 
@@ -122,6 +123,7 @@ async function release(
     key: `send_mail:${messageRow}`,
     runAt,
   })
+  await queueWaitingReading(db, approval.projectId, { messageRow, runAt })
   const detail = `sha256:${hash.toString('hex')}`
   await writeAudit(db, actor, {
     action: 'approval.approve',

@@ -1,4 +1,5 @@
-import type { AttachmentRead } from '../../../shared/events/events.ts'
+import type { AttachmentRead, InviteNotice } from '../../../shared/events/events.ts'
+import type { ReadInvite } from '../../../shared/mail/calendar/invite.ts'
 import type { Code } from '../../../shared/mail/codes/codes.ts'
 import { CODES_MAX } from '../../../shared/mail/codes/codes.ts'
 import { LINKS_MAX, type MailLink } from '../../../shared/mail/codes/mailLinks.ts'
@@ -6,6 +7,8 @@ import type { AttachmentState } from '../../../shared/mail/parse/parseMail.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 import { addJob } from '../../queue/jobs.ts'
+import type { AppliedInvite } from '../calendar/applyInvites.ts'
+import { recordInvites } from '../calendar/messageInvites.ts'
 import { readMessageEvents } from './messageEvents.ts'
 
 /** A job wakes the reader of a project; its rows say what is to be read. */
@@ -21,6 +24,20 @@ export const queueReading = (
     priority,
     ...(runAt === undefined ? {} : { runAt }),
   })
+
+/** Queues the reader of a mail that waited for its owner, if it has a file to read. */
+export async function queueWaitingReading(
+  db: Queryable,
+  projectId: string,
+  { messageRow, runAt }: { messageRow: string; runAt: Date },
+): Promise<void> {
+  const { rowCount } = await db.query({
+    name: 'find-waiting-reading',
+    text: `select from attachment_texts where message_row = $1 and state = 'pending' limit 1`,
+    values: [messageRow],
+  })
+  if ((rowCount ?? 0) > 0) await queueReading(db, projectId, { runAt })
+}
 
 /** Notes attachments of a new message that are to be read. */
 export async function insertPendingTexts(
@@ -49,6 +66,7 @@ export type TextOutcome = {
   omitted: readonly string[]
   codes: readonly Code[]
   links: readonly MailLink[]
+  invites: readonly ReadInvite[]
   /** The label for a message whose file conceals words; null: none. */
   label: string | null
   bytes: number
@@ -63,7 +81,6 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
   return transaction(pool, async (db) => {
     const { messageRow, attachmentId, state, kind, reason, text, omitted } = outcome
     const chars = text === null ? 0 : charsOf(text)
-    await countReading(db, projectId, outcome)
     const { rowCount } = await db.query({
       name: 'record-attachment-text',
       text: `update attachment_texts
@@ -72,10 +89,8 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
              where message_row = $1 and attachment_id = $2 and state = 'pending'`,
       values: [messageRow, attachmentId, state, kind, reason, text, chars, omitted],
     })
-    if (rowCount !== 1) return false
-    await describe(db, outcome, chars)
-    const gainedCode = await addFound(db, outcome)
-    const events = await eventsOf(db, outcome, { chars, gainedCode })
+    const isFirst = rowCount === 1
+    const events = isFirst ? await recordFirst(db, projectId, { outcome, chars }) : []
     const { rows } = await db.query<{ waits: boolean }>({
       name: 'has-pending-texts',
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
@@ -85,6 +100,19 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
     await recordEvents(db, events)
     return !rows[0]!.waits
   })
+}
+
+/** What the text of an attachment brings: sums, description, codes, invites. @returns the events */
+async function recordFirst(
+  db: Queryable,
+  projectId: string,
+  { outcome, chars }: { outcome: TextOutcome; chars: number },
+): Promise<NewEvent[]> {
+  await countReading(db, projectId, outcome)
+  await describe(db, outcome, chars)
+  const gainedCode = await addFound(db, outcome)
+  const invites = await recordInvites(db, outcome.messageRow, outcome.invites)
+  return await eventsOf(db, outcome, { chars, gainedCode, invites })
 }
 
 /** Postgres counts code points, as `substr` does for the pages. */
@@ -153,17 +181,36 @@ async function addFound(
 async function eventsOf(
   db: Queryable,
   { messageRow, attachmentId, state }: TextOutcome,
-  { chars, gainedCode }: { chars: number; gainedCode: boolean },
+  { chars, gainedCode, invites }: { chars: number; gainedCode: boolean; invites: AppliedInvite[] },
 ): Promise<NewEvent[]> {
   const [event] = await readMessageEvents(db, [messageRow])
   if (event === undefined) return []
-  const { projectId, data, traceparent } = event
+  const { projectId, data, traceparent, isSent } = event
+  // The project sent the file itself.
+  if (isSent) return []
   const attachment: AttachmentRead = { attachmentId, state, chars }
   return [
     { projectId, type: 'attachment.read', data: { ...data, attachment }, traceparent },
+    ...(invites.length > 0
+      ? [
+          {
+            projectId,
+            type: 'message.invite' as const,
+            data: { ...data, invites: invites.map(noticeOf) },
+            traceparent,
+          },
+        ]
+      : []),
     ...(gainedCode ? [{ projectId, type: 'message.code' as const, data, traceparent }] : []),
   ]
 }
+
+const noticeOf = ({ uid, recurrenceId, method, effect }: AppliedInvite): InviteNotice => ({
+  uid,
+  recurrenceId,
+  method,
+  effect,
+})
 
 /** Adds a reading to the sums of a project's day (UTC). */
 const countReading = (

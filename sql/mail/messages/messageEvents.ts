@@ -7,6 +7,8 @@ export type MessageEvent = {
   status: string
   data: MessageEventData
   traceparent: string | null
+  /** The project sent the message. */
+  isSent: boolean
 }
 
 /** Reads the event data of messages, in no order. */
@@ -17,7 +19,8 @@ export async function readMessageEvents(
   const { rows } = await db.query<MessageEvent>({
     name: 'read-message-events',
     text: `
-      select m.project_id as "projectId", m.delivery_status as status, json_build_object(
+      select m.project_id as "projectId", m.delivery_status as status,
+        m.direction = 'sent' as "isSent", json_build_object(
         'messageId', m.message_id, 'threadId', t.id, 'inboxId', p.email_address, 'from', m.from_addresses,
         'to', m.to_addresses, 'subject', m.subject, 'labels', m.labels) as data,
         (select o.traceparent from outbound_mails o where o.message_row = m.row) as traceparent

@@ -6,6 +6,7 @@ import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
+import type { AppliedInvite } from '../calendar/applyInvites.ts'
 
 type Direction = 'received' | 'sent'
 type DeliveryStatus =
@@ -44,7 +45,11 @@ export type Message = {
 }
 
 /** What the parser found in a message; null: sent, or received by an earlier version. */
-type Found = { codes: Code[] | null; links: MailLink[] | null }
+type Found = {
+  codes: Code[] | null
+  links: MailLink[] | null
+  invites: AppliedInvite[] | null
+}
 
 /** A message that is read alone. */
 export type SingleMessage = Message & Found
@@ -81,12 +86,13 @@ const COLUMNS = `
   m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
 /** Lists leave these out. */
-const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links`
+const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links, m.invites`
 
 const toSingle = (row: MessageRow & Found): SingleMessage => ({
   ...toMessage(row),
   codes: row.codes,
   links: row.links,
+  invites: row.invites,
 })
 
 /** A row of {@link WITHIN_BYTES}. */

@@ -11,6 +11,12 @@ export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 /** Another run may take a row after this time: the first one has died. A file takes a processor for seconds. */
 const CLAIM_SECONDS = 120
 
+/** A file of a mail of the project's own is read when the mail is on its way: a mail that waits may never leave. */
+const IS_ON_ITS_WAY = `(m.delivery_status is null
+  or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
+/** A scheduled mail leaves at about its time. */
+const SCHEDULED_SECONDS = 1
+
 /** An attachment to read. `tries`: the runs that took it, with this one. */
 export type PendingText = {
   messageRow: string
@@ -21,10 +27,14 @@ export type PendingText = {
   stored: StoredContent
 }
 
-/** Takes the oldest attachment of a project that nobody reads. Null: none. */
+/**
+ * Takes the oldest attachment of a project that nobody reads. Null: none.
+ * @param claim of the run: called again with it, it takes the same attachment
+ */
 export async function takePendingText(
   db: Queryable,
   projectId: string,
+  claim: string,
 ): Promise<PendingText | null> {
   const { rows } = await db.query<
     Omit<PendingText, 'stored'> & { bytes: Buffer | null; blob: Buffer | null }
@@ -32,12 +42,13 @@ export async function takePendingText(
     name: 'take-pending-text',
     text: `
       with taken as (
-        update attachment_texts x set tries = tries + 1, claimed_at = clock_timestamp()
+        update attachment_texts x set tries = tries + 1, claimed_at = clock_timestamp(), claim = $2
         from (
           select message_row, attachment_id from attachment_texts
           where project_id = $1 and state = 'pending'
-            and (claimed_at is null or claimed_at < clock_timestamp() - interval '${CLAIM_SECONDS} seconds')
-          order by message_row limit 1 for update skip locked
+            and exists (select from messages m where m.row = message_row and ${IS_ON_ITS_WAY})
+            and (claimed_at is null or claim = $2 or claimed_at < clock_timestamp() - interval '${CLAIM_SECONDS} seconds')
+          order by claim = $2 desc nulls last, message_row limit 1 for update skip locked
         ) first
         where (x.message_row, x.attachment_id) = (first.message_row, first.attachment_id)
         returning x.message_row, x.attachment_id, x.tries
@@ -50,7 +61,7 @@ export async function takePendingText(
       left join lateral (
         select described from jsonb_array_elements(m.attachments) described
         where described ->> 'attachmentId' = t.attachment_id) d on true`,
-    values: [projectId],
+    values: [projectId, claim],
   })
   const [row] = rows
   if (row === undefined) return null
@@ -68,12 +79,18 @@ export async function nextTextAt(
     name: 'next-text-at',
     text: `
       select greatest(
-        min(coalesce(x.claimed_at + interval '${CLAIM_SECONDS} seconds', 'epoch')),
+        min(coalesce(x.free_at, 'epoch')),
         case when bool_or(r.bytes >= coalesce(l.daily_text_bytes, $2::bigint)
                        or r.cpu_ms >= 1000 * coalesce(l.daily_text_seconds, $3::bigint))
           then ((r.day + 1)::timestamp at time zone 'UTC') end) as at
       from (
-        select project_id, claimed_at from attachment_texts where project_id = $1 and state = 'pending' limit 1000) x
+        select x.project_id, greatest(
+          x.claimed_at + interval '${CLAIM_SECONDS} seconds',
+          case when m.delivery_status = 'scheduled' then
+            greatest(m.send_at, clock_timestamp()) + interval '${SCHEDULED_SECONDS} seconds' end) as free_at
+        from attachment_texts x join messages m on m.row = x.message_row
+        where x.project_id = $1 and x.state = 'pending' and (m.delivery_status = 'scheduled' or ${IS_ON_ITS_WAY})
+        limit 1000) x
       left join attachment_reading r
         on r.project_id = x.project_id and r.day = (clock_timestamp() at time zone 'UTC')::date
       left join project_limits l on l.project_id = x.project_id
@@ -86,7 +103,7 @@ export async function nextTextAt(
 /** Characters of one message that are searched. */
 const SEARCHED_CHARS = 256 * 1024
 
-/** A message as it is searched, with the texts of its attachments; null: it is deleted. */
+/** A received message as it is searched, with the texts of its attachments; null: it was sent, or is deleted. */
 export async function findSearched(
   db: Queryable,
   messageRow: string,
@@ -99,7 +116,7 @@ export async function findSearched(
           || array(select d ->> 'filename' from jsonb_array_elements(attachments) d)
           || array(select left(content, ${SEARCHED_CHARS}) from attachment_texts x
                    where x.message_row = m.row and content is not null order by attachment_id limit 50) as texts
-      from messages m where row = $1`,
+      from messages m where row = $1 and direction = 'received'`,
     values: [messageRow],
   })
   const [row] = rows
@@ -172,7 +189,8 @@ const LOST_BATCH = 100
 export async function requeueLostReadings(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (
-       select project_id from attachment_texts where state = 'pending' limit 10000) x
+       select x.project_id from attachment_texts x join messages m on m.row = x.message_row
+       where x.state = 'pending' and (m.delivery_status = 'scheduled' or ${IS_ON_ITS_WAY}) limit 10000) x
      where not exists (
        select from graphile_worker.jobs j where j.key = 'read_attachments:' || x.project_id)
      limit ${LOST_BATCH}`,

@@ -164,6 +164,7 @@ export async function findFirstReceived(
   const { projectId, queries, labels } = search
   if (search.has === 'code') return await readFirst('coded')
   if (search.has === 'text') return await readFirst('read')
+  if (search.has === 'invite') return await readFirst('invited')
   if (queries.length === 0 && labels.length === 0) return await readFirst('unsearched')
   if (queries.length === 0) {
     const ordered = { ...search, labels: await rarestFirst(db, projectId, labels) }
@@ -181,10 +182,13 @@ export async function findFirstReceived(
   }
 }
 
+/** A one-time code, an attachment that was read, or an invite; null: anything. */
+export type Awaited = 'code' | 'text' | 'invite' | null
+
 type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
   after: Date
-  /** A message without a one-time code, or without an attachment that was read, does not match. */
-  has?: 'code' | 'text' | null
+  /** What a message must hold. */
+  has?: Awaited
 }
 
 const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
@@ -197,6 +201,12 @@ const FIRST = {
     found as (
       select ${COLUMNS} from messages
       where ${RECEIVED} and codes <> '[]'::jsonb and ${CARRIES} and ($4 = '' or search @@ $4::tsquery)
+    )`,
+  // The predicate is that of the index messages_invited.
+  invited: `
+    found as (
+      select ${COLUMNS} from messages
+      where ${RECEIVED} and invites is not null and ${CARRIES} and ($4 = '' or search @@ $4::tsquery)
     )`,
   // By the index attachment_texts_ready.
   read: `

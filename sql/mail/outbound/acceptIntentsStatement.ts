@@ -21,7 +21,7 @@ const INTENTS = `
       in_reply_to text[], reference_ids text[], search tsvector, subject_key text, key text, request_hash text,
       answer text, attachments jsonb, refused text[], reasons text[], recipients int, unsubscribe jsonb,
       stored_bytes bigint, names jsonb, headers jsonb, send_at timestamptz, approval_id text, held boolean, draft_id text,
-      draft_version int, traceparent text),
+      draft_version int, traceparent text, calendar text),
     (select clock_timestamp()::timestamptz(3) as now) clock,
     lateral (
       select send_policy, approval_hours from projects p
@@ -180,6 +180,13 @@ const ATTACHMENTS = `
     join placed p using (n)
   )`
 
+/** The invitations that are sent: a worker reads them into the project's calendar, when their mail is on its way. */
+const CALENDARS = `
+  planned as (
+    insert into attachment_texts (message_row, attachment_id, project_id)
+    select message_row, calendar, project_id from placed where calendar is not null
+  )`
+
 /** Queues the sending of each mail. A held mail gets a request, with the job that announces it. */
 const JOBS = `
   requested as (
@@ -193,6 +200,9 @@ const JOBS = `
     from placed where status <> 'held'
     union all
     select 'announce_approval', json_build_object('approvalId', id), 'announce_approval:' || id, null from requested
+    union all
+    select 'read_attachments', json_build_object('projectId', project_id), 'read_attachments:' || project_id, min(send_at)
+    from placed where calendar is not null and status <> 'held' group by project_id
   ), jobs as (
     ${addPayloadsFrom('due', { runAt: 's.run_at' })}
   )`
@@ -227,5 +237,6 @@ export const ACCEPT_INTENTS = `with ${[
   MESSAGES,
   OUTBOUND,
   ATTACHMENTS,
+  CALENDARS,
   JOBS,
 ].join(',')} ${OUTCOMES}`

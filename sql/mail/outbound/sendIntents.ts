@@ -46,6 +46,8 @@ export type SendIntent = {
   key: { name: string; requestHash: Buffer } | null
   /** The answer's fields beside `threadId` and `createdAt`; stored under the key. */
   answer: object
+  /** The place of the attachment that is a calendar file; absent or null: none. */
+  calendar?: number | null
   /** The trace that it continues; absent: none. */
   traceparent?: string | null
 }
@@ -117,6 +119,7 @@ export async function acceptIntents(
     request_hash: intent.key?.requestHash.toString('hex') ?? null,
     answer: JSON.stringify(intent.answer),
     traceparent: intent.traceparent ?? null,
+    calendar: intent.calendar == null ? null : attachmentId(intent.calendar),
   }))
   const rows = await store(db, acceptValues(JSON.stringify(records), intents, dailyLimit))
   // The batcher then runs each intent alone, which shows the ones over the limit.

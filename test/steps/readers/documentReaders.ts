@@ -1,4 +1,6 @@
 /** Readers of files that are text. Those of archives and PDF run in a child process that is killed (otherExports.ts). */
+import { isRule } from '../../../shared/mail/calendar/writeCalendar.ts'
+import { ianaName } from '../../../shared/mail/calendar/zones.ts'
 import { readCsv } from '../../../shared/mail/documents/csvText.ts'
 import { cellText, DocumentError } from '../../../shared/mail/documents/document.ts'
 import { kindOf, mayHoldText } from '../../../shared/mail/documents/documentKind.ts'
@@ -24,6 +26,8 @@ const RTF = {
   nests: [['{', '}'] as [string, string], ['{\\b ', '}'] as [string, string]],
 }
 const CSV = { ...TEXT, tokens: [...TEXT.tokens, ',', ';', '\t', '"', '""', '\n', '","', '"\n'] }
+
+const RULE = { ...TEXT, tokens: [';BYDAY=MO', 'BYDAY=', ',MO', ';COUNT=1', '=', 'A', ';'] }
 
 const refusable = (read: () => unknown): unknown => {
   try {
@@ -68,4 +72,8 @@ export const DOCUMENT_READERS: readonly Reader[] = [
     shownValue(45_000.5, text, false),
   ),
   mailReader('documents/ink.ts colourOf', ATTRIBUTE_MAX, TEXT, (text) => colourOf(text)),
+  mailReader('calendar/zones.ts ianaName', ATTRIBUTE_MAX, TEXT, (text) => ianaName(text)),
+  mailReader('calendar/writeCalendar.ts isRule', ATTRIBUTE_MAX, RULE, (text) =>
+    isRule(`FREQ=DAILY;${text}`),
+  ),
 ]

@@ -1,9 +1,9 @@
 /** Readers of requests at the door. */
 import { readForm, readJson, refuseUnstorable } from '../../../api/http/body.ts'
 import { readIdempotencyKey, requestHash } from '../../../api/http/idempotencyKey.ts'
-import { cut } from '../../../api/mcp/mailText.ts'
 import { findTool } from '../../../api/mcp/naming.ts'
-import { fence } from '../../../api/mcp/untrusted.ts'
+import { cut } from '../../../api/mcp/tools/mailText.ts'
+import { fence } from '../../../api/mcp/tools/untrusted.ts'
 import { normalPath, PathError } from '../../../api/sell/sellPath.ts'
 import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
 import { keyOfAnswer } from '../../../workers/till/chain/ballot.ts'
@@ -89,9 +89,14 @@ export const REQUEST_READERS: readonly Reader[] = [
     grammar: JSON_TEXT,
     read: (text) => requestHash({ a: text.split('a'), [text]: text }),
   },
-  { name: 'api/mcp/untrusted.ts fence', max: BODY_MAX, grammar: TEXT, read: (text) => fence(text) },
   {
-    name: 'api/mcp/mailText.ts cut',
+    name: 'api/mcp/tools/untrusted.ts fence',
+    max: BODY_MAX,
+    grammar: TEXT,
+    read: (text) => fence(text),
+  },
+  {
+    name: 'api/mcp/tools/mailText.ts cut',
     max: BODY_MAX,
     grammar: TEXT,
     read: (text) => cut(text, 20_000),

@@ -14,6 +14,7 @@ import { startReceiver, status } from '../../support/events/receiver.ts'
 import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'
 import { fakeDns } from '../../support/mail/fakeDns.ts'
 import { heldAgent } from '../../support/mail/held.ts'
+import { calendarFile } from '../../support/mail/invitations.ts'
 import { rawMail, spooled } from '../../support/mail/mailRows.ts'
 import { startSink } from '../../support/mail/sink.ts'
 import { RECOVERY_LIMIT_MS } from '../../support/process/alone.ts'
@@ -95,6 +96,45 @@ for (const moment of MOMENTS) {
         [`<_-${label}@x.test>`],
       )
       expect(rows[0].n).toBe(4)
+    })
+    expect(cuts).toBeGreaterThan(3)
+  })
+
+  testWhole(`invites: an event is applied once, with a cut ${moment} each round trip`, async () => {
+    const { service, proxy } = await startCuttable({ pools: ['inbound', 'outbound'] })
+    await using _ = service
+    const agent = await service.newAgent()
+    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+      const messageId = `<${label}@x.test>`
+      const uid = `${label}@x.test`
+      const organizer = 'a@x.test'
+      const content = calendarFile({ uid, organizer, lines: ['RRULE:FREQ=WEEKLY;COUNT=3'] })
+      await service.deliver({
+        ...{ from: organizer, to: agent.address, text: label, messageId },
+        icalEvent: { method: 'REQUEST', content },
+      })
+      const message = await waitFor(
+        'the invite',
+        async () => {
+          const { status: found, body } = await agent.get(messagePath(messageId))
+          return found === 200 && body.invites !== undefined ? body : undefined
+        },
+        RECOVERY_LIMIT_MS,
+      )
+      expect(message.invites).toMatchObject([{ uid, effect: 'new' }])
+      const { status: answered } = await agent.post(`${messagePath(messageId)}/rsvp`, {
+        answer: 'accepted',
+      })
+      expect(answered).toBe(201)
+      await waitFor(
+        'the instances',
+        async () => {
+          const { body } = await agent.get('/v0/calendar?from=2030-03-01&to=2030-04-01&limit=100')
+          return body.events.filter((one: any) => one.uid === uid).length === 3
+        },
+        RECOVERY_LIMIT_MS,
+      )
+      await untilNoJob(service)
     })
     expect(cuts).toBeGreaterThan(3)
   })

@@ -1,17 +1,30 @@
 /** Reads attachments for `createReadAttachments`, which kills this process when one takes too much. */
+import { expand, type Instance, type Window } from '../../../shared/mail/calendar/instances.ts'
 import { type ReadOutcome, readDocument } from '../../../shared/mail/documents/readDocument.ts'
 import { binarySearchVector, type SearchedMail } from '../../../shared/mail/search/searchTerms.ts'
 import { serveParent } from '../../process/child.ts'
 
-/** A file to read, or a message to make searchable. */
+/** A file to read, a message to make searchable, or an event whose instances are wanted. */
 export type DocumentRequest =
   | { bytes: Uint8Array; filename: string; contentType: string }
   | { projectId: string; mail: SearchedMail }
-export type DocumentAnswer = { outcome: ReadOutcome } | { vector: Uint8Array }
+  | { source: string; window: Window }
+export type DocumentAnswer =
+  | { outcome: ReadOutcome }
+  | { vector: Uint8Array }
+  | { instances: Instance[] }
 
-serveParent(
-  async (request: DocumentRequest): Promise<DocumentAnswer> =>
-    'mail' in request
-      ? { vector: binarySearchVector(request.projectId, request.mail) }
-      : { outcome: await readDocument(request.bytes, request) },
-)
+serveParent(async (request: DocumentRequest): Promise<DocumentAnswer> => {
+  if ('mail' in request) return { vector: binarySearchVector(request.projectId, request.mail) }
+  if ('source' in request) return { instances: instancesOrNone(request) }
+  return { outcome: await readDocument(request.bytes, request, Date.now()) }
+})
+
+/** A rule that the library refuses has no instances. */
+function instancesOrNone({ source, window }: { source: string; window: Window }): Instance[] {
+  try {
+    return expand(source, window)
+  } catch {
+    return []
+  }
+}

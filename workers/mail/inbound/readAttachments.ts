@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
@@ -19,11 +20,14 @@ import {
   takePendingText,
 } from '../../../sql/mail/messages/pendingTexts.ts'
 import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
+import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
 /** A report of 300 pages takes five seconds. */
 const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
+/** Of a calendar file. Only a rule that has no instance takes longer than some milliseconds. */
+const CALENDAR_LIMITS: ChildLimits = { timeMaxMs: 3_000, memoryMaxBytes: 512 * 1024 * 1024 }
 /** Runs of a file. One that ends its worker each time is given up. */
 const TRIES_MAX = 3
 /** Projects that wait for their turn. Their jobs hold slots of the pool, which new mail needs. */
@@ -50,6 +54,11 @@ export function createReadAttachments(
     name: 'the reader of attachments',
     limits,
   })
+  const calendars = createChildren<DocumentRequest, DocumentAnswer>({
+    file: join(import.meta.dir, 'documentMain.ts'),
+    name: 'the reader of calendar files',
+    limits: CALENDAR_LIMITS,
+  })
   let inHand = 0
 
   /** @throws when the database or the object store is away. */
@@ -69,7 +78,11 @@ export function createReadAttachments(
     if (bytes.length > FILE_MAX_BYTES) return failed('too_large')
     if (tries > TRIES_MAX) return failed('too_slow')
     try {
-      const { result, cpuMs } = await children.run({ bytes, filename, contentType })
+      const { result, cpuMs } = await (kind === 'calendar' ? calendars : children).run({
+        bytes,
+        filename,
+        contentType,
+      })
       return { ...place, ...outcomeOf(result), cpuMs }
     } catch (error) {
       if (!(error instanceof ChildError)) throw error
@@ -97,10 +110,11 @@ export function createReadAttachments(
     inHand++
     try {
       await turns.run([projectId], async () => {
-        const pending = await takePendingText(pool, projectId)
+        const claim = randomUUID()
+        const pending = await patiently(() => takePendingText(pool, projectId, claim))
         if (pending === null) return
         const outcome = await read(projectId, pending)
-        const isLast = await recordText(pool, projectId, outcome)
+        const isLast = await patiently(() => recordText(pool, projectId, outcome))
         if (isLast) await makeSearchable(projectId, pending.messageRow)
         log.debug({ ...pending, stored: undefined, filename: undefined }, 'attachment read')
       })
@@ -112,13 +126,22 @@ export function createReadAttachments(
 }
 
 const NOTHING = {
-  ...{ kind: null, reason: null, text: null, omitted: [], codes: [], links: [], label: null },
+  ...{
+    kind: null,
+    reason: null,
+    text: null,
+    omitted: [],
+    codes: [],
+    links: [],
+    invites: [],
+    label: null,
+  },
   cpuMs: 0,
 } satisfies Partial<TextOutcome>
 
 type Read = Pick<
   TextOutcome,
-  'state' | 'kind' | 'reason' | 'text' | 'omitted' | 'codes' | 'links' | 'label'
+  'state' | 'kind' | 'reason' | 'text' | 'omitted' | 'codes' | 'links' | 'invites' | 'label'
 >
 
 function outcomeOf(answer: DocumentAnswer): Read {
@@ -129,6 +152,6 @@ function outcomeOf(answer: DocumentAnswer): Read {
   const { omitted } = outcome
   const label = omitted.some((one) => CONCEALED.has(one)) ? HIDDEN_TEXT_LABEL : null
   if (outcome.state === 'none') return { ...NOTHING, state, kind, omitted, label }
-  const { text, codes, links } = outcome
-  return { state, kind, reason: null, text, omitted, codes, links, label }
+  const { text, codes, links, invites } = outcome
+  return { state, kind, reason: null, text, omitted, codes, links, invites, label }
 }

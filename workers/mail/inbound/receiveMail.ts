@@ -202,7 +202,8 @@ async function readAndStore(
     const objects = await keepAttachments(blobs, as.mail.attachments)
     const holdsReport =
       isReportInbox(inbound.inboxAddress, postmaster) && as.mail.attachments.some(isReportFile)
-    return await stores.submit({ inbound, ...as, authentication, objects, holdsReport })
+    const stored = { ...authentication, aligned: isAligned }
+    return await stores.submit({ inbound, ...as, authentication: stored, objects, holdsReport })
   }
   const outcome = await store(parsed).catch((error: unknown) => {
     if (!storeAnyway || isDatabaseUnavailable(error) || error instanceof BlobsAwayError) throw error

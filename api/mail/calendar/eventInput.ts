@@ -1,0 +1,254 @@
+import { randomBytes } from 'node:crypto'
+import { type Static, Type as t } from '@sinclair/typebox'
+import { parseIsoTime } from '../../../shared/isoTime.ts'
+import { domainOf, type Mailbox } from '../../../shared/mail/address.ts'
+import {
+  DESCRIPTION_MAX_LENGTH,
+  LOCATION_MAX_LENGTH,
+  SUMMARY_MAX_LENGTH,
+  UID_MAX_LENGTH,
+} from '../../../shared/mail/calendar/invite.ts'
+import {
+  isRule,
+  isWritableZone,
+  type WrittenEvent,
+  type WrittenTime,
+  writeCancellation,
+  writeRequest,
+} from '../../../shared/mail/calendar/writeCalendar.ts'
+import { ianaName, localOf } from '../../../shared/mail/calendar/zones.ts'
+import { calendarType, type SentAttachment } from '../../../shared/mail/compose/sentAttachment.ts'
+import { reviseOwnEvent, startOwnEvent } from '../../../sql/mail/calendar/calendarEvents.ts'
+import { badRequest, notFound } from '../../http/errors.ts'
+import type { Services } from '../../http/services.ts'
+
+const TIME_MAX_LENGTH = 40
+const RULE_MAX_LENGTH = 500
+const URL_MAX_LENGTH = 900
+
+const Moment = (what: string) =>
+  t.Optional(
+    t.String({
+      maxLength: TIME_MAX_LENGTH,
+      description: `${what}: a time with a zone (2026-03-02T09:00:00Z), a time on the clock of zone (2026-03-02T10:00:00), or a date for whole days (2026-03-02).`,
+    }),
+  )
+const OneLine = (maxLength: number, description: string) =>
+  t.Optional(
+    t.String({
+      minLength: 1,
+      maxLength,
+      pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+      error: `be one line of 1 to ${maxLength} characters`,
+      description,
+    }),
+  )
+
+export const EventInput = t.Optional(
+  t.Object(
+    {
+      uid: t.Optional(
+        t.String({
+          minLength: 1,
+          maxLength: UID_MAX_LENGTH,
+          description:
+            'An event of this project, to change or cancel it. Absent: a new event, whose uid is in the answer.',
+        }),
+      ),
+      cancel: t.Optional(t.Boolean({ description: 'Cancels the event uid.' })),
+      recurrenceId: t.Optional(
+        t.String({
+          maxLength: TIME_MAX_LENGTH,
+          description:
+            'Changes or cancels one instance of the series uid: the start that it had at first, as a time with a zone.',
+        }),
+      ),
+      summary: OneLine(SUMMARY_MAX_LENGTH, 'The title. Default: the subject.'),
+      start: Moment('The start'),
+      end: Moment('The end, of whole days the day after the last'),
+      zone: t.Optional(
+        t.String({
+          maxLength: 100,
+          description: 'An IANA time zone.',
+          examples: ['Europe/Berlin'],
+        }),
+      ),
+      location: OneLine(LOCATION_MAX_LENGTH, 'The place.'),
+      description: t.Optional(
+        t.String({ maxLength: DESCRIPTION_MAX_LENGTH, description: 'Default: the text.' }),
+      ),
+      url: OneLine(URL_MAX_LENGTH, 'An https URL, for example of the meeting.'),
+      rule: OneLine(
+        RULE_MAX_LENGTH,
+        'A recurrence rule (RFC 5545 §3.3.10): FREQ=WEEKLY;BYDAY=MO;COUNT=10.',
+      ),
+    },
+    {
+      description:
+        'Invites the recipients to an event, changes it or cancels it (RFC 6047). to are required and cc optional attendees.',
+    },
+  ),
+)
+export type EventInput = NonNullable<Static<typeof EventInput>>
+
+/** What own_events keeps of an event. */
+type Announced = Pick<
+  WrittenEvent,
+  'summary' | 'start' | 'end' | 'description' | 'location' | 'url' | 'rule'
+>
+
+/** The invitation of a mail, and what the answer says of it. */
+export type Invitation = {
+  attachment: SentAttachment
+  shown: { uid: string; sequence: number }
+}
+
+type Mail = {
+  from: string
+  subject: string
+  text: string
+  to: readonly Mailbox[]
+  cc: readonly Mailbox[]
+}
+
+/**
+ * Writes the invitation of a mail, and notes its event.
+ * @throws {ApiError} 400, 404
+ */
+export async function invitationOf(
+  { pool }: Services,
+  projectId: string,
+  input: EventInput,
+  mail: Mail,
+): Promise<Invitation> {
+  const announced = input.cancel === true ? null : announcedBy(input, mail)
+  const { uid: known } = input
+  const uid = known ?? `${randomBytes(16).toString('hex')}@${domainOf(mail.from)}`
+  const isInstance = input.recurrenceId !== undefined
+  let sequence = 0
+  let series = announced
+  if (known === undefined) {
+    if (announced === null || isInstance) {
+      throw badRequest('event.uid must name the event that is cancelled, or whose instance changes')
+    }
+    await startOwnEvent(pool, projectId, { uid, event: announced })
+  } else {
+    const event = isInstance ? null : announced
+    const revised = await reviseOwnEvent(pool, projectId, { uid, event })
+    if (revised === null) throw notFound('Event not found')
+    sequence = revised.sequence
+    series = revised.event as Announced
+  }
+  const recurrenceId = isInstance ? instanceOf(input.recurrenceId!, series!) : null
+  const event: WrittenEvent = {
+    ...(announced ?? cancelled(series!, recurrenceId)),
+    uid,
+    sequence,
+    stamp: new Date(),
+    recurrenceId,
+    organizer: { address: mail.from, name: null },
+    attendees: [
+      ...mail.to.map((one) => ({ ...one, role: 'required' as const })),
+      ...mail.cc.map((one) => ({ ...one, role: 'optional' as const })),
+    ],
+  }
+  const content = input.cancel === true ? writeCancellation(event) : writeRequest(event)
+  return {
+    attachment: {
+      filename: input.cancel === true ? 'cancel.ics' : 'invite.ics',
+      contentType: calendarType(input.cancel === true ? 'CANCEL' : 'REQUEST'),
+      contentId: null,
+      content: Buffer.from(content),
+    },
+    shown: { uid, sequence },
+  }
+}
+
+/** A cancellation repeats what it cancels; one instance is named by its start. */
+function cancelled(series: Announced, instance: WrittenTime | null): Announced {
+  if (instance === null) return series
+  return { ...series, start: instance, end: instance, rule: null }
+}
+
+/** Reads what an event announces. @throws {ApiError} 400 */
+function announcedBy(input: EventInput, { subject, text }: Mail): Announced {
+  const zone = zoneOf(input.zone)
+  const start = momentOf('start', input.start, zone)
+  const end = momentOf('end', input.end, zone)
+  if (start.local.includes('T') !== end.local.includes('T')) {
+    throw badRequest('event.end must be a date exactly where event.start is one')
+  }
+  if (atOf(end) <= atOf(start)) throw badRequest('event.end must be after event.start')
+  const { rule = null, url = null } = input
+  if (rule !== null && !isRule(rule)) {
+    throw badRequest('event.rule must be a recurrence rule, such as FREQ=WEEKLY;COUNT=10')
+  }
+  if (rule !== null && input.recurrenceId !== undefined) {
+    throw badRequest('event.rule must be absent beside event.recurrenceId')
+  }
+  if (url !== null && URL.parse(url)?.protocol !== 'https:') {
+    throw badRequest('event.url must be an https URL')
+  }
+  return {
+    summary: input.summary ?? subject,
+    start,
+    end,
+    description: input.description ?? text.slice(0, DESCRIPTION_MAX_LENGTH).toWellFormed(),
+    location: input.location ?? null,
+    url,
+    rule,
+  }
+}
+
+function zoneOf(given: string | undefined): string | null {
+  if (given === undefined) return null
+  const name = ianaName(given)
+  if (name === null || (name !== 'UTC' && !isWritableZone(name))) {
+    throw badRequest('event.zone must be an IANA time zone, such as Europe/Berlin')
+  }
+  return name === 'UTC' ? null : name
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/
+const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?$/
+
+/** Reads a time. One with a zone of its own is written on the clock of `zone`. @throws {ApiError} 400 */
+function momentOf(field: string, given: string | undefined, zone: string | null): WrittenTime {
+  if (given === undefined) throw badRequest(`event.${field} is required`)
+  const fault = badRequest(
+    `event.${field} must be a date, an ISO 8601 time with a zone, or one without beside event.zone`,
+  )
+  if (DATE.test(given)) {
+    return { local: plain(`${given}T00:00:00`, fault).slice(0, 10), zone: null }
+  }
+  if (LOCAL.test(given)) {
+    if (zone === null) throw fault
+    return { local: plain(given, fault), zone }
+  }
+  const at = parseIsoTime(given)
+  if (at === null) throw fault
+  return { local: localOf(at.getTime(), zone), zone }
+}
+
+function plain(local: string, fault: Error): string {
+  try {
+    return Temporal.PlainDateTime.from(local, { overflow: 'reject' }).toString({
+      smallestUnit: 'second',
+    })
+  } catch {
+    throw fault
+  }
+}
+
+const atOf = ({ local, zone }: WrittenTime): number =>
+  Temporal.PlainDateTime.from(local).toZonedDateTime(zone ?? 'UTC').epochMilliseconds
+
+/** RECURRENCE-ID has the type and the zone of the start of its series (RFC 5545 §3.8.4.4). @throws {ApiError} 400 */
+function instanceOf(given: string, { start, rule }: Announced): WrittenTime {
+  if (rule === null) throw badRequest('event.recurrenceId must be absent: the event does not recur')
+  const isDate = !start.local.includes('T')
+  const at = parseIsoTime(DATE.test(given) ? `${given}T00:00:00Z` : given)
+  if (at === null) throw badRequest('event.recurrenceId must be an ISO 8601 time with a zone')
+  const local = localOf(at.getTime(), isDate ? null : start.zone)
+  return isDate ? { local: local.slice(0, 10), zone: null } : { local, zone: start.zone }
+}

@@ -1,0 +1,79 @@
+/** Formats mail for the text of a tool result; structuredContent holds the full data. */
+import type { answerText } from '../../mail/messages/attachmentTextRoutes.ts'
+import type { toItem, toWhole } from '../../mail/messages/messageDocs.ts'
+
+type Item = ReturnType<typeof toItem>
+type Whole = ReturnType<typeof toWhole>
+
+const PREVIEW_MAX_CHARS = 200
+const THREAD_BODY_MAX_CHARS = 2_000
+const BODY_MAX_CHARS = 20_000
+
+/** The sender's own text, without the quoted history. */
+const ownText = (message: Item): string => message.extractedText || message.text
+
+/** One line per message, for a list. */
+export function messageLine(message: Item): string {
+  const preview = cut(ownText(message).replace(/\s+/g, ' ').trim(), PREVIEW_MAX_CHARS)
+  return `${message.messageId} | ${message.createdAt} | from ${message.from.join(', ')} | ${message.labels.join(',')} | ${oneLine(message.subject)} | ${preview}`
+}
+
+/** One message of a thread. */
+export function messageBlock(message: Whole): string {
+  return `${head(message)}\n\n${cut(ownText(message), THREAD_BODY_MAX_CHARS)}`
+}
+
+/** One message alone. */
+export function wholeMessage(message: Whole): string {
+  const files = message.attachments.map(
+    ({ attachmentId, filename, contentType, size, text }) =>
+      `${oneLine(filename)} (${attachmentId}, ${contentType}, ${size} bytes${textNote(text)})`,
+  )
+  const attachments = files.length === 0 ? '' : `\nAttachments: ${files.join('; ')}`
+  return `${head(message)}${attachments}\n\n${cut(message.text, BODY_MAX_CHARS)}`
+}
+
+function head(message: Whole): string {
+  const cc = message.cc.length === 0 ? '' : `\nCc: ${message.cc.join(', ')}`
+  return [
+    `messageId: ${message.messageId}`,
+    `threadId: ${message.threadId}`,
+    `Date: ${message.createdAt}`,
+    `From: ${message.from.join(', ')}`,
+    `To: ${message.to.join(', ')}${cc}`,
+    `Subject: ${oneLine(message.subject)}`,
+    `Labels: ${message.labels.join(', ')}`,
+  ].join('\n')
+}
+
+/** What mail.get_attachment would answer. */
+const textNote = (text: Whole['attachments'][number]['text']): string =>
+  text === undefined || text.state === 'none'
+    ? ''
+    : text.state === 'ready'
+      ? `, ${text.chars} characters of text`
+      : `, text ${text.state}`
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
+
+/** Cuts at a length, never within a surrogate pair. */
+export function cut(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text
+  return `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}… [cut]`
+}
+
+/** A page of the text of an attachment, or why there is none. */
+export function attachmentText(page: Awaited<ReturnType<typeof answerText>>): string {
+  const { filename, contentType, state, reason, chars, omitted, text, nextOffset } = page
+  const head = `${filename} (${contentType})`
+  if (state === 'pending')
+    return `${head}: its text is still to be read. Ask again after some seconds.`
+  const leftOut = omitted.length === 0 ? '' : `\nLeft out: ${omitted.join(', ')}`
+  if (state === 'none') return `${head}: no text.${leftOut}`
+  if (state === 'failed') return `${head}: no text (${reason}).`
+  const more =
+    nextOffset === undefined
+      ? ''
+      : `\n\n(${chars} characters in all; go on at offset ${nextOffset})`
+  return `${head}, ${chars} characters${leftOut}\n\n${text ?? ''}${more}`
+}

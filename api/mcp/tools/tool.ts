@@ -1,0 +1,108 @@
+import type { Static, TObject } from '@sinclair/typebox'
+import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
+import type { Access } from '../../docs/routeTable.ts'
+import { refuseUnstorable } from '../../http/body.ts'
+import { badRequest, type ErrorCode } from '../../http/errors.ts'
+import type { Caller } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { describeValidationError } from '../../http/validation.ts'
+
+/** The context of one tool call. */
+export type ToolContext = {
+  services: Services
+  projectId: string
+  inboxAddress: string
+  /** The caller, for operations that check scopes and write the audit log themselves. */
+  caller: Caller
+  /** Aborts when the call is cancelled or its connection closes. A waiting tool must then end. */
+  signal: AbortSignal
+}
+
+/** The result of a tool: data in its output schema, and a short text for hosts that ignore structuredContent. */
+export type ToolAnswer = { data: Record<string, unknown>; text: string }
+
+/** MCP ToolAnnotations. */
+export type ToolHints = {
+  readOnlyHint: boolean
+  destructiveHint: boolean
+  idempotentHint: boolean
+  openWorldHint: boolean
+}
+
+/** The hints of a read-only tool that contacts no other system. */
+export const READS: ToolHints = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
+}
+
+/** Refuses unknown arguments: a misspelt argument must not be ignored silently. */
+export const STRICT = { additionalProperties: false } as const
+
+type ToolSpecification<Input extends TObject> = {
+  /** Dotted, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
+  name: string
+  title: string
+  /** For a model: purpose, result, one example. It names other tools with dots. */
+  description: string
+  scope: Exclude<Access, 'public'>
+  input: Input
+  output: TObject
+  hints: ToolHints
+  /** Advice to the model for an error code. */
+  fixes?: Partial<Record<ErrorCode, string>>
+}
+
+/** A tool as the server lists and calls it. */
+export type Tool = ToolSpecification<TObject> & {
+  /** @throws {ApiError} 400 for invalid arguments, and the errors of `run`. */
+  call(context: ToolContext, args: unknown): Promise<ToolAnswer>
+}
+
+/** Models write one label or address without its array: such a text counts as an array of one. */
+function withLists({ properties }: TObject, args: unknown): unknown {
+  if (typeof args !== 'object' || args === null) return args
+  return Object.fromEntries(
+    Object.entries(args).map(([name, value]) => {
+      const isList = properties[name]?.type === 'array' && properties[name].items?.type === 'string'
+      return [name, isList && typeof value === 'string' ? [value] : value]
+    }),
+  )
+}
+
+/** Makes a tool. `run` gets arguments that match the input schema. */
+export function defineTool<Input extends TObject>(
+  specification: ToolSpecification<Input> & {
+    run(context: ToolContext, input: Static<Input>): Promise<ToolAnswer>
+  },
+): Tool {
+  const { run, ...tool } = specification
+  const schema = TypeCompiler.Compile(tool.input)
+  return {
+    ...tool,
+    async call(context, given) {
+      const args = withLists(tool.input, given)
+      const first = schema.Errors(args).First()
+      if (first !== undefined) throw badRequest(describeFault(tool.input, args, first))
+      refuseUnstorable(args, '')
+      return await run(context, args as Static<Input>)
+    },
+  }
+}
+
+/** Names the invalid argument and lists all arguments: a model corrects its call from this sentence alone. */
+function describeFault(input: TObject, args: unknown, fault: ValueError): string {
+  const names = Object.keys(input.properties)
+  const required = input.required ?? []
+  const takes =
+    names.length === 0
+      ? 'This tool takes no arguments'
+      : `Arguments: ${names.map((name) => (required.includes(name) ? `${name} (required)` : name)).join(', ')}`
+  // An unknown argument comes first: a misspelt name is the usual cause of a missing argument.
+  const unknown = Object.keys(args as object).find((name) => !names.includes(name))
+  if (unknown !== undefined) return `${unknown} is not an argument of this tool. ${takes}`
+  const missing = fault.type === ValueErrorType.ObjectRequiredProperty ? ', and it is missing' : ''
+  return `${describeValidationError('arguments', fault)}${missing}. ${takes}`
+}

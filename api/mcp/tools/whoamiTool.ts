@@ -1,0 +1,26 @@
+import { Type as t } from '@sinclair/typebox'
+import { IdentitySchema, projectIdentity } from '../../account/whoamiRoutes.ts'
+import { defineTool, READS, STRICT } from './tool.ts'
+
+/** The identity of the key. */
+export const whoamiTool = defineTool({
+  name: 'whoami',
+  title: 'Who am I',
+  description:
+    'Answers the project of this connection: its name, its email address, its scopes, and its wallet. Use it once at the start, and when an expected tool is not listed: the list holds only tools that these scopes allow. Example: {}',
+  scope: 'key',
+  input: t.Object({}, STRICT),
+  output: IdentitySchema,
+  hints: READS,
+  async run({ services, caller }) {
+    const identity = {
+      ...(await projectIdentity(services.pool, caller)),
+      // Those of the connection: an app has fewer than the key.
+      scopes: [...caller.scopes],
+    }
+    return {
+      data: identity,
+      text: `Project ${identity.projectId}, mail address ${identity.email}, scopes: ${identity.scopes.join(', ') || 'none'}.`,
+    }
+  },
+})

@@ -1,0 +1,27 @@
+import type { Invite } from './invite.ts'
+
+/** The events of a calendar file as text. */
+export const calendarText = (invites: readonly Invite[]): string => invites.map(textOf).join('\n\n')
+
+function textOf(invite: Invite): string {
+  const { method, status, summary, start, end, recurrence, location, meetingLink } = invite
+  const lines = [
+    `Event: ${summary === '' ? '(without a title)' : summary}`,
+    `Method: ${method}${status === 'confirmed' ? '' : `, ${status}`}`,
+    `From: ${timeText(start)}`,
+    `Until: ${timeText(end)}`,
+    ...(recurrence === null ? [] : [`Recurs: ${recurrence.rule}`]),
+    ...(location === null ? [] : [`Place: ${location}`]),
+    ...(meetingLink === null ? [] : [`Link: ${meetingLink}`]),
+    ...(invite.organizer === null ? [] : [`Organizer: ${personText(invite.organizer)}`]),
+    ...invite.attendees.map((one) => `Attendee: ${personText(one)}, ${one.state}`),
+    ...(invite.comment === null ? [] : [`Comment: ${invite.comment}`]),
+  ]
+  return `${lines.join('\n')}${invite.description === '' ? '' : `\n\n${invite.description}`}`
+}
+
+const timeText = ({ local, zone }: Invite['start']): string =>
+  zone === null ? local : `${local} ${zone}`
+
+const personText = ({ address, name }: { address: string; name: string | null }): string =>
+  name === null ? address : `${name} <${address}>`

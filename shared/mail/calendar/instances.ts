@@ -1,0 +1,187 @@
+import ICAL from 'ical.js'
+import { FLOATING, localOf, UTC, type Zone, zoneOf } from './zones.ts'
+
+/** One instance of an event. `local`: as in `CalendarTime`. */
+export type Instance = { startMs: number; endMs: number; local: string }
+
+/** Instances from `fromMs` (inclusive) to `untilMs` (exclusive), at most `max`. */
+export type Window = { fromMs: number; untilMs: number; max: number }
+
+/** Characters of a source: a rule with its exceptions, and the zones that it names. */
+const SOURCE_MAX_CHARS = 100_000
+
+/** A time property as its zone sees it. */
+export type PlacedTime = { value: ICAL.Time; zone: Zone }
+
+/** The definitions of zones in a calendar file, by TZID. */
+export type Definitions = ReadonlyMap<string, ICAL.Timezone>
+
+export function definitionsOf(calendar: ICAL.Component): Definitions {
+  return new Map(
+    calendar.getAllSubcomponents('vtimezone').map((component) => {
+      const tzid = String(component.getFirstPropertyValue('tzid') ?? '')
+      return [tzid, new ICAL.Timezone({ component, tzid })]
+    }),
+  )
+}
+
+/** The times of a property; those of another type are left out. */
+export function timesOf(property: ICAL.Property | null, definitions: Definitions): PlacedTime[] {
+  const tzid = property?.getFirstParameter('tzid') ?? ''
+  return (property?.getValues() ?? []).flatMap((given: unknown) => {
+    const value = given instanceof ICAL.Period ? given.start : given
+    if (!(value instanceof ICAL.Time)) return []
+    if (value.zone === ICAL.Timezone.utcTimezone) return [{ value, zone: UTC }]
+    const zone = tzid === '' || value.isDate ? FLOATING : zoneOf(tzid, definitions.get(tzid))
+    return [{ value, zone }]
+  })
+}
+
+export const instantOf = ({ value, zone }: PlacedTime): number => zone.instantOf(value)
+
+/** Start and length of an event (RFC 5545 §3.6.1). Null: it has no start. */
+export function spanOf(
+  event: ICAL.Component,
+  definitions: Definitions,
+): { start: PlacedTime; end: PlacedTime; lengthMs: number } | null {
+  const [start] = timesOf(event.getFirstProperty('dtstart'), definitions)
+  if (start === undefined) return null
+  const end = endOf(event, start, definitions)
+  return { start, end, lengthMs: Math.max(0, instantOf(end) - instantOf(start)) }
+}
+
+function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definitions): PlacedTime {
+  const [end] = timesOf(event.getFirstProperty('dtend'), definitions)
+  if (end !== undefined) return end
+  const value = start.value.clone()
+  const duration = event.getFirstPropertyValue('duration')
+  if (duration instanceof ICAL.Duration) value.addDuration(duration)
+  else if (value.isDate) value.adjust(1, 0, 0, 0)
+  return { value, zone: start.zone }
+}
+
+/**
+ * The instances of a recurring event. It runs in a child process: a rule of a stranger may have no end and no instance.
+ * @param source from {@link sourceOf}
+ */
+export function expand(source: string, { fromMs, untilMs, max }: Window): Instance[] {
+  const calendar = new ICAL.Component(ICAL.parse(source))
+  const event = calendar.getFirstSubcomponent('vevent')
+  if (event === null) return []
+  return instancesOf(event, definitionsOf(calendar), { fromMs, untilMs, max })
+}
+
+/** The instances of an event, in order. */
+export function instancesOf(
+  event: ICAL.Component,
+  definitions: Definitions,
+  { fromMs, untilMs, max }: Window,
+): Instance[] {
+  const span = spanOf(event, definitions)
+  if (span === null) return []
+  const all = (name: string) =>
+    event
+      .getAllProperties(name)
+      .flatMap((property) => timesOf(property, definitions))
+      .map(instantOf)
+  const without = new Set(all('exdate'))
+  const added = [...all('rdate'), instantOf(span.start)].sort((a, b) => a - b)
+  const found: Instance[] = []
+  let lastMs = Number.NEGATIVE_INFINITY
+  for (const startMs of merged(added, startsByRule(event, span.start))) {
+    if (startMs >= untilMs || found.length >= max) break
+    if (startMs === lastMs) continue
+    lastMs = startMs
+    const endMs = startMs + span.lengthMs
+    if (endMs <= fromMs && startMs < fromMs) continue
+    if (!without.has(startMs)) found.push({ startMs, endMs, local: localAt(startMs, span.start) })
+  }
+  return found
+}
+
+/**
+ * Starts by the rule. The rule counts on the wall clock, so that a meeting stays at ten when clocks change. UNTIL is an
+ * instant (RFC 5545 §3.3.10), and is compared as one.
+ */
+function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<number> {
+  const rule = event.getFirstPropertyValue('rrule')
+  if (!(rule instanceof ICAL.Recur)) return
+  const untilMs = lastOf(rule, start)
+  const endless = rule.clone()
+  endless.until = null
+  const iterator = endless.iterator(start.value)
+  for (let next = iterator.next(); next !== null && next !== undefined; next = iterator.next()) {
+    const startMs = start.zone.instantOf(next)
+    if (startMs > untilMs) return
+    yield startMs
+  }
+}
+
+function lastOf(rule: ICAL.Recur, start: PlacedTime): number {
+  const { until } = rule
+  if (until === null || until === undefined) return Number.POSITIVE_INFINITY
+  if (until.zone === ICAL.Timezone.utcTimezone && !until.isDate) return UTC.instantOf(until)
+  const last = until.clone()
+  if (until.isDate && !start.value.isDate) {
+    last.isDate = false
+    Object.assign(last, { hour: 23, minute: 59, second: 59 })
+  }
+  return start.zone.instantOf(last)
+}
+
+/** Two ordered lists as one. */
+function* merged(some: readonly number[], others: Iterable<number>): Generator<number> {
+  let at = 0
+  for (const other of others) {
+    while (at < some.length && some[at]! <= other) yield some[at++]!
+    yield other
+  }
+  yield* some.slice(at)
+}
+
+/** The wall clock of an instance. A zone that only the file knows is read by the distance from its first start. */
+export function localAt(atMs: number, { value, zone }: PlacedTime): string {
+  if (zone.name !== null || zone === FLOATING) {
+    const local = localOf(atMs, zone.name)
+    return value.isDate ? local.slice(0, 10) : local
+  }
+  return localOf(atMs + offsetNear(atMs, zone), null)
+}
+
+/** The offset of a zone that only a file defines: its wall clock is found by two steps. */
+function offsetNear(atMs: number, zone: Zone): number {
+  const guess = (shiftMs: number) => {
+    const wall = ICAL.Time.fromJSDate(new Date(atMs + shiftMs), true)
+    return UTC.instantOf(wall) - zone.instantOf(wall)
+  }
+  return guess(guess(0))
+}
+
+export const recurs = (event: ICAL.Component): boolean =>
+  event.hasProperty('rrule') || event.hasProperty('rdate')
+
+/** No meeting takes place each hour. A rule of seconds from 1970 on would have two thousand million instances. */
+export function isTooOften(event: ICAL.Component): boolean {
+  const rule = event.getFirstPropertyValue('rrule')
+  return rule instanceof ICAL.Recur && /^(?:SECONDLY|MINUTELY|HOURLY)$/.test(rule.freq)
+}
+
+const SOURCE_PROPERTIES = ['dtstart', 'dtend', 'duration', 'rrule', 'rdate', 'exdate']
+
+/** What makes the instances of an event, as a calendar file of its own; null: it does not recur, or too often, or it is too long. */
+export function sourceOf(event: ICAL.Component, calendar: ICAL.Component): string | null {
+  if (!recurs(event) || isTooOften(event)) return null
+  const bare = new ICAL.Component('vevent')
+  for (const name of SOURCE_PROPERTIES) {
+    for (const property of event.getAllProperties(name)) {
+      bare.addProperty(new ICAL.Property(property.toJSON()))
+    }
+  }
+  const whole = new ICAL.Component('vcalendar')
+  for (const zone of calendar.getAllSubcomponents('vtimezone')) {
+    whole.addSubcomponent(new ICAL.Component(zone.toJSON()))
+  }
+  whole.addSubcomponent(bare)
+  const source = whole.toString()
+  return source.length > SOURCE_MAX_CHARS ? null : source
+}

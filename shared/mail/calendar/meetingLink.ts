@@ -1,0 +1,34 @@
+/** Hosts whose links open a meeting. */
+const MEETING_HOSTS =
+  /^(?:meet\.google\.com|teams\.microsoft\.com|teams\.live\.com|whereby\.com|meet\.jit\.si|bluejeans\.com|chime\.aws|around\.co|(?:[a-z0-9-]+\.)*(?:zoom\.us|zoomgov\.com|webex\.com|gotomeeting\.com|gotomeet\.me|whereby\.com|meet\.goto\.com))$/i
+const LINK = /https:\/\/[^\s<>"'()[\]]+/g
+const LINK_MAX_LENGTH = 2_000
+/** Links of a text that are looked at. */
+const LINKS_LOOKED_AT = 100
+
+/**
+ * The link that opens the meeting of an event; null: none is found.
+ * @param named links of fields that hold nothing else, the most certain first
+ * @param texts place and description
+ */
+export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {
+  for (const text of named) {
+    const link = httpsLink(text.trim())
+    if (link !== null) return link.href
+  }
+  for (const text of texts) {
+    let looked = 0
+    for (const [found] of text.matchAll(LINK)) {
+      if (++looked > LINKS_LOOKED_AT) break
+      const link = httpsLink(found.replace(/[.,;:!?]+$/, ''))
+      if (link !== null && MEETING_HOSTS.test(link.hostname)) return link.href
+    }
+  }
+  return null
+}
+
+function httpsLink(text: string): URL | null {
+  if (text.length > LINK_MAX_LENGTH) return null
+  const link = URL.parse(text)
+  return link?.protocol === 'https:' ? link : null
+}

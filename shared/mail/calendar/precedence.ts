@@ -1,0 +1,33 @@
+/** Which of two statements about an event counts (RFC 5546 §2.1.5). */
+
+/** A revision of an event. */
+export type Revision = { sequence: number; stampMs: number }
+
+/** What is known of an event. */
+export type KnownRevision = Revision & { isProven: boolean }
+
+/**
+ * What a message does to an event. `proposal`: its sender is not proven to be the organizer, so that it changes nothing.
+ */
+export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
+
+/** @returns below 0: the first is older. A later SEQUENCE counts before a later DTSTAMP. */
+export const compareRevisions = (a: Revision, b: Revision): number =>
+  a.sequence - b.sequence || a.stampMs - b.stampMs
+
+/**
+ * Decides about a request or a cancellation. A stranger may announce an event that nobody knows: the organizer's own word
+ * replaces it, whatever its SEQUENCE.
+ */
+export function effectOf(
+  known: KnownRevision | null,
+  given: Revision,
+  { isProven, isCancellation }: { isProven: boolean; isCancellation: boolean },
+): Effect {
+  if (!isProven) return known === null && !isCancellation ? 'new' : 'proposal'
+  if (known === null) return 'new'
+  if (!known.isProven) return 'updated'
+  const order = compareRevisions(given, known)
+  if (order === 0) return 'same'
+  return order > 0 ? 'updated' : 'outdated'
+}

@@ -1,0 +1,228 @@
+/** Reads calendar files (RFC 5545, RFC 5546). It runs in a child process, because a stranger's rule may have no end. */
+import ICAL from 'ical.js'
+import { DocumentError } from '../documents/document.ts'
+import { decodeText } from '../documents/plainText.ts'
+import { readableText } from '../visibleText/readableText.ts'
+import {
+  type Definitions,
+  definitionsOf,
+  instancesOf,
+  instantOf,
+  isTooOften,
+  localAt,
+  type PlacedTime,
+  recurs,
+  sourceOf,
+  spanOf,
+  timesOf,
+} from './instances.ts'
+import {
+  ATTENDEE_STATES,
+  ATTENDEES_MAX,
+  type Attendee,
+  CALENDAR_MAX_CHARS,
+  type CalendarTime,
+  DESCRIPTION_MAX_LENGTH,
+  INVITES_MAX,
+  LOCATION_MAX_LENGTH,
+  METHODS,
+  type Method,
+  NEXT_MAX,
+  type Person,
+  type ReadInvite,
+  STATUSES,
+  SUMMARY_MAX_LENGTH,
+  UID_MAX_LENGTH,
+} from './invite.ts'
+import { meetingLink } from './meetingLink.ts'
+import { FLOATING } from './zones.ts'
+
+/** How far ahead the next instances are looked for. */
+const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
+
+/**
+ * The events of a calendar file, at most 50.
+ * @param nowMs the next instances are those after it
+ * @throws {DocumentError} malformed
+ */
+export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
+  const text = decodeText(bytes, CALENDAR_MAX_CHARS)
+  if (text.length >= CALENDAR_MAX_CHARS) throw new DocumentError('too_large')
+  return calendarsOf(text)
+    .flatMap((calendar) =>
+      calendar.getAllSubcomponents('vevent').map((event) => ({ calendar, event })),
+    )
+    .slice(0, INVITES_MAX)
+    .flatMap(({ calendar, event }) => readEvent(calendar, event, nowMs) ?? [])
+}
+
+function calendarsOf(text: string): ICAL.Component[] {
+  try {
+    const parsed: unknown[] = ICAL.parse(text.replace(/^\ufeff/, '').trim())
+    const roots = typeof parsed[0] === 'string' ? [parsed] : parsed
+    const components = roots
+      .map((root) => new ICAL.Component(root as never))
+      .filter(({ name }) => name === 'vcalendar')
+    if (components.length > 0) return components
+  } catch {
+    // The library throws errors of many kinds.
+  }
+  throw new DocumentError('malformed')
+}
+
+/** Null: the event has no UID or no start, so that nobody can answer it. */
+function readEvent(
+  calendar: ICAL.Component,
+  event: ICAL.Component,
+  nowMs: number,
+): ReadInvite | null {
+  try {
+    const definitions = definitionsOf(calendar)
+    const uid = textOf(event, 'uid', UID_MAX_LENGTH + 1)
+    const span = spanOf(event, definitions)
+    if (uid === '' || uid.length > UID_MAX_LENGTH || span === null) return null
+    const source = sourceOf(event, calendar)
+    const description = textOf(event, 'description', DESCRIPTION_MAX_LENGTH)
+    const location = textOf(event, 'location', LOCATION_MAX_LENGTH)
+    const comment = textOf(event, 'comment', DESCRIPTION_MAX_LENGTH)
+    const method = methodOf(calendar)
+    return {
+      method,
+      uid,
+      sequence: sequenceOf(event),
+      stamp: stampOf(event, definitions) ?? new Date(nowMs).toISOString(),
+      recurrenceId: recurrenceIdOf(event, definitions),
+      status: method === 'CANCEL' ? 'cancelled' : statusOf(event),
+      summary: textOf(event, 'summary', SUMMARY_MAX_LENGTH).replace(/\s+/g, ' '),
+      description,
+      location: location === '' ? null : location,
+      meetingLink: meetingLink(linkFields(event), [
+        textOf(event, 'url', LOCATION_MAX_LENGTH),
+        location,
+        description,
+      ]),
+      allDay: span.start.value.isDate,
+      start: timeOf(span.start),
+      end: timeOf(span.end),
+      recurrence: recurs(event)
+        ? {
+            rule: String(event.getFirstPropertyValue('rrule') ?? ''),
+            next: nextOf(event, definitions, nowMs),
+          }
+        : null,
+      organizer: personOf(event.getFirstProperty('organizer')),
+      attendees: attendeesOf(event),
+      comment: comment === '' ? null : comment,
+      source,
+    }
+  } catch {
+    // The library refuses a value: nobody can act on the event.
+    return null
+  }
+}
+
+/** RFC 6047 §2.4: the method of the file counts. A file without one is no invitation. */
+function methodOf(calendar: ICAL.Component): Method {
+  const given = String(calendar.getFirstPropertyValue('method') ?? '').toUpperCase()
+  return METHODS.find((method) => method === given) ?? 'PUBLISH'
+}
+
+function textOf(event: ICAL.Component, name: string, maxLength: number): string {
+  const value: unknown = event.getFirstPropertyValue(name)
+  if (typeof value !== 'string') return ''
+  return clean(value, maxLength)
+}
+
+const clean = (text: string, maxLength: number): string =>
+  readableText(text.slice(0, maxLength).replaceAll('\u0000', '').toWellFormed())
+    .replace(/\r\n?/g, '\n')
+    .trim()
+
+const SEQUENCE_MAX = 2_147_483_647
+
+function sequenceOf(event: ICAL.Component): number {
+  const value = Number(event.getFirstPropertyValue('sequence') ?? 0)
+  return Number.isInteger(value) && value >= 0 ? Math.min(value, SEQUENCE_MAX) : 0
+}
+
+const stampOf = (event: ICAL.Component, definitions: Definitions): string | null => {
+  const [stamp] = timesOf(event.getFirstProperty('dtstamp'), definitions)
+  return stamp === undefined ? null : isoOf(instantOf(stamp))
+}
+
+const recurrenceIdOf = (event: ICAL.Component, definitions: Definitions): string | null => {
+  const [first] = timesOf(event.getFirstProperty('recurrence-id'), definitions)
+  return first === undefined ? null : isoOf(instantOf(first))
+}
+
+function statusOf(event: ICAL.Component): ReadInvite['status'] {
+  const given = String(event.getFirstPropertyValue('status') ?? '').toLowerCase()
+  return STATUSES.find((status) => status === given) ?? 'confirmed'
+}
+
+function timeOf(time: PlacedTime): CalendarTime {
+  const atMs = instantOf(time)
+  const { zone, value } = time
+  const named = value.isDate || zone === FLOATING ? null : zone.name
+  return { at: isoOf(atMs), local: localAt(atMs, time), zone: named }
+}
+
+const isoOf = (ms: number): string => new Date(ms).toISOString()
+
+function nextOf(event: ICAL.Component, definitions: Definitions, nowMs: number): string[] {
+  if (isTooOften(event)) return []
+  const window = { fromMs: nowMs, untilMs: nowMs + AHEAD_MS, max: NEXT_MAX + 1 }
+  return instancesOf(event, definitions, window)
+    .filter(({ startMs }) => startMs >= nowMs)
+    .slice(0, NEXT_MAX)
+    .map(({ startMs }) => isoOf(startMs))
+}
+
+/** CONFERENCE is RFC 7986 §5.11; the others are those of large programs. */
+const LINK_FIELDS = [
+  'x-google-conference',
+  'x-microsoft-skypeteamsmeetingurl',
+  'x-microsoft-onlinemeetingexternallink',
+  'conference',
+]
+
+const linkFields = (event: ICAL.Component): string[] =>
+  LINK_FIELDS.map((name) => String(event.getFirstPropertyValue(name) ?? ''))
+
+const NAME_MAX_LENGTH = 200
+const ADDRESS_MAX_LENGTH = 320
+
+/** A calendar user by its mail address; null: it has none. */
+function personOf(property: ICAL.Property | null): Person | null {
+  if (property === null) return null
+  const value = String(property.getFirstValue() ?? '')
+  const address = /^mailto:(.+)$/i.exec(value.trim())?.[1] ?? parameter(property, 'email')
+  if (!address.includes('@') || address.length > ADDRESS_MAX_LENGTH) return null
+  const name = clean(parameter(property, 'cn'), NAME_MAX_LENGTH)
+  return { address: clean(address, ADDRESS_MAX_LENGTH), name: name === '' ? null : name }
+}
+
+function parameter(property: ICAL.Property, name: string): string {
+  const value: unknown = property.getFirstParameter(name)
+  return typeof value === 'string' ? value : ''
+}
+
+const ROLES: Readonly<Record<string, Attendee['role']>> = {
+  CHAIR: 'chair',
+  'OPT-PARTICIPANT': 'optional',
+  'NON-PARTICIPANT': 'information',
+}
+
+function attendeesOf(event: ICAL.Component): Attendee[] {
+  return event
+    .getAllProperties('attendee')
+    .slice(0, ATTENDEES_MAX)
+    .flatMap((property) => {
+      const person = personOf(property)
+      if (person === null) return []
+      const given = parameter(property, 'partstat').toLowerCase()
+      const state = ATTENDEE_STATES.find((known) => known === given) ?? 'needs-action'
+      const role = ROLES[parameter(property, 'role').toUpperCase()] ?? 'required'
+      return [{ ...person, state, role }]
+    })
+}

@@ -1,0 +1,160 @@
+/** Writes calendar files for mail (RFC 5545, RFC 5546, RFC 6047). */
+import ICAL from 'ical.js'
+import { tzlib_get_ical_block, tzlib_get_timezones } from 'timezones-ical-library'
+import type { AttendeeState, CalendarTime, Person, Role } from './invite.ts'
+
+/** A time to write: `local` is a date for an event of whole days; `zone` null: `local` is UTC. */
+export type WrittenTime = Pick<CalendarTime, 'local' | 'zone'>
+
+type Described = {
+  uid: string
+  sequence: number
+  stamp: Date
+  summary: string
+  start: WrittenTime
+  end: WrittenTime
+  /** The instance of a series, by its first start; null: all of them. */
+  recurrenceId: WrittenTime | null
+  organizer: Person
+}
+
+/** An event that an organizer announces or cancels. */
+export type WrittenEvent = Described & {
+  description: string
+  location: string | null
+  url: string | null
+  rule: string | null
+  attendees: readonly (Person & { role: Role })[]
+}
+
+/** An attendee's answer. */
+export type WrittenAnswer = Described & {
+  attendee: Person
+  answer: Exclude<AttendeeState, 'needs-action' | 'delegated'>
+  comment: string | null
+}
+
+/** Every value is written by the library, which escapes and folds: no text can add a property. */
+export function writeRequest(event: WrittenEvent): string {
+  return calendarOf('REQUEST', componentOf(event), [event.start, event.end])
+}
+
+export function writeCancellation(event: WrittenEvent): string {
+  const component = componentOf(event)
+  component.updatePropertyWithValue('status', 'CANCELLED')
+  return calendarOf('CANCEL', component, [event.start, event.end])
+}
+
+/** RFC 5546 §3.2.3: the answer names the one attendee who gives it. */
+export function writeAnswer({ attendee, answer, comment, ...event }: WrittenAnswer): string {
+  const component = described(event)
+  const property = person('attendee', attendee)
+  property.setParameter('partstat', answer.toUpperCase())
+  component.addProperty(property)
+  if (comment !== null) component.addPropertyWithValue('comment', comment)
+  return calendarOf('REPLY', component, [event.start, event.end])
+}
+
+const PRODUCT = '-//Purser//Purser//EN'
+
+function calendarOf(method: string, event: ICAL.Component, times: readonly WrittenTime[]): string {
+  const calendar = new ICAL.Component('vcalendar')
+  calendar.addPropertyWithValue('prodid', PRODUCT)
+  calendar.addPropertyWithValue('version', '2.0')
+  calendar.addPropertyWithValue('method', method)
+  for (const name of new Set(times.flatMap(({ zone }) => zone ?? []))) {
+    const definition = definitionOf(name)
+    if (definition !== null) calendar.addSubcomponent(definition)
+  }
+  calendar.addSubcomponent(event)
+  return `${calendar.toString()}\r\n`
+}
+
+const WRITABLE_ZONES: ReadonlySet<string> = new Set(tzlib_get_timezones() as string[])
+
+/** RFC 5545 §3.2.19: a file defines each zone that it names. The definition has the name that the file uses. */
+function definitionOf(name: string): ICAL.Component | null {
+  if (!WRITABLE_ZONES.has(name)) return null
+  const [block] = tzlib_get_ical_block(name) as [string, string]
+  const definition = new ICAL.Component(ICAL.parse(block))
+  definition.updatePropertyWithValue('tzid', name)
+  return definition
+}
+
+/** Whether a file can name the zone. */
+export const isWritableZone = (name: string): boolean => WRITABLE_ZONES.has(name)
+
+function componentOf(event: WrittenEvent): ICAL.Component {
+  const component = described(event)
+  if (event.description !== '') component.addPropertyWithValue('description', event.description)
+  if (event.location !== null) component.addPropertyWithValue('location', event.location)
+  if (event.url !== null) component.addPropertyWithValue('url', event.url)
+  if (event.rule !== null) {
+    component.addPropertyWithValue('rrule', ICAL.Recur.fromString(event.rule))
+  }
+  component.addPropertyWithValue('status', 'CONFIRMED')
+  component.addPropertyWithValue('transp', 'OPAQUE')
+  for (const attendee of event.attendees) {
+    const property = person('attendee', attendee)
+    property.setParameter('role', ROLE_NAMES[attendee.role])
+    property.setParameter('partstat', 'NEEDS-ACTION')
+    property.setParameter('rsvp', 'TRUE')
+    component.addProperty(property)
+  }
+  return component
+}
+
+const ROLE_NAMES: Readonly<Record<Role, string>> = {
+  required: 'REQ-PARTICIPANT',
+  optional: 'OPT-PARTICIPANT',
+  chair: 'CHAIR',
+  information: 'NON-PARTICIPANT',
+}
+
+function described(event: Described): ICAL.Component {
+  const component = new ICAL.Component('vevent')
+  component.addPropertyWithValue('uid', event.uid)
+  component.addPropertyWithValue('dtstamp', utcTime(event.stamp))
+  component.addPropertyWithValue('sequence', event.sequence)
+  component.addProperty(time('dtstart', event.start))
+  component.addProperty(time('dtend', event.end))
+  if (event.recurrenceId !== null) component.addProperty(time('recurrence-id', event.recurrenceId))
+  component.addPropertyWithValue('summary', event.summary)
+  component.addProperty(person('organizer', event.organizer))
+  return component
+}
+
+function person(kind: 'organizer' | 'attendee', { address, name }: Person): ICAL.Property {
+  const property = new ICAL.Property(kind)
+  property.setValue(`mailto:${address}`)
+  // RFC 5545 §3.2: a parameter holds no quotes.
+  if (name !== null) property.setParameter('cn', name.replaceAll('"', "'"))
+  return property
+}
+
+const utcTime = (at: Date): ICAL.Time =>
+  ICAL.Time.fromJSDate(new Date(Math.floor(at.getTime() / 1000) * 1000), true)
+
+function time(name: string, { local, zone }: WrittenTime): ICAL.Property {
+  const property = new ICAL.Property(name)
+  const isDate = !local.includes('T')
+  const value = isDate ? ICAL.Time.fromDateString(local) : ICAL.Time.fromDateTimeString(local)
+  if (isDate) property.resetType('date')
+  if (!isDate && zone === null) value.zone = ICAL.Timezone.utcTimezone
+  property.setValue(value)
+  if (!isDate && zone !== null) property.setParameter('tzid', zone)
+  return property
+}
+
+const RULE = /^FREQ=(?:DAILY|WEEKLY|MONTHLY|YEARLY)(?:;[A-Z]+=[A-Z0-9,+-]+)*$/
+
+/** Whether a text is a recurrence rule that can be sent. Events each second, minute or hour are refused. */
+export function isRule(text: string): boolean {
+  if (!RULE.test(text)) return false
+  try {
+    ICAL.Recur.fromString(text)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,78 @@
+import type ICAL from 'ical.js'
+import { findIana } from 'windows-iana'
+
+/** Converts local times of one time zone. `name`: its IANA name; null: only the calendar file knows it. */
+export type Zone = {
+  name: string | null
+  /** @returns milliseconds since 1970 */
+  instantOf(local: ICAL.Time): number
+}
+
+const UTC_NAMES = /^(?:utc|gmt|z|etc\/utc|etc\/gmt|zulu|tzone:\/\/microsoft\/utc)$/i
+/** An IANA name at the end of longer identifiers, such as `/freeassociation.example/Europe/Berlin`. */
+const IANA_END = /(?:^|\/)([A-Z][A-Za-z_]+(?:\/[A-Z][A-Za-z0-9_+-]+){1,2})$/
+
+/** Old names of the time zone database, such as CET and EST5EDT. */
+const SHORT_NAME = /^[A-Z]{3}(?:\d[A-Z]{3})?$/
+
+export const UTC: Zone = { name: 'UTC', instantOf: utcOf }
+/** A time without a zone is the same on each wall clock (RFC 5545 §3.3.5). A list needs an order: it counts as UTC. */
+export const FLOATING: Zone = { name: null, instantOf: utcOf }
+
+/**
+ * The zone of a TZID (RFC 5545 §3.2.19). A known name counts before the definition in the file, as calendar programs
+ * do it: definitions are often cut to one year.
+ */
+export function zoneOf(tzid: string, definition: ICAL.Timezone | undefined): Zone {
+  const name = ianaName(tzid) ?? ianaName(locationOf(definition))
+  if (name !== null) return name === 'UTC' ? UTC : ianaZone(name)
+  if (definition !== undefined) return definedZone(definition)
+  const short = SHORT_NAME.test(tzid) ? canonical(tzid) : null
+  return short === null ? FLOATING : ianaZone(short)
+}
+
+/** The IANA name that an identifier means: the name itself, at its end, or of a Windows zone (CLDR). Null: none. */
+export function ianaName(tzid: string): string | null {
+  const text = tzid.trim()
+  if (text === '' || text.length > 200) return null
+  if (UTC_NAMES.test(text)) return 'UTC'
+  return canonical(IANA_END.exec(text)?.[1] ?? '') ?? canonical(findIana(text)[0] ?? '')
+}
+
+/** The name as the time zone database has it; null: unknown. */
+function canonical(name: string): string | null {
+  if (name === '') return null
+  try {
+    return Temporal.ZonedDateTime.from(`2026-01-01T00:00[${name}]`).timeZoneId
+  } catch {
+    return null
+  }
+}
+
+const locationOf = (definition: ICAL.Timezone | undefined): string =>
+  String(definition?.component?.getFirstPropertyValue('x-lic-location') ?? '')
+
+const ianaZone = (name: string): Zone => ({
+  name,
+  instantOf: (local) => plainOf(local).toZonedDateTime(name).epochMilliseconds,
+})
+
+const definedZone = (definition: ICAL.Timezone): Zone => ({
+  name: null,
+  instantOf: (local) => utcOf(local) - definition.utcOffset(local) * 1_000,
+})
+
+function utcOf(local: ICAL.Time): number {
+  return plainOf(local).toZonedDateTime('UTC').epochMilliseconds
+}
+
+function plainOf({ year, month, day, hour, minute, second }: ICAL.Time): Temporal.PlainDateTime {
+  return new Temporal.PlainDateTime(year, month, day, hour, minute, second)
+}
+
+/** The wall clock of an instant: `2026-03-02T10:00:00`. */
+export const localOf = (atMs: number, zone: string | null): string =>
+  Temporal.Instant.fromEpochMilliseconds(atMs)
+    .toZonedDateTimeISO(zone ?? 'UTC')
+    .toPlainDateTime()
+    .toString({ smallestUnit: 'second' })

@@ -1,0 +1,281 @@
+import type { InviteEffect } from '../../../shared/events/events.ts'
+import { addressKey } from '../../../shared/mail/address.ts'
+import type {
+  Attendee,
+  AttendeeState,
+  Invite,
+  ReadInvite,
+} from '../../../shared/mail/calendar/invite.ts'
+import { effectOf, type Revision } from '../../../shared/mail/calendar/precedence.ts'
+import type { Authentication } from '../../../shared/mail/parse/authentication.ts'
+import type { Queryable } from '../../db.ts'
+import { placeInstances } from './instances.ts'
+import { uidHash } from './uidHash.ts'
+
+/** A message whose invites are read. */
+export type InvitingMessage = {
+  row: string
+  projectId: string
+  direction: 'received' | 'sent'
+  from: string[]
+  inboxAddress: string
+  authentication: Authentication | null
+}
+
+/** An invite, with what it did to the calendar. */
+export type AppliedInvite = Invite & { effect: InviteEffect }
+
+type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
+
+const WHOLE = '-infinity'
+
+/**
+ * Applies the invites of a message to the calendar of its project, in the caller's transaction. One that comes late, or
+ * from somebody else, changes nothing.
+ */
+export async function applyInvites(
+  db: Queryable,
+  message: InvitingMessage,
+  invites: readonly ReadInvite[],
+): Promise<AppliedInvite[]> {
+  const applied: AppliedInvite[] = []
+  // One order of locks, so that two messages never wait for each other.
+  const hashes = [...new Set(invites.map(({ uid }) => uidHash(uid).toString('hex')))].sort()
+  await db.query({
+    name: 'lock-calendar-events',
+    text: `select pg_advisory_xact_lock(hashtextextended('event ' || $1 || k.key, 0)) from (
+             select key from unnest($2::text[]) with ordinality as u (key, n) order by n) k`,
+    values: [message.projectId, hashes],
+  })
+  for (const invite of invites) {
+    const place = {
+      message,
+      invite,
+      uid: uidHash(invite.uid),
+      instance: invite.recurrenceId ?? WHOLE,
+    }
+    const effect = await apply(db, place)
+    const { source: _, ...shown } = invite
+    applied.push({ ...shown, effect })
+  }
+  return applied
+}
+
+function apply(db: Queryable, place: Place): Promise<InviteEffect> {
+  switch (place.invite.method) {
+    case 'REPLY':
+      return place.message.direction === 'sent' ? ownAnswer(db, place) : answerOf(db, place)
+    case 'REQUEST':
+    case 'PUBLISH':
+    case 'CANCEL':
+      return revise(db, place)
+    default:
+      // A wish of an attendee, or of a program: the organizer's own mail changes the event.
+      return Promise.resolve('proposal')
+  }
+}
+
+/** Whether the message is proven to come from this address alone. */
+function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
+  if (direction === 'sent') return true
+  const isVouched = authentication?.internal === true || authentication?.aligned === true
+  return isVouched && from.length === 1 && addressKey(from[0]!) === addressKey(address)
+}
+
+type KnownEvent = Revision & {
+  row: string
+  isProven: boolean
+  isOwn: boolean
+  status: Invite['status']
+  answer: AttendeeState
+  invite: Invite
+}
+
+async function findEvent(
+  db: Queryable,
+  { message: { projectId }, uid }: Place,
+  { organizer, instance }: { organizer: string; instance: string },
+): Promise<KnownEvent | null> {
+  const { rows } = await db.query<Omit<KnownEvent, 'stampMs'> & { stamp: Date }>({
+    name: 'find-calendar-event',
+    text: `select row, sequence, stamp, is_proven as "isProven", is_own as "isOwn", status, answer, invite
+           from calendar_events where project_id = $1 and uid_hash = $2 and organizer = $3 and instance = $4::timestamptz`,
+    values: [projectId, uid, organizer, instance],
+  })
+  const [row] = rows
+  if (row === undefined) return null
+  const { stamp, ...event } = row
+  return { ...event, stampMs: stamp.getTime() }
+}
+
+/** A request or a cancellation: the event as its organizer wants it. */
+async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
+  const { message, invite, instance } = place
+  const organizer = organizerOf(invite)
+  const known = await findEvent(db, place, { organizer, instance })
+  const isProven = organizer !== '' && isFrom(message, organizer)
+  const isCancellation = invite.status === 'cancelled'
+  const effect = effectOf(known, revisionOf(invite), { isProven, isCancellation })
+  if (effect !== 'new' && effect !== 'updated') return effect
+  const isOwn = message.direction === 'sent'
+  const series =
+    instance === WHOLE ? null : await findEvent(db, place, { organizer, instance: WHOLE })
+  const answer = isOwn ? 'accepted' : keptAnswer(invite, known, series)
+  const row = await storeEvent(db, place, { organizer, isProven, isOwn, answer })
+  const isMoved = known !== null && !isSameTime(known.invite, invite)
+  const rows = [row]
+  if (instance === WHOLE && known !== null) {
+    if (isMoved) await forgetChangedInstances(db, place, { organizer, row })
+    if (isCancellation) rows.push(...(await cancelInstances(db, place, organizer)))
+  }
+  await placeInstances(db, rows)
+  return isCancellation ? 'cancelled' : effect
+}
+
+const organizerOf = ({ organizer }: Invite): string =>
+  organizer === null ? '' : addressKey(organizer.address)
+
+const revisionOf = ({ sequence, stamp }: Invite): Revision => ({
+  sequence,
+  stampMs: Date.parse(stamp),
+})
+
+/** RFC 5546 §3.2.2.1: an attendee answers anew when the time changes. An instance inherits the answer to its series. */
+function keptAnswer(
+  invite: Invite,
+  known: KnownEvent | null,
+  series: KnownEvent | null,
+): AttendeeState {
+  if (known !== null) return isSameTime(known.invite, invite) ? known.answer : 'needs-action'
+  const isAtItsTime = invite.recurrenceId === invite.start.at
+  return series !== null && (isAtItsTime || invite.status === 'cancelled')
+    ? series.answer
+    : 'needs-action'
+}
+
+const isSameTime = (a: Invite, b: Invite): boolean =>
+  a.start.at === b.start.at &&
+  a.end.at === b.end.at &&
+  (a.recurrence?.rule ?? null) === (b.recurrence?.rule ?? null)
+
+async function storeEvent(
+  db: Queryable,
+  { message, invite, uid, instance }: Place,
+  event: { organizer: string; isProven: boolean; isOwn: boolean; answer: AttendeeState },
+): Promise<string> {
+  const { source, ...shown } = invite
+  const { rows } = await db.query<{ row: string }>({
+    name: 'store-calendar-event',
+    text: `
+      insert into calendar_events as e (project_id, uid_hash, organizer, instance, sequence, stamp, is_proven, is_own,
+        status, answer, invite, source, message_row)
+      values ($1, $2, $3, $4::timestamptz, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+      on conflict (project_id, uid_hash, organizer, instance) do update set sequence = excluded.sequence,
+        stamp = excluded.stamp, is_proven = excluded.is_proven, is_own = e.is_own or excluded.is_own,
+        status = excluded.status, answer = excluded.answer, invite = excluded.invite, source = excluded.source,
+        message_row = excluded.message_row, expand_at = null, expand_tries = 0, updated_at = clock_timestamp()
+      returning row`,
+    values: [
+      message.projectId,
+      uid,
+      event.organizer,
+      instance,
+      invite.sequence,
+      invite.stamp,
+      event.isProven,
+      event.isOwn,
+      invite.status,
+      event.answer,
+      JSON.stringify(shown),
+      source,
+      message.row,
+    ],
+  })
+  return rows[0]!.row
+}
+
+/** Instances that were changed before the whole series moved, and the answers to the old time. */
+async function forgetChangedInstances(
+  db: Queryable,
+  { message: { projectId }, invite, uid }: Place,
+  { organizer, row }: { organizer: string; row: string },
+): Promise<void> {
+  await db.query({
+    name: 'forget-changed-instances',
+    text: `delete from calendar_events where project_id = $1 and uid_hash = $2 and organizer = $3
+           and instance > '-infinity' and sequence < $4`,
+    values: [projectId, uid, organizer, invite.sequence],
+  })
+  await db.query({
+    name: 'forget-answers',
+    text: 'delete from calendar_answers where event_row = $1',
+    values: [row],
+  })
+}
+
+async function cancelInstances(
+  db: Queryable,
+  { message: { projectId }, uid }: Place,
+  organizer: string,
+): Promise<string[]> {
+  const { rows } = await db.query<{ row: string }>({
+    name: 'cancel-changed-instances',
+    text: `update calendar_events set status = 'cancelled', updated_at = clock_timestamp()
+           where project_id = $1 and uid_hash = $2 and organizer = $3 and instance > '-infinity' and status <> 'cancelled'
+           returning row`,
+    values: [projectId, uid, organizer],
+  })
+  return rows.map(({ row }) => row)
+}
+
+/** The answer that this project has sent. To a series it counts for its changed instances too. */
+async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Place) {
+  const state = invite.attendees[0]?.state ?? 'needs-action'
+  const { rows } = await db.query<{ row: string }>({
+    name: 'answer-event',
+    text: `update calendar_events set answer = $5, updated_at = clock_timestamp()
+           where project_id = $1 and uid_hash = $2 and organizer = $3 and $4::timestamptz in (instance, '-infinity')
+           returning row`,
+    values: [message.projectId, uid, organizerOf(invite), instance, state],
+  })
+  await placeInstances(
+    db,
+    rows.map(({ row }) => row),
+  )
+  return rows.length === 0 ? ('outdated' as const) : ('answered' as const)
+}
+
+/** The answer of an attendee to an event of this project. It counts if its sender is proven to be that attendee. */
+async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
+  const { message, invite, instance } = place
+  const [attendee] = invite.attendees
+  const organizer = addressKey(message.inboxAddress)
+  const event = await findEvent(db, place, { organizer, instance: WHOLE })
+  if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
+  if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
+  // An answer to a time that was given up.
+  if (invite.sequence < event.sequence && !isSameStart(event.invite, invite)) return 'outdated'
+  const { rowCount } = await db.query({
+    name: 'store-answer',
+    text: `
+      insert into calendar_answers as a (event_row, instance, address, state, stamp, comment)
+      values ($1, $2::timestamptz, $3, $4, $5, $6)
+      on conflict (event_row, instance, address) do update
+        set state = excluded.state, stamp = excluded.stamp, comment = excluded.comment where a.stamp < excluded.stamp`,
+    values: [
+      event.row,
+      instance,
+      addressKey(attendee.address),
+      attendee.state,
+      invite.stamp,
+      invite.comment,
+    ],
+  })
+  return rowCount === 1 ? 'answered' : 'outdated'
+}
+
+const isSameStart = (event: Invite, answer: Invite): boolean =>
+  event.start.at === (answer.recurrenceId ?? answer.start.at)
+
+const isInvited = ({ attendees }: Invite, { address }: Attendee): boolean =>
+  attendees.some((one) => addressKey(one.address) === addressKey(address))

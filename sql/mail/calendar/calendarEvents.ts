@@ -1,0 +1,125 @@
+import { addressKey } from '../../../shared/mail/address.ts'
+import type { AttendeeState, Invite, Status } from '../../../shared/mail/calendar/invite.ts'
+import type { Queryable } from '../../db.ts'
+import { uidHash } from './uidHash.ts'
+
+/** The state of an event that an invite is about. */
+export type EventState = {
+  sequence: number
+  stamp: Date
+  status: Status
+  answer: AttendeeState
+  /** The message that it comes from; null: deleted. */
+  messageId: string | null
+}
+
+/** The event of an invite as the calendar has it; by place, null: it has none. */
+export async function findEventStates(
+  db: Queryable,
+  projectId: string,
+  invites: readonly Invite[],
+): Promise<(EventState | null)[]> {
+  if (invites.length === 0) return []
+  const { rows } = await db.query<EventState & { n: number }>({
+    name: 'find-event-states',
+    text: `
+      select w.n::int, e.sequence, e.stamp, e.status, e.answer, m.message_id as "messageId"
+      from unnest($2::bytea[], $3::text[], $4::timestamptz[]) with ordinality as w (uid_hash, organizer, instance, n)
+      join calendar_events e on e.project_id = $1 and e.uid_hash = w.uid_hash and e.organizer = w.organizer
+        and e.instance = w.instance
+      left join messages m on m.row = e.message_row`,
+    values: [
+      projectId,
+      invites.map(({ uid }) => uidHash(uid)),
+      invites.map(({ organizer }) => (organizer === null ? '' : addressKey(organizer.address))),
+      invites.map(({ recurrenceId }) => recurrenceId ?? '-infinity'),
+    ],
+  })
+  const found = new Map(rows.map(({ n, ...state }) => [n, state]))
+  return invites.map((_, at) => found.get(at + 1) ?? null)
+}
+
+/** One instance of an event in the calendar. */
+export type CalendarItem = {
+  eventRow: string
+  invite: Invite
+  isOwn: boolean
+  answer: AttendeeState
+  startsAt: Date
+  endsAt: Date
+  local: string
+  messageId: string | null
+  /** Answers of attendees, of an own event. */
+  answers: { address: string; state: AttendeeState; comment: string | null }[]
+}
+
+export type CalendarPage = {
+  projectId: string
+  from: Date
+  to: Date
+  /** After this instance. */
+  after: { startsAt: Date; eventRow: string } | null
+  limit: number
+}
+
+/** Instances that overlap `from`–`to`, in order of their starts. A changed instance stands for its place in the series. */
+export async function listCalendar(
+  db: Queryable,
+  { projectId, from, to, after, limit }: CalendarPage,
+): Promise<CalendarItem[]> {
+  const { rows } = await db.query<CalendarItem>({
+    name: 'list-calendar',
+    text: `
+      select e.row as "eventRow", e.invite, e.is_own as "isOwn", e.answer, i.starts_at as "startsAt", i.ends_at as "endsAt",
+        i.local, m.message_id as "messageId",
+        coalesce((
+          select jsonb_agg(jsonb_build_object('address', a.address, 'state', a.state, 'comment', a.comment))
+          from (
+            select distinct on (address) address, state, comment from calendar_answers
+            where event_row = e.row and instance in ('-infinity', i.starts_at) order by address, instance desc) a
+        ), '[]') as answers
+      from calendar_instances i
+      join calendar_events e on e.row = i.event_row
+      left join messages m on m.row = e.message_row
+      where i.project_id = $1 and i.ends_at >= $2 and i.starts_at < $3 and (i.ends_at > $2 or i.starts_at >= $2)
+        and (i.starts_at, i.event_row) > ($4::timestamptz, $5::bigint)
+        and (e.instance > '-infinity' or not exists (
+          select from calendar_events o
+          where o.project_id = e.project_id and o.uid_hash = e.uid_hash and o.organizer = e.organizer
+            and o.instance = i.starts_at))
+      order by i.starts_at, i.event_row limit $6`,
+    values: [projectId, from, to, after?.startsAt ?? '-infinity', after?.eventRow ?? 0, limit],
+  })
+  return rows
+}
+
+/** Notes a new event of this project, so that it can be changed before its mail is read back. */
+export async function startOwnEvent(
+  db: Queryable,
+  projectId: string,
+  { uid, event }: { uid: string; event: object },
+): Promise<void> {
+  await db.query({
+    name: 'start-own-event',
+    text: 'insert into own_events (project_id, uid_hash, event) values ($1, $2, $3)',
+    values: [projectId, uidHash(uid), JSON.stringify(event)],
+  })
+}
+
+/**
+ * Takes the next SEQUENCE of an event of this project; null: there is no such event. A number that is not used is skipped.
+ * @param event what is announced from now on; null: it stays.
+ */
+export async function reviseOwnEvent(
+  db: Queryable,
+  projectId: string,
+  { uid, event }: { uid: string; event: object | null },
+): Promise<{ sequence: number; event: unknown } | null> {
+  const { rows } = await db.query<{ sequence: number; event: unknown }>({
+    name: 'revise-own-event',
+    text: `update own_events set sequence = sequence + 1, event = coalesce($3::jsonb, event)
+           where project_id = $1 and uid_hash = $2 returning sequence, event`,
+    values: [projectId, uidHash(uid), event === null ? null : JSON.stringify(event)],
+  })
+  return rows[0] ?? null
+}

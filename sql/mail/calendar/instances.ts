@@ -1,0 +1,170 @@
+import type { Instance } from '../../../shared/mail/calendar/instances.ts'
+import type { Pool, Queryable } from '../../db.ts'
+import { addJob } from '../../queue/jobs.ts'
+
+/** How far ahead of now, or of its start, the instances of an event stand, and when they are made anew. */
+const AHEAD_DAYS = 730
+const AGAIN_DAYS = 180
+/** Days of past instances. */
+const BEFORE_DAYS = 366
+/** Instances of one event. */
+export const INSTANCES_MAX = 2_000
+/** Runs for one event. A rule that ends its worker each time has no instances. */
+const TRIES_MAX = 3
+/** Another run may take an event after this time: the first one has died. */
+const CLAIM_SECONDS = 10
+
+const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative')`
+
+/**
+ * Places events in the calendar, or takes them out of it. One instance is placed here; a job makes those of a rule,
+ * because a stranger's rule may have no end.
+ */
+export async function placeInstances(db: Queryable, eventRows: readonly string[]): Promise<void> {
+  if (eventRows.length === 0) return
+  await db.query({
+    name: 'clear-instances',
+    text: 'delete from calendar_instances where event_row = any ($1::bigint[])',
+    values: [eventRows],
+  })
+  await db.query({
+    name: 'place-single-instances',
+    text: `
+      insert into calendar_instances (event_row, project_id, starts_at, ends_at, local)
+      select row, project_id, (invite #>> '{start,at}')::timestamptz, (invite #>> '{end,at}')::timestamptz,
+        invite #>> '{start,local}'
+      from calendar_events where row = any ($1::bigint[]) and source is null and ${IN_CALENDAR}`,
+    values: [eventRows],
+  })
+  const { rows } = await db.query<{ project_id: string }>({
+    name: 'plan-expansion',
+    text: `
+      update calendar_events set expand_at = clock_timestamp(), expand_tries = 0
+      where row = any ($1::bigint[]) and source is not null and ${IN_CALENDAR}
+      returning project_id`,
+    values: [eventRows],
+  })
+  const [planned] = rows
+  if (planned !== undefined) await queueExpansion(db, planned.project_id)
+}
+
+export const queueExpansion = (db: Queryable, projectId: string, runAt?: Date): Promise<void> =>
+  addJob(db, {
+    task: 'expand_events',
+    payload: { projectId },
+    key: `expand_events:${projectId}`,
+    ...(runAt === undefined ? {} : { runAt }),
+  })
+
+/** An event whose instances are to be made. */
+export type DueExpansion = {
+  row: string
+  source: string
+  fromMs: number
+  untilMs: number
+  tries: number
+}
+
+/** Takes an event of a project whose instances are due. Null: none. */
+export async function takeExpansion(
+  db: Queryable,
+  projectId: string,
+): Promise<DueExpansion | null> {
+  const { rows } = await db.query<
+    Record<'row' | 'source', string> & { now: Date; start: Date; tries: number }
+  >({
+    name: 'take-expansion',
+    text: `
+      update calendar_events e set expand_at = clock_timestamp() + interval '${CLAIM_SECONDS} seconds',
+        expand_tries = expand_tries + 1
+      from (
+        select row from calendar_events where project_id = $1 and expand_at <= clock_timestamp()
+        order by expand_at limit 1 for update skip locked) due
+      where e.row = due.row
+      returning e.row, e.source, clock_timestamp() as now,
+        (e.invite #>> '{start,at}')::timestamptz as start, e.expand_tries as tries`,
+    values: [projectId],
+  })
+  const [row] = rows
+  if (row === undefined) return null
+  const dayMs = 24 * 60 * 60 * 1000
+  const nowMs = row.now.getTime()
+  return {
+    row: row.row,
+    source: row.source,
+    fromMs: nowMs - BEFORE_DAYS * dayMs,
+    untilMs: Math.max(nowMs, row.start.getTime()) + AHEAD_DAYS * dayMs,
+    tries: row.tries,
+  }
+}
+
+/** When the event of a run that has died may be taken again; null: none is in hand. */
+export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
+  const { rows } = await db.query<{ at: Date | null }>({
+    name: 'next-expansion-at',
+    text: `select min(expand_at) as at from calendar_events
+           where project_id = $1 and expand_at <= clock_timestamp() + interval '${CLAIM_SECONDS} seconds'`,
+    values: [projectId],
+  })
+  return rows[0]?.at ?? null
+}
+
+export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
+
+/** Stores the instances of an event, unless it has left the calendar or has another rule meanwhile. */
+export async function storeInstances(
+  db: Queryable,
+  { row, source }: DueExpansion,
+  instances: readonly Instance[],
+): Promise<void> {
+  await db.query({
+    name: 'store-instances',
+    text: `
+      with event as (
+        update calendar_events set expand_tries = 0,
+          expand_at = case when $3 then clock_timestamp() + interval '${AGAIN_DAYS} days' end
+        where row = $1 and source = $2 and ${IN_CALENDAR}
+        returning row, project_id
+      ), old as (
+        delete from calendar_instances i using event e
+        where i.event_row = e.row and i.starts_at <> all ($4::timestamptz[])
+      )
+      insert into calendar_instances (event_row, project_id, starts_at, ends_at, local)
+      select e.row, e.project_id, i.starts_at, i.ends_at, i.local
+      from event e, unnest($4::timestamptz[], $5::timestamptz[], $6::text[]) i (starts_at, ends_at, local)
+      on conflict (event_row, starts_at) do update set ends_at = excluded.ends_at, local = excluded.local`,
+    values: [
+      row,
+      source,
+      instances.length > 0,
+      instances.map(({ startMs }) => new Date(startMs)),
+      instances.map(({ endMs }) => new Date(endMs)),
+      instances.map(({ local }) => local),
+    ],
+  })
+}
+
+const LOST_BATCH = 100
+
+/** Queues expansions that are due and have no job. @returns their number */
+export async function requeueExpansions(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ project_id: string }>(
+    `select distinct project_id from (
+       select project_id from calendar_events where expand_at <= clock_timestamp() order by expand_at limit 1000) x
+     where not exists (select from graphile_worker.jobs j where j.key = 'expand_events:' || x.project_id)
+     limit ${LOST_BATCH}`,
+  )
+  for (const { project_id } of rows) await queueExpansion(pool, project_id)
+  return rows.length
+}
+
+const FORGOTTEN_BATCH = 1_000
+
+/** Deletes events that were never answered and whose message is deleted. */
+export async function forgetUnanswered(pool: Pool): Promise<void> {
+  await pool.query(
+    `delete from calendar_events where row = any (array(
+       select row from calendar_events where message_row is null and answer = 'needs-action' and not is_own
+       limit ${FORGOTTEN_BATCH}))`,
+  )
+}

@@ -1,0 +1,268 @@
+/** Events that an agent announces by mail: its guests, their answers, changes and cancellations. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
+import { sendMail } from '../../../support/mail/outbound.ts'
+import { callTool, connectMcp } from '../../../support/mcp.ts'
+import {
+  type Agent,
+  messagePath,
+  startTestService,
+  type TestService,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const EVENT = {
+  summary: 'Cargo review',
+  start: '2030-03-04T10:00:00',
+  end: '2030-03-04T10:30:00',
+  zone: 'Europe/Berlin',
+  location: 'Room 2; first floor, left',
+}
+const YEAR_2030 = '/v0/calendar?from=2030-03-01&to=2030-12-31'
+
+const calendar = async (agent: Agent) => (await agent.get(YEAR_2030)).body.events
+
+const untilCalendar = (agent: Agent, wanted: string, fits: (events: any[]) => boolean) =>
+  waitFor(wanted, async () => {
+    const events = await calendar(agent)
+    return fits(events) ? events : undefined
+  })
+
+/** Waits for the newest message of an inbox whose first invite fits. */
+const untilInvite = (agent: Agent, wanted: string, fits: (invite: any) => boolean) =>
+  waitFor(wanted, async () => {
+    const { body } = await agent.get('/v0/messages?labels=received')
+    for (const { messageId } of body.messages) {
+      const { body: message } = await agent.get(messagePath(messageId))
+      if (message.invites !== undefined && fits(message.invites[0])) return message
+    }
+    return undefined
+  })
+
+test('guests get the invitation, answer it, and the organizer sees their answers', async () => {
+  const [host, guest] = [await service.newAgent(), await service.newAgent()]
+  const sent = await sendMail(host, { to: [guest.address], event: EVENT })
+  expect(sent.event).toMatchObject({ sequence: 0 })
+  const { uid } = sent.event
+  const invited = await untilInvite(guest, 'the invitation', () => true)
+  expect(invited.invites[0]).toMatchObject({
+    method: 'REQUEST',
+    uid,
+    summary: 'Cargo review',
+    start: { at: '2030-03-04T09:00:00.000Z', local: '2030-03-04T10:00:00', zone: 'Europe/Berlin' },
+    location: 'Room 2; first floor, left',
+    organizer: { address: host.address },
+    attendees: [{ address: guest.address, state: 'needs-action', role: 'required' }],
+    effect: 'new',
+  })
+  await guest.post(`${messagePath(invited.messageId)}/rsvp`, { answer: 'accepted' })
+  const [event] = await untilCalendar(
+    host,
+    'the answer',
+    ([one]) => one?.attendees[0].state === 'accepted',
+  )
+  expect(event).toMatchObject({ uid, own: true, answer: 'accepted' })
+  await untilCalendar(guest, 'the event of the guest', ([one]) => one?.uid === uid)
+
+  const moved = { ...EVENT, uid, start: '2030-03-05T10:00:00', end: '2030-03-05T11:00:00' }
+  const change = await sendMail(host, { to: [guest.address], event: moved })
+  expect(change.event).toEqual({ uid, sequence: 1 })
+  await untilInvite(guest, 'the change', ({ sequence }) => sequence === 1)
+  // The guest has not answered the new time.
+  expect(await calendar(guest)).toEqual([])
+  const [atHost] = await untilCalendar(
+    host,
+    'the new time',
+    ([one]) => one?.start.local === '2030-03-05T10:00:00',
+  )
+  expect(atHost.attendees[0].state).toBe('needs-action')
+
+  await sendMail(host, { to: [guest.address], event: { uid, cancel: true } })
+  const cancelled = await untilInvite(
+    guest,
+    'the cancellation',
+    ({ method }) => method === 'CANCEL',
+  )
+  expect(cancelled.invites[0]).toMatchObject({ effect: 'cancelled', summary: 'Cargo review' })
+  await untilCalendar(host, 'an empty calendar', (events) => events.length === 0)
+})
+
+test('a series is announced with its zone, and one instance is cancelled', async () => {
+  const [host, guest] = [await service.newAgent(), await service.newAgent()]
+  const weekly = {
+    ...EVENT,
+    start: '2030-03-18T10:00:00',
+    end: '2030-03-18T10:30:00',
+    rule: 'FREQ=WEEKLY;COUNT=4',
+  }
+  const sent = await sendMail(host, { to: [guest.address], event: weekly })
+  const { uid } = sent.event
+  const starts = (events: any[]) => events.map(({ start }) => start.at)
+  const events = await untilCalendar(host, 'the series', ({ length }) => length === 4)
+  // Clocks change on 31 March 2030.
+  expect(starts(events)).toEqual([
+    '2030-03-18T09:00:00.000Z',
+    '2030-03-25T09:00:00.000Z',
+    '2030-04-01T08:00:00.000Z',
+    '2030-04-08T08:00:00.000Z',
+  ])
+  expect(events[3]).toMatchObject({ recurs: true, recurrenceId: '2030-04-08T08:00:00.000Z' })
+  const first = await host.get(`${YEAR_2030}&limit=3`)
+  const second = await host.get(`${YEAR_2030}&limit=3&pageToken=${first.body.nextPageToken}`)
+  expect([...first.body.events, ...second.body.events]).toEqual(events)
+  await sendMail(host, {
+    to: [guest.address],
+    event: { uid, cancel: true, recurrenceId: '2030-04-01T08:00:00Z' },
+  })
+  const left = await untilCalendar(host, 'three instances', ({ length }) => length === 3)
+  expect(starts(left)).not.toContain('2030-04-01T08:00:00.000Z')
+  const cancelled = await untilInvite(
+    guest,
+    'the cancellation',
+    ({ method }) => method === 'CANCEL',
+  )
+  expect(cancelled.invites[0].recurrenceId).toBe('2030-04-01T08:00:00.000Z')
+})
+
+test('days, and times with a zone of their own, are events too', async () => {
+  const host = await service.newAgent()
+  await sendMail(host, { event: { start: '2030-05-01', end: '2030-05-03' }, subject: 'Fair' })
+  await sendMail(host, {
+    event: { start: '2030-06-01T09:00:00+02:00', end: '2030-06-01T10:00:00+02:00' },
+  })
+  const [days, time] = await untilCalendar(host, 'both events', ({ length }) => length === 2)
+  expect(days).toMatchObject({
+    summary: 'Fair',
+    allDay: true,
+    start: { local: '2030-05-01', zone: null },
+    end: { local: '2030-05-03', zone: null },
+  })
+  expect(time).toMatchObject({ allDay: false, start: { at: '2030-06-01T07:00:00.000Z' } })
+})
+
+test('the mail is an invitation to every program: beside the text, and as a file', async () => {
+  const [host, guest] = [await service.newAgent(), await service.newAgent()]
+  const { messageId } = await sendMail(host, {
+    to: [guest.address],
+    event: EVENT,
+    html: '<p>Come</p>',
+  })
+  await untilInvite(guest, 'the invitation', () => true)
+  const raw = await fetch(`${service.url}${messagePath(messageId)}/raw`, {
+    headers: { authorization: `Bearer ${host.key}` },
+  })
+  const source = await raw.text()
+  expect(source).toMatch(/Content-Type: multipart\/alternative/)
+  expect(source).toMatch(/Content-Type: text\/calendar; charset=utf-8; method=REQUEST/)
+  expect(source).toMatch(/filename=invite\.ics/)
+})
+
+test('an event is in the calendar when its mail is on its way, not before', async () => {
+  const agent = await heldAgent(service)
+  const guest = await service.newAgent()
+  const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
+  expect(sent.deliveryStatus).toBe('held')
+  const request = await requestOf(service, agent, sent.messageId)
+  // A mail that is not held was read meanwhile.
+  const other = await service.newAgent()
+  await sendMail(other, { event: EVENT })
+  await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
+  expect(await calendar(agent)).toEqual([])
+  const path = heldPath(agent, request.approvalId)
+  const { status } = await service.platform.post(`${path}/approve`, { sha256: request.sha256 })
+  expect(status).toBe(200)
+  await untilCalendar(agent, 'the approved event', ({ length }) => length === 1)
+
+  const waiting = await sendMail(agent, { to: [guest.address], event: EVENT })
+  const rejected = await requestOf(service, agent, waiting.messageId)
+  await service.platform.post(`${heldPath(agent, rejected.approvalId)}/reject`, { reason: 'No' })
+  const soon = await sendMail(other, {
+    event: EVENT,
+    sendAt: new Date(Date.now() + 2_000).toISOString(),
+  })
+  expect(soon.deliveryStatus).toBe('scheduled')
+  expect(await calendar(other)).toHaveLength(1)
+  await untilCalendar(other, 'the scheduled event', ({ length }) => length === 2)
+  expect(await calendar(agent)).toHaveLength(1)
+})
+
+test('a repeated call announces one event', async () => {
+  const host = await service.newAgent()
+  const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: EVENT }
+  const key = { 'idempotency-key': 'once' }
+  const first = await host.post('/v0/messages/send', mail, key)
+  const again = await host.post('/v0/messages/send', mail, key)
+  expect(again.body).toEqual(first.body)
+  await untilCalendar(host, 'the event', ({ length }) => length > 0)
+  expect(await calendar(host)).toHaveLength(1)
+})
+
+test('a wrong event names its field', async () => {
+  const host = await service.newAgent()
+  const { uid } = (await sendMail(host, { event: EVENT })).event
+  const wrong: [object, string][] = [
+    [{ start: EVENT.start, end: EVENT.end }, 'event.start must be a date, an ISO 8601 time'],
+    [{ ...EVENT, zone: 'Mars/Olympus' }, 'event.zone must be an IANA time zone'],
+    [{ ...EVENT, end: EVENT.start }, 'event.end must be after event.start'],
+    [{ ...EVENT, end: '2030-03-05' }, 'event.end must be a date exactly where'],
+    [{ ...EVENT, start: '2030-02-30', end: '2030-03-05' }, 'event.start must be a date'],
+    [{ ...EVENT, rule: 'FREQ=SECONDLY' }, 'event.rule must be a recurrence rule'],
+    [{ ...EVENT, rule: 'FREQ=DAILY\r\nATTACH:file:///etc' }, 'event.rule must be one line'],
+    [{ ...EVENT, summary: 'A\nB' }, 'event.summary must be one line'],
+    [{ ...EVENT, url: 'http://example.com' }, 'event.url must be an https URL'],
+    [{ ...EVENT, recurrenceId: '2030-03-04T09:00:00Z' }, 'event.uid must name the event'],
+    [{ ...EVENT, uid, recurrenceId: '2030-03-04T09:00:00Z' }, 'the event does not recur'],
+    [{ cancel: true }, 'event.uid must name the event'],
+    [{ uid: 'unknown@example.com', cancel: true }, 'Event not found'],
+    [{ summary: 'No time' }, 'event.start is required'],
+  ]
+  for (const [event, message] of wrong) {
+    const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event }
+    const { status, body } = await host.post('/v0/messages/send', mail)
+    expect([status >= 400 && status < 500, body.message]).toEqual([
+      true,
+      expect.stringContaining(message),
+    ])
+  }
+})
+
+test('a text of an event adds no line to the file', async () => {
+  const [host, guest] = [await service.newAgent(), await service.newAgent()]
+  const evil = 'x"\\,;:\r\nATTENDEE:mailto:victim@example.com'
+  await sendMail(host, {
+    to: [`"Bob; \\"X\\"" <${guest.address}>`],
+    text: evil,
+    event: { ...EVENT, summary: evil.replace('\r\n', ' ') },
+  })
+  const message = await untilInvite(guest, 'the invitation', () => true)
+  expect(message.invites[0].attendees).toHaveLength(1)
+  expect(message.invites[0].description).toBe(evil.replace('\r\n', '\n'))
+})
+
+test('tools announce, list and answer', async () => {
+  const [host, guest] = [await service.newAgent(), await service.newAgent()]
+  await using atHost = await connectMcp(service.url, host.key)
+  await using atGuest = await connectMcp(service.url, guest.key)
+  const sent = await callTool(atHost, 'mail.send', {
+    to: [guest.address],
+    subject: 'Review',
+    text: 'Come',
+    event: EVENT,
+  })
+  const { messageId } = await untilInvite(guest, 'the invitation', () => true)
+  await callTool(atGuest, 'mail.rsvp', { messageId, answer: 'tentative', comment: 'Perhaps' })
+  await untilCalendar(guest, 'the event', ({ length }) => length === 1)
+  const span = { from: '2030-03-01T00:00:00Z', to: '2030-03-31T00:00:00Z' }
+  const listed = await callTool(atGuest, 'calendar.list', span)
+  expect(listed).toMatchObject({
+    count: 1,
+    untrusted: true,
+    events: [{ uid: sent.event.uid, answer: 'tentative' }],
+  })
+})

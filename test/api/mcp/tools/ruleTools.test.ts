@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { callTool, connectMcp, failTool } from '../../../support/mcp.ts'
+import { startTestService, type TestService } from '../../../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ smtp: false, workers: false })
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+test('rules are added, listed and deleted as over REST', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  const rule = await callTool(mcp, 'mail.add_rule', {
+    type: 'BLOCK',
+    scope: 'RECEIVE',
+    value: '*@Spam.example',
+  })
+  expect(rule.value).toBe('*@spam.example')
+  expect(await callTool(mcp, 'mail.list_rules')).toEqual((await agent.get('/v0/email-rules')).body)
+  const other = { type: 'ALLOW', scope: 'RECEIVE', value: '*@spam.example' }
+  expect(await failTool(mcp, 'mail.add_rule', other)).toContain('mail.list_rules has its id')
+  expect(await failTool(mcp, 'mail.add_rule', { ...other, value: '*' })).toContain('value must be')
+  expect(await callTool(mcp, 'mail.delete_rule', { ruleId: rule.id })).toEqual({
+    ruleId: rule.id,
+    deleted: true,
+  })
+  expect(await failTool(mcp, 'mail.delete_rule', { ruleId: rule.id })).toContain('Rule not found')
+  expect((await agent.get('/v0/email-rules')).body.count).toBe(0)
+})
+
+test('suppressed addresses are listed and removed', async () => {
+  const agent = await service.newAgent()
+  await using mcp = await connectMcp(service.url, agent.key)
+  await service.database.pool.query(
+    `insert into suppressions (project_id, address, reason, detail) values ($1, 'gone@example.com', 'bounce', '550')`,
+    [agent.project.id],
+  )
+  const page = await callTool(mcp, 'mail.list_suppressions')
+  expect(page).toEqual((await agent.get('/v0/suppressions')).body)
+  expect(page.suppressions[0]).toMatchObject({ address: 'gone@example.com', reason: 'bounce' })
+  const { removed } = await callTool(mcp, 'mail.remove_suppression', {
+    address: 'gone@example.com',
+  })
+  expect(removed).toBe(true)
+  expect(await failTool(mcp, 'mail.remove_suppression', { address: 'gone@example.com' })).toContain(
+    'Suppression not found',
+  )
+})

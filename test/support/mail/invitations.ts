@@ -1,0 +1,49 @@
+/** Invitations as strangers' programs send them. */
+
+/** An event to write as lines of a calendar file. */
+export type EventLines = {
+  method?: string
+  uid?: string
+  sequence?: number
+  /** DTSTAMP. */
+  stamp?: string
+  organizer?: string
+  attendees?: readonly string[]
+  /** Further or other lines of the event. */
+  lines?: readonly string[]
+  start?: string
+  end?: string
+}
+
+/** A calendar file of one event. */
+export function calendarFile({
+  method = 'REQUEST',
+  uid = 'event-1@example.com',
+  sequence = 0,
+  stamp = '20260101T000000Z',
+  organizer = 'ada@example.com',
+  attendees = [],
+  lines = [],
+  start = 'DTSTART:20300304T090000Z',
+  end = 'DTEND:20300304T093000Z',
+}: EventLines = {}): string {
+  return [
+    'BEGIN:VCALENDAR',
+    'PRODID:-//Example//Example//EN',
+    'VERSION:2.0',
+    `METHOD:${method}`,
+    'BEGIN:VEVENT',
+    `UID:${uid}`,
+    `DTSTAMP:${stamp}`,
+    `SEQUENCE:${sequence}`,
+    start,
+    end,
+    ...(lines.some((line) => line.startsWith('SUMMARY')) ? [] : ['SUMMARY:Cargo review']),
+    ...(organizer === '' ? [] : [`ORGANIZER;CN=Ada:mailto:${organizer}`]),
+    ...attendees.map((one) => `ATTENDEE;PARTSTAT=NEEDS-ACTION;RSVP=TRUE:mailto:${one}`),
+    ...lines,
+    'END:VEVENT',
+    'END:VCALENDAR',
+    '',
+  ].join('\r\n')
+}

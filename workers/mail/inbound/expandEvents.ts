@@ -1,0 +1,55 @@
+import { join } from 'node:path'
+import { Costs } from '../../../shared/fair/costs.ts'
+import { CostTurns } from '../../../shared/fair/costTurns.ts'
+import type { Instance } from '../../../shared/mail/calendar/instances.ts'
+import {
+  type DueExpansion,
+  INSTANCES_MAX,
+  isGivenUp,
+  nextExpansionAt,
+  queueExpansion,
+  storeInstances,
+  takeExpansion,
+} from '../../../sql/mail/calendar/instances.ts'
+import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
+import type { PoolContext, Task } from '../../queue/task.ts'
+import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
+
+/** A rule of twenty years takes 50 ms. */
+const LIMITS: ChildLimits = { timeMaxMs: 3_000, memoryMaxBytes: 512 * 1024 * 1024 }
+
+/** Makes the instances of a project's recurring events, one event in each run, in a child process that can be killed. */
+export function createExpandEvents(
+  { pool, log }: PoolContext,
+  { limits = LIMITS }: { limits?: ChildLimits } = {},
+): Task<'expand_events'> {
+  const turns = new CostTurns(new Costs(), 1)
+  const children = createChildren<DocumentRequest, DocumentAnswer>({
+    file: join(import.meta.dir, 'documentMain.ts'),
+    name: 'the reader of rules',
+    limits,
+  })
+
+  const instancesOf = async (due: DueExpansion): Promise<Instance[]> => {
+    const { row, source, fromMs, untilMs } = due
+    if (isGivenUp(due)) return []
+    try {
+      const window = { fromMs, untilMs, max: INSTANCES_MAX }
+      const { result } = await children.run({ source, window })
+      return 'instances' in result ? result.instances : []
+    } catch (error) {
+      if (!(error instanceof ChildError)) throw error
+      log.info({ eventRow: row, reason: error.message }, 'event not expanded')
+      return []
+    }
+  }
+
+  return async ({ projectId }) => {
+    await turns.run([projectId], async () => {
+      const due = await takeExpansion(pool, projectId)
+      if (due !== null) await storeInstances(pool, due, await instancesOf(due))
+      const next = due === null ? await nextExpansionAt(pool, projectId) : new Date()
+      if (next !== null) await queueExpansion(pool, projectId, next)
+    })
+  }
+}
