@@ -41,13 +41,14 @@ async function startCuttable(options: TestServiceOptions) {
   return { service, proxy: await proxy }
 }
 
-/** Waits until no job is due or locked. */
+/** Waits until no job is due or locked. One that another of its key has superseded never runs, and is deleted later. */
 const untilNoJob = ({ database }: TestService) =>
   waitFor(
     'no job to be left',
     async () => {
       const { rows } = await database.pool.query(
-        'select id from graphile_worker._private_jobs where run_at <= now() or locked_by is not null',
+        `select id from graphile_worker._private_jobs
+         where run_at <= now() and attempts < max_attempts or locked_by is not null`,
       )
       return rows.length === 0
     },
@@ -103,8 +104,8 @@ for (const moment of MOMENTS) {
   testWhole(`invites: an event is applied once, with a cut ${moment} each round trip`, async () => {
     const { service, proxy } = await startCuttable({ pools: ['inbound', 'outbound'] })
     await using _ = service
-    const agent = await service.newAgent()
     const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+      const agent = await service.newAgent()
       const messageId = `<${label}@x.test>`
       const uid = `${label}@x.test`
       const organizer = 'a@x.test'
@@ -129,8 +130,8 @@ for (const moment of MOMENTS) {
       await waitFor(
         'the instances',
         async () => {
-          const { body } = await agent.get('/v0/calendar?from=2030-03-01&to=2030-04-01&limit=100')
-          return body.events.filter((one: any) => one.uid === uid).length === 3
+          const { body } = await agent.get('/v0/calendar?from=2030-03-01&to=2030-04-01')
+          return body.count === 3
         },
         RECOVERY_LIMIT_MS,
       )
