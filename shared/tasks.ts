@@ -34,6 +34,7 @@ export const taskPayloads = {
   check_payment: z.strictObject({ checkId: z.string().regex(/^chk_[0-9a-f]{24}$/) }),
   use_secret: z.strictObject({ useId: z.string().regex(/^use_[0-9a-f]{24}$/) }),
   buy: z.strictObject({ purchaseId: z.string().regex(/^pur_[0-9a-f]{24}$/) }),
+  pay_out: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
   purge_project: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
   sign_in_company: z.strictObject({ signInId: z.string().regex(/^csi_[0-9a-f]{24}$/) }),
   read_client_document: z.strictObject({ documentId: z.string().regex(/^ocd_[0-9a-f]{24}$/) }),
@@ -82,6 +83,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   sign_in_company: 'webhooks',
   use_secret: 'vault',
   buy: 'purse',
+  pay_out: 'purse',
   settle_payment: 'payments',
   check_payment: 'payments',
   // Each looks at the section whose settings its pool has.

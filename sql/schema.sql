@@ -1224,6 +1224,10 @@ create table purse_keys (
   wrapped_key bytea not null,
   ciphertext bytea not null,
   created_at timestamp(3) with time zone default clock_timestamp() not null,
+  retired_at timestamp(3) with time zone,
+  balance_atomic numeric(20,0),
+  balance_block bigint,
+  balance_at timestamp(3) with time zone,
   constraint purse_keys_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint purse_keys_pkey PRIMARY KEY (address)
 );
@@ -1240,6 +1244,10 @@ create table purses (
   balance_atomic numeric(20,0),
   balance_block bigint,
   balance_at timestamp(3) with time zone,
+  max_atomic numeric(20,0),
+  payout_address text,
+  payout_next text,
+  payout_next_at timestamp(3) with time zone,
   constraint purses_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
   constraint purses_pkey PRIMARY KEY (project_id)
 );

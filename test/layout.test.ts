@@ -33,6 +33,7 @@ const ENTRIES = new Set([
   'sql/account/keys/newKeyMain.ts',
   'sql/blobs/moveMain.ts',
   'sql/mail/domains/dkimMain.ts',
+  'sql/purse/rotateKeyMain.ts',
   'sql/purse/sweepMain.ts',
 ])
 

@@ -32,6 +32,7 @@ import {
 } from './operations/doctor/examine.ts'
 import { createPurgeProject } from './operations/purgeProject.ts'
 import { createBuy } from './purse/buy.ts'
+import { createPayOut } from './purse/payOut.ts'
 import { MAIL_LIMITS } from './queue/lanes.ts'
 import type { PoolSettings } from './queue/runner.ts'
 import { RUNNER_CONNECTIONS } from './queue/runnerConnections.ts'
@@ -158,7 +159,10 @@ export const purseRunner = (
   options: OutboundHttp & { deniedPayees: ReadonlySet<string> },
 ): Runner<'purse'> => ({
   name: 'purse',
-  tasks: (context) => ({ buy: createBuy(context, options) }),
+  tasks: (context) => ({
+    buy: createBuy(context, options),
+    pay_out: createPayOut(context, options),
+  }),
   pollIntervalMs: 500,
   // A job waits for a seller that settles on the chain.
   concurrency: 100,

@@ -8,22 +8,28 @@ import { badRequest } from '../http/errors.ts'
  * Refuses an address that would lose the seller's money. The schema has checked its form.
  * @throws {ApiError} 400
  */
-export async function checkPayTo(db: Queryable, payTo: string | null | undefined): Promise<void> {
+export async function checkPayTo(
+  db: Queryable,
+  payTo: string | null | undefined,
+  field = 'payTo',
+): Promise<void> {
   if (payTo === null || payTo === undefined) return
   const digits = payTo.slice(2)
   const isMixed = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
   if (isMixed && payTo !== getAddress(payTo.toLowerCase())) {
     throw badRequest(
-      'payTo must have the checksum of EIP-55, or no upper-case letters: copy the address again, a digit may be wrong',
+      `${field} must have the checksum of EIP-55, or no upper-case letters: copy the address again, a digit may be wrong`,
     )
   }
   const address = payTo.toLowerCase()
-  if (address === zeroAddress) throw badRequest('payTo must not be the zero address')
+  if (address === zeroAddress) throw badRequest(`${field} must not be the zero address`)
   const tokens = Object.values(USDC_NETWORKS).map(({ usdcAddress }) => usdcAddress.toLowerCase())
   if (tokens.includes(address)) {
-    throw badRequest('payTo must not be the USDC contract: what it receives is lost')
+    throw badRequest(`${field} must not be the USDC contract: what it receives is lost`)
   }
   if (await isGasWallet(db, address)) {
-    throw badRequest('payTo must not be a gas wallet of this service: use an address of your own')
+    throw badRequest(
+      `${field} must not be a gas wallet of this service: use an address of your own`,
+    )
   }
 }

@@ -1,6 +1,7 @@
-import { Type as t } from '@sinclair/typebox'
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
+import type { Actor } from '../../sql/account/audit.ts'
 import {
   changeMandate,
   findMandate,
@@ -8,11 +9,13 @@ import {
   listMandates,
   MANDATES_MAX,
 } from '../../sql/purse/mandates.ts'
-import { openPurse, setLow } from '../../sql/purse/purses.ts'
+import { setPayout } from '../../sql/purse/payout.ts'
+import { findPurse, openPurse, setLow } from '../../sql/purse/purses.ts'
 import { readSpending } from '../../sql/purse/spending.ts'
 import { cancelOpen, resumePurse, stopPurse } from '../../sql/purse/stop.ts'
+import { checkPayTo } from '../account/payTo.ts'
 import { platformActor } from '../account/platformActor.ts'
-import { conflict, notFound } from '../http/errors.ts'
+import { badRequest, conflict, notFound } from '../http/errors.ts'
 import { operation, PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
@@ -36,8 +39,25 @@ const MandateParams = t.Composite([
   Project,
   t.Object({ mandateId: t.String({ minLength: 1, maxLength: 64 }) }),
 ])
-const LowBody = t.Object({
-  low: t.Union([Usdc('Below it the event purse.low tells.'), t.Null()]),
+const PurseChange = t.Object({
+  low: t.Optional(t.Union([Usdc('Below it the event purse.low tells.'), t.Null()])),
+  max: t.Optional(
+    t.Union([Usdc('What is above it goes to payoutAddress. Null: it keeps all.'), t.Null()]),
+  ),
+  payoutAddress: t.Optional(
+    t.Union(
+      [
+        t.String({
+          pattern: '^0x[0-9a-fA-F]{40}$',
+          error: 'be an address: 0x and 40 hexadecimal digits',
+          description:
+            'An address of the owner. A new one counts after 24 hours; null ends it at once.',
+        }),
+        t.Null(),
+      ],
+      { error: 'be an address: 0x and 40 hexadecimal digits, or null' },
+    ),
+  ),
 })
 
 const DAYS_DEFAULT = 30
@@ -70,6 +90,32 @@ export const ownerPurseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId' })
     .use(purses(services))
     .use(mandates(services))
+
+const atomicOf = (usdc: string | null): bigint | null => (usdc === null ? null : parseUsdc(usdc))
+
+/** @throws {ApiError} 400 */
+async function changePurse(
+  { pool }: Services,
+  actor: Actor,
+  { low, max, payoutAddress }: Static<typeof PurseChange>,
+): Promise<void> {
+  if (low === undefined && max === undefined && payoutAddress === undefined) {
+    throw badRequest('the body must hold low, max or payoutAddress')
+  }
+  await checkPayTo(pool, payoutAddress, 'payoutAddress')
+  const own = payoutAddress == null ? null : await findPurse(pool, actor.projectId)
+  if (own !== null && own.address === payoutAddress?.toLowerCase()) {
+    throw badRequest('payoutAddress must not be the purse itself')
+  }
+  if (low !== undefined) await setLow(pool, actor, atomicOf(low))
+  if (max === undefined && payoutAddress === undefined) return
+  await setPayout(pool, actor, {
+    ...(max === undefined ? {} : { maxAtomic: atomicOf(max) }),
+    ...(payoutAddress === undefined
+      ? {}
+      : { payoutAddress: payoutAddress === null ? null : payoutAddress.toLowerCase() }),
+  })
+}
 
 const purses = (services: Services) =>
   new Elysia()
@@ -105,18 +151,17 @@ const purses = (services: Services) =>
     )
     .patch(
       '/purse',
-      async ({ request, params: { projectId }, body: { low } }) => {
-        const atomic = low === null ? null : parseUsdc(low)
-        await setLow(services.pool, platformActor(request, projectId), atomic)
+      async ({ request, params: { projectId }, body }) => {
+        await changePurse(services, platformActor(request, projectId), body)
         return readPurse(services, projectId)
       },
       {
         params: Project,
-        body: LowBody,
+        body: PurseChange,
         detail: operation({
           ...describe,
-          summary: 'Set the balance that counts as low',
-          requestExample: { low: '5' },
+          summary: 'Set when its balance is low, and what it keeps at most',
+          requestExample: { low: '5', max: '100' },
           success: purse,
           errors: NO_PURSE,
         }),

@@ -31,6 +31,15 @@ export const PurseSchema = t.Object({
   openUsdc: t.String({ description: 'Signed payments that may still be taken.' }),
   freeUsdc: t.String({ description: 'The balance without them.' }),
   lowUsdc: t.Union([t.String(), t.Null()], { description: 'Below it the event purse.low tells.' }),
+  maxUsdc: t.Union([t.String(), t.Null()], {
+    description: 'What is above it goes to the payout address.',
+  }),
+  payout: t.Object({
+    address: t.Union([t.String(), t.Null()]),
+    next: t.Union([t.Object({ address: t.String(), from: Time }), t.Null()], {
+      description: 'A new address, which waits for 24 hours.',
+    }),
+  }),
   stoppedAt: t.Union([Time, t.Null()], { description: 'Nothing is signed while it is set.' }),
   createdAt: Time,
 })
@@ -43,6 +52,8 @@ export const EXAMPLE_PURSE = {
   openUsdc: '0.05',
   freeUsdc: '24.95',
   lowUsdc: '5',
+  maxUsdc: '100',
+  payout: { address: '0x2f1e3d4c5b6a79880716253443526170819a2b3d', next: null },
   stoppedAt: null,
   createdAt: '2026-01-05T09:00:00.000Z',
 }
@@ -61,6 +72,14 @@ export function toPurseView(purse: Purse): Static<typeof PurseSchema> {
     openUsdc: formatUsdc(purse.openAtomic),
     freeUsdc: formatUsdc(free),
     lowUsdc: purse.lowAtomic === null ? null : formatUsdc(purse.lowAtomic),
+    maxUsdc: purse.maxAtomic === null ? null : formatUsdc(purse.maxAtomic),
+    payout: {
+      address: purse.payout.address,
+      next:
+        purse.payout.next === null
+          ? null
+          : { address: purse.payout.next.address, from: purse.payout.next.from.toISOString() },
+    },
     stoppedAt: time(purse.frozenAt),
     createdAt: purse.createdAt.toISOString(),
   }

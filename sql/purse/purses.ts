@@ -22,6 +22,10 @@ export type Purse = {
   frozenAt: Date | null
   frozenBy: string | null
   lowAtomic: bigint | null
+  /** The most that it keeps; null: anything. */
+  maxAtomic: bigint | null
+  /** Where the rest goes, and an address that still waits. */
+  payout: { address: string | null; next: { address: string; from: Date } | null }
   /** Null: no worker has read it yet. */
   balanceAtomic: bigint | null
   balanceBlock: bigint | null
@@ -37,6 +41,10 @@ type PurseRow = {
   frozen_at: Date | null
   frozen_by: string | null
   low_atomic: string | null
+  max_atomic: string | null
+  payout_address: string | null
+  payout_next: string | null
+  payout_next_at: Date | null
   balance_atomic: string | null
   balance_block: string | null
   balance_at: Date | null
@@ -46,15 +54,19 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Of a purse `p`: what is signed, and neither released nor within its last balance. A payment in a later block than the
- * balance is still in the balance.
+ * Of an address of a purse: what is signed, and neither released nor within its last balance. A payment in a later block
+ * than the balance is still in the balance.
+ * @param a the alias of a row of purses or purse_keys
  */
-export const OPEN_SUM = `(select coalesce(sum(o.amount_atomic), 0) from purchases o
-  where o.project_id = p.project_id and o.money in ('open', 'spent') and o.final_at is null and o.payer = p.address
-    and (o.money = 'open' or p.balance_block is null or o.block_number > p.balance_block))`
+export const openSum = (
+  a: string,
+): string => `(select coalesce(sum(o.amount_atomic), 0) from purchases o
+  where o.project_id = ${a}.project_id and o.money in ('open', 'spent') and o.final_at is null and o.payer = ${a}.address
+    and (o.money = 'open' or ${a}.balance_block is null or o.block_number > ${a}.balance_block))`
 
 const COLUMNS = `p.project_id, p.address, p.created_at, p.frozen_at, p.frozen_by, p.low_atomic, p.balance_atomic,
-  p.balance_block, p.balance_at, ${OPEN_SUM} as open_atomic`
+  p.balance_block, p.balance_at, p.max_atomic, p.payout_address, p.payout_next, p.payout_next_at,
+  ${openSum('p')} as open_atomic`
 
 const toPurse = (row: PurseRow): Purse => ({
   projectId: row.project_id,
@@ -63,11 +75,20 @@ const toPurse = (row: PurseRow): Purse => ({
   frozenAt: row.frozen_at,
   frozenBy: row.frozen_by,
   lowAtomic: big(row.low_atomic),
+  maxAtomic: big(row.max_atomic),
+  payout: payoutOf(row),
   balanceAtomic: big(row.balance_atomic),
   balanceBlock: big(row.balance_block),
   balanceAt: row.balance_at,
   openAtomic: BigInt(row.open_atomic),
 })
+
+function payoutOf({ payout_address, payout_next, payout_next_at }: PurseRow): Purse['payout'] {
+  if (payout_next === null || payout_next_at === null)
+    return { address: payout_address, next: null }
+  if (payout_next_at.getTime() <= Date.now()) return { address: payout_next, next: null }
+  return { address: payout_address, next: { address: payout_next, from: payout_next_at } }
+}
 
 /** The purse of a live project; null: it has none. */
 export async function findPurse(db: Queryable, projectId: string): Promise<Purse | null> {
@@ -93,16 +114,26 @@ export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<b
       [projectId, address],
     )
     if (rowCount === 0) return false
-    const bytes = Buffer.from(privateKey.slice(2), 'hex')
-    const sealed = keyring.seal(bytes, purseKeyContext(projectId, address))
-    bytes.fill(0)
-    await db.query(
-      `insert into purse_keys (address, project_id, key_id, wrapped_key, ciphertext) values ($1, $2, $3, $4, $5)`,
-      [address, projectId, sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
-    )
+    await storePurseKey(db, keyring, { projectId, privateKey })
     await writeAudit(db, actor, { action: 'purse.open', subject: address, outcome: 'ok' })
     return true
   })
+}
+
+/** Seals and stores a key of a purse. */
+export async function storePurseKey(
+  db: Queryable,
+  keyring: Keyring,
+  { projectId, privateKey }: { projectId: string; privateKey: Hex },
+): Promise<void> {
+  const address = privateKeyToAccount(privateKey).address.toLowerCase()
+  const bytes = Buffer.from(privateKey.slice(2), 'hex')
+  const sealed = keyring.seal(bytes, purseKeyContext(projectId, address))
+  bytes.fill(0)
+  await db.query(
+    `insert into purse_keys (address, project_id, key_id, wrapped_key, ciphertext) values ($1, $2, $3, $4, $5)`,
+    [address, projectId, sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+  )
 }
 
 /** Signs with the key of a purse. The key leaves this function in no form. @throws {Error} without the key */

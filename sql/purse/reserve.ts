@@ -24,7 +24,7 @@ import {
   type SignedRequest,
   sealContent,
 } from './purchaseContent.ts'
-import { OPEN_SUM, purseSigner } from './purses.ts'
+import { openSum, purseSigner } from './purses.ts'
 
 /** Why the owner is asked. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
@@ -125,7 +125,7 @@ export async function lockPurse(
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,
-             coalesce(p.balance_atomic, 0) - ${OPEN_SUM} as free
+             coalesce(p.balance_atomic, 0) - ${openSum('p')} as free
            from purses p where p.project_id = $1`,
     values: [projectId],
   })

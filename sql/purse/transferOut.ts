@@ -73,7 +73,8 @@ export const hashOf = ({ kind, payTo, amountAtomic, refundOf }: Ordered): Buffer
     .update(JSON.stringify([kind, payTo.toLowerCase(), String(amountAtomic), refundOf]))
     .digest()
 
-async function chainOf(db: Queryable): Promise<UsdcNetwork | null> {
+/** The chain of the service; null: the payment workers have not reached it yet. */
+export async function chainOf(db: Queryable): Promise<UsdcNetwork | null> {
   const { rows } = await db.query<{ network: string | null }>('select network from chain_status')
   return usdcNetwork(rows[0]?.network ?? '') ?? null
 }

@@ -4,6 +4,7 @@ import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
+import { queuePayouts } from './payout.ts'
 import { purchaseEvent } from './purchaseSteps.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFacts.ts'
 
@@ -240,16 +241,26 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
-/** Purses whose balance is to be read, the oldest reading first. */
+/** A retired address is read seldom, but while something signed with its key is open, and on its first day. */
+const RETIRED_AGE = '1 hour'
+
+/** Addresses of purses whose balance is to be read, the oldest reading first. */
 export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
   const { rows } = await db.query<{ address: Address }>({
     name: 'find-stale-balances',
     text: `select address from purses p
-           where balance_at is null or balance_at < clock_timestamp() - interval '${IDLE_AGE}'
+           where p.balance_at is null or p.balance_at < clock_timestamp() - interval '${IDLE_AGE}'
              or (balance_at < clock_timestamp() - interval '${BUSY_AGE}'
                and ((balance_atomic = 0 and created_at > clock_timestamp() - interval '1 hour') or exists (
                  select from purchases u where u.project_id = p.project_id and u.money = 'open')))
-           order by balance_at nulls first limit $1`,
+           union all
+           select address from purse_keys k
+           where retired_at is not null and (balance_at is null
+             or balance_at < clock_timestamp() - interval '${RETIRED_AGE}'
+             or balance_at < clock_timestamp() - interval '${BUSY_AGE}'
+               and (retired_at > clock_timestamp() - interval '1 day' or exists (
+                 select from purchases u where u.project_id = k.project_id and u.money = 'open' and u.payer = k.address)))
+           limit $1`,
     values: [limit],
   })
   return rows.map(({ address }) => address)
@@ -281,6 +292,11 @@ export function recordBalances(
                  low_told_at = case when b.balance < b.low_atomic then coalesce(b.low_told_at, clock_timestamp()) end
                from before b where p.project_id = b.project_id
              )
+             , retired as (
+               update purse_keys k set balance_atomic = g.balance, balance_block = $3, balance_at = clock_timestamp()
+               from given g
+               where k.address = g.address and k.retired_at is not null and (k.balance_block is null or k.balance_block <= $3)
+             )
              select project_id, address, balance, low_atomic as low from before
              where balance < low_atomic and low_told_at is null`,
       values: [
@@ -289,6 +305,10 @@ export function recordBalances(
         block,
       ],
     })
+    await queuePayouts(
+      db,
+      balances.map(({ address }) => address),
+    )
     await recordEvents(
       db,
       rows.map(({ project_id: projectId, address, balance, low }) => ({

@@ -45,6 +45,20 @@ export function purses(http: Http) {
         { ...at(projectId), body: { low } },
         options,
       ),
+    /**
+     * What the purse keeps at most, and the address of the rest; null: none.
+     * @param change a new `payoutAddress` counts after 24 hours
+     */
+    setPayout: (
+      projectId: string,
+      change: { max?: string | null; payoutAddress?: string | null },
+      options?: CallOptions,
+    ) =>
+      http.call(
+        'patchPlatformProjectsByProjectIdPurse',
+        { ...at(projectId), body: change },
+        options,
+      ),
     /** Pays back a final payment or a part of it. `by_hand`: you are to send it, because the purse is not its payee. */
     refund: (
       paymentId: string,

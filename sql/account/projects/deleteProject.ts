@@ -37,10 +37,13 @@ export async function deleteProject(
   })
 }
 
-/** The last known balance of a project's purse, in atomic units. */
+/** The last known balances of a project's purse, at its address and at retired ones, in atomic units. */
 async function heldBy(db: Queryable, projectId: string): Promise<bigint> {
   const { rows } = await db.query<{ held: string }>(
-    'select coalesce(balance_atomic, 0) as held from purses where project_id = $1',
+    `select coalesce(sum(balance_atomic), 0) as held from (
+       select balance_atomic from purses where project_id = $1
+       union all
+       select balance_atomic from purse_keys where project_id = $1 and retired_at is not null) b`,
     [projectId],
   )
   return BigInt(rows[0]?.held ?? 0)

@@ -74,7 +74,7 @@ export function refundPayment(
       payTo: payer.toLowerCase(),
       ...{ txHash: null, isFinal: false, reason: null, receipt: null },
     }
-    if (purse?.address !== recipient.toLowerCase()) {
+    if (purse === null || !(await isOwnAddress(db, projectId, recipient))) {
       const id = newHandRefundId()
       await db.query(
         `insert into hand_refunds (id, project_id, payment_id, idempotency_key, request_hash, created_by, network, asset,
@@ -94,6 +94,15 @@ export function refundPayment(
     const id = await order(db, keyring, actor, { ...ordered, address: purse.address, network })
     return { kind: 'ok', refund: { ...refund, id } }
   })
+}
+
+/** Whether the payee is the purse of the project, under its key of now or of then. */
+async function isOwnAddress(db: Queryable, projectId: string, address: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select from purse_keys where project_id = $1 and address = $2',
+    [projectId, address.toLowerCase()],
+  )
+  return rowCount === 1
 }
 
 type PaymentRow = {

@@ -93,7 +93,9 @@ test('a refund needs an owner, a purse as payee, and money', async () => {
   expect((await refund(paymentId, '0.01')).body).toMatchObject({
     message: 'The purse has too little that is free',
   })
-  await pool.query('update purses set address = $1', [`0x${'ab'.repeat(20)}`])
+  for (const table of ['purses', 'purse_keys']) {
+    await pool.query(`update ${table} set address = $1`, [`0x${'ab'.repeat(20)}`])
+  }
   expect((await refund(paymentId, '0.01')).body).toMatchObject({
     state: 'by_hand',
     amountUsdc: '0.01',

@@ -1,6 +1,8 @@
 /** Our purse buys from every seller: the reference's middleware of both versions, our paywalls, and another instance. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { getAddress } from 'viem'
 import { PurchaseError, Purser } from '../../../api/client/main.ts'
+import { requirePayment } from '../../../api/client/paywalls/fetchPaywall.ts'
 import { type Buyer, newBuyer, startPurseTill } from '../../support/purse/purseScene.ts'
 import type { TestTill } from '../../support/till/till.ts'
 import { type Seller, startSellers } from '../sellers.ts'
@@ -38,6 +40,32 @@ test('the purse buys once from every seller, and the chain shows each payment', 
     await client.fetch(url, { maxAmount: '0.01', key: encodeURIComponent(name) })
     if (served !== null) expect([name, served()]).toEqual([name, before + 1])
   }
+})
+
+/** The fourth account of the devnet's mnemonic. */
+const OTHER_WALLET = '0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6'
+
+test('a purse of one instance buys from a seller of another, and both know the payment', async () => {
+  await using other = await startPurseTill({
+    beside: till,
+    worker: { settlementKeys: [OTHER_WALLET] },
+  })
+  const seller = await other.newSeller()
+  const purser = new Purser({ apiKey: seller.key, baseUrl: other.service.url })
+  await using shop = Bun.serve({
+    ...{ port: 0, hostname: '127.0.0.1' },
+    fetch: requirePayment({ purser, amount: '0.01' }, () => new Response('fine')),
+  })
+  const url = `http://127.0.0.1:${shop.port}/`
+  await seller.put('/v0/sellers/endpoints', { urlPattern: url, priceUsdc: '0.01' })
+  await buyer.giveMandate({ hosts: [new URL(url).host] })
+  const { body } = await buyer.pay(url)
+  expect([body.state, body.response?.body]).toEqual(['answered', 'fine'])
+  const spent = await buyer.settled(body.purchaseId, 'spent')
+  const { body: sold } = await seller.get('/v0/payments')
+  expect((sold as any).payments).toMatchObject([
+    { payerAddress: getAddress(buyer.address), txHash: spent.payment?.txHash, status: 'settled' },
+  ])
 })
 
 test('a purchase without an answer is an error that says why', async () => {

@@ -72,6 +72,8 @@ export type TestTillOptions = {
   parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'pool' | 'dns' | 'through' | 'resolve' | 'ca'>
   /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
+  /** Another instance, whose chain this one shares. Each needs gas wallets of its own. */
+  beside?: TestTill
   /** One payments worker unless false. */
   worker?: boolean | WorkerOptions
 }
@@ -79,12 +81,14 @@ export type TestTillOptions = {
 export async function startTestTill(options: TestTillOptions = {}): Promise<TestTill> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-devnet-'))
   const log = { info() {}, warn() {} }
-  const devnet = await startDevnet({
-    port: 0,
-    stateFile: join(directory, 'state'),
-    log,
-    ...(options.blockTimeS === undefined ? {} : { blockTimeS: options.blockTimeS }),
-  })
+  const devnet =
+    options.beside?.devnet ??
+    (await startDevnet({
+      port: 0,
+      stateFile: join(directory, 'state'),
+      log,
+      ...(options.blockTimeS === undefined ? {} : { blockTimeS: options.blockTimeS }),
+    }))
   const rpcUrl = options.proxy?.(devnet.rpcUrl) ?? devnet.rpcUrl
   const service = await startTestService({
     smtp: false,
@@ -107,7 +111,7 @@ export async function startTestTill(options: TestTillOptions = {}): Promise<Test
     async [Symbol.asyncDispose]() {
       await Promise.all(workers.map((worker) => worker.stop()))
       await service[Symbol.asyncDispose]()
-      await devnet.stop()
+      if (options.beside === undefined) await devnet.stop()
       rmSync(directory, { recursive: true, force: true })
     },
   }

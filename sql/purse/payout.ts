@@ -1,0 +1,176 @@
+/** What leaves a purse by itself: above its greatest balance to the owner's address, and from retired addresses to its own. */
+import { randomBytes } from 'node:crypto'
+import { type Address, getAddress } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import type { Keyring } from '../../shared/vault/envelope.ts'
+import { type Actor, writeAudit } from '../account/audit.ts'
+import { type Pool, type Queryable, transaction } from '../db.ts'
+import { addJob } from '../queue/jobs.ts'
+import { openSum, storePurseKey } from './purses.ts'
+import { lockPurse } from './reserve.ts'
+import { chainOf, order } from './transferOut.ts'
+
+/** A new address of the owner waits so long. */
+const PAYOUT_WAIT = '24 hours'
+/** Less is not worth its gas: 0.01 USDC. */
+const LEAST_ATOMIC = 10_000n
+
+/** What an owner sets. Absent: it stays. Null: none. */
+export type PayoutChange = { maxAtomic?: bigint | null; payoutAddress?: string | null }
+
+/** The address that counts now, of a purse `p`: a new one does after its wait. */
+const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
+
+/**
+ * Sets the greatest balance of a purse, and the address of the rest. An address ends at once; a new one waits 24 hours, and
+ * the one before it stays until then.
+ * @returns false: there is no purse.
+ */
+export function setPayout(
+  pool: Pool,
+  actor: Actor,
+  { maxAtomic, payoutAddress }: PayoutChange,
+): Promise<boolean> {
+  return transaction(pool, async (db) => {
+    const { projectId } = actor
+    if ((await lockPurse(db, projectId)) === null) return false
+    if (maxAtomic !== undefined) {
+      await db.query('update purses set max_atomic = $2 where project_id = $1', [
+        projectId,
+        maxAtomic === null ? null : String(maxAtomic),
+      ])
+      const detail = maxAtomic === null ? 'none' : String(maxAtomic)
+      await writeAudit(db, actor, { action: 'purse.set_max', subject: null, detail, outcome: 'ok' })
+    }
+    if (payoutAddress !== undefined) await setAddress(db, actor, payoutAddress)
+    return true
+  })
+}
+
+async function setAddress(db: Queryable, actor: Actor, address: string | null): Promise<void> {
+  await db.query(
+    `update purses p set
+       payout_address = case when $2::text is null then null else ${PAYOUT} end,
+       payout_next = case when $2 = ${PAYOUT} then null else $2 end,
+       payout_next_at = case when $2 = ${PAYOUT} or $2 is null then null
+         else clock_timestamp() + interval '${PAYOUT_WAIT}' end
+     where p.project_id = $1`,
+    [actor.projectId, address],
+  )
+  const detail = address ?? 'none'
+  await writeAudit(db, actor, {
+    action: 'purse.set_payout',
+    subject: null,
+    detail,
+    outcome: 'ok',
+  })
+}
+
+/**
+ * Gives a purse a new key. What is free moves to its address; the old key stays, because what is signed with it may still be
+ * taken, and what comes to its address later is moved too.
+ * @returns null: there is no purse.
+ */
+export function rotatePurseKey(
+  pool: Pool,
+  keyring: Keyring,
+  actor: Actor,
+): Promise<{ address: Address; movedAtomic: bigint } | null> {
+  return transaction(pool, async (db) => {
+    const { projectId } = actor
+    const purse = await lockPurse(db, projectId)
+    if (purse === null) return null
+    const privateKey = generatePrivateKey()
+    const { address } = privateKeyToAccount(privateKey)
+    await storePurseKey(db, keyring, { projectId, privateKey })
+    const movedAtomic = await move(db, keyring, actor, {
+      from: purse.address,
+      to: address,
+      amountAtomic: purse.freeAtomic,
+    })
+    await db.query(
+      `with old as (
+         update purse_keys k set retired_at = clock_timestamp(), balance_atomic = p.balance_atomic,
+           balance_block = p.balance_block, balance_at = p.balance_at
+         from purses p where p.project_id = $1 and k.address = p.address
+       )
+       update purses set address = $2, balance_atomic = null, balance_block = null, balance_at = null
+       where project_id = $1`,
+      [projectId, address.toLowerCase()],
+    )
+    const subject = address.toLowerCase()
+    await writeAudit(db, actor, { action: 'purse.rotate_key', subject, outcome: 'ok' })
+    return { address, movedAtomic }
+  })
+}
+
+/** Orders a transfer of a purse, if it is worth its gas. @returns the amount; 0: nothing moves */
+async function move(
+  db: Queryable,
+  keyring: Keyring,
+  actor: Actor,
+  { from, to, amountAtomic }: { from: string; to: string; amountAtomic: bigint },
+): Promise<bigint> {
+  const network = await chainOf(db)
+  if (network === null || amountAtomic < LEAST_ATOMIC) return 0n
+  const key = randomBytes(16).toString('hex')
+  const ordered = {
+    kind: 'sweep',
+    key,
+    payTo: getAddress(to),
+    amountAtomic,
+    refundOf: null,
+  } as const
+  await order(db, keyring, actor, { ...ordered, address: from, network })
+  return amountAtomic
+}
+
+const FREE = (alias: string) => `(coalesce(${alias}.balance_atomic, 0) - ${openSum(alias)})`
+
+/** Projects whose purse has more than it keeps, or that have money at a retired address. */
+export async function queuePayouts(db: Queryable, addresses: readonly string[]): Promise<void> {
+  const { rows } = await db.query<{ project_id: string }>({
+    name: 'find-payouts',
+    text: `
+      select p.project_id from purses p
+      where p.address = any ($1) and p.frozen_at is null and p.max_atomic is not null and ${PAYOUT} is not null
+        and ${FREE('p')} >= p.max_atomic + ${LEAST_ATOMIC}
+      union
+      select k.project_id from purse_keys k join purses p using (project_id)
+      where k.address = any ($1) and k.retired_at is not null and p.frozen_at is null and ${FREE('k')} >= ${LEAST_ATOMIC}`,
+    values: [addresses],
+  })
+  for (const { project_id: projectId } of rows) {
+    await addJob(db, {
+      task: 'pay_out',
+      payload: { projectId },
+      key: `pay_out:${projectId}`,
+    })
+  }
+}
+
+/** Orders what leaves a purse by itself. Twice orders nothing more: what is ordered is no longer free. */
+export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise<void> {
+  return transaction(pool, async (db) => {
+    const purse = await lockPurse(db, projectId)
+    if (purse === null || purse.isFrozen) return
+    const actor = { projectId, keyPrefix: 'service', requestId: `pay_out:${projectId}` }
+    const retired = await db.query<{ address: string; free: string }>(
+      `select k.address, ${FREE('k')} as free from purse_keys k
+       where k.project_id = $1 and k.retired_at is not null order by k.address`,
+      [projectId],
+    )
+    for (const { address, free } of retired.rows) {
+      const amountAtomic = BigInt(free)
+      await move(db, keyring, actor, { from: address, to: purse.address, amountAtomic })
+    }
+    const { rows } = await db.query<{ max: string | null; payout: string | null }>(
+      `select p.max_atomic as max, ${PAYOUT} as payout from purses p where p.project_id = $1`,
+      [projectId],
+    )
+    const { max, payout } = rows[0]!
+    if (max === null || payout === null) return
+    const amountAtomic = purse.freeAtomic - BigInt(max)
+    await move(db, keyring, actor, { from: purse.address, to: payout, amountAtomic })
+  })
+}

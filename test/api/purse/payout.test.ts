@@ -1,0 +1,139 @@
+/** What leaves a purse by itself: to the owner's address, and from a retired address to the new one. */
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { Address } from 'viem'
+import { startProcess } from '../../support/process/process.ts'
+import {
+  type Buyer,
+  newBuyer,
+  paidBy,
+  startPurseTill,
+  startSeller,
+} from '../../support/purse/purseScene.ts'
+import { fund, type TestTill } from '../../support/till/till.ts'
+import { waitFor } from '../../support/waitFor.ts'
+
+let till: TestTill
+beforeEach(async () => {
+  till = await startPurseTill()
+})
+afterEach(async () => {
+  await till[Symbol.asyncDispose]()
+})
+
+const OWNER = `0x${'4d'.repeat(20)}`
+const OTHER = `0x${'5e'.repeat(20)}`
+
+const path = ({ project }: Buyer) => `/v0/platform/projects/${project.id}/purse`
+const change = async (buyer: Buyer, body: object) =>
+  (await till.service.platform.patch(path(buyer), body)).body as any
+const purseOf = async (buyer: Buyer) => (await till.service.platform.get(path(buyer))).body as any
+
+/** A day later for the address that waits. */
+const aDayLater = ({ project }: Buyer) =>
+  till.service.database.pool.query(
+    `update purses set payout_next_at = payout_next_at - interval '24 hours' where project_id = $1`,
+    [project.id],
+  )
+
+test('what is above the greatest balance goes to an address that has waited a day', async () => {
+  const buyer = await newBuyer(till, { fundsAtomic: 5_000_000n })
+  const set = await change(buyer, { max: '2', payoutAddress: OWNER })
+  expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
+  const waitMs = Date.parse(set.payout.next.from) - Date.now()
+  expect(Math.round(waitMs / 3_600_000)).toBe(24)
+  // The balance is read again and again, and nothing leaves.
+  const { balanceBlock } = await purseOf(buyer)
+  await till.client.mine({ blocks: 2 })
+  await waitFor('a later balance', async () => (await purseOf(buyer)).balanceBlock > balanceBlock)
+  expect(await paidBy(till, buyer.address)).toBe(0n)
+  await aDayLater(buyer)
+  await waitFor(
+    'the rest at the owner',
+    async () => (await paidBy(till, buyer.address)) === 3_000_000n,
+  )
+  expect((await purseOf(buyer)).payout).toEqual({ address: OWNER, next: null })
+
+  // Another address waits, and the first one gets what comes meanwhile.
+  await change(buyer, { payoutAddress: OTHER })
+  expect((await purseOf(buyer)).payout).toMatchObject({ address: OWNER, next: { address: OTHER } })
+  await fund(till.client, buyer.address, 1_000_000n)
+  await waitFor('more at the owner', async () => (await paidBy(till, buyer.address)) === 4_000_000n)
+  const { rows } = await till.service.database.pool.query(
+    `select pay_to, sum(amount_atomic)::text as sum from purchases where project_id = $1 and kind = 'sweep' group by 1`,
+    [buyer.project.id],
+  )
+  expect(rows).toEqual([{ pay_to: OWNER, sum: '4000000' }])
+  // An address ends at once.
+  expect((await change(buyer, { payoutAddress: null })).payout).toEqual({
+    address: null,
+    next: null,
+  })
+})
+
+test('a stopped purse sends nothing by itself', async () => {
+  const buyer = await newBuyer(till, { fundsAtomic: 2_000_000n })
+  await till.service.platform.post(`${path(buyer)}/stop`, {})
+  await change(buyer, { max: '1', payoutAddress: OWNER })
+  await aDayLater(buyer)
+  const { balanceBlock } = await purseOf(buyer)
+  await till.client.mine({ blocks: 2 })
+  await waitFor('a later balance', async () => (await purseOf(buyer)).balanceBlock > balanceBlock)
+  expect(await paidBy(till, buyer.address)).toBe(0n)
+})
+
+test('a wrong change names its field', async () => {
+  const buyer = await newBuyer(till, { fundsAtomic: 0n })
+  const wrong: [object, string][] = [
+    [{}, 'the body must hold low, max or payoutAddress'],
+    [{ payoutAddress: '0x12' }, 'payoutAddress must be an address'],
+    [{ payoutAddress: `0x${'00'.repeat(20)}` }, 'payoutAddress must not be the zero address'],
+    [{ payoutAddress: buyer.address }, 'payoutAddress must not be the purse itself'],
+    [{ max: '-1' }, 'max must be'],
+  ]
+  for (const [body, message] of wrong) {
+    const answer = await till.service.platform.patch(path(buyer), body)
+    expect([answer.status, (answer.body as any).message]).toEqual([
+      400,
+      expect.stringContaining(message),
+    ])
+  }
+})
+
+test('a rotated purse pays from a new address, and what the old one had and gets moves there', async () => {
+  await using seller = startSeller(till)
+  const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
+  await buyer.giveMandate({ hosts: [seller.host] })
+  // A payment that nobody takes stays open at the old address.
+  const { serve } = seller
+  seller.serve = async () => new Response('no', { status: 400 })
+  const { body: left } = await buyer.pay(seller.url)
+  seller.serve = serve
+  const { database, config } = till.service
+  await using rotation = startProcess(
+    'sql/purse/rotateKeyMain.ts',
+    { DATABASE_URL: database.url, DATA_DIR: config.dataDir },
+    [buyer.project.id],
+  )
+  expect(await rotation.exited).toBe(0)
+  expect(rotation.stdout()).toContain('0.99 USDC go there')
+  const next = (await purseOf(buyer)).address as Address
+  expect(next).not.toBe(buyer.address)
+  await waitFor(
+    'the money at the new address',
+    async () => (await purseOf(buyer)).balanceUsdc === '0.99',
+  )
+  const paid = await buyer.pay(seller.url)
+  expect(paid.body.state).toBe('answered')
+  await buyer.settled(paid.body.purchaseId, 'spent')
+  expect(await paidBy(till, next)).toBe(10_000n)
+
+  await till.client.mine({ blocks: 110, interval: 3 })
+  await buyer.settled(left.purchaseId, 'released')
+  // What was held for it follows, and what somebody sends to the old address.
+  await waitFor(
+    'the rest of the old address',
+    async () => (await paidBy(till, buyer.address)) === 1_000_000n,
+  )
+  await fund(till.client, buyer.address, 50_000n)
+  await waitFor('a late payment', async () => (await paidBy(till, buyer.address)) === 1_050_000n)
+})

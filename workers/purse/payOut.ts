@@ -1,0 +1,10 @@
+import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import { payOut } from '../../sql/purse/payout.ts'
+import { patiently } from '../queue/patiently.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
+
+/** Orders what leaves a purse by itself. A gas wallet sends it. */
+export const createPayOut =
+  ({ pool }: PoolContext, { keyring }: { keyring: KeyringSource }): Task<'pay_out'> =>
+  ({ projectId }) =>
+    patiently(async () => payOut(pool, await keyring(pool), projectId))
