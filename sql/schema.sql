@@ -1230,6 +1230,7 @@ create table seller_endpoints (
   check_started_at timestamp(3) with time zone,
   check_provoked_at timestamp(3) with time zone,
   challenge_pay_to text[] default '{}'::text[] not null,
+  paused_at timestamp(3) with time zone,
   constraint seller_endpoints_check CHECK ((((webhook_key_id IS NULL) = (webhook_ciphertext IS NULL)) AND ((webhook_key_id IS NULL) = (webhook_wrapped_key IS NULL)) AND ((webhook_key_id IS NULL) OR (webhook_secret IS NULL)))),
   constraint seller_endpoints_price_atomic_check CHECK ((price_atomic > 0)),
   constraint seller_endpoints_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
