@@ -21,7 +21,7 @@ import type { Services } from '../http/services.ts'
 const Word = (description: string, example: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 256, description, examples: [example] }))
 
-export const LogFilter = t.Object({
+const LogFilter = t.Object({
   action: Word('Exactly this action.', 'vault.get'),
   category: Word('Actions of this part of the service.', 'vault'),
   subject: Word('What it was done to, such as the name of a credential.', 'github'),

@@ -5,7 +5,7 @@ import { type Order, pageOrder } from '../pageStart.ts'
 import { postponeAttempt } from './deliveries.ts'
 import { HAS_SECRET } from './webhookSecrets.ts'
 
-export type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
+type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
 /** The SQL literal of each status. */
 const STATUSES: Record<DeliveryStatus, string> = {
   pending: 'pending',
