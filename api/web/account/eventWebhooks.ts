@@ -8,7 +8,7 @@ import { FieldError } from '../kit/trouble.ts'
 import type { EventWebhook, Project } from '../kit/types.ts'
 import { button, empty, section, table, toast } from '../kit/ui.ts'
 
-const EVENTS: readonly (readonly [string, string])[] = [
+export const EVENTS: readonly (readonly [string, string])[] = [
   ['message.received', 'mail has come in'],
   ['message.code', 'mail with a one-time code has come in'],
   ['attachment.read', 'the text of an attachment can be read, or never will be'],

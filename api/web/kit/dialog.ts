@@ -10,12 +10,19 @@ type DialogParts = {
   danger?: boolean
   /** The action. The dialog shows its error and stays open. A returned function runs after the dialog has closed. */
   act: (form: FormData) => Promise<unknown>
+  /** Asks before the dialog closes without its act, such as by Escape; it closes when the answer is true. */
+  leaving?: () => boolean | Promise<boolean>
+  /** Runs when it has closed, whatever closed it. */
+  closed?: () => void
+  /** Further buttons, before the main one. */
+  more?: Child
 }
 
 let dialogs = 0
 
 /** A modal dialog. Escape and Cancel change nothing; the browser keeps the focus inside. */
-export function openDialog({ title, body, action, danger = false, act }: DialogParts): void {
+export function openDialog(parts: DialogParts): void {
+  const { title, body, action, danger = false, act, leaving = () => true, more } = parts
   const id = `dialog-${++dialogs}`
   const submit = h(
     'button',
@@ -37,12 +44,20 @@ export function openDialog({ title, body, action, danger = false, act }: DialogP
     h(
       'div',
       { class: 'actions' },
-      button('Cancel', () => made.close()),
+      button('Cancel', () => leave()),
+      more,
       submit,
     ),
   )
   const trouble = troubleOf(form, `${id}-trouble`)
   const made: HTMLDialogElement = h('dialog', { 'aria-labelledby': id }, form)
+  async function leave(): Promise<void> {
+    if (await leaving()) made.close()
+  }
+  made.addEventListener('cancel', (event) => {
+    event.preventDefault()
+    void leave()
+  })
   async function send(): Promise<void> {
     if (submit.disabled) return
     submit.disabled = true
@@ -57,6 +72,7 @@ export function openDialog({ title, body, action, danger = false, act }: DialogP
       submit.disabled = false
     }
   }
+  if (parts.closed !== undefined) made.addEventListener('close', parts.closed)
   show(made)
 }
 
@@ -176,6 +192,20 @@ export function confirmByTyping(parts: {
       return await parts.act()
     },
   })
+}
+
+/** Shows a text until it is closed. */
+export function openNote(title: string, ...body: Child[]): void {
+  const id = `dialog-${++dialogs}`
+  const close = button('Close', () => made.close(), { kind: 'primary' })
+  const made: HTMLDialogElement = h(
+    'dialog',
+    { 'aria-labelledby': id },
+    h('h2', { id }, title),
+    body,
+    h('div', { class: 'actions' }, close),
+  )
+  show(made)
 }
 
 /** Shows a secret once. */

@@ -179,6 +179,7 @@ export type Endpoint = {
   priceUsdc: string
   description: string | null
   webhookUrl: string | null
+  active: boolean
   verification: { status: string; checkedAt: string | null; detail: string | null }
   callCount: number
   revenueUsdcRaw: string
@@ -217,6 +218,14 @@ export type Delivery = {
   nextAttemptAt: string | null
   error: string | null
   createdAt: string
+}
+
+export type DeliveryCounts = { delivered: number; pending: number; failed: number }
+export type DeliveryStats = DeliveryCounts & {
+  total: number
+  complete: boolean
+  failureRate: number | null
+  byReceiver: ({ endpointId: string | null; webhookId: string | null } & DeliveryCounts)[]
 }
 
 export type WholeDelivery = Delivery & {

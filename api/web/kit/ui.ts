@@ -85,7 +85,7 @@ export const section = (
   )
 
 type ButtonOptions = {
-  kind?: 'plain' | 'primary' | 'danger'
+  kind?: 'plain' | 'primary' | 'danger' | 'small'
   keep?: string
   title?: string
   /** The accessible name, when several buttons have the same text. */
@@ -131,13 +131,43 @@ async function guarded(made: HTMLButtonElement, act: () => void | Promise<void>)
 export type Column<Row> = {
   name: string
   cell: (row: Row) => Child
-  /** `main` is the title of a card on narrow screens; `num` aligns digits. */
-  kind?: 'main' | 'num' | 'end'
+  /** `main` is the title of a card on narrow screens; `num` aligns digits; `choose` has a checkbox. */
+  kind?: 'main' | 'num' | 'end' | 'choose'
 }
 
-/**
- * A table; on narrow screens a list of cards. It sets the table roles explicitly: another CSS `display` would remove them.
- */
+/** The head of a table. It sets the table roles explicitly: another CSS `display` would remove them. */
+export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
+  h(
+    'thead',
+    { role: 'rowgroup' },
+    h(
+      'tr',
+      { role: 'row' },
+      columns.map(({ name, kind }) =>
+        h(
+          'th',
+          { role: 'columnheader', scope: 'col', class: kind },
+          kind === 'end' || kind === 'choose' ? h('span', { class: 'hidden' }, name) : name,
+        ),
+      ),
+    ),
+  )
+
+/** One row. `index` counts all rows of the list; absent: they are all there. */
+export const tableRow = <Row>(
+  columns: readonly Column<Row>[],
+  row: Row,
+  index?: number,
+): HTMLElement =>
+  h(
+    'tr',
+    { role: 'row', 'data-row': true, tabindex: -1, 'aria-rowindex': index },
+    columns.map(({ name, cell, kind }) =>
+      h('td', { role: 'cell', class: kind, 'data-label': name }, h('div', {}, cell(row))),
+    ),
+  )
+
+/** A table; on narrow screens a list of cards. */
 export const table = <Row>(
   label: string,
   columns: readonly Column<Row>[],
@@ -149,33 +179,11 @@ export const table = <Row>(
     h(
       'table',
       { role: 'table', 'aria-label': label },
-      h(
-        'thead',
-        { role: 'rowgroup' },
-        h(
-          'tr',
-          { role: 'row' },
-          columns.map(({ name, kind }) =>
-            h(
-              'th',
-              { role: 'columnheader', scope: 'col', class: kind },
-              kind === 'end' ? h('span', { class: 'hidden' }, name) : name,
-            ),
-          ),
-        ),
-      ),
+      tableHead(columns),
       h(
         'tbody',
         { role: 'rowgroup' },
-        rows.map((row) =>
-          h(
-            'tr',
-            { role: 'row' },
-            columns.map(({ name, cell, kind }) =>
-              h('td', { role: 'cell', class: kind, 'data-label': name }, h('div', {}, cell(row))),
-            ),
-          ),
-        ),
+        rows.map((row) => tableRow(columns, row)),
       ),
     ),
   )
@@ -232,6 +240,15 @@ export const copyButton = (
       toast('Copied')
     },
     options,
+  )
+
+/** A text that is copied with one press, such as an address, an id or a hash. */
+export const copyable = (text: string, shown: Child = h('code', {}, text)): HTMLElement =>
+  h(
+    'span',
+    { class: 'copyable-text' },
+    shown,
+    copyButton(text, '⧉', { label: `Copy ${text}`, keep: `copy ${text}`, kind: 'small' }),
   )
 
 /** A row of links. On narrow screens the current link is scrolled into view. */

@@ -3,10 +3,11 @@ import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
 import { type Child, h, replaceContent } from '../kit/dom.ts'
 import { bytes, moment } from '../kit/format.ts'
-import { live, liveList } from '../kit/live.ts'
+import { list } from '../kit/list/list.ts'
+import { live } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { HeldItem, HeldRequest, Project } from '../kit/types.ts'
-import { badge, button, empty, facts, notice, table, toast } from '../kit/ui.ts'
+import { badge, button, empty, facts, notice, toast } from '../kit/ui.ts'
 import { review } from './review.ts'
 
 const REFRESH_MS = 3_000
@@ -19,38 +20,34 @@ export const approvals = ofProject('approvals', (project, { signal }) => [
   project.sendPolicy === 'free'
     ? notice('info', 'Mail of this project leaves without approval. Its settings change that.')
     : null,
-  liveList<'held', HeldItem>({
+  list<'held', HeldItem>({
+    label: 'Mail that waits for approval',
     name: 'held',
     signal,
     everyMs: REFRESH_MS,
     path: heldPath(project),
     none: () => empty('Nothing waits', 'Mail that needs your approval appears here.'),
-    draw: (held) =>
-      table(
-        'Mail that waits for approval',
-        [
-          {
-            name: 'Subject',
-            kind: 'main',
-            cell: ({ approvalId, message }) => [
-              h(
-                'a',
-                {
-                  href: projectLink(project.projectId, 'approvals', approvalId),
-                  'data-keep': approvalId,
-                  dir: 'auto',
-                },
-                subjectOf(message?.subject ?? ''),
-              ),
-              h('p', { class: 'note snippet', dir: 'auto' }, message?.text.slice(0, 200) ?? ''),
-            ],
-          },
-          { name: 'To', cell: ({ message }) => recipients(message) },
-          { name: 'Waits since', cell: ({ requestedAt }) => moment(requestedAt) },
-          { name: 'Expires', cell: ({ expiresAt }) => moment(expiresAt) },
+    columns: [
+      {
+        name: 'Subject',
+        kind: 'main',
+        cell: ({ approvalId, message }) => [
+          h(
+            'a',
+            {
+              href: projectLink(project.projectId, 'approvals', approvalId),
+              'data-keep': approvalId,
+              dir: 'auto',
+            },
+            subjectOf(message?.subject ?? ''),
+          ),
+          h('p', { class: 'note snippet', dir: 'auto' }, message?.text.slice(0, 200) ?? ''),
         ],
-        held,
-      ),
+      },
+      { name: 'To', cell: ({ message }) => recipients(message) },
+      { name: 'Waits since', cell: ({ requestedAt }) => moment(requestedAt) },
+      { name: 'Expires', cell: ({ expiresAt }) => moment(expiresAt) },
+    ],
   }).element,
 ])
 

@@ -1,5 +1,6 @@
 import { ask } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'
+import { percent } from '../kit/format.ts'
 import type { SingleMessage } from '../kit/types.ts'
 import { badge, button, copyButton } from '../kit/ui.ts'
 
@@ -29,8 +30,6 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
       : h('ul', { class: 'found', 'aria-label': 'Links' }, links.map(linkItem)),
   )
 }
-
-const percent = (share: number): string => `${Math.round(100 * share)} %`
 
 /** A link that resets a password shows its address after a click. Who sees it can take the account. */
 function linkItem({ href, text, purpose, sensitive }: NonNullable<SingleMessage['links']>[number]) {
