@@ -42,6 +42,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
   ...opened('viewer', {
     'GET /v0/messages': null,
     'GET /v0/messages/:messageId': null,
+    'GET /v0/messages/drafts': null,
+    'GET /v0/messages/drafts/:draftId': null,
     'GET /v0/messages/:messageId/raw': null,
     'GET /v0/messages/:messageId/attachments/:attachmentId': null,
     'GET /v0/messages/:messageId/attachments/:attachmentId/text': null,
@@ -74,6 +76,11 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'DELETE /v0/messages/:messageId': 'message.delete',
     'PATCH /v0/threads/:threadId': 'thread.label',
     'DELETE /v0/threads/:threadId': 'thread.delete',
+    'POST /v0/messages/drafts': 'draft.create',
+    // It is kept as a person types; creating, sending and deleting it is on record.
+    'PATCH /v0/messages/drafts/:draftId': null,
+    'POST /v0/messages/drafts/:draftId/send': 'message.send',
+    'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
     // The gate itself records who cancels, edits and decides.
     'POST /v0/messages/:messageId/cancel': null,
     'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
@@ -133,6 +140,7 @@ const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> =
     detail: `${type} ${scope} ${value}`,
   }),
   'message.send': ({ messageId }) => ({ subject: messageId! }),
+  'draft.create': ({ draftId }) => ({ subject: draftId! }),
   'endpoint.put': ({ endpointId, urlPattern }) => ({ subject: endpointId!, detail: urlPattern! }),
   'webhook.create': ({ webhookId }) => ({ subject: webhookId! }),
   'project.create': ({ projectId }) => ({ subject: projectId! }),

@@ -20,6 +20,7 @@ import { setTitle } from './kit/title.ts'
 import type { Role, Session } from './kit/types.ts'
 import { button, heading, notice, toasts } from './kit/ui.ts'
 import { approval, approvals } from './mail/approvals.ts'
+import { drafts } from './mail/drafts.ts'
 import { inbox, outgoing } from './mail/inbox.ts'
 import { thread } from './mail/thread.ts'
 import { health } from './operations/health.ts'
@@ -42,6 +43,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['projects/:/settings', projectSettings],
   ['projects/:/inbox', inbox],
   ['projects/:/inbox/:', thread],
+  ['projects/:/drafts', drafts],
   ['projects/:/outgoing', outgoing],
   ['projects/:/approvals', approvals],
   ['projects/:/purse', purse],
@@ -139,7 +141,8 @@ function startConsole(session: Session): void {
     main.dataset.screen = address
     const title = main.querySelector('h1')
     setTitle(
-      main.querySelector('nav[aria-label="Project"] [aria-current]')?.textContent,
+      main.querySelector<HTMLElement>('[data-title]')?.dataset.title ??
+        main.querySelector('nav[aria-label="Project"] [aria-current]')?.textContent,
       title?.textContent ?? 'Console',
     )
     const isBack = returnToPlace(main)

@@ -79,8 +79,9 @@ export function openDialog(parts: DialogParts): void {
 /** Opens a dialog, and removes it after it has closed. */
 function show(made: HTMLDialogElement): void {
   made.addEventListener('close', () => {
-    document.body.append(toasts)
     made.remove()
+    const open = [...document.querySelectorAll('dialog[open]')].at(-1)
+    ;(open ?? document.body).append(toasts)
   })
   document.body.append(made)
   made.showModal()
@@ -206,6 +207,38 @@ export function openNote(title: string, ...body: Child[]): void {
     h('div', { class: 'actions' }, close),
   )
   show(made)
+}
+
+/** Asks which of some ways to go; Escape is the first. */
+export function askWay<Way extends string>(
+  title: string,
+  text: Child,
+  ways: readonly [way: Way, label: string, kind?: 'primary' | 'danger'][],
+): Promise<Way> {
+  const id = `dialog-${++dialogs}`
+  let answer = ways[0]![0]
+  const made: HTMLDialogElement = h(
+    'dialog',
+    { 'aria-labelledby': id },
+    h('h2', { id }, title),
+    h('p', {}, text),
+    h(
+      'div',
+      { class: 'actions' },
+      ways.map(([way, label, kind]) =>
+        button(
+          label,
+          () => {
+            answer = way
+            made.close()
+          },
+          kind === undefined ? {} : { kind },
+        ),
+      ),
+    ),
+  )
+  show(made)
+  return new Promise((resolve) => made.addEventListener('close', () => resolve(answer)))
 }
 
 /** Shows a secret once. */

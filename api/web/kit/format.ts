@@ -18,6 +18,10 @@ export const zoneName = (): string => Intl.DateTimeFormat().resolvedOptions().ti
 /** `5 Jan 2026, 09:30:00 CET`. */
 export const exactly = (time: string | Date): string => absolute.format(new Date(time))
 
+/** A time as `datetime-local` takes it, in the time zone of the browser. */
+export const localMinute = (time: Date): string =>
+  new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+
 /** `1,234`. */
 export const count = (number: number): string => whole.format(number)
 

@@ -19,6 +19,7 @@ export type Screen = (context: ScreenContext) => Child | Promise<Child>
 
 const TABS: readonly [path: string, name: string, role?: Role][] = [
   ['inbox', 'Inbox'],
+  ['drafts', 'Drafts'],
   ['outgoing', 'Outgoing'],
   ['approvals', 'Approvals'],
   ['vault', 'Vault', 'owner'],

@@ -131,6 +131,25 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
 /** An excerpt of a text; `ranges` are UTF-16 offsets into the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
+/** A mail that is being written. */
+export type DraftHead = {
+  draftId: string
+  to?: string[]
+  cc?: string[]
+  bcc?: string[]
+  subject?: string
+  sendAt?: string
+  inReplyTo?: string
+  replyAll?: boolean
+  updatedAt: string
+  createdAt: string
+}
+export type Draft = DraftHead & {
+  text?: string
+  html?: string
+  attachments: { filename: string; contentType: string; size: number }[]
+}
+
 /** A received message with its codes and links. */
 export type SingleMessage = Message & {
   codes?: { value: string; confidence: number; part: string; line: string }[]

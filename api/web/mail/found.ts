@@ -13,7 +13,7 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
       ? h('p', { class: 'note' }, 'No one-time code was found.')
       : h(
           'ul',
-          { class: 'found', 'aria-label': 'One-time codes' },
+          { class: 'found-list', 'aria-label': 'One-time codes' },
           codes.map(({ value, confidence, part, line }) =>
             h(
               'li',
@@ -27,7 +27,7 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
     h('h3', {}, 'Links'),
     links.length === 0
       ? h('p', { class: 'note' }, 'No link was found.')
-      : h('ul', { class: 'found', 'aria-label': 'Links' }, links.map(linkItem)),
+      : h('ul', { class: 'found-list', 'aria-label': 'Links' }, links.map(linkItem)),
   )
 }
 

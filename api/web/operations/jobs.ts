@@ -19,7 +19,7 @@ const STATES: readonly [JobState, string, string][] = [
 /** The jobs of the workers. */
 export const jobs: Screen = ({ params, signal, query }) => {
   const [state, label, none] = STATES.find(([name]) => name === params[0]) ?? STATES[0]!
-  const top = h('div', {})
+  const top = h('div', { 'data-title': `${label} jobs` })
   let counted = ''
   const shown: ShownList = filteredList<'jobs', Job>({
     label: `${label} jobs`,

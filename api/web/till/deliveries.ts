@@ -2,7 +2,7 @@ import { EVENTS } from '../account/eventWebhooks.ts'
 import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
-import { count, moment, plural, zoneName } from '../kit/format.ts'
+import { count, localMinute, moment, plural, zoneName } from '../kit/format.ts'
 import { BULK_MAX, bulk } from '../kit/list/bulk.ts'
 import { type Filter, type Given, ORDER, toQuery } from '../kit/list/filters.ts'
 import { filteredList } from '../kit/list/list.ts'
@@ -157,10 +157,6 @@ const deliveriesOf = (number: number): string => plural(number, 'delivery', 'del
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** What `datetime-local` shows of a time. */
-const local = (time: Date): string =>
-  new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-
 type Recovering = {
   path: string
   receivers: readonly Receiver[]
@@ -176,7 +172,11 @@ const recover = ({ path, receivers, replay }: Recovering): void =>
       field(
         'Created since',
         'since',
-        { type: 'datetime-local', required: true, value: local(new Date(Date.now() - DAY_MS)) },
+        {
+          type: 'datetime-local',
+          required: true,
+          value: localMinute(new Date(Date.now() - DAY_MS)),
+        },
         `In ${zoneName()}.`,
       ),
       choice('Receiver', 'receiver', [

@@ -1,7 +1,6 @@
 import { type Child, h, replaceContent } from '../dom.ts'
 import { count, plural } from '../format.ts'
 import { readAll } from '../live.ts'
-import { may } from '../role.ts'
 import type { Role } from '../types.ts'
 import { button, type Column, toast } from '../ui.ts'
 import { BULK_MAX } from './bulk.ts'
@@ -105,7 +104,7 @@ export function chooser<Item>(
     },
   }
   return {
-    column: may(needs) ? column : { ...column, kind: 'choose', cell: () => null },
+    column,
     bar,
     whenDone: (again) => {
       refresh = again

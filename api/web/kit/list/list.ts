@@ -1,5 +1,6 @@
 import { ask } from '../ask.ts'
 import { type Child, h, replaceContent } from '../dom.ts'
+import { may } from '../role.ts'
 import type { Page } from '../types.ts'
 import { button, type Column, empty, tableHead, tableRow } from '../ui.ts'
 import { type Choosing, chooser } from './choose.ts'
@@ -35,7 +36,8 @@ type Listed<Name extends string, Item> = {
 export function list<Name extends string, Item>(options: Listed<Name, Item>): ShownList {
   const { label, name, path, signal, columns, card, choosing, fixed = {} } = options
   const query = { limit: String(PAGE_SIZE), ...fixed }
-  const chosen = choosing === undefined ? null : chooser(choosing, { path, name, query })
+  const mayChoose = choosing !== undefined && may(choosing.needs)
+  const chosen = mayChoose ? chooser(choosing, { path, name, query }) : null
   const shown =
     columns === undefined
       ? cards(label, card)
