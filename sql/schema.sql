@@ -1294,6 +1294,18 @@ create table smtp_listeners (
   constraint smtp_listeners_pkey PRIMARY KEY (id)
 );
 
+-- The counts of the service per hour, summed from its minutes.
+create table statistics_hours (
+  hour timestamp with time zone not null,
+  mail_in integer not null,
+  mail_out integer not null,
+  payments integer not null,
+  paid_atomic numeric not null,
+  webhooks_ok integer not null,
+  webhooks_failed integer not null,
+  constraint statistics_hours_pkey PRIMARY KEY (hour)
+);
+
 -- The counts of the service per minute.
 create table statistics_minutes (
   minute timestamp with time zone not null,

@@ -7,6 +7,7 @@ import { projectLink } from '../kit/screen.ts'
 import { FieldError } from '../kit/trouble.ts'
 import type { EventWebhook, Project } from '../kit/types.ts'
 import { button, empty, section, table, toast } from '../kit/ui.ts'
+import { failureRates } from '../till/receivers.ts'
 
 export const EVENTS: readonly (readonly [string, string])[] = [
   ['message.received', 'mail has come in'],
@@ -32,13 +33,14 @@ const URL_MAX_LENGTH = 2_000
 /** The webhooks for events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
+  const rates = failureRates(project, signal)
   const webhooks: LiveList = liveList<'webhooks', EventWebhook>({
     name: 'webhooks',
     signal,
     path: path,
     none: () => empty('No webhooks', 'Register a URL to receive events of mail and payments.'),
     draw: (found) =>
-      webhookTable(found, (one) => [
+      webhookTable(found, { project, rates }, (one) => [
         button('Change', () => change(path, one, webhooks.refresh), {
           keep: `change ${one.webhookId}`,
           label: `Change the webhook to ${one.url}`,
@@ -76,7 +78,27 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
   )
 }
 
-const webhookTable = (list: EventWebhook[], actions: (one: EventWebhook) => Child): HTMLElement =>
+/** How many of its deliveries failed, as a link to them. */
+function rateOf({ project, rates }: Rated, { webhookId }: EventWebhook): HTMLElement {
+  const href = `${projectLink(project.projectId, 'webhooks')}?${new URLSearchParams({ receiver: webhookId })}`
+  const link = h('a', { href, 'data-keep': `rate ${webhookId}` }, 'Deliveries')
+  rates.then(
+    (of) => {
+      link.textContent = of(webhookId) ?? 'No delivery in 7 days'
+    },
+    // Without its number it is still a link.
+    () => {},
+  )
+  return link
+}
+
+type Rated = { project: Project; rates: ReturnType<typeof failureRates> }
+
+const webhookTable = (
+  list: EventWebhook[],
+  rated: Rated,
+  actions: (one: EventWebhook) => Child,
+): HTMLElement =>
   table(
     'Webhooks for events',
     [
@@ -90,6 +112,7 @@ const webhookTable = (list: EventWebhook[], actions: (one: EventWebhook) => Chil
             events.map((event) => h('code', {}, event)),
           ),
       },
+      { name: 'Deliveries', cell: (one) => rateOf(rated, one) },
       { name: 'Registered', cell: ({ createdAt }) => moment(createdAt) },
       {
         name: 'Action',

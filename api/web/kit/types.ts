@@ -23,9 +23,14 @@ export type Minute = {
   jobs: Record<string, number> | null
 }
 
+export type Part = Omit<Minute, 'jobs'>
+
 export type Overview = {
   at: string
+  /** The last hour. */
   minutes: Minute[]
+  /** The chosen stretch of time, in parts of equal width. Parts without counts are left out. */
+  history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
   failedJobs: number
   backlog: {

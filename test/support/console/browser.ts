@@ -6,7 +6,7 @@ import { createSignInLink } from '../../../sql/account/people/consoleSessions.ts
 import type { TestService } from '../service.ts'
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
-const ARTEFACTS = join(import.meta.dir, '../artefacts')
+const ARTEFACTS = join(import.meta.dir, '../../artefacts')
 
 /** Whether Chromium is installed; without it its tests are skipped with a notice. */
 export const hasBrowser = existsSync(CHROMIUM)

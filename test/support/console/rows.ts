@@ -14,10 +14,10 @@ export async function addDeliveries(
   })
   await database.pool.query(
     `insert into webhook_deliveries (id, project_id, webhook_id, event, idempotency_key, url, body, status, attempt, created_at)
-     select $1 || lpad(n::text, 5, '0'), $2, $3, 'message.received', 'k' || n, 'https://hooks.example.com/event-' || n || '/', '',
+     select $1 || lpad(n::text, 8, '0'), $2, $3, 'message.received', 'k' || n, 'https://hooks.example.com/event-' || n || '/', '',
             $4, 1, clock_timestamp() - ($5::int - n) * interval '1 minute'
      from generate_series(1, $5::int) n`,
-    [`whd_${body.webhookId.slice(-8)}`, agent.project.id, body.webhookId, status, count],
+    [`whd_${body.webhookId.slice(-16)}`, agent.project.id, body.webhookId, status, count],
   )
   return body.webhookId
 }

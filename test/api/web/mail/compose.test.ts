@@ -165,7 +165,10 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     const events = beside.getByRole('list', { name: 'Events' })
     await events.getByRole('link', { name: 'message.received' }).waitFor()
     await beside.getByRole('button', { name: 'Text' }).click()
-    await beside.getByRole('region', { name: 'Text' }).getByText(/Atlas.tea/).waitFor()
+    await beside
+      .getByRole('region', { name: 'Text' })
+      .getByText(/Atlas.tea/)
+      .waitFor()
     expect(await letter.isVisible()).toBe(true)
     const [mail, side] = [(await letter.boundingBox())!, (await events.boundingBox())!]
     expect(side.x).toBeGreaterThan(mail.x + mail.width / 2)
