@@ -1,5 +1,5 @@
 /** The building blocks of all screens. */
-import { type Child, h } from './dom.ts'
+import { type Child, h, svg } from './dom.ts'
 import { may } from './role.ts'
 import type { Role } from './types.ts'
 
@@ -229,7 +229,7 @@ export function toast(text: string, tone: 'good' | 'bad' = 'good'): void {
 /** Copies a text. If the browser forbids it, a toast says so. */
 export const copyButton = (
   text: string,
-  label = 'Copy',
+  label: Child = 'Copy',
   options: ButtonOptions = {},
 ): HTMLButtonElement =>
   button(
@@ -242,13 +242,22 @@ export const copyButton = (
     options,
   )
 
+/** Two sheets. Fonts of many machines have no such sign. */
+const copyIcon = (): SVGSVGElement =>
+  svg(
+    'svg',
+    { class: 'copy-icon', viewBox: '0 0 16 16', 'aria-hidden': true },
+    svg('rect', { x: 5.5, y: 5.5, width: 8, height: 8, rx: 1.5 }),
+    svg('path', { d: 'M10.5 3v-.5a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1H4' }),
+  )
+
 /** A text that is copied with one press, such as an address, an id or a hash. */
 export const copyable = (text: string, shown: Child = h('code', {}, text)): HTMLElement =>
   h(
     'span',
     { class: 'copyable-text' },
     shown,
-    copyButton(text, '⧉', { label: `Copy ${text}`, keep: `copy ${text}`, kind: 'small' }),
+    copyButton(text, copyIcon(), { label: `Copy ${text}`, keep: `copy ${text}`, kind: 'small' }),
   )
 
 /** A row of links. On narrow screens the current link is scrolled into view. */

@@ -25,9 +25,10 @@ export function aside(
   }
   const found = placeOf('found')
   const events = placeOf('events')
+  // A group, not a landmark: each message of a thread has one.
   return h(
-    'aside',
-    { 'aria-label': 'Beside the message' },
+    'div',
+    { class: 'aside', role: 'group', 'aria-label': 'Beside the message' },
     attachmentList(base, message, places),
     // A code is a secret: reading it is on record, so it is shown to those who ask.
     deliveryStatus === undefined

@@ -143,7 +143,7 @@ function actions(path: string, one: Endpoint, refresh: () => Promise<void>): HTM
   }
   return h(
     'div',
-    { class: 'actions' },
+    { class: 'actions many' },
     act('Change', () => changeEndpoint(path, one, refresh)),
     act('Check', check),
     act(active ? 'Pause' : 'Resume', pause),

@@ -156,7 +156,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     )
     if (wanted !== undefined) return void (wanted.loading ?? load(wanted))
     const end = pages.at(-1)!
-    if (end.items === null || typeof end.next !== 'string' || !near.has(end)) return
+    const bottom = near.get(end) ?? Number.POSITIVE_INFINITY
+    if (end.items === null || typeof end.next !== 'string' || bottom > 2 * innerHeight) return
     const more = blank({ token: end.next, height: 0, count: 0 })
     pages = [...pages, more]
     void load(more)

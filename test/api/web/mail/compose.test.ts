@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     await console.open(`projects/${agent.project.id}/inbox/${threadId}`)
     expect(await page.title()).toStartWith('Sign in – ')
     const letter = page.locator('pre', { hasText: 'The list is enclosed.' })
-    const beside = page.getByRole('complementary', { name: 'Beside the message' })
+    const beside = page.getByRole('group', { name: 'Beside the message' })
     await beside.getByRole('button', { name: 'Codes and links' }).click()
     await beside.getByText('482913', { exact: true }).waitFor()
     await beside.getByRole('button', { name: 'Events' }).click()
