@@ -82,7 +82,20 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
   )
   const body = h(
     'div',
-    { class: 'compose', on: { input: () => keeper.changed() } },
+    {
+      class: 'compose',
+      on: {
+        input: () => keeper.changed(),
+        // Enter in a line would send half a mail; with Ctrl it is meant.
+        keydown: (event) => {
+          if (event.key !== 'Enter') return
+          const isMeant = event.ctrlKey || event.metaKey
+          if (isMeant) body.closest('form')?.requestSubmit()
+          const isLine = event.target instanceof HTMLInputElement && event.target.type !== 'file'
+          if (isMeant || isLine) event.preventDefault()
+        },
+      },
+    },
     h(
       'p',
       { class: 'note' },

@@ -53,6 +53,9 @@ export function placeOf(list: string, keep: () => KnownPages): KnownPages | null
   return restored?.lists.get(list) ?? null
 }
 
+/** The content of a screen is on its way for this long at most. */
+const ARRIVES_MS = 5_000
+
 /** Scrolls to the place, and focuses what was focused. @returns false: the entry is new. */
 export function returnToPlace(main: HTMLElement): boolean {
   if (restored === null) {
@@ -60,17 +63,32 @@ export function returnToPlace(main: HTMLElement): boolean {
     return false
   }
   const { top, focus } = restored
-  scrollTo(0, top)
+  const scroll = () => {
+    scrollTo(0, top)
+    return Math.abs(scrollY - top) < 2
+  }
   const focusIt = () => {
     const kept = [...main.querySelectorAll<HTMLElement>('[data-keep]')]
     const target = kept.find(({ dataset }) => dataset.keep === focus)
     target?.focus({ preventScroll: true })
     return target !== undefined
   }
-  if (focus === null || focusIt()) return focus !== null
-  // Its row comes with a page that is on its way.
-  const observer = new MutationObserver(() => focusIt() && observer.disconnect())
+  let isThere = scroll()
+  let isFocused = focus === null || focusIt()
+  if (isThere && isFocused) return focus !== null
+  // What was there comes after a request. Who scrolls or types meanwhile is left alone.
+  const ends = new AbortController()
+  const observer = new MutationObserver(() => {
+    isThere ||= scroll()
+    isFocused ||= focusIt()
+    if (isThere && isFocused) ends.abort()
+  })
   observer.observe(main, { childList: true, subtree: true })
-  setTimeout(() => observer.disconnect(), 5_000)
-  return true
+  const { signal } = ends
+  signal.addEventListener('abort', () => observer.disconnect())
+  for (const act of ['wheel', 'keydown', 'pointerdown', 'touchmove', 'hashchange']) {
+    addEventListener(act, () => ends.abort(), { signal, passive: true })
+  }
+  setTimeout(() => ends.abort(), ARRIVES_MS)
+  return focus !== null
 }

@@ -97,6 +97,23 @@ describe.skipIf(!hasBrowser)('a long list', () => {
     await waitFor('the focus', () =>
       row.evaluate((element: any) => element.contains(element.ownerDocument.activeElement)),
     )
+    // A screen that is no list has its place too, though its content comes later.
+    const { body } = await agent.post('/v0/messages/send', {
+      to: ['a@b.example'],
+      subject: 'Long',
+      text: 'A line.\n'.repeat(300),
+    })
+    await console.open(`projects/${agent.project.id}/inbox/${body.threadId}`)
+    await page.mouse.wheel(0, 2_000)
+    await waitFor('the scroll', async () => (await page.evaluate<number>('scrollY')) > 1_500)
+    const top = await page.evaluate<number>('scrollY')
+    await page.evaluate("location.hash = '#/projects'")
+    await page.getByRole('table', { name: 'Projects' }).waitFor()
+    await page.goBack()
+    await waitFor(
+      'the place in the thread',
+      async () => Math.abs((await page.evaluate<number>('scrollY')) - top) < 5,
+    )
     // A new visit begins at the top.
     await console.open('projects')
     await console.open(screen())
