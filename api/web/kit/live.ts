@@ -80,7 +80,7 @@ export async function readAll<Name extends string, Item>(
 }
 
 /** The first pages of a list, and the token of the next page. */
-export async function readPages<Name extends string, Item>(
+async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },
 ): Promise<{ items: Item[]; next: string | null }> {

@@ -3,7 +3,8 @@ import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
 import { type Child, h, replaceContent } from '../kit/dom.ts'
 import { bytes, moment } from '../kit/format.ts'
-import { list } from '../kit/list/list.ts'
+import type { Filter } from '../kit/list/filters.ts'
+import { filteredList } from '../kit/list/list.ts'
 import { live } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { HeldItem, HeldRequest, Project } from '../kit/types.ts'
@@ -15,13 +16,29 @@ const REFRESH_MS = 3_000
 const heldPath = ({ projectId }: Project) => at`/v0/platform/projects/${projectId}/held`
 const subjectOf = (subject: string) => (subject.trim() === '' ? '(no subject)' : subject)
 
-/** The mails of a project that wait. */
-export const approvals = ofProject('approvals', (project, { signal }) => [
+const STATES: Filter = {
+  kind: 'choice',
+  name: 'state',
+  label: 'State',
+  options: [
+    ['', 'waiting'],
+    ['approved', 'approved'],
+    ['rejected', 'rejected'],
+    ['withdrawn', 'withdrawn'],
+    ['expired', 'expired'],
+  ],
+}
+
+/** The mails of a project that wait, or were decided. */
+export const approvals = ofProject('approvals', (project, { signal, query }) => [
   project.sendPolicy === 'free'
     ? notice('info', 'Mail of this project leaves without approval. Its settings change that.')
     : null,
-  list<'held', HeldItem>({
+  filteredList<'held', HeldItem>({
     label: 'Mail that waits for approval',
+    here: projectLink(project.projectId, 'approvals'),
+    query,
+    filters: [STATES],
     name: 'held',
     signal,
     everyMs: REFRESH_MS,

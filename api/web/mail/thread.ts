@@ -122,12 +122,12 @@ function messageCard(
           })
         : null,
       hasHtml
-        ? button('HTML', () => body.replaceChildren(frame(html)), {
+        ? button('HTML', () => view(body, 'html', [frame(html)]), {
             keep: `html ${key}`,
             title: 'In a sandbox, with nothing loaded from elsewhere',
           })
         : null,
-      button('Text', () => body.replaceChildren(...textOf(message)), { keep: `text ${key}` }),
+      button('Text', () => view(body, 'text', textOf(message)), { keep: `text ${key}` }),
       button('Raw', () => showRaw(body, `${base}/raw`), { keep: `raw ${key}` }),
       button('Save as .eml', () => save(`${base}/raw`, 'message.eml'), { keep: `eml ${key}` }),
     ),
@@ -170,8 +170,17 @@ const frame = (path: string): HTMLElement =>
     loading: 'lazy',
   })
 
+/** Shows one view of a message. */
+function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLElement[]): void {
+  body.dataset.view = name
+  body.replaceChildren(...shown)
+}
+
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
+  body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
+  // Another view was chosen meanwhile.
+  if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(
       'pre',

@@ -138,7 +138,8 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       top = bottom
     }
     for (const page of pages) {
-      if (page.element === null || near.has(page)) continue
+      // A list of one page costs little, and is whole for who searches in the page.
+      if (page.element === null || near.has(page) || pages.length === 1) continue
       page.element.remove()
       page.element = null
       page.items = null

@@ -160,6 +160,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     await console.open(`projects/${agent.project.id}/webhooks?status=failed`)
     await page.getByRole('checkbox').first().check()
     await press(page, 'Choose all that match')
+    await page.getByText('100 deliveries chosen').waitFor()
     await press(page, 'Replay chosen deliveries')
     await inDialog(page, 'Replay')
     await page.getByText('20 of 100').waitFor()

@@ -176,4 +176,35 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     await beside.getByRole('button', { name: 'Events' }).click()
     expect(await events.count()).toBe(0)
   })
+
+  test('keeps the view that was chosen last, though an earlier one arrives after it', async () => {
+    const agent = await service.newAgent()
+    await service.deliver({
+      from: 'ada@example.com',
+      to: agent.address,
+      subject: 'Views',
+      text: 'The plain one.',
+    })
+    const [{ threadId }] = await waitForMessages(agent, 1)
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    let arrive = () => {}
+    const held = new Promise<void>((resolve) => {
+      arrive = resolve
+    })
+    await page.route('**/raw', async (route) => {
+      await held
+      await route.continue()
+    })
+    await console.open(`projects/${agent.project.id}/inbox/${threadId}`)
+    await press(page, 'Raw')
+    await press(page, 'Text')
+    const answered = page.waitForResponse('**/raw')
+    arrive()
+    await (await answered).finished()
+    // The button is free again when its answer was judged.
+    await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
+    expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
+    await page.locator('pre', { hasText: 'The plain one.' }).waitFor()
+  })
 })
