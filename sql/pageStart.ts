@@ -3,3 +3,18 @@ import type { Cursor } from '../shared/cursor.ts'
 /** The start of a page of a newest-first list: the values to compare with `(created_at, row) <`. */
 export const pageStart = (cursor: Cursor | null): [at: Date | string, row: bigint] =>
   cursor === null ? ['infinity', 0n] : [new Date(cursor.atMs), cursor.row]
+
+export type Order = 'newest' | 'oldest'
+
+/** The words of a list in either order; an index of the newest-first list is read backwards. */
+export const pageOrder = (
+  order: Order,
+  cursor: Cursor | null,
+): { before: '<' | '>'; direction: 'asc' | 'desc'; start: [at: Date | string, row: bigint] } =>
+  order === 'newest'
+    ? { before: '<', direction: 'desc', start: pageStart(cursor) }
+    : {
+        before: '>',
+        direction: 'asc',
+        start: cursor === null ? ['-infinity', 0n] : pageStart(cursor),
+      }

@@ -1308,6 +1308,7 @@ create table seller_endpoints (
   check_started_at timestamp(3) with time zone,
   check_provoked_at timestamp(3) with time zone,
   challenge_pay_to text[] default '{}'::text[] not null,
+  paused_at timestamp(3) with time zone,
   constraint seller_endpoints_check CHECK ((((webhook_key_id IS NULL) = (webhook_ciphertext IS NULL)) AND ((webhook_key_id IS NULL) = (webhook_wrapped_key IS NULL)) AND ((webhook_key_id IS NULL) OR (webhook_secret IS NULL)))),
   constraint seller_endpoints_price_atomic_check CHECK ((price_atomic > 0)),
   constraint seller_endpoints_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE,
@@ -1369,6 +1370,18 @@ create table smtp_listeners (
   reported_at timestamp(3) with time zone default clock_timestamp() not null,
   trouble text,
   constraint smtp_listeners_pkey PRIMARY KEY (id)
+);
+
+-- The counts of the service per hour, summed from its minutes.
+create table statistics_hours (
+  hour timestamp with time zone not null,
+  mail_in integer not null,
+  mail_out integer not null,
+  payments integer not null,
+  paid_atomic numeric not null,
+  webhooks_ok integer not null,
+  webhooks_failed integer not null,
+  constraint statistics_hours_pkey PRIMARY KEY (hour)
 );
 
 -- The counts of the service per minute.

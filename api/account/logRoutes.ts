@@ -1,6 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Cursor } from '../../shared/cursor.ts'
 import { RETENTION_CLASSES } from '../../shared/retention.ts'
 import {
   type AuditCount,
@@ -13,16 +12,16 @@ import {
 } from '../../sql/account/audit.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
-import { operation, PageQuery, Time } from '../http/operation.ts'
+import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { queryTime } from '../http/queryTime.ts'
+import { readRange } from '../http/queryTime.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
 const Word = (description: string, example: string) =>
   t.Optional(t.String({ minLength: 1, maxLength: 256, description, examples: [example] }))
 
-const Filter = t.Object({
+const LogFilter = t.Object({
   action: Word('Exactly this action.', 'vault.get'),
   category: Word('Actions of this part of the service.', 'vault'),
   subject: Word('What it was done to, such as the name of a credential.', 'github'),
@@ -41,8 +40,9 @@ const Filter = t.Object({
   ),
   after: Word('Later than this ISO 8601 time.', '2026-01-05T00:00:00Z'),
   before: Word('Earlier than this ISO 8601 time.', '2026-01-06T00:00:00Z'),
+  q: PartOf('action, subject, description or actor'),
 })
-const Query = t.Composite([PageQuery, Filter])
+export const LogQuery = t.Composite([PageQuery, OrderQuery, LogFilter])
 
 const SEVERITIES = ['info', 'warning', 'error'] as const
 type Severity = (typeof SEVERITIES)[number]
@@ -145,84 +145,85 @@ const Stats = t.Object({
 })
 
 /** The audit log of a project. */
-export function logRoutes({ pool }: Services) {
+export function logRoutes(services: Services) {
   const errors = { 403: 'The key is a platform key' }
   return new Elysia()
+    .get('/v0/logs', ({ request, query }) => listLogs(services, projectOfLog(request), query), {
+      query: LogQuery,
+      detail: operation({
+        tag: 'Logs',
+        access: 'key',
+        summary: 'List what was done, newest first',
+        description:
+          'For any project key, whatever its scopes. Holds every read, change and deletion of a credential, those that ' +
+          `came to nothing too; never a secret. Entries are kept for ${RETENTION_CLASSES.logs.fallback} days unless the operator sets another time.`,
+        success: {
+          status: 200,
+          description: 'One page of entries.',
+          schema: t.Object({
+            logs: t.Array(Entry),
+            count: t.Integer(),
+            nextPageToken: t.Optional(t.String()),
+          }),
+          example: { logs: [EXAMPLE], count: 1 },
+        },
+        errors,
+      }),
+    })
     .get(
-      '/v0/logs',
-      ({ request, query }) => listLogs(pool, { ...readFilter(request, query), ...readPage(query) }),
+      '/v0/logs/stats',
+      ({ request, query }) => {
+        const filter = { projectId: projectOfLog(request), ...readFilter(query) }
+        return query.q === undefined
+          ? countLogs(services.pool, filter)
+          : services.searches.run(filter.projectId, (db) => countLogs(db, filter))
+      },
       {
-        query: Query,
+        query: LogFilter,
         detail: operation({
           tag: 'Logs',
           access: 'key',
-          summary: 'List what was done, newest first',
-          description:
-            'For any project key, whatever its scopes. Holds every read, change and deletion of a credential, those that ' +
-            `came to nothing too; never a secret. Entries are kept for ${RETENTION_CLASSES.logs.fallback} days unless the operator sets another time.`,
+          summary: 'Count what was done',
+          description: 'Takes the filters of the list.',
           success: {
             status: 200,
-            description: 'One page of entries.',
-            schema: t.Object({
-              logs: t.Array(Entry),
-              count: t.Integer(),
-              nextPageToken: t.Optional(t.String()),
-            }),
-            example: { logs: [EXAMPLE], count: 1 },
+            description: 'The number of entries, whole and by part.',
+            schema: Stats,
+            example: {
+              total: 3,
+              complete: true,
+              success: 2,
+              failure: 1,
+              errors: 1,
+              today: 2,
+              bySeverity: { info: 2, warning: 1, error: 0 },
+              byOutcome: { ok: 2, not_found: 1 },
+              byCategory: { vault: 3 },
+              byAction: { 'vault.get': 2, 'vault.put': 1 },
+            },
           },
           errors,
         }),
       },
     )
-    .get('/v0/logs/stats', ({ request, query }) => countLogs(pool, readFilter(request, query)), {
-      query: Filter,
-      detail: operation({
-        tag: 'Logs',
-        access: 'key',
-        summary: 'Count what was done',
-        description: 'Takes the filters of the list.',
-        success: {
-          status: 200,
-          description: 'The number of entries, whole and by part.',
-          schema: Stats,
-          example: {
-            total: 3,
-            complete: true,
-            success: 2,
-            failure: 1,
-            errors: 1,
-            today: 2,
-            bySeverity: { info: 2, warning: 1, error: 0 },
-            byOutcome: { ok: 2, not_found: 1 },
-            byCategory: { vault: 3 },
-            byAction: { 'vault.get': 2, 'vault.put': 1 },
-          },
-        },
-        errors,
-      }),
-    })
 }
 
-/** @throws {ApiError} 400, and 403 for a platform key */
-function readFilter(request: Request, query: Static<typeof Filter>): AuditFilter {
+/** @throws {ApiError} 403 for a platform key */
+function projectOfLog(request: Request): string {
   const { projectId } = identityOf(request)
-  if (projectId === null) {
-    throw new ApiError(403, 'forbidden', 'A platform key has no log: use a project key')
-  }
-  const { action, category, subject, actor, requestId, outcome, status } = query
-  const after = queryTime('after', query.after)
-  const before = queryTime('before', query.before)
+  if (projectId !== null) return projectId
+  throw new ApiError(403, 'forbidden', 'A platform key has no log: use a project key')
+}
+
+/** @throws {ApiError} 400 */
+function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'projectId'> {
+  const { actor, status, q, after: _after, before: _before, ...same } = query
   return {
-    projectId,
-    ...(action === undefined ? {} : { action }),
-    ...(category === undefined ? {} : { category }),
-    ...(subject === undefined ? {} : { subject }),
+    ...same,
+    ...readRange(query),
     ...(actor === undefined ? {} : { keyPrefix: actor }),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(outcome === undefined ? {} : { outcome }),
     ...(status === undefined ? {} : { succeeded: status === 'success' }),
-    ...(after === undefined ? {} : { after }),
-    ...(before === undefined ? {} : { before }),
+    ...(q === undefined ? {} : { text: q }),
   }
 }
 
@@ -254,13 +255,18 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
   }
 }
 
-/** One page of the audit log, newest first. */
+/** One page of the audit log. A search of its text waits for its turn. @throws {ApiError} 400 */
 export async function listLogs(
-  pool: Pool,
-  filter: AuditFilter & { limit: number; cursor: Cursor | null },
+  { pool, searches }: Pick<Services, 'pool' | 'searches'>,
+  projectId: string,
+  query: Static<typeof LogQuery>,
 ) {
-  const { limit } = filter
-  const found = await listAudit(pool, { ...filter, limit: limit + 1 })
+  const { order = 'newest', limit: _limit, pageToken: _token, ...filter } = query
+  const { limit, cursor } = readPage(query)
+  const wanted = { projectId, ...readFilter(filter), order, cursor, limit: limit + 1 }
+  const found = await (query.q === undefined
+    ? listAudit(pool, wanted)
+    : searches.run(projectId, (db) => listAudit(db, wanted)))
   const { page, next } = cutPage(found, limit, ({ at }) => at)
   return { logs: page.map(toView), count: page.length, ...next }
 }

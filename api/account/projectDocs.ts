@@ -1,7 +1,8 @@
 import { Type as t } from '@sinclair/typebox'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
 import { SEND_POLICIES } from '../../sql/account/projects/sendPolicy.ts'
-import { operation, Time } from '../http/operation.ts'
+import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operation.ts'
+import { RangeQuery } from '../http/queryTime.ts'
 import { KEEPS_UNKNOWN, Limits, RetentionInput, RetentionSchema } from './projectSettings.ts'
 
 const NAME_MAX_LENGTH = 200
@@ -207,6 +208,20 @@ export const createOperation = operation({
   },
   errors: { 409: 'The address is taken, now or by a project that was deleted' },
 })
+
+export const ListQuery = t.Composite([
+  PageQuery,
+  OrderQuery,
+  RangeQuery,
+  t.Object({
+    q: PartOf('name or inbox address'),
+    payments: t.Optional(
+      t.Union([t.Literal('on'), t.Literal('off')], {
+        description: 'Whether the project takes payments.',
+      }),
+    ),
+  }),
+])
 
 export const listOperation = (collection: string) =>
   operation({

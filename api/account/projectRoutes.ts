@@ -18,8 +18,8 @@ import {
   updateProject,
 } from '../../sql/account/projects/projects.ts'
 import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
-import { PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
+import { readRange } from '../http/queryTime.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { refuseUnknown } from '../http/unknownFields.ts'
@@ -32,6 +32,7 @@ import {
   createOperation,
   deleteOperation,
   getOperation,
+  ListQuery,
   listOperation,
   Params,
   ROTATED,
@@ -66,7 +67,7 @@ const routes = (services: Services, collection: 'projects' | 'identities') =>
         const { projects, ...rest } = await list(services, request, query)
         return { [collection]: projects, ...rest }
       },
-      { query: PageQuery, detail: listOperation(collection) },
+      { query: ListQuery, detail: listOperation(collection) },
     )
     .get('/:projectId', ({ params }) => get(services, params.projectId), {
       params: Params,
@@ -121,11 +122,20 @@ async function create(services: Services, body: Static<typeof CreateBody>) {
   }
 }
 
-async function list(services: Services, request: Request, query: Static<typeof PageQuery>) {
+async function list(services: Services, request: Request, query: Static<typeof ListQuery>) {
   const { limit, cursor } = readPage(query)
   const person = stateOf(request).session?.person ?? null
   const only = person === null || person.role === 'operator' ? null : person.projectIds
-  const found = await listProjects(services.pool, { limit: limit + 1, cursor, only })
+  const { q, payments, order = 'newest' } = query
+  const found = await listProjects(services.pool, {
+    only,
+    ...readRange(query),
+    ...(q === undefined ? {} : { text: q }),
+    ...(payments === undefined ? {} : { paymentsEnabled: payments === 'on' }),
+    order,
+    cursor,
+    limit: limit + 1,
+  })
   const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
   return { projects: page.map((project) => toView(services, project)), count: page.length, ...next }
 }

@@ -8,7 +8,7 @@ const FOLDER = join(import.meta.dir, '../web')
 const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'mail', 'forms', 'narrow']
 
 /**
- * The page's files, by name. Bun bundles the TypeScript modules of `api/web/` in memory at the first request, in about ten
+ * The page's files, by name. Bun bundles the TypeScript modules of `api/web/` in memory at the first request, in some tens of
  * milliseconds.
  */
 async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
@@ -16,6 +16,7 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
     entrypoints: [join(FOLDER, 'main.ts')],
     target: 'browser',
     format: 'esm',
+    minify: true,
   })
   const script = await built.outputs[0]!.text()
   const read = (name: string) => readFile(join(FOLDER, name))
@@ -33,11 +34,31 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
 
 let loading: Promise<ReadonlyMap<string, Asset>> | null = null
 
-/** The page's file of that name, or undefined. */
-export async function findAsset(name: string): Promise<Asset | undefined> {
+function assets(): Promise<ReadonlyMap<string, Asset>> {
   loading ??= loadAssets().catch((error) => {
     loading = null
     throw error
   })
-  return (await loading).get(name)
+  return loading
+}
+
+const HASHED = /^(\w+)\.([\w-]{22})\.(\w+)$/
+
+/** The page's file of that name, or undefined. A name with a hash stands for those bytes alone. */
+export async function findAsset(
+  name: string,
+): Promise<{ asset: Asset; isHashed: boolean } | undefined> {
+  const [, stem, hash, suffix] = HASHED.exec(name) ?? []
+  const asset = (await assets()).get(hash === undefined ? name : `${stem}.${suffix}`)
+  if (asset === undefined || (hash !== undefined && hash !== asset.hash)) return undefined
+  return { asset, isHashed: hash !== undefined }
+}
+
+/** A text in which each `{{name}}` becomes the address of that file, with its hash. */
+export async function withAddresses(html: string): Promise<string> {
+  const found = await assets()
+  return html.replace(/\{\{(\w+)\.(\w+)\}\}/g, (_, stem: string, suffix: string) => {
+    const { hash } = found.get(`${stem}.${suffix}`)!
+    return `/console/assets/${stem}.${hash}.${suffix}`
+  })
 }

@@ -3,6 +3,7 @@ import { Elysia } from 'elysia'
 import { findProject } from '../../sql/account/projects/projects.ts'
 import { findMessageHtml, listHtmlMessages } from '../../sql/mail/messages/messageHtml.ts'
 import { listMessages } from '../../sql/mail/messages/messages.ts'
+import { searchMessages } from '../../sql/mail/messages/searchMessages.ts'
 import { readThreadDigests } from '../../sql/mail/messages/threadDigests.ts'
 import { notFound } from '../http/errors.ts'
 import { PageQuery } from '../http/operation.ts'
@@ -10,6 +11,7 @@ import { nextPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
 import { ReviewQuery, readReviewPage } from '../mail/approval/heldReview.ts'
 import { toWhole } from '../mail/messages/messageDocs.ts'
+import { MessageFilterQuery, readMessageFilter } from '../mail/messages/messageFilter.ts'
 import { MessageParams } from '../mail/messages/messageRoutes.ts'
 import {
   readThread,
@@ -22,9 +24,14 @@ import { framedMail } from './framedMail.ts'
 
 const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
 
+const OutgoingQuery = t.Composite([
+  PageQuery,
+  t.Pick(MessageFilterQuery, ['q', 'to', 'after', 'before', 'deliveryStatus']),
+])
+
 /** Mail routes of the console only. They never mark a message as read: that is the agent's task. */
 export function consoleMailRoutes(services: Services) {
-  const { pool } = services
+  const { pool, searches } = services
   /** Hides a deleted project, also while its mail is being removed. */
   const refuseDeleted = async (projectId: string) => {
     if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
@@ -63,15 +70,12 @@ export function consoleMailRoutes(services: Services) {
       async ({ params, query }) => {
         const { projectId } = params
         await refuseDeleted(projectId)
-        const { limit, cursor } = readPage(query)
-        const { messages, more } = await listMessages(pool, {
-          projectId,
-          labels: ['sent'],
-          after: null,
-          before: null,
-          cursor,
-          limit,
-        })
+        const given = readMessageFilter(query)
+        const filter = { projectId, ...given, labels: ['sent'], ...readPage(query) }
+        const isSearch = given.queries.length > 0
+        const { messages, more } = await (isSearch || query.deliveryStatus !== undefined
+          ? searches.run(projectId, (db) => (isSearch ? searchMessages : listMessages)(db, filter))
+          : listMessages(pool, filter))
         return {
           messages: messages.map((message) => ({
             ...toWhole(message, 'standard'),
@@ -80,7 +84,7 @@ export function consoleMailRoutes(services: Services) {
           ...nextPage(messages, more, ({ createdAt }) => createdAt),
         }
       },
-      { params: Project, query: PageQuery, detail: consoleOperation('viewer') },
+      { params: Project, query: OutgoingQuery, detail: consoleOperation('viewer') },
     )
     .get(
       '/messages/:messageId/html',

@@ -6,11 +6,22 @@ import { transaction } from '../../sql/db.ts'
 import { countJobs, JOB_STATES } from '../../sql/operations/statistics.ts'
 import { type ListedJob, listJobs, retryJob } from '../../sql/queue/jobList.ts'
 import { conflict } from '../http/errors.ts'
+import { PageQuery, PartOf } from '../http/operation.ts'
+import { cutPage, readPage } from '../http/page.ts'
+import { RangeQuery, readRange } from '../http/queryTime.ts'
 import type { Services } from '../http/services.ts'
 import { organizationActor } from './access.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
-const Query = t.Object({ state: t.Union(JOB_STATES.map((state) => t.Literal(state))) })
+const Query = t.Composite([
+  PageQuery,
+  RangeQuery,
+  t.Object({
+    state: t.Union(JOB_STATES.map((state) => t.Literal(state))),
+    task: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
+    q: PartOf('key or error'),
+  }),
+])
 const Params = t.Object({
   jobId: t.String({ pattern: '^[1-9][0-9]{0,17}$', error: 'be the number of a job' }),
 })
@@ -21,7 +32,19 @@ export function jobRoutes({ pool }: Services) {
     .get(
       '',
       async ({ query }) => {
-        const [counts, jobs] = await Promise.all([countJobs(pool), listJobs(pool, query.state)])
+        const { state, task, q } = query
+        const { limit, cursor } = readPage(query)
+        const filter = {
+          state,
+          ...readRange(query),
+          ...(task === undefined ? {} : { task }),
+          ...(q === undefined ? {} : { text: q }),
+        }
+        const [counts, found] = await Promise.all([
+          countJobs(pool),
+          listJobs(pool, { ...filter, cursor, limit: limit + 1 }),
+        ])
+        const { page, next } = cutPage(found, limit, ({ runAt }) => runAt)
         return {
           counts: counts.map(({ task, state, count }) => ({
             task,
@@ -29,7 +52,8 @@ export function jobRoutes({ pool }: Services) {
             state,
             count,
           })),
-          jobs: jobs.map(toView),
+          jobs: page.map(toView),
+          ...next,
         }
       },
       { query: Query, detail: consoleOperation('operator') },

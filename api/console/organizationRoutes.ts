@@ -9,10 +9,8 @@ import {
   revokePlatformKey,
 } from '../../sql/account/keys/platformKeys.ts'
 import { type Queryable, transaction } from '../../sql/db.ts'
-import { listLogs } from '../account/logRoutes.ts'
+import { LogQuery, listLogs } from '../account/logRoutes.ts'
 import { badRequest, notFound } from '../http/errors.ts'
-import { PageQuery } from '../http/operation.ts'
-import { readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
 import { organizationActor } from './access.ts'
 import { consoleOperation } from './consoleOperation.ts'
@@ -24,7 +22,8 @@ const Params = t.Object({
 })
 
 /** Organization settings: platform keys and the audit log. */
-export function organizationRoutes({ pool }: Services) {
+export function organizationRoutes(services: Services) {
+  const { pool } = services
   const record = (db: Queryable, request: Request, entry: NewAuditEntry) =>
     writeAudit(db, organizationActor(request), entry)
   return new Elysia({ prefix: '/console/api/organization' })
@@ -69,8 +68,8 @@ export function organizationRoutes({ pool }: Services) {
       },
       { params: Params, detail: consoleOperation('operator') },
     )
-    .get('/logs', ({ query }) => listLogs(pool, { projectId: ORGANIZATION, ...readPage(query) }), {
-      query: PageQuery,
+    .get('/logs', ({ query }) => listLogs(services, ORGANIZATION, query), {
+      query: LogQuery,
       detail: consoleOperation('operator'),
     })
 }

@@ -1,30 +1,69 @@
+import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import type { Pool } from '../../sql/db.ts'
 import { countJobs, readBacklog } from '../../sql/operations/statistics.ts'
-import { jobsByPool, type Minute, readHistory } from '../../sql/operations/statisticsHistory.ts'
+import { type Counts, jobsByPool, type Minute } from '../../sql/operations/statisticsHistory.ts'
+import { readRange } from '../../sql/operations/statisticsRange.ts'
+import { badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
 import { consoleOperation } from './consoleOperation.ts'
 
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+
+/** The parts of each range. */
+const RANGES = {
+  hour: { widthMs: MINUTE_MS, parts: 60 },
+  day: { widthMs: HOUR_MS / 2, parts: 48 },
+  week: { widthMs: 2 * HOUR_MS, parts: 84 },
+  month: { widthMs: 24 * HOUR_MS, parts: 30 },
+} as const
+
+const ZONE_MINUTES_MAX = 14 * 60
+const Query = t.Object({
+  range: t.Optional(
+    t.Union((Object.keys(RANGES) as (keyof typeof RANGES)[]).map((name) => t.Literal(name))),
+  ),
+  zoneMinutes: t.Optional(
+    t.String({ pattern: '^-?[0-9]{1,3}$', error: 'be the minutes of a time zone east of UTC' }),
+  ),
+})
+
 /** Figures of the whole service, for a page that polls every two seconds. */
 export function overviewRoutes({ pool }: Services) {
-  let reading: ReturnType<typeof readOverview> | null = null
+  const reading = new Map<string, ReturnType<typeof readOverview>>()
   return new Elysia().get(
     '/console/api/overview',
-    // Concurrent requests share one query.
-    () => {
-      reading ??= readOverview(pool).finally(() => {
-        reading = null
-      })
-      return reading
+    // Concurrent requests of one range share one query.
+    ({ query }) => {
+      const wanted = readWanted(query)
+      const key = `${wanted.range} ${wanted.zoneMinutes}`
+      const read = reading.get(key) ?? readOverview(pool, wanted).finally(() => reading.delete(key))
+      reading.set(key, read)
+      return read
     },
-    { detail: consoleOperation('operator') },
+    { query: Query, detail: consoleOperation('operator') },
   )
 }
 
-async function readOverview(pool: Pool) {
-  const [history, backlog, counts] = await Promise.all([
-    readHistory(pool),
+type Wanted = { range: keyof typeof RANGES; zoneMinutes: number }
+
+/** @throws {ApiError} 400 */
+function readWanted({ range = 'hour', zoneMinutes = '0' }: Static<typeof Query>): Wanted {
+  const minutes = Number(zoneMinutes)
+  if (Math.abs(minutes) > ZONE_MINUTES_MAX || minutes % 15 !== 0) {
+    throw badRequest(
+      `zoneMinutes must be a multiple of 15, from -${ZONE_MINUTES_MAX} to ${ZONE_MINUTES_MAX}`,
+    )
+  }
+  return { range, zoneMinutes: minutes }
+}
+
+async function readOverview(pool: Pool, { range, zoneMinutes }: Wanted) {
+  const { widthMs, parts } = RANGES[range]
+  const [found, backlog, counts] = await Promise.all([
+    readRange(pool, { widthMs, parts, offsetMs: -zoneMinutes * MINUTE_MS }),
     readBacklog(pool),
     countJobs(pool),
   ])
@@ -32,22 +71,33 @@ async function readOverview(pool: Pool) {
   const failedJobs = counts
     .filter(({ state }) => state === 'failed')
     .reduce((sum, { count }) => sum + count, 0)
+  const { minutes } = found
   return {
     at: new Date().toISOString(),
-    minutes: history.map((minute, n) => toView(minute, n === history.length - 1 ? jobs : null)),
+    minutes: minutes.map((minute, n) => toMinute(minute, n === minutes.length - 1 ? jobs : null)),
+    history: {
+      range,
+      widthMs,
+      parts: found.parts.map((part) => ({ at: part.at.toISOString(), ...toCounts(part) })),
+      count: parts,
+    },
     jobs,
     failedJobs,
     backlog,
   }
 }
 
-const toView = (minute: Minute, now: Minute['jobs']) => ({
+const toCounts = (counts: Counts) => ({
+  mailIn: counts.mailIn,
+  mailOut: counts.mailOut,
+  payments: counts.payments,
+  paidUsdc: formatUsdc(counts.paidAtomic),
+  webhooksOk: counts.webhooksOk,
+  webhooksFailed: counts.webhooksFailed,
+})
+
+const toMinute = (minute: Minute, now: Minute['jobs']) => ({
   at: minute.minute.toISOString(),
-  mailIn: minute.mailIn,
-  mailOut: minute.mailOut,
-  payments: minute.payments,
-  paidUsdc: formatUsdc(minute.paidAtomic),
-  webhooksOk: minute.webhooksOk,
-  webhooksFailed: minute.webhooksFailed,
+  ...toCounts(minute),
   jobs: now ?? minute.jobs,
 })

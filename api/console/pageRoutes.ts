@@ -1,8 +1,8 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { assetResponse, PAGE_HEADERS } from '../http/asset.ts'
+import { type Asset, assetResponse, IMMUTABLE, PAGE_HEADERS, toAsset } from '../http/asset.ts'
 import { notFound } from '../http/errors.ts'
-import { findAsset } from './assets.ts'
+import { findAsset, withAddresses } from './assets.ts'
 import { openOperation } from './consoleOperation.ts'
 
 /** Resources of this service only, none inline. Frames hold mails, with their own policy. */
@@ -27,18 +27,27 @@ const PAGE = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Purser</title>
-<link rel="icon" href="/console/assets/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/console/assets/style.css">
-<script type="module" src="/console/assets/app.js"></script>
+<link rel="icon" href="{{icon.svg}}" type="image/svg+xml">
+<link rel="stylesheet" href="{{style.css}}">
+<script type="module" src="{{app.js}}"></script>
 </head>
 <body><noscript>The console needs JavaScript.</noscript></body>
 </html>
 `
 
-const page = () =>
-  new Response(PAGE, {
-    headers: { ...PAGE_HEADERS, 'content-security-policy': PAGE_POLICY },
-  })
+let made: Promise<Asset> | null = null
+
+/** The page names its files by their hashes: a new release is seen at the next load, and files are never asked twice. */
+async function page({ request }: { request: Request }): Promise<Response> {
+  made ??= withAddresses(PAGE)
+    .then((html) => toAsset(new TextEncoder().encode(html), PAGE_HEADERS['content-type']))
+    .catch((error) => {
+      made = null
+      throw error
+    })
+  const headers = { ...PAGE_HEADERS, 'content-security-policy': PAGE_POLICY }
+  return assetResponse(await made, request, headers)
+}
 
 /**
  * The page of the console and its files. The page has no data; its script loads them. A sign-in link has the token behind
@@ -55,9 +64,13 @@ export function pageRoutes() {
     .get(
       '/console/assets/:name',
       async ({ params, request }) => {
-        const asset = await findAsset(params.name)
-        if (asset === undefined) throw notFound()
-        return assetResponse(asset, request)
+        const found = await findAsset(params.name)
+        if (found === undefined) throw notFound()
+        return assetResponse(
+          found.asset,
+          request,
+          found.isHashed ? { 'cache-control': IMMUTABLE } : {},
+        )
       },
       { params: t.Object({ name: t.String({ maxLength: 100 }) }), ...open },
     )

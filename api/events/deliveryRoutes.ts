@@ -1,101 +1,36 @@
-import { type Static, Type as t } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { EVENT_SCOPES } from '../../shared/events/events.ts'
 import type { Pool } from '../../sql/db.ts'
 import {
   type Attempt,
+  countDeliveries,
   type Delivery,
+  type DeliveryCount,
+  type DeliveryFilter,
   findDelivery,
   listAttempts,
   listDeliveries,
   NoWebhookError,
   replayDelivery,
 } from '../../sql/events/deliveryLog.ts'
-import { ApiError, conflict, notFound } from '../http/errors.ts'
-import { operation, PageQuery, Time } from '../http/operation.ts'
+import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
 import { cutPage, readPage } from '../http/page.ts'
+import { readRange } from '../http/queryTime.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
+import {
+  COUNTED_MAX,
+  DeliveryFilterQuery,
+  DeliveryListQuery,
+  DeliveryParams,
+  getOperation,
+  listOperation,
+  replayOperation,
+  statsOperation,
+} from './deliveryDocs.ts'
 
-const Status = t.Union(
-  (['pending', 'delivered', 'aborted', 'exhausted'] as const).map((status) => t.Literal(status)),
-)
-const NullableString = t.Union([t.String(), t.Null()])
-
-const ListQuery = t.Composite([
-  PageQuery,
-  t.Object({
-    endpointId: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
-    webhookId: t.Optional(t.String({ minLength: 1, maxLength: 100 })),
-    status: t.Optional(Status),
-  }),
-])
-const Params = t.Object({ deliveryId: t.String({ minLength: 1, maxLength: 100 }) })
-
-const DeliverySchema = t.Object({
-  deliveryId: t.String(),
-  endpointId: NullableString,
-  webhookId: NullableString,
-  messageId: NullableString,
-  paymentId: NullableString,
-  event: t.String(),
-  idempotencyKey: t.String(),
-  url: t.String(),
-  status: Status,
-  attemptCount: t.Integer(),
-  nextAttemptAt: t.Union([Time, t.Null()]),
-  error: t.Union([t.String(), t.Null()], {
-    description: 'Why the delivery was aborted, if it was aborted between attempts.',
-  }),
-  createdAt: Time,
-})
-
-const WholeDeliverySchema = t.Composite([
-  DeliverySchema,
-  t.Object({
-    attempts: t.Array(
-      t.Object({
-        number: t.Integer({ description: 'Counts all attempts, across replays.' }),
-        at: Time,
-        status: t.Union([t.Integer(), t.Null()], {
-          description: 'HTTP status; null without an answer.',
-        }),
-        ms: t.Integer(),
-        error: NullableString,
-        response: t.Union([t.String(), t.Null()], { description: 'The first 1 KB of the answer.' }),
-      }),
-    ),
-  }),
-])
-
-const EXAMPLE_DELIVERY = {
-  deliveryId: 'whd_0a1b2c3d4e5f60718293a4b5',
-  endpointId: 'se_0a1b2c3d4e5f60718293a4b5',
-  webhookId: null,
-  messageId: null,
-  paymentId: 'pay_0a1b2c3d4e5f60718293a4b5',
-  event: 'payment.received',
-  idempotencyKey: 'whk_1b2c3d4e5f60718293a4b50a',
-  url: 'https://api.example.com/hooks/purser',
-  status: 'delivered',
-  attemptCount: 1,
-  nextAttemptAt: null,
-  error: null,
-  createdAt: '2026-01-05T09:30:00.000Z',
-}
-const EXAMPLE_WHOLE = {
-  ...EXAMPLE_DELIVERY,
-  attempts: [
-    {
-      number: 1,
-      at: '2026-01-05T09:30:00.004Z',
-      status: 200,
-      ms: 41,
-      error: null,
-      response: 'ok',
-    },
-  ],
-}
+const missing = () => notFound('Delivery not found')
 
 /** A delivery as lists show it. */
 const toView = (delivery: Delivery) => ({
@@ -123,95 +58,105 @@ const toAttemptView = (attempt: Attempt) => ({
   response: attempt.responsePrefix,
 })
 
-const describe = { tag: 'Webhooks', access: 'key' } as const
-const FORBIDDEN = { 403: 'The key has neither mail:read nor payments:accept' }
-const missing = () => notFound('Delivery not found')
-
-const LIST = operation({
-  ...describe,
-  summary: 'List webhook deliveries, newest first',
-  success: {
-    status: 200,
-    description: 'One page of deliveries.',
-    schema: t.Object({
-      deliveries: t.Array(DeliverySchema),
-      count: t.Integer(),
-      nextPageToken: t.Optional(t.String()),
-    }),
-    example: { deliveries: [EXAMPLE_DELIVERY], count: 1 },
-  },
-  errors: FORBIDDEN,
-})
-
-const GET = operation({
-  ...describe,
-  summary: 'Get a webhook delivery with its attempts',
-  description: 'Shows the latest 100 attempts.',
-  success: {
-    status: 200,
-    description: 'The delivery.',
-    schema: WholeDeliverySchema,
-    example: EXAMPLE_WHOLE,
-  },
-  errors: { ...FORBIDDEN, 404: 'Delivery not found' },
-})
-
-const REPLAY = operation({
-  ...describe,
-  summary: 'Send a webhook again',
-  description:
-    'Sends the same body and idempotency key to the same URL, signed with the current secret. A delivery that has ended ' +
-    'starts its retry schedule anew. A pending delivery is attempted now and continues its schedule.',
-  success: {
-    status: 200,
-    description: 'The delivery, pending again.',
-    schema: WholeDeliverySchema,
-    example: { ...EXAMPLE_WHOLE, status: 'pending' },
-  },
-  errors: {
-    ...FORBIDDEN,
-    404: 'Delivery not found',
-    409: 'The endpoint or the webhook is deleted',
-  },
-})
-
 /** The log of webhook deliveries, and their replay. */
 export function deliveryRoutes({ pool, reads }: Services) {
   return new Elysia({ prefix: '/v0/webhooks/deliveries' })
+    .get('', ({ request, query }) => reads.run(request, (server) => list(server, request, query)), {
+      query: DeliveryListQuery,
+      detail: listOperation,
+    })
     .get(
-      '',
-      ({ request, query }) => reads.run(request, (server) => list(server.pool, request, query)),
-      {
-        query: ListQuery,
-        detail: LIST,
-      },
+      '/stats',
+      ({ request, query }) => reads.run(request, (server) => count(server, request, query)),
+      { query: DeliveryFilterQuery, detail: statsOperation },
     )
     .get(
       '/:deliveryId',
       async ({ request, params }) =>
         withAttempts(pool, await find(pool, request, params.deliveryId)),
-      { params: Params, detail: GET },
+      { params: DeliveryParams, detail: getOperation },
     )
     .post(
       '/:deliveryId/replay',
       ({ request, params }) => replay(pool, request, params.deliveryId),
-      { params: Params, detail: REPLAY },
+      { params: DeliveryParams, detail: replayOperation },
     )
 }
 
-async function list(pool: Pool, request: Request, query: Static<typeof ListQuery>) {
-  const { limit, cursor } = readPage(query)
-  const { endpointId, webhookId, status } = query
-  const found = await listDeliveries(pool, {
-    ...visibleTo(request),
+type Server = Pick<Services, 'pool' | 'searches'>
+
+/** @throws {ApiError} 400, 403 */
+function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>): DeliveryFilter {
+  const { endpointId, webhookId, messageId, paymentId, event, status, q } = query
+  if (messageId !== undefined && paymentId !== undefined) {
+    throw badRequest('messageId must stand without paymentId: no delivery is of both')
+  }
+  const subjectId = messageId ?? paymentId
+  const { projectId, events } = visibleTo(request)
+  return {
+    projectId,
+    events: event === undefined ? events : events.filter((name) => name === event),
+    ...readRange(query),
     ...(endpointId === undefined ? {} : { endpointId }),
     ...(webhookId === undefined ? {} : { webhookId }),
-    ...(status === undefined ? {} : { status }),
-    limit: limit + 1,
-    cursor,
-  })
+    ...(subjectId === undefined ? {} : { subjectId }),
+    ...(status === undefined
+      ? {}
+      : { statuses: status === 'failed' ? (['aborted', 'exhausted'] as const) : [status] }),
+    ...(q === undefined ? {} : { url: q }),
+  }
+}
+
+/** A search of the URLs may look at every delivery: it waits for its turn. */
+const read = <Result>(
+  { pool, searches }: Server,
+  filter: DeliveryFilter,
+  work: (db: Pool) => Promise<Result>,
+): Promise<Result> => (filter.url === undefined ? work(pool) : searches.run(filter.projectId, work))
+
+async function list(server: Server, request: Request, query: Static<typeof DeliveryListQuery>) {
+  const { limit, cursor } = readPage(query)
+  const filter = readFilter(request, query)
+  const { order = 'newest' } = query
+  const found = await read(server, filter, (db) =>
+    listDeliveries(db, { ...filter, order, cursor, limit: limit + 1 }),
+  )
   const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
   return { deliveries: page.map(toView), count: page.length, ...next }
+}
+
+const FAILED: readonly string[] = ['aborted', 'exhausted']
+
+function sums(counts: readonly DeliveryCount[]) {
+  const sum = (fits: (status: string) => boolean) =>
+    counts.reduce((total, one) => total + (fits(one.status) ? one.deliveries : 0), 0)
+  return {
+    delivered: sum((status) => status === 'delivered'),
+    pending: sum((status) => status === 'pending'),
+    failed: sum((status) => FAILED.includes(status)),
+  }
+}
+
+async function count(server: Server, request: Request, query: Static<typeof DeliveryFilterQuery>) {
+  const filter = readFilter(request, query)
+  const found = await read(server, filter, (db) =>
+    countDeliveries(db, { ...filter, limit: COUNTED_MAX }),
+  )
+  const whole = sums(found)
+  const total = whole.delivered + whole.pending + whole.failed
+  const ended = whole.delivered + whole.failed
+  const receivers = Map.groupBy(found, ({ endpointId, webhookId }) => endpointId ?? webhookId)
+  return {
+    total,
+    complete: total < COUNTED_MAX,
+    ...whole,
+    failureRate: ended === 0 ? null : whole.failed / ended,
+    byReceiver: [...receivers.values()].map((counts) => ({
+      endpointId: counts[0]!.endpointId,
+      webhookId: counts[0]!.webhookId,
+      ...sums(counts),
+    })),
+  }
 }
 
 async function find(pool: Pool, request: Request, id: string): Promise<Delivery> {

@@ -1,21 +1,88 @@
 import { createHash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+
+/** The encodings of an answer, the better first (RFC 9110 §12.5.3). */
+const ENCODINGS = ['br', 'gzip'] as const
+type Encoding = (typeof ENCODINGS)[number]
 
 /** A file that a page loads. */
-export type Asset = { bytes: Uint8Array<ArrayBuffer>; contentType: string; etag: string }
+export type Asset = {
+  bytes: Uint8Array<ArrayBuffer>
+  contentType: string
+  hash: string
+  /** Packed at the first request, outside of the event loop. */
+  packed: Map<Encoding, Promise<Uint8Array<ArrayBuffer>>>
+}
 
 export const toAsset = (bytes: Uint8Array<ArrayBuffer>, contentType: string): Asset => ({
   bytes,
   contentType,
-  etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
+  hash: createHash('sha256').update(bytes).digest('base64url').slice(0, 22),
+  packed: new Map(),
 })
 
-/** Answers with the file, or with 304 where the browser has it. */
-export function assetResponse(asset: Asset, request: Request): Response {
-  const headers = { etag: asset.etag, 'cache-control': 'no-cache' }
-  if (request.headers.get('if-none-match') === asset.etag) {
-    return new Response(null, { status: 304, headers })
+/** Of the slow qualities of brotli the last two save 2 % of the script, and take ten times as long. */
+const BROTLI_QUALITY = 9
+const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>> = {
+  br: async (bytes) => {
+    const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY }
+    return new Uint8Array(await promisify(brotliCompress)(bytes, { params }))
+  },
+  gzip: async (bytes) => new Uint8Array(await promisify(gzip)(bytes)),
+}
+
+/** Pictures are packed already. */
+const PACKABLE = /^(?:text\/|image\/svg\+xml|application\/json)/
+
+/** The best encoding that the browser takes; null: none. */
+function chooseEncoding(header: string | null): Encoding | null {
+  const taken = new Map<string, boolean>()
+  for (const part of (header ?? '').split(',')) {
+    const [name = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())
+    taken.set(name, !parameters.some((text) => /^q=0(?:\.0{0,3})?$/.test(text)))
   }
-  return new Response(asset.bytes, { headers: { ...headers, 'content-type': asset.contentType } })
+  return ENCODINGS.find((name) => taken.get(name)) ?? null
+}
+
+async function pack(asset: Asset, encoding: Encoding): Promise<Uint8Array<ArrayBuffer>> {
+  const packed = asset.packed.get(encoding) ?? PACK[encoding](asset.bytes)
+  asset.packed.set(encoding, packed)
+  return await packed
+}
+
+const REVALIDATED = 'no-cache'
+/** For a name that holds the hash: other bytes have another name. */
+export const IMMUTABLE = 'public, max-age=31536000, immutable'
+
+/** Answers with the file in an encoding of the browser, or with 304 where the browser has it. */
+export async function assetResponse(
+  asset: Asset,
+  request: Request,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const isPackable = PACKABLE.test(asset.contentType)
+  const encoding = isPackable ? chooseEncoding(request.headers.get('accept-encoding')) : null
+  const head: Record<string, string> = {
+    'cache-control': REVALIDATED,
+    ...headers,
+    // Each form of the bytes has a tag of its own (RFC 9110 §8.8.3).
+    etag: `"${asset.hash}${encoding === null ? '' : `-${encoding}`}"`,
+    ...(isPackable ? { vary: 'accept-encoding' } : {}),
+  }
+  const known = request.headers
+    .get('if-none-match')
+    ?.split(',')
+    .map((tag) => tag.trim())
+  if (known?.includes(head.etag!)) return new Response(null, { status: 304, headers: head })
+  const body = encoding === null ? asset.bytes : await pack(asset, encoding)
+  return new Response(body, {
+    headers: {
+      ...head,
+      'content-type': asset.contentType,
+      ...(encoding === null ? {} : { 'content-encoding': encoding }),
+    },
+  })
 }
 
 /** Headers of every HTML page, beside its policy. */

@@ -74,6 +74,25 @@ const PageToken = t.String({
 /** The query of a paged list. */
 export const PageQuery = t.Object({ limit: t.Optional(Limit), pageToken: t.Optional(PageToken) })
 
+/** A part of a text that a list is searched for. */
+export const PartOf = (what: string) =>
+  t.Optional(
+    t.String({
+      minLength: 1,
+      maxLength: 200,
+      description: `Part of ${what}, in any case of letters.`,
+    }),
+  )
+
+/** The order of a list. */
+export const OrderQuery = t.Object({
+  order: t.Optional(
+    t.Union([t.Literal('newest'), t.Literal('oldest')], {
+      description: 'Which comes first: newest if absent. A page token holds for one order.',
+    }),
+  ),
+})
+
 /** ISO 8601, UTC, with milliseconds. */
 export const Time = t.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] })
 

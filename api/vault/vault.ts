@@ -10,6 +10,7 @@ import type { Reveal } from '../../shared/vault/allowedHosts.ts'
 import { BOUNDS } from '../../shared/vault/bounds.ts'
 import {
   CredentialInputError,
+  type CredentialType,
   checkContent,
   checkName,
   totpKeyOf,
@@ -49,14 +50,28 @@ type Reading = Vault & Pick<Services, 'credentials'>
 export async function listCredentials(
   { pool }: Vault,
   caller: Caller,
-  query: { limit?: string; pageToken?: string; expiringWithin?: string } = {},
+  query: {
+    limit?: string
+    pageToken?: string
+    expiringWithin?: string
+    q?: string
+    type?: CredentialType
+  } = {},
 ) {
   requireScope(caller, 'vault:read')
   const { cursor, ...page } = readPage(query)
   const limit = query.limit === undefined ? CREDENTIALS_MAX : page.limit
   const expiringWithinMs = readExpiringWithin(query.expiringWithin)
   const { projectId } = caller
-  const found = await listRows(pool, { projectId, expiringWithinMs, cursor, limit })
+  const { q, type } = query
+  const found = await listRows(pool, {
+    projectId,
+    expiringWithinMs,
+    ...(q === undefined ? {} : { name: q }),
+    ...(type === undefined ? {} : { type }),
+    cursor,
+    limit,
+  })
   const last = found.credentials.at(-1)
   const at = expiringWithinMs === null ? last?.createdAt : last?.expiresAt
   return {

@@ -6,7 +6,7 @@ import {
   describeShape,
   METADATA_MAX_BYTES,
 } from '../../shared/vault/credential.ts'
-import { operation, PageQuery } from '../http/operation.ts'
+import { operation, PageQuery, PartOf } from '../http/operation.ts'
 import { callerOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import {
@@ -66,6 +66,8 @@ const PutBody = t.Object({
 const ListQuery = t.Composite([
   PageQuery,
   t.Object({
+    q: PartOf('the name'),
+    type: t.Optional(t.Union(CREDENTIAL_TYPES.map((type) => t.Literal(type)))),
     expiringWithin: t.Optional(
       t.String({
         maxLength: 16,

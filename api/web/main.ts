@@ -9,13 +9,18 @@ import { vault } from './account/vault.ts'
 import { yourSignIn } from './account/yourSignIn.ts'
 import { ask, signedOut } from './kit/ask.ts'
 import { h, replaceContent } from './kit/dom.ts'
-import { refreshMoments } from './kit/format.ts'
+import { refreshMoments, zoneName } from './kit/format.ts'
+import { listenForKeys } from './kit/keys.ts'
+import { enterPlace, returnToPlace } from './kit/list/place.ts'
+import { connection, OfflineError, offlineBar } from './kit/offline.ts'
 import { may, setRole } from './kit/role.ts'
 import type { Screen } from './kit/screen.ts'
 import { applyTheme, themeButton } from './kit/theme.ts'
+import { setTitle } from './kit/title.ts'
 import type { Role, Session } from './kit/types.ts'
 import { button, heading, notice, toasts } from './kit/ui.ts'
 import { approval, approvals } from './mail/approvals.ts'
+import { drafts } from './mail/drafts.ts'
 import { inbox, outgoing } from './mail/inbox.ts'
 import { thread } from './mail/thread.ts'
 import { health } from './operations/health.ts'
@@ -23,9 +28,11 @@ import { jobs } from './operations/jobs.ts'
 import { overview } from './operations/overview.ts'
 import { reports } from './operations/reports.ts'
 import { purse } from './purse/purse.ts'
+import { deliveries } from './till/deliveries.ts'
 import { delivery } from './till/delivery.ts'
+import { endpoints } from './till/endpoints.ts'
 import { payment } from './till/payment.ts'
-import { endpoints, payments, webhooks } from './till/selling.ts'
+import { payments } from './till/selling.ts'
 
 const MOMENTS_MS = 5_000
 
@@ -36,6 +43,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['projects/:/settings', projectSettings],
   ['projects/:/inbox', inbox],
   ['projects/:/inbox/:', thread],
+  ['projects/:/drafts', drafts],
   ['projects/:/outgoing', outgoing],
   ['projects/:/approvals', approvals],
   ['projects/:/purse', purse],
@@ -44,7 +52,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['projects/:/endpoints', endpoints],
   ['projects/:/payments', payments],
   ['projects/:/payments/:', payment],
-  ['projects/:/webhooks', webhooks],
+  ['projects/:/webhooks', deliveries],
   ['projects/:/webhooks/:', delivery],
   ['projects/:/activity', activity],
   ['health', health],
@@ -90,9 +98,11 @@ function startConsole(session: Session): void {
   let leave = new AbortController()
 
   async function show(moveFocus: boolean): Promise<void> {
-    leave.abort()
+    const before = leave
     leave = new AbortController()
     const { signal } = leave
+    enterPlace()
+    before.abort()
     const address = location.hash.replace(/^#\/?/, '')
     const [asked = '', query] = address.split('?')
     const path = asked === '' && !may('operator') ? 'projects' : asked
@@ -115,6 +125,12 @@ function startConsole(session: Session): void {
       replaceContent(main, content)
     } catch (error) {
       if (signal.aborted) return
+      // Without a connection what was shown stays, and the screen opens when the service is back.
+      if (error instanceof OfflineError && main.childElementCount > 0) {
+        connection.addEventListener('back', () => void show(moveFocus), { once: true, signal })
+        main.ariaBusy = null
+        return
+      }
       replaceContent(
         main,
         heading('That did not work'),
@@ -124,9 +140,13 @@ function startConsole(session: Session): void {
     main.ariaBusy = null
     main.dataset.screen = address
     const title = main.querySelector('h1')
-    document.title = `${title?.textContent ?? 'Console'} – Purser`
-    scrollTo(0, 0)
-    if (moveFocus && document.querySelector('dialog[open]') === null) {
+    setTitle(
+      main.querySelector<HTMLElement>('[data-title]')?.dataset.title ??
+        main.querySelector('nav[aria-label="Project"] [aria-current]')?.textContent,
+      title?.textContent ?? 'Console',
+    )
+    const isBack = returnToPlace(main)
+    if (moveFocus && !isBack && document.querySelector('dialog[open]') === null) {
       title?.focus({ preventScroll: true })
     }
   }
@@ -147,12 +167,21 @@ function startConsole(session: Session): void {
       { class: 'bar' },
       h('p', { class: 'brand' }, 'Purser'),
       h('nav', { 'aria-label': 'Main' }, links),
-      h('div', { class: 'tools' }, themeButton(), signOut),
+      h(
+        'div',
+        { class: 'tools' },
+        themeButton(),
+        signOut,
+        h('p', { class: 'note zone' }, `Times: ${zoneName()}`),
+      ),
     ),
+    offlineBar,
     main,
     toasts,
   )
+  history.scrollRestoration = 'manual'
   addEventListener('hashchange', () => void show(true))
+  listenForKeys(main)
   setInterval(refreshMoments, MOMENTS_MS)
   void show(false)
 }

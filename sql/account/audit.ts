@@ -1,6 +1,7 @@
 import type { Cursor } from '../../shared/cursor.ts'
+import { conditions, holds } from '../conditions.ts'
 import type { Queryable } from '../db.ts'
-import { pageStart } from '../pageStart.ts'
+import { type Order, pageOrder } from '../pageStart.ts'
 
 /** The key and the request that act. */
 export type Actor = {
@@ -118,11 +119,16 @@ export type AuditFilter = {
   succeeded?: boolean
   after?: Date
   before?: Date
+  /** Part of action, subject, detail or actor. */
+  text?: string
 }
 
+/** Between lines of its own: no match runs over two fields. */
+const AUDIT_TEXT = `concat_ws(E'\\n', action, subject, detail, actor)`
+
 /** The conditions of a filter; appends their parameters to `values`. */
-function auditConditions(filter: AuditFilter, values: unknown[]): string {
-  return [
+const auditConditions = (filter: AuditFilter, values: unknown[]): string =>
+  conditions(values, [
     ['action = ?', filter.action],
     ["starts_with(action, ? || '.')", filter.category],
     ['subject = ?', filter.subject],
@@ -132,20 +138,17 @@ function auditConditions(filter: AuditFilter, values: unknown[]): string {
     ["(outcome = 'ok') = ?", filter.succeeded],
     ['at > ?', filter.after],
     ['at < ?', filter.before],
-  ]
-    .flatMap(([test, value]) =>
-      value === undefined ? [] : [`and ${(test as string).replace('?', `$${values.push(value)}`)}`],
-    )
-    .join(' ')
-}
+    [holds(AUDIT_TEXT), filter.text],
+  ])
 
-/** Entries of a project, newest first, at most `limit` after the cursor. */
+/** Entries of a project in an order, at most `limit` after the cursor. */
 export async function listAudit(
   db: Queryable,
-  filter: AuditFilter & { cursor: Cursor | null; limit: number },
+  filter: AuditFilter & { cursor: Cursor | null; limit: number; order?: Order },
 ): Promise<AuditEntry[]> {
-  const values: unknown[] = [filter.projectId, ...pageStart(filter.cursor), filter.limit]
-  const conditions = auditConditions(filter, values)
+  const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
+  const values: unknown[] = [filter.projectId, ...start, filter.limit]
+  const tests = auditConditions(filter, values)
 
   const { rows } = await db.query<{
     row: string
@@ -158,8 +161,8 @@ export async function listAudit(
     outcome: Outcome
   }>(
     `select row, at, action, subject, detail, actor, request_id, outcome from audit_log
-     where project_id = $1 and (at, row) < ($2::timestamptz, $3::bigint) ${conditions}
-     order by at desc, row desc limit $4`,
+     where project_id = $1 and (at, row) ${before} ($2::timestamptz, $3::bigint) ${tests}
+     order by at ${direction}, row ${direction} limit $4`,
     values,
   )
   return rows.map(({ actor, request_id, row, ...entry }) => ({
@@ -179,11 +182,11 @@ export async function countAudit(
   filter: AuditFilter & { limit: number },
 ): Promise<AuditCount[]> {
   const values: unknown[] = [filter.projectId, filter.limit]
-  const conditions = auditConditions(filter, values)
+  const tests = auditConditions(filter, values)
   const { rows } = await db.query<AuditCount>(
     `select action, outcome, count(*)::int as entries,
             (count(*) filter (where at >= date_trunc('day', now(), 'UTC')))::int as today
-     from (select action, outcome, at from audit_log where project_id = $1 ${conditions}
+     from (select action, outcome, at from audit_log where project_id = $1 ${tests}
            order by at desc, row desc limit $2) newest
      group by action, outcome order by action, outcome`,
     values,

@@ -1,6 +1,7 @@
 import type { Cursor } from '../../shared/cursor.ts'
+import { conditions, holds } from '../conditions.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
-import { pageStart } from '../pageStart.ts'
+import { type Order, pageOrder } from '../pageStart.ts'
 import { postponeAttempt } from './deliveries.ts'
 import { HAS_SECRET } from './webhookSecrets.ts'
 
@@ -84,42 +85,76 @@ export type DeliveryFilter = {
   webhookId?: string
   /** The event types the caller may see. */
   events: readonly string[]
-  status?: DeliveryStatus
+  statuses?: readonly DeliveryStatus[]
+  /** Of these messages or payments. */
   subjectId?: string
-  cursor: Cursor | null
-  limit: number
+  /** Part of the URL. */
+  url?: string
+  after?: Date
+  before?: Date
 }
 
-/** Deliveries of a project, newest first, at most `limit` after the cursor. */
-export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Promise<Delivery[]> {
-  const values: unknown[] = [
-    filter.projectId,
-    ...pageStart(filter.cursor),
-    filter.limit,
-    filter.events,
-  ]
-  // One condition per given filter: a generic plan for "null or equal" reads every row of the project.
-  const conditions = (
-    [
-      ['endpoint_id', filter.endpointId],
-      ['webhook_id', filter.webhookId],
-      ['subject_id', filter.subjectId],
-    ] as const
-  ).map(([column, value]) => {
-    if (value === undefined) return ''
-    values.push(value)
-    return `and ${column} = $${values.length}`
-  })
-  // A literal: the index of undelivered ones is for these statuses alone.
-  const status = filter.status === undefined ? '' : `and status = '${STATUSES[filter.status]}'`
+/** The conditions of a filter, behind $1, the project, and $2, the events; appends their parameters to `values`. */
+const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =>
+  conditions(values, [
+    ['endpoint_id = ?', filter.endpointId],
+    ['webhook_id = ?', filter.webhookId],
+    ['subject_id = ?', filter.subjectId],
+    [holds('url'), filter.url],
+    ['created_at >= ?', filter.after],
+    ['created_at < ?', filter.before],
+  ])
+
+/** Deliveries of a project in an order, at most `limit` after the cursor. */
+export async function listDeliveries(
+  db: Queryable,
+  filter: DeliveryFilter & { cursor: Cursor | null; limit: number; order?: Order },
+): Promise<Delivery[]> {
+  const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
+  const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
+  const tests = deliveryConditions(filter, values)
+  // A literal, and a part for each: the index of undelivered ones is for one status, and in order.
+  const statuses = (filter.statuses ?? [null]).map((name) =>
+    name === null ? '' : `and status = '${STATUSES[name]}'`,
+  )
+  const parts = statuses.map(
+    (status) => `
+      (select ${COLUMNS} from webhook_deliveries
+       where project_id = $1 and event = any ($2) and (created_at, row) ${before} ($3::timestamptz, $4::bigint)
+         ${status} ${tests}
+       order by created_at ${direction}, row ${direction} limit $5)`,
+  )
   const { rows } = await db.query<DeliveryRow>(
-    `select ${COLUMNS} from webhook_deliveries
-     where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
-       and event = any ($5) ${status} ${conditions.join(' ')}
-     order by created_at desc, row desc limit $4`,
+    `select * from (${parts.join(' union all ')}) parts order by created_at ${direction}, row ${direction} limit $5`,
     values,
   )
   return rows.map(toDelivery)
+}
+
+/** How many deliveries of one endpoint or webhook have a status. */
+export type DeliveryCount = {
+  endpointId: string | null
+  webhookId: string | null
+  status: DeliveryStatus
+  deliveries: number
+}
+
+/** Counts the newest `limit` deliveries of a filter. */
+export async function countDeliveries(
+  db: Queryable,
+  filter: DeliveryFilter & { limit: number },
+): Promise<DeliveryCount[]> {
+  const values: unknown[] = [filter.projectId, filter.events, filter.limit, filter.statuses ?? null]
+  const { rows } = await db.query<DeliveryCount>(
+    `select endpoint_id as "endpointId", webhook_id as "webhookId", status, count(*)::int as deliveries
+     from (select endpoint_id, webhook_id, status from webhook_deliveries
+           where project_id = $1 and event = any ($2) and ($4::text[] is null or status = any ($4))
+             ${deliveryConditions(filter, values)}
+           order by created_at desc, row desc limit $3) newest
+     group by endpoint_id, webhook_id, status order by deliveries desc, endpoint_id, webhook_id, status`,
+    values,
+  )
+  return rows
 }
 
 /** One delivery of a project, or null. */

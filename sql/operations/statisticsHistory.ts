@@ -3,15 +3,18 @@ import { type PoolName, TASK_POOL, type TaskName } from '../../shared/tasks.ts'
 import type { Queryable } from '../db.ts'
 import { countJobs, type JobCount } from './statistics.ts'
 
-/** The counts of one minute, or of the current minute so far. */
-export type Minute = {
-  minute: Date
+export type Counts = {
   mailIn: number
   mailOut: number
   payments: number
   paidAtomic: bigint
   webhooksOk: number
   webhooksFailed: number
+}
+
+/** The counts of one minute, or of the current minute so far. */
+export type Minute = Counts & {
+  minute: Date
   /** Jobs at the end of the minute, by pool; null: not counted. */
   jobs: Record<PoolName, number> | null
 }

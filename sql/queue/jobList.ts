@@ -1,5 +1,8 @@
+import type { Cursor } from '../../shared/cursor.ts'
+import { conditions, holds } from '../conditions.ts'
 import type { Queryable } from '../db.ts'
 import { JOB_STATE, type JobState } from '../operations/statistics.ts'
+import { pageOrder } from '../pageStart.ts'
 
 /** A job in the operator's list. */
 export type ListedJob = {
@@ -16,23 +19,44 @@ export type ListedJob = {
   createdAt: Date
 }
 
-/** Most jobs in a list. */
-const JOBS_SHOWN = 100
 /** The beginning of a stack names the error. */
 const ERROR_LENGTH = 2_000
 
-/** Jobs in one state, the earliest due first; at most {@link JOBS_SHOWN}. */
-export async function listJobs(db: Queryable, state: JobState): Promise<ListedJob[]> {
-  const { rows } = await db.query<ListedJob>({
-    name: 'list-jobs',
-    text: `
+export type JobFilter = {
+  state: JobState
+  task?: string
+  /** Part of key or error. */
+  text?: string
+  /** Due at this time or later, and before. */
+  after?: Date
+  before?: Date
+}
+
+/** A cursor holds whole milliseconds. */
+const DUE = "date_trunc('milliseconds', run_at)"
+
+/** Jobs in one state, the earliest due first, at most `limit` after the cursor. */
+export async function listJobs(
+  db: Queryable,
+  { state, limit, cursor, ...filter }: JobFilter & { limit: number; cursor: Cursor | null },
+): Promise<(ListedJob & { row: bigint })[]> {
+  const values: unknown[] = [state, ...pageOrder('oldest', cursor).start, limit]
+  const tests = conditions(values, [
+    ['task_identifier = ?', filter.task],
+    [holds(`concat_ws(E'\\n', key, last_error)`), filter.text],
+    ['run_at >= ?', filter.after],
+    ['run_at < ?', filter.before],
+  ])
+  const { rows } = await db.query<ListedJob>(
+    `
       select id, task_identifier as task, key, s.state, attempts, max_attempts as "maxAttempts", run_at as "runAt",
              locked_at as "lockedAt", left(last_error, ${ERROR_LENGTH}) as "lastError", created_at as "createdAt"
       from graphile_worker.jobs ${JOB_STATE}
-      where s.state = $1 order by run_at, id limit ${JOBS_SHOWN}`,
-    values: [state],
-  })
-  return rows
+      where s.state = $1 and (${DUE}, id) > ($2::timestamptz, $3::bigint) ${tests}
+      order by ${DUE}, id limit $4`,
+    values,
+  )
+  return rows.map((job) => ({ ...job, row: BigInt(job.id) }))
 }
 
 /**

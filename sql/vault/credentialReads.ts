@@ -10,6 +10,7 @@ import {
   auditValues,
   setOutcome,
 } from '../account/audit.ts'
+import { conditions, holds } from '../conditions.ts'
 import type { Queryable } from '../db.ts'
 import type { Failed, StoredCredential } from './credentials.ts'
 import { BOUNDS_COLUMNS, type BoundsRow, openData, toBounds } from './credentialVersions.ts'
@@ -244,6 +245,9 @@ export type CredentialFilter = {
   projectId: string
   /** Only credentials that expire within this time or have expired, the soonest first; null: all. */
   expiringWithinMs: number | null
+  /** Part of the name. */
+  name?: string
+  type?: CredentialType
   cursor: Cursor | null
   limit: number
 }
@@ -251,13 +255,23 @@ export type CredentialFilter = {
 /** One page of credentials without their secrets, newest first, and whether there are more. */
 export async function listCredentials(
   db: Queryable,
-  { projectId, expiringWithinMs, cursor, limit }: CredentialFilter,
+  { projectId, expiringWithinMs, name, type, cursor, limit }: CredentialFilter,
 ): Promise<{ credentials: (StoredCredential & { row: bigint })[]; more: boolean }> {
   const byExpiry = expiringWithinMs !== null
   const order = byExpiry ? 'c.expires_at, c.row' : 'c.created_at desc, c.row desc'
-  const { rows } = await db.query<Row & { name: string; row: string; found: number }>({
-    name: byExpiry ? 'list-expiring-credentials' : 'list-credentials',
-    text: `
+  const values: unknown[] = [
+    projectId,
+    cursor === null ? (byExpiry ? '-infinity' : 'infinity') : new Date(cursor.atMs),
+    cursor?.row ?? 0n,
+    limit + 1,
+    ...(byExpiry ? [expiringWithinMs] : []),
+  ]
+  const tests = conditions(values, [
+    [holds('c.name'), name],
+    ['v.type = ?', type],
+  ])
+  const { rows } = await db.query<Row & { name: string; row: string; found: number }>(
+    `
       with page as (
         select c.row, row_number() over (order by ${order}) as n, v.metadata_bytes
         from credentials c join credential_versions v on v.credential_row = c.row and v.version = c.version
@@ -266,7 +280,7 @@ export async function listCredentials(
             ? `(c.expires_at, c.row) > ($2::timestamptz, $3::bigint)
                and c.expires_at <= clock_timestamp() + $5::float8 * interval '1 millisecond'`
             : '(c.created_at, c.row) < ($2::timestamptz, $3::bigint)'
-        }
+        } ${tests}
         order by ${order} limit $4
       )
       select c.row, c.id, c.name, c.version, v.type, v.metadata, v.expires_at, c.last_used_at, c.last_rotated_at,
@@ -279,14 +293,8 @@ export async function listCredentials(
       join credentials c on c.row = s.row
       join credential_versions v on v.credential_row = c.row and v.version = c.version
       where s.bytes_before < ${PAGE_METADATA_BYTES} order by s.n`,
-    values: [
-      projectId,
-      cursor === null ? (byExpiry ? '-infinity' : 'infinity') : new Date(cursor.atMs),
-      cursor?.row ?? 0n,
-      limit + 1,
-      ...(byExpiry ? [expiringWithinMs] : []),
-    ],
-  })
+    values,
+  )
   const credentials = rows
     .slice(0, limit)
     .map((row) => ({ row: BigInt(row.row), ...toListed(row.name, row) }))

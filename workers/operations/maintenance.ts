@@ -20,6 +20,7 @@ import { deleteExpiredPolicies } from '../../sql/mail/outbound/mtaStsPolicies.ts
 import { forgetStaleReports } from '../../sql/operations/processReports.ts'
 import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
+import { deleteStaleHours, recordHours } from '../../sql/operations/statisticsRange.ts'
 import { deleteOldAnswers, requeueLostPurchases } from '../../sql/purse/purchases.ts'
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
@@ -75,8 +76,10 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await forgetStaleListeners(pool)
         await forgetStaleReports(pool)
         await deleteStaleMinutes(pool)
+        await deleteStaleHours(pool)
       }
       await recordMinutes(pool)
+      await recordHours(pool)
       sweeps++
       await indexOlderMessages(pool)
       await removeOldRows()

@@ -49,6 +49,11 @@ export function webhooks(http: Http) {
         (page) => page.deliveries,
         query.pageToken,
       ),
+    /** Counts deliveries, with the share of those that failed. */
+    stats: (
+      query: NonNullable<Operations['getWebhooksDeliveriesStats']['input']['query']> = {},
+      options?: CallOptions,
+    ) => http.call('getWebhooksDeliveriesStats', { query }, options),
     get: (deliveryId: string, options?: CallOptions) =>
       http.call('getWebhooksDeliveriesByDeliveryId', { path: { deliveryId } }, options),
     /** Sends an event again. */

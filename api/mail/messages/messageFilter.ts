@@ -5,6 +5,7 @@ import {
   type SearchQuery,
   SearchQueryError,
 } from '../../../shared/mail/search/searchQuery.ts'
+import { DELIVERY_STATUSES, type DeliveryStatus } from '../../../sql/mail/messages/messages.ts'
 import { badRequest } from '../../http/errors.ts'
 import { LabelsQuery, readLabels } from './labels.ts'
 
@@ -32,6 +33,12 @@ export const MessageFilterQuery = t.Object({
   subject: t.Optional(Search('Consecutive words of the subject.', 'second reminder')),
   after: t.Optional(Instant('Created at this time or later, ISO 8601.')),
   before: t.Optional(Instant('Created before this time, ISO 8601.')),
+  deliveryStatus: t.Optional(
+    t.Union(
+      DELIVERY_STATUSES.map((status) => t.Literal(status)),
+      { description: 'Sent messages alone: how far the message has come.' },
+    ),
+  ),
 })
 
 export type MessageFilter = {
@@ -40,6 +47,7 @@ export type MessageFilter = {
   queries: SearchQuery[]
   after: Date | null
   before: Date | null
+  deliveryStatus?: DeliveryStatus | null
 }
 
 /** Reads {@link MessageFilterQuery}. @throws {ApiError} 400 */
@@ -55,6 +63,7 @@ export function readMessageFilter(query: Static<typeof MessageFilterQuery>): Mes
     queries: queries.flatMap((one) => one ?? []),
     after: readInstant('after', query.after),
     before: readInstant('before', query.before),
+    deliveryStatus: query.deliveryStatus ?? null,
   }
 }
 

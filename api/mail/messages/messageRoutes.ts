@@ -129,8 +129,10 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // Several labels may be on a million messages, and together on none.
-  const { messages, more } = await (isSearch || labels.length > 1
+  // Several labels may be on a million messages, and together on none; so may a label and a status.
+  const { messages, more } = await (isSearch ||
+  labels.length > 1 ||
+  (filter.deliveryStatus ?? null) !== null
     ? searches.run(projectId, (db) => read(db, filter))
     : read(pool, filter))
   const items = messages.map((one) =>

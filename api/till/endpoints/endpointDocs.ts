@@ -7,6 +7,10 @@ import { Time } from '../../http/operation.ts'
 const Nullable = (description?: string) =>
   t.Union([t.String(), t.Null()], description === undefined ? {} : { description })
 
+export const Verification = t.Union(
+  (['pending', 'verified', 'failed', 'unreachable'] as const).map((status) => t.Literal(status)),
+)
+
 const EndpointSchema = t.Object({
   endpointId: t.String(),
   urlPattern: t.String(),
@@ -15,13 +19,9 @@ const EndpointSchema = t.Object({
   description: Nullable(),
   webhookUrl: Nullable(),
   discoverable: t.Boolean(),
-  active: t.Boolean(),
+  active: t.Boolean({ description: 'False: it is paused, and gets no challenges.' }),
   verification: t.Object({
-    status: t.Union(
-      (['pending', 'verified', 'failed', 'unreachable'] as const).map((status) =>
-        t.Literal(status),
-      ),
-    ),
+    status: Verification,
     checkedAt: t.Union([Time, t.Null()]),
     detail: Nullable(),
   }),
@@ -64,7 +64,7 @@ export const EXAMPLE_ENDPOINT = {
 
 export const EXAMPLE_SECRET = `whsec_${'0'.repeat(64)}`
 
-/** An active endpoint in the API, without its secret. */
+/** An endpoint in the API, without its secret. */
 const toEndpointView = (endpoint: Endpoint) => ({
   endpointId: endpoint.id,
   urlPattern: endpoint.urlPattern,
@@ -73,7 +73,7 @@ const toEndpointView = (endpoint: Endpoint) => ({
   description: endpoint.description,
   webhookUrl: endpoint.webhookUrl,
   discoverable: endpoint.discoverable,
-  active: true,
+  active: !endpoint.isPaused,
   verification: {
     status: endpoint.verification.status,
     checkedAt: endpoint.verification.checkedAt?.toISOString() ?? null,

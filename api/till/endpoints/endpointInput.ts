@@ -65,6 +65,10 @@ export const Discoverable = t.Boolean({
   description: 'Shows the endpoint in /v0/x402/discovery, once it is verified. False by default.',
 })
 
+export const Active = t.Boolean({
+  description: 'False pauses it: it gets no challenges. What was challenged before is redeemed.',
+})
+
 /** Reads `urlPattern`. @throws {ApiError} 400 */
 export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl {
   try {
@@ -142,6 +146,7 @@ export const ChangeBody = t.Object({
   webhookUrl: t.Optional(WebhookUrl),
   webhookSecret: t.Optional(WebhookSecret),
   discoverable: t.Optional(Discoverable),
+  active: t.Optional(Active),
 })
 
 /** Reads a change. A field absent from the body is absent from it. @throws {ApiError} 400 */
@@ -150,7 +155,7 @@ export async function readChange(
   body: Static<typeof ChangeBody>,
 ): Promise<EndpointChange> {
   const { config } = services
-  const { priceUsdc, network, description, webhookUrl, webhookSecret, discoverable } = body
+  const { priceUsdc, network, description, webhookUrl, webhookSecret, discoverable, active } = body
   return {
     ...(priceUsdc === undefined ? {} : { priceAtomic: readPrice(priceUsdc, config) }),
     ...(network === undefined
@@ -169,6 +174,7 @@ export async function readChange(
         }),
     ...(webhookSecret === undefined ? {} : { webhookSecret }),
     ...(discoverable === undefined ? {} : { discoverable }),
+    ...(active === undefined ? {} : { active }),
   }
 }
 

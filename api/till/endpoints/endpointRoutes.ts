@@ -7,7 +7,7 @@ import {
   listEndpoints,
 } from '../../../sql/till/endpoints/endpoints.ts'
 import { notFound } from '../../http/errors.ts'
-import { operation, PageQuery } from '../../http/operation.ts'
+import { OrderQuery, operation, PageQuery, PartOf } from '../../http/operation.ts'
 import { cutPage, readPage } from '../../http/page.ts'
 import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
@@ -19,8 +19,10 @@ import {
   EXAMPLE_SECRET,
   toChangedView,
   toEarningView,
+  Verification,
 } from './endpointDocs.ts'
 import {
+  Active,
   Description,
   Discoverable,
   Network,
@@ -45,7 +47,21 @@ const PutBody = t.Object({
   webhookUrl: t.Optional(WebhookUrl),
   webhookSecret: t.Optional(WebhookSecret),
   discoverable: t.Optional(Discoverable),
+  active: t.Optional(Active),
 })
+const ListQuery = t.Composite([
+  PageQuery,
+  OrderQuery,
+  t.Object({
+    q: PartOf('URL or description'),
+    verification: t.Optional(Verification),
+    active: t.Optional(
+      t.Union([t.Literal('true'), t.Literal('false')], {
+        description: 'false: those that are paused.',
+      }),
+    ),
+  }),
+])
 const Params = t.Object({ endpointId: t.String({ minLength: 1, maxLength: 100 }) })
 
 const describe = { tag: 'Sellers', access: 'payments:accept' } as const
@@ -120,7 +136,16 @@ function readRoutes({ pool }: Services) {
       async ({ request, query }) => {
         const { limit, cursor } = readPage(query)
         const { projectId } = projectOf(request)
-        const found = await listEndpoints(pool, { projectId, limit: limit + 1, cursor })
+        const { q, verification, active, order = 'newest' } = query
+        const found = await listEndpoints(pool, {
+          projectId,
+          ...(q === undefined ? {} : { text: q }),
+          ...(verification === undefined ? {} : { verification }),
+          ...(active === undefined ? {} : { active: active === 'true' }),
+          order,
+          cursor,
+          limit: limit + 1,
+        })
         const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
         const totals = await endpointTotals(
           pool,
@@ -133,7 +158,7 @@ function readRoutes({ pool }: Services) {
         }
       },
       {
-        query: PageQuery,
+        query: ListQuery,
         detail: operation({
           ...describe,
           summary: 'List endpoints, newest first',

@@ -20,11 +20,16 @@ const POLL_MS = 100
 const PROVOKE_PAUSE_MS = 2_000
 
 /**
- * Refuses a challenge for an endpoint that the last check did not reach. It is checked anew first.
+ * Refuses a challenge for an endpoint that is paused, or that the last check did not reach. That one is checked anew first.
  * @throws {ApiError} 400
  */
 export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
   const { endpointId, verification } = offer
+  if (verification === 'paused') {
+    throw badRequest(
+      `The endpoint is paused: PATCH /v0/sellers/endpoints/${endpointId} with active true lets it sell again`,
+    )
+  }
   if (endpointId === null || (verification !== 'pending' && verification !== 'unreachable')) return
   if (verification === 'unreachable') await provokeCheck(pool, endpointId)
   const { check, isOurs } = await waitForCheck(pool, endpointId)

@@ -25,8 +25,8 @@ export type Offer = {
   seller: Seller
   /** Null for an unregistered resource, on the facilitator routes. */
   endpointId: string | null
-  /** The verdict of the endpoint's last check. */
-  verification: VerificationStatus | null
+  /** The verdict of the endpoint's last check; `paused`: its seller takes no new buyers. */
+  verification: VerificationStatus | 'paused' | null
   /** Host and path that found the endpoint; null with `endpointId`. */
   matchKey: string | null
   /** The payer's URL of the resource, in normal form. */

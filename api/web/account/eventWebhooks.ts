@@ -2,13 +2,15 @@ import { ask, at } from '../kit/ask.ts'
 import { checks, field, openDialog, showOnce } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { type LiveList, liveList } from '../kit/live.ts'
+import { list } from '../kit/list/list.ts'
+import type { ShownList } from '../kit/list/pages.ts'
 import { projectLink } from '../kit/screen.ts'
 import { FieldError } from '../kit/trouble.ts'
 import type { EventWebhook, Project } from '../kit/types.ts'
-import { button, empty, section, table, toast } from '../kit/ui.ts'
+import { button, type Column, empty, section, toast } from '../kit/ui.ts'
+import { failureRates } from '../till/receivers.ts'
 
-const EVENTS: readonly (readonly [string, string])[] = [
+export const EVENTS: readonly (readonly [string, string])[] = [
   ['message.received', 'mail has come in'],
   ['message.code', 'mail with a one-time code has come in'],
   ['message.invite', 'mail with an invitation, a change or an answer was read'],
@@ -33,31 +35,33 @@ const URL_MAX_LENGTH = 2_000
 /** The webhooks for events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  const webhooks: LiveList = liveList<'webhooks', EventWebhook>({
+  // Without webhooks nobody waits for it.
+  const rates = failureRates(project, signal).catch(() => () => null)
+  const webhooks: ShownList = list<'webhooks', EventWebhook>({
+    label: 'Webhooks for events',
     name: 'webhooks',
     signal,
     path: path,
     none: () => empty('No webhooks', 'Register a URL to receive events of mail and payments.'),
-    draw: (found) =>
-      webhookTable(found, (one) => [
-        button('Change', () => change(path, one, webhooks.refresh), {
-          keep: `change ${one.webhookId}`,
-          label: `Change the webhook to ${one.url}`,
-          needs: 'owner',
-        }),
-        button('Rotate secret', () => rotate(path, one), {
-          kind: 'danger',
-          keep: `rotate ${one.webhookId}`,
-          label: `Rotate secret of the webhook to ${one.url}`,
-          needs: 'owner',
-        }),
-        button('Delete', () => remove(path, one, webhooks.refresh), {
-          kind: 'danger',
-          keep: `delete ${one.webhookId}`,
-          label: `Delete the webhook to ${one.url}`,
-          needs: 'owner',
-        }),
-      ]),
+    columns: columnsOf({ project, rates }, (one) => [
+      button('Change', () => change(path, one, webhooks.refresh), {
+        keep: `change ${one.webhookId}`,
+        label: `Change the webhook to ${one.url}`,
+        needs: 'owner',
+      }),
+      button('Rotate secret', () => rotate(path, one), {
+        kind: 'danger',
+        keep: `rotate ${one.webhookId}`,
+        label: `Rotate secret of the webhook to ${one.url}`,
+        needs: 'owner',
+      }),
+      button('Delete', () => remove(path, one, webhooks.refresh), {
+        kind: 'danger',
+        keep: `delete ${one.webhookId}`,
+        label: `Delete the webhook to ${one.url}`,
+        needs: 'owner',
+      }),
+    ]),
   })
   return section(
     'event-webhooks',
@@ -77,29 +81,37 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
   )
 }
 
-const webhookTable = (list: EventWebhook[], actions: (one: EventWebhook) => Child): HTMLElement =>
-  table(
-    'Webhooks for events',
-    [
-      { name: 'URL', kind: 'main', cell: ({ url }) => h('code', {}, url) },
-      {
-        name: 'Events',
-        cell: ({ events }) =>
-          h(
-            'span',
-            { class: 'tags' },
-            events.map((event) => h('code', {}, event)),
-          ),
-      },
-      { name: 'Registered', cell: ({ createdAt }) => moment(createdAt) },
-      {
-        name: 'Action',
-        kind: 'end',
-        cell: (one) => h('div', { class: 'actions' }, actions(one)),
-      },
-    ],
-    list,
-  )
+/** How many of its deliveries failed, as a link to them. */
+function rateOf({ project, rates }: Rated, { webhookId }: EventWebhook): HTMLElement {
+  const href = `${projectLink(project.projectId, 'webhooks')}?${new URLSearchParams({ receiver: webhookId })}`
+  const link = h('a', { href, 'data-keep': `rate ${webhookId}` }, 'Deliveries')
+  void rates.then((of) => {
+    link.textContent = of(webhookId) ?? 'No delivery in 7 days'
+  })
+  return link
+}
+
+type Rated = { project: Project; rates: Promise<(id: string) => string | null> }
+
+const columnsOf = (rated: Rated, actions: (one: EventWebhook) => Child): Column<EventWebhook>[] => [
+  { name: 'URL', kind: 'main', cell: ({ url }) => h('code', {}, url) },
+  {
+    name: 'Events',
+    cell: ({ events }) =>
+      h(
+        'span',
+        { class: 'tags' },
+        events.map((event) => h('code', {}, event)),
+      ),
+  },
+  { name: 'Deliveries', cell: (one) => rateOf(rated, one) },
+  { name: 'Registered', cell: ({ createdAt }) => moment(createdAt) },
+  {
+    name: 'Action',
+    kind: 'end',
+    cell: (one) => h('div', { class: 'actions' }, actions(one)),
+  },
+]
 
 /** The form fields of a webhook. */
 const fields = ({ url, events }: Partial<EventWebhook>, help: Child = null): Child => [

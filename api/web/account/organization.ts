@@ -2,14 +2,17 @@ import { ask, at } from '../kit/ask.ts'
 import { field, openDialog, showOnce } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { type LiveList, live, liveList } from '../kit/live.ts'
-import { ofProject, type Screen } from '../kit/screen.ts'
+import { type Filter, ORDER } from '../kit/list/filters.ts'
+import { filteredList } from '../kit/list/list.ts'
+import { type LiveList, live } from '../kit/live.ts'
+import { ofProject, projectLink, type Screen, type ScreenContext } from '../kit/screen.ts'
 import type { LogEntry, PlatformKey } from '../kit/types.ts'
 import { badge, button, empty, heading, section, table, toast } from '../kit/ui.ts'
 import { mailDomains } from '../mail/mailDomains.ts'
 
 /** Organization settings: platform keys, mail domains and the audit log. */
-export const organization: Screen = ({ signal, session }) => {
+export const organization: Screen = (context) => {
+  const { signal, session } = context
   const keys: LiveList = live({
     signal,
     load: () => ask<{ keys: PlatformKey[] }>('/organization/keys', { signal }),
@@ -30,42 +33,85 @@ export const organization: Screen = ({ signal, session }) => {
     ),
     mailDomains({ signal, session }),
     h('h2', {}, 'What was done'),
-    logList('/organization/logs', signal),
+    logList('/organization/logs', '#/organization', { ...context, parts: ORGANIZATION_PARTS }),
   ]
 }
 
 /** The audit log of a project. */
-export const activity = ofProject('activity', (project, { signal }) =>
-  logList(at`/projects/${project.projectId}/v0/logs`, signal),
+export const activity = ofProject('activity', (project, context) =>
+  logList(at`/projects/${project.projectId}/v0/logs`, projectLink(project.projectId, 'activity'), {
+    ...context,
+    parts: PROJECT_PARTS,
+  }),
 )
 
-const logList = (path: string, signal: AbortSignal): Child =>
-  liveList<'logs', LogEntry>({
+const PROJECT_PARTS = [
+  ...['vault', 'message', 'thread', 'draft', 'approval', 'email_rule', 'suppression', 'webhook'],
+  ...['endpoint', 'payment', 'refund', 'purse', 'mandate', 'project'],
+]
+const ORGANIZATION_PARTS = [
+  ...['session', 'person', 'platform_key', 'project', 'mail_domain', 'oauth_grant', 'job'],
+  'health_report',
+]
+
+const filtersOf = (parts: readonly string[]): readonly Filter[] => [
+  { kind: 'search', name: 'q', label: 'Search action, subject or person' },
+  {
+    kind: 'choice',
+    name: 'category',
+    label: 'Part',
+    options: [
+      ['', 'any'],
+      ...parts.map((part): [string, string] => [part, part.replace('_', ' ')]),
+    ],
+  },
+  {
+    kind: 'choice',
+    name: 'outcome',
+    label: 'Outcome',
+    options: [
+      ['', 'any'],
+      ['ok', 'ok'],
+      ['refused', 'refused'],
+      ['not_found', 'not found'],
+      ['expired', 'expired'],
+      ['failed', 'failed'],
+    ],
+  },
+  { kind: 'dates' },
+  ORDER,
+]
+
+const logList = (
+  path: string,
+  here: string,
+  { signal, query, parts }: ScreenContext & { parts: readonly string[] },
+): Child =>
+  filteredList<'logs', LogEntry>({
+    label: 'What was done',
     name: 'logs',
     signal,
-    path: path,
+    path,
+    here,
+    query,
+    filters: filtersOf(parts),
     none: () => empty('Nothing yet', 'This log records reads of secrets and changes.'),
-    draw: (entries) =>
-      table(
-        'What was done',
-        [
-          { name: 'Action', kind: 'main', cell: ({ action }) => h('code', {}, action) },
-          {
-            name: 'Subject',
-            cell: ({ subject, description }) => [
-              subject ?? '–',
-              description === null ? null : h('p', { class: 'note' }, description),
-            ],
-          },
-          {
-            name: 'Outcome',
-            cell: ({ outcome }) => badge(outcome === 'ok' ? 'ok' : outcome.replace('_', ' ')),
-          },
-          { name: 'By', cell: ({ actor }) => h('code', {}, actor) },
-          { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+    columns: [
+      { name: 'Action', kind: 'main', cell: ({ action }) => h('code', {}, action) },
+      {
+        name: 'Subject',
+        cell: ({ subject, description }) => [
+          subject ?? '–',
+          description === null ? null : h('p', { class: 'note' }, description),
         ],
-        entries,
-      ),
+      },
+      {
+        name: 'Outcome',
+        cell: ({ outcome }) => badge(outcome === 'ok' ? 'ok' : outcome.replace('_', ' ')),
+      },
+      { name: 'By', cell: ({ actor }) => h('code', {}, actor) },
+      { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+    ],
   }).element
 
 const keyTable = (keys: PlatformKey[], refresh: () => Promise<void>): HTMLElement =>

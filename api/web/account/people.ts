@@ -3,7 +3,7 @@ import { ask, at } from '../kit/ask.ts'
 import { checks, choice, confirmByTyping, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { type LiveList, live, readPages } from '../kit/live.ts'
+import { type LiveList, live, readAll } from '../kit/live.ts'
 import type { Screen } from '../kit/screen.ts'
 import type { Project, Role } from '../kit/types.ts'
 import { badge, button, heading, table, toast } from '../kit/ui.ts'
@@ -75,11 +75,14 @@ export const people: Screen = ({ signal, session }) => {
   ]
 }
 
+/** Those that a form can show. */
+const PROJECTS_MAX = 10_000
+
 async function personForm(person: Person | null) {
   const path = '/v0/platform/projects'
-  const { items } = await readPages<'projects', Project>(
+  const { items } = await readAll<'projects', Project>(
     { name: 'projects', path },
-    { pages: Number.POSITIVE_INFINITY },
+    { most: PROJECTS_MAX },
   )
   const role = person?.role ?? 'owner'
   const roles = [

@@ -2,10 +2,11 @@ import { ask } from '../kit/ask.ts'
 import { checks, choice, field, openDialog, showOnce } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { liveList } from '../kit/live.ts'
+import { type Filter, ORDER } from '../kit/list/filters.ts'
+import { filteredList } from '../kit/list/list.ts'
 import { projectLink, type Screen } from '../kit/screen.ts'
 import type { MailDomain, Project } from '../kit/types.ts'
-import { badge, button, empty, heading, table } from '../kit/ui.ts'
+import { badge, button, copyable, empty, heading } from '../kit/ui.ts'
 import { allMailDomains } from '../mail/mailDomains.ts'
 
 export const SCOPES: readonly [string, string][] = [
@@ -33,8 +34,24 @@ export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
     chosen,
   )
 
+const FILTERS: readonly Filter[] = [
+  { kind: 'search', name: 'q', label: 'Search name or address' },
+  {
+    kind: 'choice',
+    name: 'payments',
+    label: 'Payments',
+    options: [
+      ['', 'any'],
+      ['on', 'on'],
+      ['off', 'off'],
+    ],
+  },
+  { kind: 'dates' },
+  ORDER,
+]
+
 /** All projects. */
-export const projects: Screen = ({ signal, session }) => {
+export const projects: Screen = ({ signal, session, query }) => {
   const create = (label = 'New project') =>
     button(label, () => openCreate(session.mailDomain), {
       kind: 'primary',
@@ -43,36 +60,35 @@ export const projects: Screen = ({ signal, session }) => {
     })
   return [
     heading('Projects', 'A project is one agent with its inbox, vault and till.', create()),
-    liveList<'projects', Project>({
+    filteredList<'projects', Project>({
+      label: 'Projects',
       name: 'projects',
       signal,
       path: '/v0/platform/projects',
+      here: '#/projects',
+      query,
+      filters: FILTERS,
       none: () =>
         empty(
           'No projects yet',
           'A project gives an agent an address, a vault and a till.',
           create('Create the first'),
         ),
-      draw: (items) =>
-        table(
-          'Projects',
-          [
-            {
-              name: 'Name',
-              kind: 'main',
-              cell: ({ projectId, name }) =>
-                h('a', { href: projectLink(projectId, 'inbox'), 'data-keep': projectId }, name),
-            },
-            { name: 'Inbox', cell: ({ emailAddress }) => h('code', {}, emailAddress) },
-            { name: 'Key', cell: ({ apiKeyPrefix }) => h('code', {}, `${apiKeyPrefix}…`) },
-            {
-              name: 'Payments',
-              cell: ({ paymentsEnabled }) => badge(paymentsEnabled ? 'enabled' : 'off'),
-            },
-            { name: 'Created', cell: ({ createdAt }) => moment(createdAt) },
-          ],
-          items,
-        ),
+      columns: [
+        {
+          name: 'Name',
+          kind: 'main',
+          cell: ({ projectId, name }) =>
+            h('a', { href: projectLink(projectId, 'inbox'), 'data-keep': projectId }, name),
+        },
+        { name: 'Inbox', cell: ({ emailAddress }) => copyable(emailAddress) },
+        { name: 'Key', cell: ({ apiKeyPrefix }) => h('code', {}, `${apiKeyPrefix}…`) },
+        {
+          name: 'Payments',
+          cell: ({ paymentsEnabled }) => badge(paymentsEnabled ? 'enabled' : 'off'),
+        },
+        { name: 'Created', cell: ({ createdAt }) => moment(createdAt) },
+      ],
     }).element,
   ]
 }

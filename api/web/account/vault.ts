@@ -1,40 +1,69 @@
 import { ask, at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { liveList } from '../kit/live.ts'
-import { ofProject } from '../kit/screen.ts'
+import type { Filter } from '../kit/list/filters.ts'
+import { filteredList } from '../kit/list/list.ts'
+import type { ShownList } from '../kit/list/pages.ts'
+import { ofProject, projectLink } from '../kit/screen.ts'
 import { badge, button, copyButton, empty, facts, notice } from '../kit/ui.ts'
 import type { Credential } from './credential.ts'
 import { BOUND_FIELDS, protectCredential, READERS } from './protectCredential.ts'
 import { storeCredential } from './storeCredential.ts'
 
 /** The credentials of a project. Revealing a secret is recorded in the audit log. */
-export const vault = ofProject('vault', (project, { signal }) => {
-  const credentials = liveList<'credentials', Credential>({
+export const vault = ofProject('vault', (project, { signal, query }) => {
+  const credentials: ShownList = filteredList<'credentials', Credential>({
+    label: 'Credentials',
     name: 'credentials',
     signal,
     path: at`/projects/${project.projectId}/v0/vault`,
-    query: { limit: '100' },
+    here: projectLink(project.projectId, 'vault'),
+    query,
+    filters: FILTERS,
+    tools: button('Store credential', () => storeCredential(project, () => credentials.refresh()), {
+      keep: 'store',
+    }),
     none: () =>
       empty('The vault is empty', [
         'The agent stores a secret with ',
         h('code', {}, 'PUT /v0/vault/{name}'),
         '.',
       ]),
-    draw: (found): Child[] => [
-      notice(
-        'info',
-        'Revealing a secret is written to the activity of this project, with your session.',
-      ),
-      found.map((credential) => card(project.projectId, credential, () => credentials.refresh())),
-    ],
+    card: (credential) => card(project.projectId, credential, () => credentials.refresh()),
   })
-  const store = () => storeCredential(project, credentials.refresh)
   return [
-    h('div', { class: 'actions' }, button('Store credential', store, { keep: 'store' })),
+    notice(
+      'info',
+      'Revealing a secret is written to the activity of this project, with your session.',
+    ),
     credentials.element,
   ]
 })
+
+const TYPES = [
+  ...['LOGIN', 'API_KEY', 'OAUTH', 'TOTP', 'SSH_KEY', 'DATABASE', 'SMTP', 'AWS'],
+  ...['CERTIFICATE', 'CARD', 'SHIPPING_ADDRESS', 'CUSTOM'],
+]
+const FILTERS: readonly Filter[] = [
+  { kind: 'search', name: 'q', label: 'Search names' },
+  {
+    kind: 'choice',
+    name: 'type',
+    label: 'Type',
+    options: [['', 'any'], ...TYPES.map((type): [string, string] => [type, type])],
+  },
+  {
+    kind: 'choice',
+    name: 'expiringWithin',
+    label: 'Expires',
+    options: [
+      ['', 'any time'],
+      ['1d', 'within a day'],
+      ['7d', 'within a week'],
+      ['30d', 'within 30 days'],
+    ],
+  },
+]
 
 function card(
   projectId: string,

@@ -1,5 +1,7 @@
 /** Requests to the service. The browser adds the session cookie; the header proves the origin of the request. */
 
+import { noteAnswer, OfflineError } from './offline.ts'
+
 /** An error answer of the service; the page shows its message. */
 export class AskError extends Error {
   readonly status: number
@@ -22,7 +24,7 @@ type Asked = {
 
 async function request(path: string, asked: Asked): Promise<Response> {
   const { method = 'GET', body, watching = false, signal } = asked
-  const response = await fetch(`/console/api${path}`, {
+  const response = await reach(`/console/api${path}`, {
     method,
     headers: {
       'x-purser-console': watching ? 'watching' : '1',
@@ -35,6 +37,19 @@ async function request(path: string, asked: Asked): Promise<Response> {
   const { message } = (await response.json().catch(() => ({}))) as { message?: string }
   if (response.status === 401) signedOut.dispatchEvent(new Event('end'))
   throw new AskError(response.status, message ?? `The service answered ${response.status}`)
+}
+
+/** @throws {OfflineError} */
+async function reach(url: string, init: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(url, init)
+    noteAnswer(true)
+    return response
+  } catch (error) {
+    if (init.signal?.aborted === true) throw error
+    noteAnswer(false)
+    throw new OfflineError()
+  }
 }
 
 /** Requests JSON. @throws {AskError} */

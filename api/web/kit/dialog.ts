@@ -10,12 +10,19 @@ type DialogParts = {
   danger?: boolean
   /** The action. The dialog shows its error and stays open. A returned function runs after the dialog has closed. */
   act: (form: FormData) => Promise<unknown>
+  /** Asks before the dialog closes without its act, such as by Escape; it closes when the answer is true. */
+  leaving?: () => boolean | Promise<boolean>
+  /** Runs when it has closed, whatever closed it. */
+  closed?: () => void
+  /** Further buttons, before the main one. */
+  more?: Child
 }
 
 let dialogs = 0
 
 /** A modal dialog. Escape and Cancel change nothing; the browser keeps the focus inside. */
-export function openDialog({ title, body, action, danger = false, act }: DialogParts): void {
+export function openDialog(parts: DialogParts): void {
+  const { title, body, action, danger = false, act, leaving = () => true, more } = parts
   const id = `dialog-${++dialogs}`
   const submit = h(
     'button',
@@ -37,12 +44,20 @@ export function openDialog({ title, body, action, danger = false, act }: DialogP
     h(
       'div',
       { class: 'actions' },
-      button('Cancel', () => made.close()),
+      button('Cancel', () => leave()),
+      more,
       submit,
     ),
   )
   const trouble = troubleOf(form, `${id}-trouble`)
   const made: HTMLDialogElement = h('dialog', { 'aria-labelledby': id }, form)
+  async function leave(): Promise<void> {
+    if (await leaving()) made.close()
+  }
+  made.addEventListener('cancel', (event) => {
+    event.preventDefault()
+    void leave()
+  })
   async function send(): Promise<void> {
     if (submit.disabled) return
     submit.disabled = true
@@ -57,14 +72,16 @@ export function openDialog({ title, body, action, danger = false, act }: DialogP
       submit.disabled = false
     }
   }
+  if (parts.closed !== undefined) made.addEventListener('close', parts.closed)
   show(made)
 }
 
 /** Opens a dialog, and removes it after it has closed. */
 function show(made: HTMLDialogElement): void {
   made.addEventListener('close', () => {
-    document.body.append(toasts)
     made.remove()
+    const open = [...document.querySelectorAll('dialog[open]')].at(-1)
+    ;(open ?? document.body).append(toasts)
   })
   document.body.append(made)
   made.showModal()
@@ -176,6 +193,52 @@ export function confirmByTyping(parts: {
       return await parts.act()
     },
   })
+}
+
+/** Shows a text until it is closed. */
+export function openNote(title: string, ...body: Child[]): void {
+  const id = `dialog-${++dialogs}`
+  const close = button('Close', () => made.close(), { kind: 'primary' })
+  const made: HTMLDialogElement = h(
+    'dialog',
+    { 'aria-labelledby': id },
+    h('h2', { id }, title),
+    body,
+    h('div', { class: 'actions' }, close),
+  )
+  show(made)
+}
+
+/** Asks which of some ways to go; Escape is the first. */
+export function askWay<Way extends string>(
+  title: string,
+  text: Child,
+  ways: readonly [way: Way, label: string, kind?: 'primary' | 'danger'][],
+): Promise<Way> {
+  const id = `dialog-${++dialogs}`
+  let answer = ways[0]![0]
+  const made: HTMLDialogElement = h(
+    'dialog',
+    { 'aria-labelledby': id },
+    h('h2', { id }, title),
+    h('p', {}, text),
+    h(
+      'div',
+      { class: 'actions' },
+      ways.map(([way, label, kind]) =>
+        button(
+          label,
+          () => {
+            answer = way
+            made.close()
+          },
+          kind === undefined ? {} : { kind },
+        ),
+      ),
+    ),
+  )
+  show(made)
+  return new Promise((resolve) => made.addEventListener('close', () => resolve(answer)))
 }
 
 /** Shows a secret once. */

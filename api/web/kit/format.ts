@@ -5,16 +5,33 @@ const HOUR_S = 60 * MINUTE_S
 const DAY_S = 24 * HOUR_S
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
-const absolute = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
+const absolute = new Intl.DateTimeFormat('en-GB', {
+  ...{ year: 'numeric', month: 'short', day: 'numeric' },
+  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', timeZoneName: 'short' },
+})
 const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' })
 const whole = new Intl.NumberFormat('en')
+
+/** The time zone of the browser: `Europe/Berlin`. */
+export const zoneName = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
+
+/** `5 Jan 2026, 09:30:00 CET`. */
+export const exactly = (time: string | Date): string => absolute.format(new Date(time))
+
+/** A time as `datetime-local` takes it, in the time zone of the browser. */
+export const localMinute = (time: Date): string =>
+  new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 
 /** `1,234`. */
 export const count = (number: number): string => whole.format(number)
 
-/** `1 message`, `2 messages`. */
-export const plural = (number: number, word: string): string =>
-  `${count(number)} ${word}${number === 1 ? '' : 's'}`
+/** `1 message`, `2 messages`; `many` of a word that takes no s. */
+export const plural = (number: number, word: string, many = `${word}s`): string =>
+  `${count(number)} ${number === 1 ? word : many}`
+
+/** `12 %`; a part that is not nothing is at least 1 %. */
+export const percent = (share: number): string =>
+  `${share === 0 ? 0 : Math.max(1, Math.round(100 * share))} %`
 
 function ago(iso: string): string {
   const seconds = (Date.parse(iso) - Date.now()) / 1000
@@ -30,11 +47,7 @@ function ago(iso: string): string {
 
 /** A time relative to now; the title shows the exact time. */
 export const moment = (iso: string): HTMLElement =>
-  h(
-    'time',
-    { datetime: iso, title: absolute.format(new Date(iso)), 'data-relative': true },
-    ago(iso),
-  )
+  h('time', { datetime: iso, title: exactly(iso), 'data-relative': true }, ago(iso))
 
 /** Updates the relative times on the page. */
 export function refreshMoments(): void {

@@ -61,8 +61,26 @@ const PAGES_MAX = 20
 /** A list on the page; `refresh` loads it again at once. */
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
+/** The items of a list over all its pages, at most `most`; `more`: there are others. */
+export async function readAll<Name extends string, Item>(
+  list: { name: Name; path: string; query?: Record<string, string> },
+  { most, progress }: { most: number; progress?: (found: number) => void },
+): Promise<{ items: Item[]; more: boolean }> {
+  const items: Item[] = []
+  let token: string | undefined
+  do {
+    const query = new URLSearchParams({ ...list.query, limit: '100' })
+    if (token !== undefined) query.set('pageToken', token)
+    const found: Page<Name, Item> = await ask(`${list.path}?${query}`)
+    items.push(...found[list.name])
+    progress?.(items.length)
+    token = found.nextPageToken
+  } while (token !== undefined && items.length < most)
+  return { items: items.slice(0, most), more: token !== undefined || items.length > most }
+}
+
 /** The first pages of a list, and the token of the next page. */
-export async function readPages<Name extends string, Item>(
+async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },
 ): Promise<{ items: Item[]; next: string | null }> {

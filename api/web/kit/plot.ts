@@ -8,7 +8,7 @@ const GAP = 0.8
 export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] }
 
 /**
- * The last hour as bars, one per minute, the newest at the right.
+ * A stretch of time as bars, one for each part, the newest at the right.
  * @param label the text alternative.
  */
 export function plot(label: string, series: readonly Series[]): SVGSVGElement {

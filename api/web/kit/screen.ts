@@ -2,7 +2,7 @@ import { ask, at } from './ask.ts'
 import { type Child, h } from './dom.ts'
 import { may } from './role.ts'
 import type { Project, Role, Session } from './types.ts'
-import { heading, tabs } from './ui.ts'
+import { copyable, heading, tabs } from './ui.ts'
 
 /** The context of a screen. */
 export type ScreenContext = {
@@ -19,6 +19,7 @@ export type Screen = (context: ScreenContext) => Child | Promise<Child>
 
 const TABS: readonly [path: string, name: string, role?: Role][] = [
   ['inbox', 'Inbox'],
+  ['drafts', 'Drafts'],
   ['outgoing', 'Outgoing'],
   ['approvals', 'Approvals'],
   ['vault', 'Vault', 'owner'],
@@ -49,7 +50,7 @@ export const ofProject =
         { class: 'crumbs', 'aria-label': 'Breadcrumb' },
         h('a', { href: '#/projects' }, 'Projects'),
       ),
-      heading(project.name, h('code', {}, project.emailAddress)),
+      heading(project.name, copyable(project.emailAddress)),
       tabs(
         'Project',
         TABS.filter(([, , role = 'viewer']) => may(role)).map(([name, label]) => ({

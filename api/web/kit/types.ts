@@ -23,9 +23,14 @@ export type Minute = {
   jobs: Record<string, number> | null
 }
 
+export type Part = Omit<Minute, 'jobs'>
+
 export type Overview = {
   at: string
+  /** The last hour. */
   minutes: Minute[]
+  /** The chosen stretch of time, in parts of equal width. Parts without counts are left out. */
+  history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
   failedJobs: number
   backlog: {
@@ -131,6 +136,25 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
 /** An excerpt of a text; `ranges` are UTF-16 offsets into the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
+/** A mail that is being written. */
+export type DraftHead = {
+  draftId: string
+  to?: string[]
+  cc?: string[]
+  bcc?: string[]
+  subject?: string
+  sendAt?: string
+  inReplyTo?: string
+  replyAll?: boolean
+  updatedAt: string
+  createdAt: string
+}
+export type Draft = DraftHead & {
+  text?: string
+  html?: string
+  attachments: { filename: string; contentType: string; size: number }[]
+}
+
 /** A received message with its codes and links. */
 export type SingleMessage = Message & {
   codes?: { value: string; confidence: number; part: string; line: string }[]
@@ -179,6 +203,7 @@ export type Endpoint = {
   priceUsdc: string
   description: string | null
   webhookUrl: string | null
+  active: boolean
   verification: { status: string; checkedAt: string | null; detail: string | null }
   callCount: number
   revenueUsdcRaw: string
@@ -217,6 +242,14 @@ export type Delivery = {
   nextAttemptAt: string | null
   error: string | null
   createdAt: string
+}
+
+export type DeliveryCounts = { delivered: number; pending: number; failed: number }
+export type DeliveryStats = DeliveryCounts & {
+  total: number
+  complete: boolean
+  failureRate: number | null
+  byReceiver: ({ endpointId: string | null; webhookId: string | null } & DeliveryCounts)[]
 }
 
 export type WholeDelivery = Delivery & {

@@ -1,5 +1,5 @@
 /** The building blocks of all screens. */
-import { type Child, h } from './dom.ts'
+import { type Child, h, svg } from './dom.ts'
 import { may } from './role.ts'
 import type { Role } from './types.ts'
 
@@ -85,7 +85,7 @@ export const section = (
   )
 
 type ButtonOptions = {
-  kind?: 'plain' | 'primary' | 'danger'
+  kind?: 'plain' | 'primary' | 'danger' | 'small'
   keep?: string
   title?: string
   /** The accessible name, when several buttons have the same text. */
@@ -131,13 +131,43 @@ async function guarded(made: HTMLButtonElement, act: () => void | Promise<void>)
 export type Column<Row> = {
   name: string
   cell: (row: Row) => Child
-  /** `main` is the title of a card on narrow screens; `num` aligns digits. */
-  kind?: 'main' | 'num' | 'end'
+  /** `main` is the title of a card on narrow screens; `num` aligns digits; `choose` has a checkbox. */
+  kind?: 'main' | 'num' | 'end' | 'choose'
 }
 
-/**
- * A table; on narrow screens a list of cards. It sets the table roles explicitly: another CSS `display` would remove them.
- */
+/** The head of a table. It sets the table roles explicitly: another CSS `display` would remove them. */
+export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
+  h(
+    'thead',
+    { role: 'rowgroup' },
+    h(
+      'tr',
+      { role: 'row' },
+      columns.map(({ name, kind }) =>
+        h(
+          'th',
+          { role: 'columnheader', scope: 'col', class: kind },
+          kind === 'end' || kind === 'choose' ? h('span', { class: 'hidden' }, name) : name,
+        ),
+      ),
+    ),
+  )
+
+/** One row. `index` counts all rows of the list; absent: they are all there. */
+export const tableRow = <Row>(
+  columns: readonly Column<Row>[],
+  row: Row,
+  index?: number,
+): HTMLElement =>
+  h(
+    'tr',
+    { role: 'row', 'data-row': true, tabindex: -1, 'aria-rowindex': index },
+    columns.map(({ name, cell, kind }) =>
+      h('td', { role: 'cell', class: kind, 'data-label': name }, h('div', {}, cell(row))),
+    ),
+  )
+
+/** A table; on narrow screens a list of cards. */
 export const table = <Row>(
   label: string,
   columns: readonly Column<Row>[],
@@ -149,33 +179,11 @@ export const table = <Row>(
     h(
       'table',
       { role: 'table', 'aria-label': label },
-      h(
-        'thead',
-        { role: 'rowgroup' },
-        h(
-          'tr',
-          { role: 'row' },
-          columns.map(({ name, kind }) =>
-            h(
-              'th',
-              { role: 'columnheader', scope: 'col', class: kind },
-              kind === 'end' ? h('span', { class: 'hidden' }, name) : name,
-            ),
-          ),
-        ),
-      ),
+      tableHead(columns),
       h(
         'tbody',
         { role: 'rowgroup' },
-        rows.map((row) =>
-          h(
-            'tr',
-            { role: 'row' },
-            columns.map(({ name, cell, kind }) =>
-              h('td', { role: 'cell', class: kind, 'data-label': name }, h('div', {}, cell(row))),
-            ),
-          ),
-        ),
+        rows.map((row) => tableRow(columns, row)),
       ),
     ),
   )
@@ -221,7 +229,7 @@ export function toast(text: string, tone: 'good' | 'bad' = 'good'): void {
 /** Copies a text. If the browser forbids it, a toast says so. */
 export const copyButton = (
   text: string,
-  label = 'Copy',
+  label: Child = 'Copy',
   options: ButtonOptions = {},
 ): HTMLButtonElement =>
   button(
@@ -232,6 +240,24 @@ export const copyButton = (
       toast('Copied')
     },
     options,
+  )
+
+/** Two sheets. Fonts of many machines have no such sign. */
+const copyIcon = (): SVGSVGElement =>
+  svg(
+    'svg',
+    { class: 'copy-icon', viewBox: '0 0 16 16', 'aria-hidden': true },
+    svg('rect', { x: 5.5, y: 5.5, width: 8, height: 8, rx: 1.5 }),
+    svg('path', { d: 'M10.5 3v-.5a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1H4' }),
+  )
+
+/** A text that is copied with one press, such as an address, an id or a hash. */
+export const copyable = (text: string, shown: Child = h('code', {}, text)): HTMLElement =>
+  h(
+    'span',
+    { class: 'copyable-text' },
+    shown,
+    copyButton(text, copyIcon(), { label: `Copy ${text}`, keep: `copy ${text}`, kind: 'small' }),
   )
 
 /** A row of links. On narrow screens the current link is scrolled into view. */

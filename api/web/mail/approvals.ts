@@ -3,10 +3,12 @@ import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
 import { type Child, h, replaceContent } from '../kit/dom.ts'
 import { bytes, moment } from '../kit/format.ts'
-import { live, liveList } from '../kit/live.ts'
+import type { Filter } from '../kit/list/filters.ts'
+import { filteredList } from '../kit/list/list.ts'
+import { live } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { HeldItem, HeldRequest, Project } from '../kit/types.ts'
-import { badge, button, empty, facts, notice, table, toast } from '../kit/ui.ts'
+import { badge, button, empty, facts, notice, toast } from '../kit/ui.ts'
 import { review } from './review.ts'
 
 const REFRESH_MS = 3_000
@@ -14,43 +16,55 @@ const REFRESH_MS = 3_000
 const heldPath = ({ projectId }: Project) => at`/v0/platform/projects/${projectId}/held`
 const subjectOf = (subject: string) => (subject.trim() === '' ? '(no subject)' : subject)
 
-/** The mails of a project that wait. */
-export const approvals = ofProject('approvals', (project, { signal }) => [
+const STATES: Filter = {
+  kind: 'choice',
+  name: 'state',
+  label: 'State',
+  options: [
+    ['', 'waiting'],
+    ['approved', 'approved'],
+    ['rejected', 'rejected'],
+    ['withdrawn', 'withdrawn'],
+    ['expired', 'expired'],
+  ],
+}
+
+/** The mails of a project that wait, or were decided. */
+export const approvals = ofProject('approvals', (project, { signal, query }) => [
   project.sendPolicy === 'free'
     ? notice('info', 'Mail of this project leaves without approval. Its settings change that.')
     : null,
-  liveList<'held', HeldItem>({
+  filteredList<'held', HeldItem>({
+    label: 'Mail that waits for approval',
+    here: projectLink(project.projectId, 'approvals'),
+    query,
+    filters: [STATES],
     name: 'held',
     signal,
     everyMs: REFRESH_MS,
     path: heldPath(project),
     none: () => empty('Nothing waits', 'Mail that needs your approval appears here.'),
-    draw: (held) =>
-      table(
-        'Mail that waits for approval',
-        [
-          {
-            name: 'Subject',
-            kind: 'main',
-            cell: ({ approvalId, message }) => [
-              h(
-                'a',
-                {
-                  href: projectLink(project.projectId, 'approvals', approvalId),
-                  'data-keep': approvalId,
-                  dir: 'auto',
-                },
-                subjectOf(message?.subject ?? ''),
-              ),
-              h('p', { class: 'note snippet', dir: 'auto' }, message?.text.slice(0, 200) ?? ''),
-            ],
-          },
-          { name: 'To', cell: ({ message }) => recipients(message) },
-          { name: 'Waits since', cell: ({ requestedAt }) => moment(requestedAt) },
-          { name: 'Expires', cell: ({ expiresAt }) => moment(expiresAt) },
+    columns: [
+      {
+        name: 'Subject',
+        kind: 'main',
+        cell: ({ approvalId, message }) => [
+          h(
+            'a',
+            {
+              href: projectLink(project.projectId, 'approvals', approvalId),
+              'data-keep': approvalId,
+              dir: 'auto',
+            },
+            subjectOf(message?.subject ?? ''),
+          ),
+          h('p', { class: 'note snippet', dir: 'auto' }, message?.text.slice(0, 200) ?? ''),
         ],
-        held,
-      ),
+      },
+      { name: 'To', cell: ({ message }) => recipients(message) },
+      { name: 'Waits since', cell: ({ requestedAt }) => moment(requestedAt) },
+      { name: 'Expires', cell: ({ expiresAt }) => moment(expiresAt) },
+    ],
   }).element,
 ])
 

@@ -2,9 +2,10 @@ import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { type LiveList, liveList } from '../kit/live.ts'
+import { list } from '../kit/list/list.ts'
+import type { ShownList } from '../kit/list/pages.ts'
 import type { EmailRule, Project } from '../kit/types.ts'
-import { badge, button, empty, section, table, toast } from '../kit/ui.ts'
+import { badge, button, type Column, empty, section, toast } from '../kit/ui.ts'
 
 /** The text of each rule scope. */
 const SCOPES: readonly (readonly [EmailRule['scope'], string])[] = [
@@ -16,7 +17,8 @@ const SCOPES: readonly (readonly [EmailRule['scope'], string])[] = [
 /** The email rules of a project. */
 export function emailRules(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/email-rules`
-  const rules: LiveList = liveList<'rules', EmailRule>({
+  const rules: ShownList = list<'rules', EmailRule>({
+    label: 'Email rules',
     name: 'rules',
     signal,
     path: path,
@@ -25,7 +27,7 @@ export function emailRules(project: Project, signal: AbortSignal): HTMLElement {
         'No rules',
         'The inbox accepts mail from every address, and sends and replies to every address.',
       ),
-    draw: (found) => ruleTable(found, (rule) => removeRule(path, rule, rules.refresh)),
+    columns: columnsOf((rule) => removeRule(path, rule, rules.refresh)),
   })
   return section(
     'email-rules',
@@ -41,34 +43,29 @@ export function emailRules(project: Project, signal: AbortSignal): HTMLElement {
   )
 }
 
-const ruleTable = (rules: EmailRule[], remove: (rule: EmailRule) => void): HTMLElement =>
-  table(
-    'Email rules',
-    [
-      { name: 'Who', kind: 'main', cell: ({ value }) => h('code', {}, value) },
-      {
-        name: 'Rule',
-        cell: ({ type }) => badge(type === 'ALLOW' ? 'allowed' : 'blocked'),
-      },
-      {
-        name: 'For',
-        cell: ({ scope }) => SCOPES.find(([known]) => known === scope)?.[1] ?? scope,
-      },
-      { name: 'Added', cell: ({ createdAt }) => moment(createdAt) },
-      {
-        name: 'Action',
-        kind: 'end',
-        cell: (rule) =>
-          button('Delete', () => remove(rule), {
-            kind: 'danger',
-            keep: `delete ${rule.id}`,
-            label: `Delete the rule for ${rule.value}`,
-            needs: 'owner',
-          }),
-      },
-    ],
-    rules,
-  )
+const columnsOf = (remove: (rule: EmailRule) => void): Column<EmailRule>[] => [
+  { name: 'Who', kind: 'main', cell: ({ value }) => h('code', {}, value) },
+  {
+    name: 'Rule',
+    cell: ({ type }) => badge(type === 'ALLOW' ? 'allowed' : 'blocked'),
+  },
+  {
+    name: 'For',
+    cell: ({ scope }) => SCOPES.find(([known]) => known === scope)?.[1] ?? scope,
+  },
+  { name: 'Added', cell: ({ createdAt }) => moment(createdAt) },
+  {
+    name: 'Action',
+    kind: 'end',
+    cell: (rule) =>
+      button('Delete', () => remove(rule), {
+        kind: 'danger',
+        keep: `delete ${rule.id}`,
+        label: `Delete the rule for ${rule.value}`,
+        needs: 'owner',
+      }),
+  },
+]
 
 const addRule = (path: string, refresh: () => Promise<void>): void =>
   openDialog({

@@ -1,5 +1,6 @@
 import { ask } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'
+import { percent } from '../kit/format.ts'
 import type { SingleMessage } from '../kit/types.ts'
 import { badge, button, copyButton } from '../kit/ui.ts'
 
@@ -12,7 +13,7 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
       ? h('p', { class: 'note' }, 'No one-time code was found.')
       : h(
           'ul',
-          { class: 'found', 'aria-label': 'One-time codes' },
+          { class: 'found-list', 'aria-label': 'One-time codes' },
           codes.map(({ value, confidence, part, line }) =>
             h(
               'li',
@@ -26,11 +27,9 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
     h('h3', {}, 'Links'),
     links.length === 0
       ? h('p', { class: 'note' }, 'No link was found.')
-      : h('ul', { class: 'found', 'aria-label': 'Links' }, links.map(linkItem)),
+      : h('ul', { class: 'found-list', 'aria-label': 'Links' }, links.map(linkItem)),
   )
 }
-
-const percent = (share: number): string => `${Math.round(100 * share)} %`
 
 /** A link that resets a password shows its address after a click. Who sees it can take the account. */
 function linkItem({ href, text, purpose, sensitive }: NonNullable<SingleMessage['links']>[number]) {

@@ -2,7 +2,9 @@ import { ask, at } from '../kit/ask.ts'
 import { confirmByTyping, field, openDialog } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { type LiveList, liveList, readPages } from '../kit/live.ts'
+import { list } from '../kit/list/list.ts'
+import type { ShownList } from '../kit/list/pages.ts'
+import { readAll } from '../kit/live.ts'
 import type { ScreenContext } from '../kit/screen.ts'
 import type { MailDomain } from '../kit/types.ts'
 import { badge, button, copyButton, empty, section, table, toast } from '../kit/ui.ts'
@@ -10,19 +12,22 @@ import { badge, button, copyButton, empty, section, table, toast } from '../kit/
 const PATH = '/v0/platform/domains'
 const REFRESH_MS = 2_000
 const DOMAIN_MAX_LENGTH = 253
+/** Those that a new project can choose among. */
+const DOMAINS_MAX = 10_000
 
 /** Platform mail domains and their required DNS records. */
 export function mailDomains({
   signal,
   session,
 }: Pick<ScreenContext, 'signal' | 'session'>): HTMLElement {
-  const domains: LiveList = liveList<'domains', MailDomain>({
+  const domains: ShownList = list<'domains', MailDomain>({
+    label: 'Mail domains',
     name: 'domains',
     signal,
     everyMs: REFRESH_MS,
     path: PATH,
     none: () => empty('No domains of your own', ['All inboxes are at ', session.mailDomain, '.']),
-    draw: (found) => found.map((domain) => card(domain, () => domains.refresh())),
+    card: (domain) => card(domain, () => domains.refresh()),
   })
   return section(
     'mail-domains',
@@ -43,8 +48,8 @@ export function mailDomains({
 
 /** Every mail domain without the service's own. */
 export async function allMailDomains(): Promise<MailDomain[]> {
-  const list = { name: 'domains', path: PATH } as const
-  return (await readPages<'domains', MailDomain>(list, { pages: Number.POSITIVE_INFINITY })).items
+  const all = { name: 'domains', path: PATH } as const
+  return (await readAll<'domains', MailDomain>(all, { most: DOMAINS_MAX })).items
 }
 
 function card(domain: MailDomain, refresh: () => Promise<void>): HTMLElement {

@@ -1,63 +1,38 @@
 import { at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
-import { moment, plural } from '../kit/format.ts'
-import { liveList } from '../kit/live.ts'
+import { moment } from '../kit/format.ts'
+import { list, nothingFound } from '../kit/list/list.ts'
+import type { ShownList } from '../kit/list/pages.ts'
 import { projectLink } from '../kit/screen.ts'
 import type { FoundMessage, Highlight, Project } from '../kit/types.ts'
-import { button, empty, table } from '../kit/ui.ts'
 import { labelBadges } from './labels.ts'
+import { messageChoosing } from './manyMails.ts'
 
 /** The length of the excerpt when the match is not in the text. */
 const BEGINNING = 160
 /** The limit of the service. */
-const QUERY_MAX_LENGTH = 500
-const PAGE_SIZE = 20
-
-/** The search field of an inbox. It calls `search` with the query; `''` ends the search. */
-export function searchBox(q: string, search: (q: string) => void): HTMLElement {
-  const input = h('input', {
-    type: 'search',
-    name: 'q',
-    value: q,
-    maxlength: QUERY_MAX_LENGTH,
-    placeholder: 'Search mail',
-    'aria-label': 'Search mail',
-    autocomplete: 'off',
-    'data-keep': 'search',
-    // The browser’s clear button does not submit the form.
-    on: { input: () => input.value === '' && search('') },
-  })
-  return h(
-    'form',
-    {
-      role: 'search',
-      class: 'search',
-      on: {
-        submit: (event) => {
-          event.preventDefault()
-          search(input.value.trim())
-        },
-      },
-    },
-    input,
-    h('button', { type: 'submit', class: 'button' }, 'Search'),
-  )
-}
+export const QUERY_MAX_LENGTH = 500
 
 /** The search results, newest first, with links to their threads. */
-export function foundList(
+export const foundList = (
   project: Project,
-  { q, signal, clear }: { q: string; signal: AbortSignal; clear: () => void },
-): HTMLElement {
-  return liveList<'messages', FoundMessage>({
+  {
+    query,
+    signal,
+    clear,
+  }: { query: Record<string, string>; signal: AbortSignal; clear: () => void },
+): ShownList =>
+  list<'messages', FoundMessage>({
+    label: 'Messages found',
     name: 'messages',
     signal,
     path: at`/projects/${project.projectId}/v0/messages`,
-    query: { q, limit: String(PAGE_SIZE) },
+    fixed: query,
+    choosing: messageChoosing(project.projectId),
     none: () =>
-      empty(
-        'Nothing found',
-        [
+      nothingFound(clear, {
+        action: 'Show all mail',
+        hint: [
           'All words must be in one message. Also: ',
           h('code', {}, '"a phrase"'),
           ', ',
@@ -68,22 +43,13 @@ export function foundList(
           h('code', {}, 'begin*'),
           '.',
         ],
-        button('Show all mail', clear),
-      ),
-    draw: (messages) => [
-      h('p', { class: 'note', role: 'status' }, `${plural(messages.length, 'message')} shown`),
-      table(
-        'Messages found',
-        [
-          { name: 'Subject', kind: 'main', cell: (message) => found(project, message) },
-          { name: 'From or to', cell: ({ from, to, labels }) => correspondent(from, to, labels) },
-          { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
-        ],
-        messages,
-      ),
+      }),
+    columns: [
+      { name: 'Subject', kind: 'main', cell: (message) => found(project, message) },
+      { name: 'From or to', cell: ({ from, to, labels }) => correspondent(from, to, labels) },
+      { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
     ],
-  }).element
-}
+  })
 
 const correspondent = (from: string[], to: string[], labels: string[]): string =>
   labels.includes('sent') ? `to ${to.join(', ') || 'nobody named'}` : from.join(', ') || '–'

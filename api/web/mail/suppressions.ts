@@ -2,9 +2,10 @@ import { ask, at } from '../kit/ask.ts'
 import { openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { type LiveList, liveList } from '../kit/live.ts'
+import { list } from '../kit/list/list.ts'
+import type { ShownList } from '../kit/list/pages.ts'
 import type { Project, Suppression } from '../kit/types.ts'
-import { button, empty, section, table, toast } from '../kit/ui.ts'
+import { button, type Column, copyable, empty, section, toast } from '../kit/ui.ts'
 
 const REASONS: Record<Suppression['reason'], string> = {
   bounce: 'mail came back',
@@ -15,13 +16,14 @@ const REASONS: Record<Suppression['reason'], string> = {
 /** The suppressed addresses of a project. */
 export function suppressions(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/suppressions`
-  const found: LiveList = liveList<'suppressions', Suppression>({
+  const found: ShownList = list<'suppressions', Suppression>({
+    label: 'Suppressed addresses',
     name: 'suppressions',
     signal,
     path: path,
     none: () =>
       empty('No suppressed addresses', 'An address appears here after a permanent bounce.'),
-    draw: (list) => suppressionTable(list, (one) => remove(path, one, found.refresh)),
+    columns: columnsOf((one) => remove(path, one, found.refresh)),
   })
   return section(
     'suppressions',
@@ -34,35 +36,27 @@ export function suppressions(project: Project, signal: AbortSignal): HTMLElement
   )
 }
 
-const suppressionTable = (
-  list: Suppression[],
-  removeOne: (one: Suppression) => void,
-): HTMLElement =>
-  table(
-    'Suppressed addresses',
-    [
-      { name: 'Address', kind: 'main', cell: ({ address }) => h('code', {}, address) },
-      {
-        name: 'Why',
-        cell: ({ reason, detail }) => [
-          REASONS[reason],
-          detail === null ? null : h('p', { class: 'note', dir: 'auto' }, detail),
-        ],
-      },
-      { name: 'Since', cell: ({ createdAt }) => moment(createdAt) },
-      {
-        name: 'Action',
-        kind: 'end',
-        cell: (one) =>
-          button('Remove', () => removeOne(one), {
-            keep: `remove ${one.address}`,
-            label: `Remove ${one.address}`,
-            needs: 'owner',
-          }),
-      },
+const columnsOf = (removeOne: (one: Suppression) => void): Column<Suppression>[] => [
+  { name: 'Address', kind: 'main', cell: ({ address }) => copyable(address) },
+  {
+    name: 'Why',
+    cell: ({ reason, detail }) => [
+      REASONS[reason],
+      detail === null ? null : h('p', { class: 'note', dir: 'auto' }, detail),
     ],
-    list,
-  )
+  },
+  { name: 'Since', cell: ({ createdAt }) => moment(createdAt) },
+  {
+    name: 'Action',
+    kind: 'end',
+    cell: (one) =>
+      button('Remove', () => removeOne(one), {
+        keep: `remove ${one.address}`,
+        label: `Remove ${one.address}`,
+        needs: 'owner',
+      }),
+  },
+]
 
 const remove = (path: string, { address }: Suppression, refresh: () => Promise<void>): void =>
   openDialog({

@@ -3,11 +3,11 @@ import { h } from '../kit/dom.ts'
 import { moment, plural } from '../kit/format.ts'
 import { live } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
+import { setTitle } from '../kit/title.ts'
 import type { Message, Project, WholeThread } from '../kit/types.ts'
-import { button, copyButton, deliveryBadge, notice } from '../kit/ui.ts'
-import { attachmentList } from './attachmentList.ts'
+import { button, copyable, copyButton, deliveryBadge, notice } from '../kit/ui.ts'
+import { aside } from './aside.ts'
 import { answerMail } from './compose.ts'
-import { showFound } from './found.ts'
 import { authenticationBadges, labelBadges } from './labels.ts'
 
 const REFRESH_MS = 3_000
@@ -27,31 +27,37 @@ export const thread = ofProject('inbox', (project, { params, signal, session }) 
         watching,
         signal,
       }),
-    draw: (whole) => [
-      h(
-        'header',
-        { class: 'thread' },
+    draw: (whole) => {
+      setTitle(subjectOf(whole), project.name)
+      return [
         h(
-          'a',
-          { class: 'back', href: projectLink(project.projectId, 'inbox'), 'data-keep': 'back' },
-          '← Inbox',
+          'header',
+          { class: 'thread' },
+          h(
+            'a',
+            { class: 'back', href: projectLink(project.projectId, 'inbox'), 'data-keep': 'back' },
+            '← Inbox',
+          ),
+          h('h2', { dir: 'auto' }, subjectOf(whole)),
+          h('p', { class: 'note' }, plural(whole.totalMessages, 'message')),
         ),
-        h('h2', { dir: 'auto' }, whole.subject.trim() === '' ? '(no subject)' : whole.subject),
-        h('p', { class: 'note' }, plural(whole.totalMessages, 'message')),
-      ),
-      whole.messages.length < whole.totalMessages
-        ? notice('info', `The newest ${whole.messages.length} messages are shown.`)
-        : null,
-      whole.messages.map((message) =>
-        messageCard(project, message, {
-          bodies,
-          hasHtml: whole.withHtml.includes(message.messageId),
-          captured: session.capturesMail,
-        }),
-      ),
-    ],
+        whole.messages.length < whole.totalMessages
+          ? notice('info', `The newest ${whole.messages.length} messages are shown.`)
+          : null,
+        whole.messages.map((message) =>
+          messageCard(project, message, {
+            bodies,
+            hasHtml: whole.withHtml.includes(message.messageId),
+            captured: session.capturesMail,
+          }),
+        ),
+      ]
+    },
   }).element
 })
+
+const subjectOf = ({ subject }: WholeThread): string =>
+  subject.trim() === '' ? '(no subject)' : subject
 
 function messageCard(
   project: Project,
@@ -92,11 +98,16 @@ function messageCard(
         'div',
         { class: 'wide signs' },
         labelBadges(message.labels, message.deliveryStatus),
+        copyable(message.messageId, h('span', { class: 'note' }, 'Message-ID')),
         message.authentication === undefined ? null : authenticationBadges(message.authentication),
       ),
     ),
-    body,
-    attachmentList(base, message, bodies),
+    h(
+      'div',
+      { class: 'beside' },
+      h('div', { class: 'letter' }, body),
+      aside(project, message, { base, places: bodies }),
+    ),
     h(
       'footer',
       { class: 'actions' },
@@ -111,18 +122,12 @@ function messageCard(
           })
         : null,
       hasHtml
-        ? button('HTML', () => body.replaceChildren(frame(html)), {
+        ? button('HTML', () => view(body, 'html', [frame(html)]), {
             keep: `html ${key}`,
             title: 'In a sandbox, with nothing loaded from elsewhere',
           })
         : null,
-      button('Text', () => body.replaceChildren(...textOf(message)), { keep: `text ${key}` }),
-      message.deliveryStatus === undefined
-        ? button('Codes and links', () => showFound(body, base), {
-            keep: `found ${key}`,
-            needs: 'owner',
-          })
-        : null,
+      button('Text', () => view(body, 'text', textOf(message)), { keep: `text ${key}` }),
       button('Raw', () => showRaw(body, `${base}/raw`), { keep: `raw ${key}` }),
       button('Save as .eml', () => save(`${base}/raw`, 'message.eml'), { keep: `eml ${key}` }),
     ),
@@ -165,8 +170,17 @@ const frame = (path: string): HTMLElement =>
     loading: 'lazy',
   })
 
+/** Shows one view of a message. */
+function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLElement[]): void {
+  body.dataset.view = name
+  body.replaceChildren(...shown)
+}
+
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
+  body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
+  // Another view was chosen meanwhile.
+  if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(
       'pre',

@@ -1,10 +1,12 @@
 import { ask, at } from '../kit/ask.ts'
-import { h } from '../kit/dom.ts'
+import { h, replaceContent } from '../kit/dom.ts'
 import { count, moment } from '../kit/format.ts'
-import { live } from '../kit/live.ts'
+import type { Filter } from '../kit/list/filters.ts'
+import { filteredList } from '../kit/list/list.ts'
+import type { ShownList } from '../kit/list/pages.ts'
 import type { Screen } from '../kit/screen.ts'
 import type { Job, JobState, Jobs } from '../kit/types.ts'
-import { button, empty, heading, table, tabs, toast } from '../kit/ui.ts'
+import { button, type Column, empty, heading, tabs, toast } from '../kit/ui.ts'
 
 const REFRESH_MS = 2_000
 const STATES: readonly [JobState, string, string][] = [
@@ -15,23 +17,45 @@ const STATES: readonly [JobState, string, string][] = [
 ]
 
 /** The jobs of the workers. */
-export const jobs: Screen = ({ params, signal }) => {
-  const state = (STATES.find(([name]) => name === params[0])?.[0] ?? 'running') as JobState
-  const shown = live({
+export const jobs: Screen = ({ params, signal, query }) => {
+  const [state, label, none] = STATES.find(([name]) => name === params[0]) ?? STATES[0]!
+  const top = h('div', { 'data-title': `${label} jobs` })
+  let counted = ''
+  const shown: ShownList = filteredList<'jobs', Job>({
+    label: `${label} jobs`,
+    name: 'jobs',
     signal,
     everyMs: REFRESH_MS,
-    load: (watching) => ask<Jobs>(`/jobs?state=${state}`, { watching, signal }),
-    draw: (found) => [states(state, found), list(state, found, retry)],
+    path: '/jobs',
+    fixed: { state },
+    here: `#/jobs/${state}`,
+    query,
+    filters: FILTERS,
+    // The numbers of all states come with each page.
+    also: (answer) => {
+      const { counts } = answer as unknown as Jobs
+      if (counted === JSON.stringify(counts)) return
+      counted = JSON.stringify(counts)
+      replaceContent(top, states(state, counts))
+    },
+    none: () => empty(`${label}: none`, none),
+    columns: columnsOf(state, retry),
   })
-  const retry = async ({ jobId, task }: Job) => {
+  async function retry({ jobId, task }: Job): Promise<void> {
     await ask(at`/jobs/${jobId}/retry`, { method: 'POST' })
     toast(`${task} is due now`)
     await shown.refresh()
   }
-  return [heading('Jobs', 'What was accepted and is not done yet.'), shown.element]
+  return [heading('Jobs', 'What was accepted and is not done yet.'), top, shown.element]
 }
 
-const states = (state: JobState, { counts }: Jobs): HTMLElement =>
+const FILTERS: readonly Filter[] = [
+  { kind: 'search', name: 'q', label: 'Search key or error' },
+  { kind: 'text', name: 'task', label: 'Task' },
+  { kind: 'dates' },
+]
+
+const states = (state: JobState, counts: Jobs['counts']): HTMLElement =>
   tabs(
     'States',
     STATES.map(([name, label]) => {
@@ -46,46 +70,40 @@ const states = (state: JobState, { counts }: Jobs): HTMLElement =>
     }),
   )
 
-function list(state: JobState, found: Jobs, retry: (job: Job) => Promise<void>): HTMLElement {
-  const [, label, none] = STATES.find(([name]) => name === state)!
-  if (found.jobs.length === 0) return empty(`${label}: none`, none)
+function columnsOf(state: JobState, retry: (job: Job) => Promise<void>): Column<Job>[] {
   const waits = state === 'delayed' || state === 'failed'
-  return table(
-    `${label} jobs`,
-    [
-      { name: 'Task', kind: 'main', cell: ({ task }) => h('code', {}, task) },
-      { name: 'Pool', cell: ({ pool }) => pool ?? '–' },
-      {
-        name: 'About',
-        cell: ({ key, task }) => (key === null ? '–' : h('code', {}, key.replace(`${task}:`, ''))),
-      },
-      {
-        name: 'Attempts',
-        kind: 'num',
-        cell: ({ attempts, maxAttempts }) => `${attempts} of ${maxAttempts}`,
-      },
-      {
-        name: state === 'running' ? 'Since' : 'Due',
-        cell: ({ lockedAt, runAt }) => moment(state === 'running' ? (lockedAt ?? runAt) : runAt),
-      },
-      {
-        name: 'Last error',
-        cell: ({ lastError }) =>
-          lastError === null ? '–' : h('span', { class: 'error' }, lastError),
-      },
-      ...(waits
-        ? [
-            {
-              name: 'Action',
-              kind: 'end' as const,
-              cell: (job: Job) =>
-                button(state === 'failed' ? 'Retry' : 'Run now', () => retry(job), {
-                  keep: `retry ${job.jobId}`,
-                }),
-            },
-          ]
-        : []),
-    ],
-    found.jobs,
-  )
+  return [
+    { name: 'Task', kind: 'main', cell: ({ task }) => h('code', {}, task) },
+    { name: 'Pool', cell: ({ pool }) => pool ?? '–' },
+    {
+      name: 'About',
+      cell: ({ key, task }) => (key === null ? '–' : h('code', {}, key.replace(`${task}:`, ''))),
+    },
+    {
+      name: 'Attempts',
+      kind: 'num',
+      cell: ({ attempts, maxAttempts }) => `${attempts} of ${maxAttempts}`,
+    },
+    {
+      name: state === 'running' ? 'Since' : 'Due',
+      cell: ({ lockedAt, runAt }) => moment(state === 'running' ? (lockedAt ?? runAt) : runAt),
+    },
+    {
+      name: 'Last error',
+      cell: ({ lastError }) =>
+        lastError === null ? '–' : h('span', { class: 'error' }, lastError),
+    },
+    ...(waits
+      ? [
+          {
+            name: 'Action',
+            kind: 'end' as const,
+            cell: (job: Job) =>
+              button(state === 'failed' ? 'Retry' : 'Run now', () => retry(job), {
+                keep: `retry ${job.jobId}`,
+              }),
+          },
+        ]
+      : []),
+  ]
 }

@@ -1,13 +1,14 @@
 import { ask } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
-import { count, plural } from '../kit/format.ts'
+import { count, plural, zoneName } from '../kit/format.ts'
 import { live } from '../kit/live.ts'
 import { plot, type Series } from '../kit/plot.ts'
 import type { Screen } from '../kit/screen.ts'
-import type { Minute, Overview } from '../kit/types.ts'
-import { heading, notice, panel } from '../kit/ui.ts'
+import type { Minute, Overview, Part } from '../kit/types.ts'
+import { heading, notice, panel, tabs } from '../kit/ui.ts'
 
 const REFRESH_MS = 2_000
+const LONG_REFRESH_MS = 15_000
 const MINUTES = 60
 const POOLS: readonly [string, string][] = [
   ['mail', 'Mail'],
@@ -19,16 +20,54 @@ const POOLS: readonly [string, string][] = [
 /** A payment worker reports the chain's state every few seconds. */
 const RPC_STALE_S = 60
 
-/** Figures of the whole service. */
-export const overview: Screen = ({ signal }) => [
-  heading('Overview', 'The last hour, minute by minute.'),
-  live({
-    signal,
-    everyMs: REFRESH_MS,
-    load: (watching) => ask<Overview>('/overview', { watching, signal }),
-    draw: (now) => [attention(now), cards(now), queues(now)],
-  }).element,
+/** What can be shown: the stretch of time, and its parts. */
+const RANGES: readonly (readonly [range: string, label: string, parts: string])[] = [
+  ['hour', 'Hour', 'minute by minute'],
+  ['day', 'Day', 'by half hours'],
+  ['week', 'Week', 'by two hours'],
+  ['month', 'Month', 'day by day'],
 ]
+
+/** Figures of the whole service. The address holds the stretch of time. */
+export const overview: Screen = ({ signal, query }) => {
+  const [range, label, parts] = RANGES.find(([name]) => name === query.get('range')) ?? RANGES[0]!
+  // East of UTC, as the service counts; browsers count the other way.
+  const zoneMinutes = String(-new Date().getTimezoneOffset())
+  const wanted = new URLSearchParams({ range, zoneMinutes })
+  return [
+    heading('Overview', `The last ${label.toLowerCase()}, ${parts}, in ${zoneName()}.`),
+    tabs(
+      'Time',
+      RANGES.map(([name, text]) => ({
+        href: name === 'hour' ? '#/' : `#/?range=${name}`,
+        name: text,
+        current: name === range,
+      })),
+    ),
+    live({
+      signal,
+      everyMs: range === 'hour' ? REFRESH_MS : LONG_REFRESH_MS,
+      load: (watching) => ask<Overview>(`/overview?${wanted}`, { watching, signal }),
+      draw: (now) => [attention(now), cards(now, label.toLowerCase()), queues(now)],
+    }).element,
+  ]
+}
+
+/** The values of the chosen stretch; a part without counts is 0. */
+function history({ at, history: shown }: Overview, value: (part: Part) => number): number[] {
+  const { widthMs, parts, count: length } = shown
+  const values = Array<number>(length).fill(0)
+  const last = parts.at(-1)
+  if (last === undefined) return values
+  // The part of this moment is the last one. Those with counts lie whole widths apart.
+  const endMs =
+    Date.parse(last.at) + Math.floor((Date.parse(at) - Date.parse(last.at)) / widthMs) * widthMs
+  for (const part of parts) {
+    const place = length - 1 - Math.round((endMs - Date.parse(part.at)) / widthMs)
+    if (place >= 0) values[place] = value(part)
+  }
+  return values
+}
 
 /** The values of the last hour, one per minute; a minute without data is 0. */
 function hour(now: Overview, value: (minute: Minute) => number): number[] {
@@ -43,46 +82,61 @@ function hour(now: Overview, value: (minute: Minute) => number): number[] {
 
 const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0)
 
-function card(title: string, value: string, note: string, series: Series[]): HTMLElement {
+function card(
+  title: string,
+  { value, note, range }: { value: string; note: string; range: string },
+  series: Series[],
+): HTMLElement {
   return h(
     'section',
     { class: 'panel card' },
     h('h2', {}, title),
     h('p', { class: 'figure' }, value),
     h('p', { class: 'note' }, note),
-    plot(`${title}, last hour: ${value} ${note}`, series),
+    plot(`${title}, last ${range}: ${value} ${note}`, series),
   )
 }
 
-function cards(now: Overview): HTMLElement {
+function cards(now: Overview, range: string): HTMLElement {
   const { backlog } = now
-  const mailIn = hour(now, (minute) => minute.mailIn)
-  const mailOut = hour(now, (minute) => minute.mailOut)
-  const payments = hour(now, (minute) => minute.payments)
-  const hooksOk = hour(now, (minute) => minute.webhooksOk)
-  const hooksFailed = hour(now, (minute) => minute.webhooksFailed)
-  const paid = now.minutes.reduce((sum, minute) => sum + Number(minute.paidUsdc), 0)
+  const mailIn = history(now, (part) => part.mailIn)
+  const mailOut = history(now, (part) => part.mailOut)
+  const payments = history(now, (part) => part.payments)
+  const hooksOk = history(now, (part) => part.webhooksOk)
+  const hooksFailed = history(now, (part) => part.webhooksFailed)
+  const paid = now.history.parts.reduce((sum, part) => sum + Number(part.paidUsdc), 0)
   const attempts = total(hooksOk) + total(hooksFailed)
   const health = attempts === 0 ? '–' : `${Math.floor((100 * total(hooksOk)) / attempts)} %`
   return h(
     'div',
     { class: 'cards' },
-    card('Mail in', count(total(mailIn)), 'received', [{ tone: 'main', values: mailIn }]),
-    card('Mail out', count(total(mailOut)), `${count(backlog.outboundMails)} on their way`, [
-      { tone: 'main', values: mailOut },
+    card('Mail in', { value: count(total(mailIn)), note: 'received', range }, [
+      { tone: 'main', values: mailIn },
     ]),
     card(
+      'Mail out',
+      { value: count(total(mailOut)), note: `${count(backlog.outboundMails)} on their way`, range },
+      [{ tone: 'main', values: mailOut }],
+    ),
+    card(
       'Payments',
-      count(total(payments)),
-      `${paid.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 })} USDC settled, ${count(backlog.verifiedPayments)} settling`,
+      {
+        range,
+        value: count(total(payments)),
+        note: `${paid.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 })} USDC settled, ${count(backlog.verifiedPayments)} settling`,
+      },
       [{ tone: 'main', values: payments }],
     ),
     card(
       'Webhook health',
-      health,
-      attempts === 0
-        ? 'no attempts'
-        : `of ${plural(attempts, 'attempt')}, ${count(backlog.pendingDeliveries)} pending`,
+      {
+        range,
+        value: health,
+        note:
+          attempts === 0
+            ? 'no attempts'
+            : `of ${plural(attempts, 'attempt')}, ${count(backlog.pendingDeliveries)} pending`,
+      },
       [
         { tone: 'main', values: hooksOk },
         { tone: 'bad', values: hooksFailed },
@@ -93,7 +147,7 @@ function cards(now: Overview): HTMLElement {
 
 const queues = (now: Overview): HTMLElement =>
   panel(
-    'Queues',
+    'Queues, last hour',
     h(
       'div',
       { class: 'queues' },

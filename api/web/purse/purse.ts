@@ -3,11 +3,23 @@ import { AskError, ask, at } from '../kit/ask.ts'
 import { openDialog } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
-import { type LiveList, live, liveList } from '../kit/live.ts'
+import { list } from '../kit/list/list.ts'
+import { type LiveList, live } from '../kit/live.ts'
 import { plot } from '../kit/plot.ts'
 import { ofProject } from '../kit/screen.ts'
 import type { Project } from '../kit/types.ts'
-import { badge, button, copyButton, empty, facts, notice, panel, table, toast } from '../kit/ui.ts'
+import {
+  badge,
+  button,
+  type Column,
+  copyButton,
+  empty,
+  facts,
+  notice,
+  panel,
+  table,
+  toast,
+} from '../kit/ui.ts'
 import { askedPayments } from './askedPayments.ts'
 import { mandateDialog } from './mandateDialog.ts'
 import type { AskedPayment, Mandate, Purchase, Purse, Spending } from './types.ts'
@@ -46,13 +58,14 @@ export const purse = ofProject('purse', (project, { signal }) => {
   })
   return [
     top.element,
-    liveList<'payments', Purchase>({
+    list<'payments', Purchase>({
+      label: 'Purchases',
       name: 'payments',
       signal,
       everyMs: REFRESH_MS,
       path: `${base}/purse/payments`,
       none: () => null,
-      draw: purchases,
+      columns: PURCHASES,
     }).element,
   ]
 })
@@ -250,32 +263,27 @@ function spendingPanel({ byDay, byHost }: Spending): Child {
   )
 }
 
-const purchases = (items: readonly Purchase[]): Child =>
-  table(
-    'Purchases',
-    [
-      {
-        name: 'Request',
-        kind: 'main',
-        cell: ({ method, host, path, why }) => [
-          h('code', {}, `${method} ${host}${path}`),
-          why === null ? null : h('p', { class: 'note', dir: 'auto' }, `Agent: ${why}`),
-        ],
-      },
-      {
-        name: 'Price',
-        kind: 'num',
-        cell: ({ terms }) => (terms === null ? '–' : `${terms.amountUsdc} USDC`),
-      },
-      { name: 'State', cell: ({ state, reason }) => badge(state, reason ?? state) },
-      {
-        name: 'Money',
-        cell: ({ payment }) => [
-          payment === null ? 'not signed' : badge(payment.state),
-          payment?.paidWithoutContent ? h('p', { class: 'note' }, 'no content came') : null,
-        ],
-      },
-      { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+const PURCHASES: Column<Purchase>[] = [
+  {
+    name: 'Request',
+    kind: 'main',
+    cell: ({ method, host, path, why }) => [
+      h('code', {}, `${method} ${host}${path}`),
+      why === null ? null : h('p', { class: 'note', dir: 'auto' }, `Agent: ${why}`),
     ],
-    items,
-  )
+  },
+  {
+    name: 'Price',
+    kind: 'num',
+    cell: ({ terms }) => (terms === null ? '–' : `${terms.amountUsdc} USDC`),
+  },
+  { name: 'State', cell: ({ state, reason }) => badge(state, reason ?? state) },
+  {
+    name: 'Money',
+    cell: ({ payment }) => [
+      payment === null ? 'not signed' : badge(payment.state),
+      payment?.paidWithoutContent ? h('p', { class: 'note' }, 'no content came') : null,
+    ],
+  },
+  { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+]

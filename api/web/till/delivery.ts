@@ -4,7 +4,7 @@ import { moment } from '../kit/format.ts'
 import { live } from '../kit/live.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { WholeDelivery } from '../kit/types.ts'
-import { badge, button, empty, facts, panel, table, toast } from '../kit/ui.ts'
+import { badge, button, copyable, empty, facts, panel, table, toast } from '../kit/ui.ts'
 
 const REFRESH_MS = 1_000
 
@@ -38,9 +38,10 @@ const summary = (
     facts([
       ['State', badge(whole.status)],
       whole.error === null ? null : ['Given up', whole.error],
-      ['To', h('code', {}, whole.url)],
+      ['To', copyable(whole.url)],
       whole.nextAttemptAt === null ? null : ['Next attempt', moment(whole.nextAttemptAt)],
-      ['Idempotency key', h('code', {}, whole.idempotencyKey)],
+      ['Identifier', copyable(whole.deliveryId)],
+      ['Idempotency key', copyable(whole.idempotencyKey)],
       whole.paymentId === null
         ? null
         : [

@@ -1,7 +1,49 @@
 import { ask, at } from '../kit/ask.ts'
 import { field, openDialog, showOnce } from '../kit/dialog.ts'
+import { h } from '../kit/dom.ts'
 import type { Endpoint, Project } from '../kit/types.ts'
 import { toast } from '../kit/ui.ts'
+
+/** Opens the form that changes an endpoint. Its URL stays. */
+export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promise<void>): void =>
+  openDialog({
+    title: 'Change endpoint',
+    action: 'Save',
+    body: [
+      h('p', {}, h('code', {}, one.urlPattern)),
+      field('Price in USDC', 'priceUsdc', {
+        ...{ required: true, inputmode: 'decimal', value: one.priceUsdc },
+      }),
+      field('Description', 'description', { maxlength: 500, value: one.description ?? '' }),
+      field(
+        'Webhook URL',
+        'webhookUrl',
+        { type: 'url', maxlength: 2048, value: one.webhookUrl ?? '' },
+        'Empty: no webhook. Deliveries under way keep their URL.',
+      ),
+    ],
+    act: async (form) => {
+      const read = (name: string) => String(form.get(name) ?? '').trim()
+      const now = {
+        priceUsdc: read('priceUsdc'),
+        description: read('description') || null,
+        webhookUrl: read('webhookUrl') || null,
+      }
+      // Sends only changed fields: the seller may have changed the others meanwhile.
+      const changed = Object.entries(now).filter(
+        ([name, value]) => value !== one[name as keyof typeof now],
+      )
+      if (changed.length === 0) return
+      const { webhookSecret } = await ask<{ webhookSecret?: string }>(path, {
+        method: 'PATCH',
+        body: Object.fromEntries(changed),
+      })
+      await refresh()
+      if (webhookSecret === undefined) return () => toast('Saved')
+      return () =>
+        showOnce('Webhook secret', webhookSecret, 'The receiver checks signatures with it.')
+    },
+  })
 
 /** Opens the form that registers an endpoint, or changes the price of a registered URL. */
 export const registerEndpoint = (project: Project, refresh: () => Promise<void>): void =>

@@ -2,11 +2,12 @@ import { generateKey, keyLookupPrefix } from '../../../shared/apiKey.ts'
 import type { Cursor } from '../../../shared/cursor.ts'
 import { newProjectId } from '../../../shared/ids.ts'
 import type { Retention } from '../../../shared/retention.ts'
+import { conditions, holds } from '../../conditions.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { notifyKeysChanged } from '../../events/events.ts'
 import { notifyAddressesChanged } from '../../mail/domains/addresses.ts'
 import { holdVerifiedDomain } from '../../mail/domains/mailDomains.ts'
-import { pageStart } from '../../pageStart.ts'
+import { type Order, pageOrder } from '../../pageStart.ts'
 import { TODAY } from '../../till/settle/settlementBudgets.ts'
 import { type Actor, writeAudit } from '../audit.ts'
 import { insertProjectKey, revokeProjectKey } from '../keys/keys.ts'
@@ -209,16 +210,34 @@ export async function findProject(db: Queryable, id: string): Promise<Project | 
   return rows[0] === undefined ? null : toProject(rows[0])
 }
 
-/** Live projects, newest first, at most `limit` after the cursor. */
+export type ProjectFilter = {
+  /** Only these; null: all. */
+  only: readonly string[] | null
+  /** Part of name or inbox address. */
+  text?: string
+  paymentsEnabled?: boolean
+  after?: Date
+  before?: Date
+}
+
+/** Live projects in an order, at most `limit` after the cursor. */
 export async function listProjects(
   db: Queryable,
-  { limit, cursor, only }: { limit: number; cursor: Cursor | null; only: readonly string[] | null },
+  filter: ProjectFilter & { limit: number; cursor: Cursor | null; order?: Order },
 ): Promise<Project[]> {
+  const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
+  const values: unknown[] = [...start, filter.limit, filter.only]
+  const tests = conditions(values, [
+    [holds(`concat_ws(E'\\n', p.name, p.email_address)`), filter.text],
+    ['p.payments_enabled = ?', filter.paymentsEnabled],
+    ['p.created_at >= ?', filter.after],
+    ['p.created_at < ?', filter.before],
+  ])
   const { rows } = await db.query<ProjectRow>(
-    `${SELECT_PROJECT} and (p.created_at, p.row) < ($1::timestamptz, $2::bigint)
-       and ($4::text[] is null or p.id = any ($4))
-     order by p.created_at desc, p.row desc limit $3`,
-    [...pageStart(cursor), limit, only],
+    `${SELECT_PROJECT} and (p.created_at, p.row) ${before} ($1::timestamptz, $2::bigint)
+       and ($4::text[] is null or p.id = any ($4)) ${tests}
+     order by p.created_at ${direction}, p.row ${direction} limit $3`,
+    values,
   )
   return rows.map(toProject)
 }

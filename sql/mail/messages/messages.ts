@@ -9,9 +9,11 @@ import { pageStart } from '../../pageStart.ts'
 import type { AppliedInvite } from '../calendar/applyInvites.ts'
 
 type Direction = 'received' | 'sent'
-type DeliveryStatus =
-  | ('queued' | 'sent' | 'deferred' | 'bounced' | 'failed')
-  | ('scheduled' | 'held' | 'cancelled' | 'rejected' | 'expired')
+export const DELIVERY_STATUSES = [
+  ...(['queued', 'sent', 'deferred', 'bounced', 'failed'] as const),
+  ...(['scheduled', 'held', 'cancelled', 'rejected', 'expired'] as const),
+] as const
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** One message of one inbox. */
 export type Message = {
@@ -31,7 +33,7 @@ export type Message = {
   extractedText: string | null
   attachments: Attachment[]
   labels: string[]
-  deliveryStatus: DeliveryStatus | null
+  deliveryStatus?: DeliveryStatus | null
   deliveryError: string | null
   /** The time of a scheduled sending; null: none. */
   sendAt: Date | null
@@ -135,6 +137,8 @@ export type MessageFilter = {
   /** `after` is inclusive, `before` exclusive. */
   after: Date | null
   before: Date | null
+  /** Null: any. */
+  deliveryStatus?: DeliveryStatus | null
   cursor: Cursor | null
   /** 1–100. */
   limit: number
@@ -145,18 +149,20 @@ export async function listMessages(
   db: Queryable,
   filter: MessageFilter,
 ): Promise<{ messages: Message[]; more: boolean }> {
-  const { projectId, labels, after, limit } = filter
+  const { projectId, labels, after, limit, deliveryStatus = null } = filter
   const byLabel = labels.length > 0
+  const byStatus = deliveryStatus !== null
   const { at, row } = upperBound(filter)
   const { rows } = await db.query<MessageRow & { found: number }>({
-    name: byLabel ? 'list-messages-by-label' : 'list-messages',
-    text: `with ${byLabel ? LABELLED_PAGE : PAGE} ${WITHIN_BYTES}`,
+    name: `list-messages${byLabel ? '-by-label' : ''}${byStatus ? '-by-status' : ''}`,
+    text: `with ${byLabel ? labelledPage(byStatus) : page(byStatus)} ${WITHIN_BYTES}`,
     values: [
       projectId,
       at,
       row,
       limit + 1,
       after ?? '-infinity',
+      ...(byStatus ? [deliveryStatus] : []),
       ...(byLabel ? [await rarestFirst(db, projectId, labels)] : []),
     ],
   })
@@ -176,29 +182,32 @@ export function upperBound({ cursor, before }: Pick<MessageFilter, 'cursor' | 'b
   return { at, row }
 }
 
-const PAGE = `
+const page = (byStatus: boolean) => `
   page as (
     select row, created_at, text_bytes from messages
     where project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
-      and created_at >= $5::timestamptz
+      and created_at >= $5::timestamptz ${byStatus ? 'and delivery_status = $6' : ''}
     order by created_at desc, row desc limit $4
   )`
 
 /** Reads the messages of the first label and filters by the others. */
-const LABELLED_PAGE = `
+const labelledPage = (byStatus: boolean) => {
+  const given = `$${byStatus ? 7 : 6}::text[]`
+  return `
   page as (
     select m.row, m.created_at, m.text_bytes
     from message_labels l join messages m on m.row = l.message_row
-    where l.project_id = $1 and l.label = ($6::text[])[1]
+    where l.project_id = $1 and l.label = (${given})[1]
       and (l.created_at, l.message_row) < ($2::timestamptz, $3::bigint) and l.created_at >= $5::timestamptz
-      and (cardinality($6::text[]) = 1 or m.labels @> $6::text[])
+      and (cardinality(${given}) = 1 or m.labels @> ${given}) ${byStatus ? 'and m.delivery_status = $6' : ''}
     order by l.created_at desc, l.message_row desc limit $4
   )`
+}
 
 /** Messages of a label that are counted: a label on more is common. */
 const COUNTED_MAX = 1_000
 
-/** The labels, the rarest first: LABELLED_PAGE reads all messages of the first. */
+/** The labels, the rarest first: `labelledPage` reads all messages of the first. */
 export async function rarestFirst(
   db: Queryable,
   projectId: string,

@@ -6,6 +6,7 @@ import {
 } from '../../../shared/mail/search/searchQuery.ts'
 import type { Queryable } from '../../db.ts'
 import {
+  type DeliveryStatus,
   type Message,
   type MessageRow,
   rarestFirst,
@@ -21,6 +22,7 @@ export type MessageSearch = {
   labels: readonly string[]
   after: Date | null
   before: Date | null
+  deliveryStatus?: DeliveryStatus | null
   cursor: Cursor | null
   limit: number
 }
@@ -111,7 +113,15 @@ async function read(
        select row, created_at, text_bytes from candidates order by created_at desc, row desc limit ${limit + 1}
      )
      ${WITHIN_BYTES}`,
-    [projectId, at, row, queriesText(projectId, queries), labels, after ?? '-infinity'],
+    [
+      projectId,
+      at,
+      row,
+      queriesText(projectId, queries),
+      labels,
+      after ?? '-infinity',
+      search.deliveryStatus ?? null,
+    ],
   )
   return rows
 }
@@ -119,7 +129,7 @@ async function read(
 const WITHIN = `
   project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
   and created_at >= $6::timestamptz`
-const FITS = 'labels @> $5::text[]'
+const FITS = 'labels @> $5::text[] and ($7::text is null or delivery_status = $7)'
 const COLUMNS = 'row, created_at, text_bytes'
 
 /** The first rows of a query, up to NEWEST_TEXT_BYTES. The size is summed before any terms are read. */
@@ -133,7 +143,7 @@ const lookedAt = (rows: string, order: string) => `
 const CANDIDATES = {
   newest: `
     newest as (
-      select ${COLUMNS}, labels, search from messages where ${WITHIN}
+      select ${COLUMNS}, labels, delivery_status, search from messages where ${WITHIN}
       order by created_at desc, row desc limit ${NEWEST}
     ), ${lookedAt('newest', 'created_at desc, row desc')}, candidates as (
       select ${COLUMNS} from looked_at where ${FITS} and search @@ $4::tsquery
@@ -141,14 +151,14 @@ const CANDIDATES = {
   // Reads through the search index alone: its terms have the project's prefix.
   index: `
     hits as materialized (
-      select ${COLUMNS}, project_id, labels from messages where search @@ $4::tsquery
+      select ${COLUMNS}, project_id, labels, delivery_status from messages where search @@ $4::tsquery
     ), candidates as (
       select ${COLUMNS} from hits where ${WITHIN} and ${FITS}
     )`,
   // Intersects both indexes; reads only messages in both.
   recent: `
     hits as materialized (
-      select ${COLUMNS}, labels from messages where ${WITHIN} and search @@ $4::tsquery
+      select ${COLUMNS}, labels, delivery_status from messages where ${WITHIN} and search @@ $4::tsquery
     ), candidates as (
       select ${COLUMNS} from hits where ${FITS}
     )`,

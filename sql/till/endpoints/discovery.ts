@@ -31,7 +31,7 @@ const LISTED = `
   cross join lateral (
     select count(*)::int as hits from unnest($3::text[]) w (word)
     where strpos(lower(e.url_pattern || ' ' || coalesce(e.description, '')), w.word) > 0) s
-  where e.discoverable and e.deleted_at is null and e.verification_status = 'verified'
+  where e.discoverable and e.deleted_at is null and e.paused_at is null and e.verification_status = 'verified'
     and p.deleted_at is null and p.payments_enabled and p.pay_to is not null
     and ($1::text is null or lower(p.pay_to) = lower($1)) and ($2::text is null or e.network = $2)
     and ($3::text[] is null or s.hits > 0)`

@@ -30,6 +30,8 @@ export type EndpointChange = {
   webhookUrl?: string | null
   webhookSecret?: string
   discoverable?: boolean
+  /** False pauses it. */
+  active?: boolean
 }
 
 /** A changed endpoint. `newSecret`: its new webhook secret, shown only here; null: unchanged. */
@@ -130,6 +132,8 @@ async function changeEndpoint(
        description = case when $5 then $6 else description end,
        webhook_url = $7,
        discoverable = coalesce($12, discoverable),
+       paused_at = case when $13::boolean is null then paused_at when $13 then null
+                        else coalesce(paused_at, clock_timestamp()) end,
        webhook_secret = case when $8 then webhook_secret end,
        webhook_key_id = case when $8 then webhook_key_id else $9 end,
        webhook_wrapped_key = case when $8 then webhook_wrapped_key else $10 end,
@@ -148,6 +152,7 @@ async function changeEndpoint(
       sealed?.wrappedKey ?? null,
       sealed?.ciphertext ?? null,
       change.discoverable ?? null,
+      change.active ?? null,
     ],
   )
   return { endpoint: toEndpoint(rows[0]!), newSecret }

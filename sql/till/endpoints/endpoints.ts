@@ -1,6 +1,7 @@
 import type { Cursor } from '../../../shared/cursor.ts'
+import { conditions, holds } from '../../conditions.ts'
 import type { Queryable } from '../../db.ts'
-import { pageStart } from '../../pageStart.ts'
+import { type Order, pageOrder } from '../../pageStart.ts'
 
 export type VerificationStatus = 'pending' | 'verified' | 'failed' | 'unreachable'
 
@@ -15,6 +16,8 @@ export type Endpoint = {
   webhookUrl: string | null
   /** In the public list of paid resources. */
   discoverable: boolean
+  /** It gets no new challenges. */
+  isPaused: boolean
   verification: { status: VerificationStatus; checkedAt: Date | null; detail: string | null }
   createdAt: Date
   row: bigint
@@ -32,6 +35,7 @@ export type EndpointRow = {
   description: string | null
   webhook_url: string | null
   discoverable: boolean
+  is_paused: boolean
   verification_status: VerificationStatus
   verification_detail: string | null
   verification_checked_at: Date | null
@@ -39,7 +43,8 @@ export type EndpointRow = {
   row: string
 }
 
-export const ENDPOINT_COLUMNS = `id, url_pattern, price_atomic, network, description, webhook_url, discoverable, verification_status,
+export const ENDPOINT_COLUMNS = `id, url_pattern, price_atomic, network, description, webhook_url, discoverable,
+  paused_at is not null as is_paused, verification_status,
   verification_detail, verification_checked_at, created_at, row`
 
 export const toEndpoint = (row: EndpointRow): Endpoint => ({
@@ -50,6 +55,7 @@ export const toEndpoint = (row: EndpointRow): Endpoint => ({
   description: row.description,
   webhookUrl: row.webhook_url,
   discoverable: row.discoverable,
+  isPaused: row.is_paused,
   verification: {
     status: row.verification_status,
     checkedAt: row.verification_checked_at,
@@ -73,18 +79,33 @@ export async function findEndpoint(
   return rows[0] === undefined ? null : toEndpoint(rows[0])
 }
 
-/** Active endpoints, newest first, at most `limit` after the cursor. */
+export type EndpointFilter = {
+  projectId: string
+  /** Part of URL or description. */
+  text?: string
+  verification?: VerificationStatus
+  active?: boolean
+}
+
+/** Endpoints that are not deleted, in an order, at most `limit` after the cursor. */
 export async function listEndpoints(
   db: Queryable,
-  { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
+  filter: EndpointFilter & { limit: number; cursor: Cursor | null; order?: Order },
 ): Promise<Endpoint[]> {
-  const { rows } = await db.query<EndpointRow>({
-    name: 'list-endpoints',
-    text: `select ${ENDPOINT_COLUMNS} from seller_endpoints
-           where project_id = $1 and deleted_at is null and (created_at, row) < ($2::timestamptz, $3::bigint)
-           order by created_at desc, row desc limit $4`,
-    values: [projectId, ...pageStart(cursor), limit],
-  })
+  const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
+  const values: unknown[] = [filter.projectId, ...start, filter.limit]
+  const tests = conditions(values, [
+    [holds(`concat_ws(E'\\n', url_pattern, description)`), filter.text],
+    ['verification_status = ?', filter.verification],
+    ['(paused_at is null) = ?', filter.active],
+  ])
+  const { rows } = await db.query<EndpointRow>(
+    `select ${ENDPOINT_COLUMNS} from seller_endpoints
+     where project_id = $1 and deleted_at is null
+       and (created_at, row) ${before} ($2::timestamptz, $3::bigint) ${tests}
+     order by created_at ${direction}, row ${direction} limit $4`,
+    values,
+  )
   return rows.map(toEndpoint)
 }
 

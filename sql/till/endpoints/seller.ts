@@ -44,7 +44,7 @@ export type Sale = {
   /** As {@link findSeller}. */
   seller: SellerRow | null
   /** The active endpoint of the resource. */
-  endpoint: { id: string; verification: VerificationStatus } | null
+  endpoint: { id: string; verification: VerificationStatus | 'paused' } | null
   isSoldByAnother: boolean
 }
 
@@ -59,14 +59,16 @@ export async function findSales(db: Queryable, wanted: readonly WantedSale[]): P
       match_key: string
       is_live: boolean
       endpoint_id: string | null
-      verification_status: VerificationStatus
+      verification_status: VerificationStatus | 'paused'
       sold: boolean
     }
   >({
     name: 'find-sales',
     text: `
       select w.project_id, w.match_key, p.id is not null as is_live, p.pay_to, p.payments_enabled, c.network, c.chain_id,
-             o.id as endpoint_id, o.verification_status, ${soldByAnother('w.project_id', 'w.match_key')} as sold
+             o.id as endpoint_id,
+             case when o.paused_at is null then o.verification_status else 'paused' end as verification_status,
+             ${soldByAnother('w.project_id', 'w.match_key')} as sold
       from unnest($1::text[], $2::text[]) as w (project_id, match_key)
       left join projects p on p.id = w.project_id and p.deleted_at is null
       left join chain_status c on true

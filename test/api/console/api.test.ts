@@ -51,7 +51,7 @@ test('a session reaches only the routes of the console, and no deleted project',
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}`
   const refused: [string, string][] = [
-    ['PATCH', `${project}/v0/messages/x`],
+    ['POST', `${project}/v0/payments/challenge`],
     ['POST', `${project}/v0/payments/redeem`],
     ['DELETE', `${project}/v0/vault/x`],
     ['GET', `${project}/v0/events`],
@@ -270,6 +270,18 @@ test('the overview counts the current minute, and each past minute once', async 
   await agent.post('/v0/messages/send', { to: ['a@b.example'], subject: 'Hi', text: 'Hi.' })
   const after = await now()
   expect([total(after) - before, after.minutes.length]).toEqual([1, 60])
+  for (const range of ['hour', 'day', 'week', 'month']) {
+    const { history } = (await operator.get(`/overview?range=${range}&zoneMinutes=-330`)).body
+    expect([range, history.range, history.parts.at(-1).mailOut]).toEqual([
+      range,
+      range,
+      total(after),
+    ])
+  }
+  expect((await operator.get('/overview?range=year')).status).toBe(400)
+  expect((await operator.get('/overview?zoneMinutes=7')).body.message).toBe(
+    'zoneMinutes must be a multiple of 15, from -840 to 840',
+  )
   expect(after.jobs).toEqual({
     mail: expect.any(Number),
     payments: 0,

@@ -118,13 +118,8 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       threadId: question.threadId,
       text: expect.stringContaining('On Monday.'),
     })
-    expect(await logged('message.send')).toContainEqual([
-      'console',
-      'ok',
-      expect.stringContaining('@'),
-    ])
-    expect(
-      (await logged('message.reply')).map(([actor, outcome]: string[]) => [actor, outcome]),
-    ).toEqual([['console', 'ok']])
+    // Both leave as drafts. The first call was refused for its address.
+    const ok = ['console', 'ok', expect.stringContaining('@')]
+    expect(await logged('message.send')).toEqual([ok, ok])
   })
 })

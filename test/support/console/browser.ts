@@ -6,7 +6,7 @@ import { createSignInLink } from '../../../sql/account/people/consoleSessions.ts
 import type { TestService } from '../service.ts'
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
-const ARTEFACTS = join(import.meta.dir, '../artefacts')
+const ARTEFACTS = join(import.meta.dir, '../../artefacts')
 
 /** Whether Chromium is installed; without it its tests are skipped with a notice. */
 export const hasBrowser = existsSync(CHROMIUM)
@@ -41,19 +41,20 @@ export type ConsolePage = AsyncDisposable & {
   open(path: string): Promise<void>
 }
 
-type Look = { width?: number; dark?: boolean; bypassCSP?: boolean }
+type Look = { width?: number; dark?: boolean; bypassCSP?: boolean; timeZone?: string }
 
 /** A page signed in as an operator signs in: by a link and its button. */
 export async function openConsole(
   browser: Browser,
   service: TestService,
-  { width = 1440, dark = false, bypassCSP = false }: Look = {},
+  { width = 1440, dark = false, bypassCSP = false, timeZone }: Look = {},
 ): Promise<ConsolePage> {
   const context = await browser.newContext({
     viewport: { width, height: width < 600 ? 780 : 900 },
     colorScheme: dark ? 'dark' : 'light',
     bypassCSP,
     reducedMotion: 'reduce',
+    ...(timeZone === undefined ? {} : { timezoneId: timeZone }),
   })
   // Below a test's own limit, so that a failed wait is named.
   context.setDefaultTimeout(ACTION_LIMIT_MS)

@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core'
 import { createSignInLink } from '../../../../sql/account/people/consoleSessions.ts'
 import { hasBrowser, startBrowser } from '../../../support/console/browser.ts'
 import { signInAs } from '../../../support/console/consoleSession.ts'
+import { addDeliveries } from '../../../support/console/rows.ts'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
 
 let service: TestService
@@ -47,12 +48,17 @@ describe.skipIf(!hasBrowser)('at the console', () => {
     await page.getByRole('link', { name: agent.project.name }).waitFor()
     expect(await page.getByRole('row').count()).toBe(2)
     expect(await page.getByRole('button', { name: 'New project' }).count()).toBe(0)
+    await addDeliveries(service, agent, { count: 1 })
     const project = `projects/${agent.project.id}`
     await open(page, `${project}/inbox`, agent.project.name)
     expect(await texts(page, 'Project')).not.toContain('Vault')
+    await open(page, `${project}/webhooks`, agent.project.name)
+    await page.getByRole('link', { name: 'message.received' }).waitFor()
+    expect(await page.getByRole('checkbox').count()).toBe(0)
     for (const [tab, acts] of [
       ['inbox', ['Write']],
       ['endpoints', ['Register endpoint']],
+      ['webhooks', ['Replay failed…']],
       ['settings', ['Rename', 'Rotate key', 'Change scopes', 'Delete project', 'Add rule']],
     ] as const) {
       await open(page, `${project}/${tab}`, agent.project.name)

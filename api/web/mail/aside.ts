@@ -1,0 +1,89 @@
+/** What stands beside a message: its files with their text, its codes and links, and what became of it. */
+import { ask, at } from '../kit/ask.ts'
+import { type Child, h } from '../kit/dom.ts'
+import { moment } from '../kit/format.ts'
+import { projectLink } from '../kit/screen.ts'
+import type { Delivery, Message, Project } from '../kit/types.ts'
+import { badge, button } from '../kit/ui.ts'
+import { attachmentList } from './attachmentList.ts'
+import { showFound } from './found.ts'
+
+/** Events that are shown; the list of deliveries has all. */
+const EVENTS_SHOWN = 20
+
+/** @param places what is open: it stays while the thread is drawn again. */
+export function aside(
+  project: Project,
+  message: Message,
+  { base, places }: { base: string; places: Map<string, HTMLElement> },
+): HTMLElement {
+  const { messageId, deliveryStatus } = message
+  const placeOf = (name: string): HTMLElement => {
+    const place = places.get(`${name} ${messageId}`) ?? h('div', { class: 'aside-part' })
+    places.set(`${name} ${messageId}`, place)
+    return place
+  }
+  const found = placeOf('found')
+  const events = placeOf('events')
+  // A group, not a landmark: each message of a thread has one.
+  return h(
+    'div',
+    { class: 'aside', role: 'group', 'aria-label': 'Beside the message' },
+    attachmentList(base, message, places),
+    // A code is a secret: reading it is on record, so it is shown to those who ask.
+    deliveryStatus === undefined
+      ? button('Codes and links', () => toggle(found, () => showFound(found, base)), {
+          keep: `found ${messageId}`,
+          needs: 'owner',
+        })
+      : null,
+    found,
+    button('Events', () => toggle(events, () => showEvents(events, project, message)), {
+      keep: `events ${messageId}`,
+    }),
+    events,
+  )
+}
+
+async function toggle(place: HTMLElement, show: () => Promise<void>): Promise<void> {
+  if (place.childElementCount > 0) return place.replaceChildren()
+  await show()
+}
+
+/** The deliveries of the message's events to webhooks. */
+async function showEvents(
+  place: HTMLElement,
+  { projectId }: Project,
+  { messageId }: Message,
+): Promise<void> {
+  const query = new URLSearchParams({ messageId, limit: String(EVENTS_SHOWN), order: 'oldest' })
+  const { deliveries, nextPageToken } = await ask<{
+    deliveries: Delivery[]
+    nextPageToken?: string
+  }>(`${at`/projects/${projectId}/v0/webhooks/deliveries`}?${query}`)
+  const all = `${projectLink(projectId, 'webhooks')}?${new URLSearchParams({ messageId })}`
+  place.replaceChildren(
+    h('h3', {}, 'Events'),
+    deliveries.length === 0
+      ? h('p', { class: 'note' }, 'No webhook heard of this message.')
+      : h(
+          'ul',
+          { class: 'found-list', 'aria-label': 'Events' },
+          deliveries.map((one) => eventItem(projectId, one)),
+        ),
+    ...(nextPageToken === undefined ? [] : [h('p', {}, h('a', { href: all }, 'All events'))]),
+  )
+}
+
+const eventItem = (
+  projectId: string,
+  { deliveryId, event, status, url, createdAt }: Delivery,
+): Child =>
+  h(
+    'li',
+    {},
+    h('a', { href: projectLink(projectId, 'webhooks', deliveryId) }, event),
+    ' ',
+    badge(status),
+    h('p', { class: 'note' }, url, ', ', moment(createdAt)),
+  )

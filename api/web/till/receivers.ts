@@ -1,0 +1,62 @@
+/** The receivers of a project's webhooks: its own webhooks, and the endpoints that have one. */
+import { ask, at } from '../kit/ask.ts'
+import { count, percent } from '../kit/format.ts'
+import type {
+  DeliveryCounts,
+  DeliveryStats,
+  Endpoint,
+  EventWebhook,
+  Project,
+} from '../kit/types.ts'
+
+export type Receiver = { id: string; url: string }
+
+/** Those that a choice shows. A receiver beyond is found by its URL. */
+const SHOWN = '100'
+
+export async function receiversOf(
+  { projectId }: Project,
+  signal: AbortSignal,
+): Promise<Receiver[]> {
+  const base = at`/projects/${projectId}/v0`
+  const [{ webhooks }, { endpoints }] = await Promise.all([
+    ask<{ webhooks: EventWebhook[] }>(`${base}/webhooks?limit=${SHOWN}`, { signal }),
+    ask<{ endpoints: Endpoint[] }>(`${base}/sellers/endpoints?limit=${SHOWN}`, { signal }),
+  ])
+  return [
+    ...webhooks.map(({ webhookId: id, url }) => ({ id, url })),
+    ...endpoints.flatMap(({ endpointId: id, webhookUrl: url }) =>
+      url === null ? [] : [{ id, url }],
+    ),
+  ]
+}
+
+/** The parameter that names a receiver. */
+export const receiverQuery = (id: string): Record<string, string> =>
+  id.startsWith('se_') ? { endpointId: id } : { webhookId: id }
+
+/** The days of a failure rate beside a receiver. */
+const DAYS = 7
+
+/** The failure rate of each receiver over the last days, as words. */
+export async function failureRates(
+  { projectId }: Project,
+  signal: AbortSignal,
+): Promise<(id: string) => string | null> {
+  const after = new Date(Date.now() - DAYS * 24 * 60 * 60 * 1000).toISOString()
+  const { byReceiver } = await ask<DeliveryStats>(
+    `${at`/projects/${projectId}/v0/webhooks/deliveries/stats`}?${new URLSearchParams({ after })}`,
+    { signal },
+  )
+  return (id) => {
+    const found = byReceiver.find((one) => (one.endpointId ?? one.webhookId) === id)
+    return found === undefined ? null : `${rateOf(found)} in ${DAYS} days`
+  }
+}
+
+/** `3 % of 120 failed`. */
+export function rateOf({ delivered, failed }: DeliveryCounts): string {
+  const ended = delivered + failed
+  if (ended === 0) return 'none has ended'
+  return `${percent(failed / ended)} of ${count(ended)} failed`
+}

@@ -1,0 +1,101 @@
+/** Counts of the service over hours, days and weeks. */
+import type { Queryable } from '../db.ts'
+import { type Counts, type Minute, readHistory } from './statisticsHistory.ts'
+
+const RETENTION = '62 days'
+/** Minutes of an hour are counted for an hour after it (statisticsHistory.ts). */
+const LATE = '2 hours'
+/** From here on the minutes are read: they are kept longer, and the hours before are summed. */
+const SPLIT = "date_trunc('hour', clock_timestamp() - interval '1 day')"
+
+const SUMS = `sum(mail_in)::int as mail_in, sum(mail_out)::int as mail_out, sum(payments)::int as payments,
+  sum(paid_atomic) as paid_atomic, sum(webhooks_ok)::int as webhooks_ok, sum(webhooks_failed)::int as webhooks_failed`
+
+/** Sums the hours that have ended. Several processes may run it at once: each hour is stored once. */
+export async function recordHours(db: Queryable): Promise<void> {
+  await db.query(
+    `insert into statistics_hours
+       (hour, mail_in, mail_out, payments, paid_atomic, webhooks_ok, webhooks_failed)
+     select date_trunc('hour', minute) as hour, ${SUMS} from statistics_minutes
+     where minute < date_trunc('hour', clock_timestamp() - interval '${LATE}')
+       and minute >= coalesce((select max(hour) + interval '1 hour' from statistics_hours), '-infinity')
+     group by 1 on conflict (hour) do nothing`,
+  )
+}
+
+/** Deletes expired hours. */
+export async function deleteStaleHours(db: Queryable): Promise<void> {
+  await db.query(
+    `delete from statistics_hours where hour < clock_timestamp() - interval '${RETENTION}'`,
+  )
+}
+
+/** A stretch of time in equal parts. They begin at multiples of their width, `offsetMs` after UTC. */
+export type Range = { widthMs: number; parts: number; offsetMs: number }
+
+export type Part = Counts & { at: Date }
+
+type PartRow = {
+  at: Date
+  mail_in: number
+  mail_out: number
+  payments: number
+  paid_atomic: string
+  webhooks_ok: number
+  webhooks_failed: number
+}
+
+/** The parts up to now that have counts, the oldest first. The last one goes on. */
+export async function readRange(
+  db: Queryable,
+  { widthMs, parts, offsetMs }: Range,
+): Promise<{ parts: Part[]; minutes: Minute[] }> {
+  const startOf = (timeMs: number) => Math.floor((timeMs - offsetMs) / widthMs) * widthMs + offsetMs
+  const fromMs = startOf(Date.now()) - (parts - 1) * widthMs
+  const minutes = await readHistory(db)
+  // The newest minutes are not stored yet.
+  const since = minutes[0]?.minute ?? new Date()
+  const { rows } = await db.query<PartRow>({
+    name: 'read-range',
+    text: `
+      with counted as (
+        select hour as at, mail_in, mail_out, payments, paid_atomic, webhooks_ok, webhooks_failed
+        from statistics_hours where hour >= $1::timestamptz and hour < ${SPLIT}
+        union all
+        select minute, mail_in, mail_out, payments, paid_atomic, webhooks_ok, webhooks_failed
+        from statistics_minutes where minute >= greatest($1::timestamptz, ${SPLIT}) and minute < $4::timestamptz
+      )
+      select date_bin($2::float8 * interval '1 millisecond', at, $3::timestamptz) as at, ${SUMS}
+      from counted group by 1 order by 1`,
+    values: [new Date(fromMs), widthMs, new Date(fromMs), since],
+  })
+  const found = new Map<number, Part>()
+  for (const { at, ...row } of rows) {
+    found.set(at.getTime(), {
+      at,
+      mailIn: row.mail_in,
+      mailOut: row.mail_out,
+      payments: row.payments,
+      paidAtomic: BigInt(row.paid_atomic),
+      webhooksOk: row.webhooks_ok,
+      webhooksFailed: row.webhooks_failed,
+    })
+  }
+  for (const { minute, ...counts } of minutes) {
+    const atMs = startOf(minute.getTime())
+    if (atMs < fromMs) continue
+    const before = found.get(atMs)
+    found.set(atMs, before === undefined ? { at: new Date(atMs), ...counts } : add(before, counts))
+  }
+  return { parts: [...found.values()].toSorted((a, b) => a.at.getTime() - b.at.getTime()), minutes }
+}
+
+const add = (one: Part, other: Counts): Part => ({
+  at: one.at,
+  mailIn: one.mailIn + other.mailIn,
+  mailOut: one.mailOut + other.mailOut,
+  payments: one.payments + other.payments,
+  paidAtomic: one.paidAtomic + other.paidAtomic,
+  webhooksOk: one.webhooksOk + other.webhooksOk,
+  webhooksFailed: one.webhooksFailed + other.webhooksFailed,
+})

@@ -1,0 +1,90 @@
+/** Endpoints at the console: what a change sends, and who may change. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
+import { signInAs } from '../../support/console/consoleSession.ts'
+import { startTestService, type TestService } from '../../support/service.ts'
+import '../../support/whole.ts'
+
+const PATH = '/v0/sellers/endpoints'
+let service: TestService
+let browser: Browser
+beforeAll(async () => {
+  if (!hasBrowser) return
+  ;[service, browser] = await Promise.all([
+    startTestService({ smtp: false, workers: false, env: { ALLOW_PRIVATE_NETWORKS: 'true' } }),
+    startBrowser(),
+  ])
+})
+afterAll(async () => {
+  await browser?.close()
+  await service?.[Symbol.asyncDispose]()
+})
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+const register = async () => {
+  const agent = await service.newAgent()
+  const urlPattern = 'https://shop.example.com/tea'
+  const { body } = await agent.put(PATH, { urlPattern, priceUsdc: '0.01', description: 'Tea' })
+  return { agent, urlPattern, one: `${PATH}/${body.endpointId}`, endpointId: body.endpointId }
+}
+
+describe.skipIf(!hasBrowser)('an owner', () => {
+  test('changes only the edited fields, and sees a refusal at its field', async () => {
+    const { agent, urlPattern, one } = await register()
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/endpoints`)
+    await press(page, `Change ${urlPattern}`)
+    const dialog = page.getByRole('dialog')
+    expect(await dialog.getByLabel('Description').inputValue()).toBe('Tea')
+    await agent.patch(one, { description: 'Green tea' })
+    await dialog.getByLabel('Price in USDC').fill('free')
+    await press(page, 'Save')
+    await dialog.getByText(/^Price in USDC must be a decimal USDC string/).waitFor()
+    await dialog.getByLabel('Price in USDC').fill('0.03')
+    await press(page, 'Save')
+    await page.getByText('Saved').waitFor()
+    expect((await agent.get(one)).body).toMatchObject({
+      priceUsdc: '0.03',
+      description: 'Green tea',
+    })
+    await page.getByRole('row', { name: urlPattern }).getByText('0.03 USDC').waitFor()
+  })
+
+  test('finds paused endpoints, and leads to the deliveries of one', async () => {
+    const { agent, one, endpointId } = await register()
+    await agent.patch(one, { active: false, webhookUrl: 'https://shop.example.com/hook' })
+    await agent.put(PATH, { urlPattern: 'https://shop.example.com/rum', priceUsdc: '0.01' })
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/endpoints`)
+    expect(await page.locator('tr[data-row]').count()).toBe(2)
+    await page.getByLabel('Sale').selectOption('paused')
+    await page.locator('tr[data-row]').nth(1).waitFor({ state: 'detached' })
+    await page.getByText('paused', { exact: true }).last().waitFor()
+    await page.getByRole('link', { name: 'no delivery in 7 days' }).click()
+    await page.getByLabel('Receiver').waitFor()
+    expect(await page.getByLabel('Receiver').inputValue()).toBe(endpointId)
+  })
+})
+
+test.skipIf(!hasBrowser)(
+  'a viewer changes no endpoint, and does not replay, label or write',
+  async () => {
+    const { agent, one } = await register()
+    const viewer = await signInAs(service, 'viewer', [agent.project.id])
+    const project = `/projects/${agent.project.id}`
+    const answers = [
+      await viewer.patch(project + one, { active: false }),
+      await viewer.delete(project + one),
+      await viewer.post(`${project + one}/verify`),
+      await viewer.patch(`${project}/v0/messages/x`, { addLabels: ['a'] }),
+      await viewer.delete(`${project}/v0/threads/x`),
+      await viewer.post(`${project}/v0/messages/drafts`, { subject: 'x' }),
+    ]
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 403))
+    expect((await agent.get(one)).body.active).toBe(true)
+    expect((await viewer.get(`${project}/v0/messages/drafts`)).status).toBe(200)
+  },
+)

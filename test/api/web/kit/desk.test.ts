@@ -1,0 +1,131 @@
+/** Keys, names of tabs, copies, and a connection that is lost. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
+import { addDeliveries } from '../../../support/console/rows.ts'
+import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/whole.ts'
+
+let service: TestService
+let browser: Browser
+let agent: Agent
+beforeAll(async () => {
+  if (!hasBrowser) return
+  ;[service, browser] = await Promise.all([
+    startTestService({ smtp: false, workers: false }),
+    startBrowser(),
+  ])
+  agent = await service.newAgent()
+  await addDeliveries(service, agent, { count: 120 })
+})
+afterAll(async () => {
+  await browser?.close()
+  await service?.[Symbol.asyncDispose]()
+})
+
+/** The row that has the focus, by the last word of its URL. */
+const rowInFocus = (page: Page) =>
+  page.evaluate<string | undefined>(
+    `/event-\\d+/.exec(document.activeElement.closest('[data-row]')?.textContent ?? '')?.[0]`,
+  )
+
+describe.skipIf(!hasBrowser)('keys', () => {
+  test('move in a list over its pages, open a row, and lead back to it', async () => {
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/webhooks`)
+    await page.getByRole('row', { name: 'event-120/' }).waitFor()
+    await page.keyboard.press('k')
+    expect(await rowInFocus(page)).toBe('event-120')
+    for (const key of ['j', 'j', 'k']) await page.keyboard.press(key)
+    expect(await rowInFocus(page)).toBe('event-119')
+    // Beyond the first page.
+    await waitFor('row 60', async () => {
+      await page.keyboard.press('j')
+      return (await rowInFocus(page)) === 'event-60'
+    })
+    await page.keyboard.press('Enter')
+    await page.getByText('No attempt yet').waitFor()
+    await page.goBack()
+    await waitFor('the row', async () => (await rowInFocus(page)) === 'event-60')
+  })
+
+  test('focus the search, leave a typing person alone, and are told', async () => {
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/webhooks`)
+    await page.keyboard.press('/')
+    await page.keyboard.type('j/k?x')
+    const box = page.getByRole('searchbox')
+    expect(await box.inputValue()).toBe('j/k?x')
+    await page.keyboard.press('Escape')
+    expect(await rowInFocus(page)).toBeUndefined()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.keyboard.press('j')
+    expect(await rowInFocus(page)).toBeUndefined()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  })
+})
+
+test.skipIf(!hasBrowser)('each screen has a name of its own in the tab', async () => {
+  await using console = await openConsole(browser, service)
+  const { page } = console
+  const { body } = await agent.post('/v0/messages/send', {
+    to: ['a@b.example'],
+    subject: 'A name to find',
+    text: 'x',
+  })
+  const project = `projects/${agent.project.id}`
+  const names: string[] = []
+  for (const path of [
+    ...['', 'projects', 'health', 'reports', 'jobs/failed', 'jobs/delayed', 'apps', 'people'],
+    ...['organization', 'you', 'nowhere', `${project}/inbox/${body.threadId}`],
+    ...['inbox', 'drafts', 'outgoing', 'approvals', 'vault', 'endpoints', 'payments', 'purse'].map(
+      (tab) => `${project}/${tab}`,
+    ),
+    ...['webhooks', 'activity', 'settings'].map((tab) => `${project}/${tab}`),
+  ]) {
+    await console.open(path)
+    names.push(await page.title())
+  }
+  expect(names.filter((name) => !name.endsWith(' – Purser'))).toEqual([])
+  expect(new Set(names).size).toBe(names.length)
+  expect(names).toContain(`A name to find – ${agent.project.name} – Purser`)
+  expect(names).toContain(`Webhooks – ${agent.project.name} – Purser`)
+})
+
+test.skipIf(!hasBrowser)('an address is copied whole, by a button that names it', async () => {
+  await using console = await openConsole(browser, service)
+  const { page, context } = console
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  await console.open('projects')
+  await page.getByRole('button', { name: `Copy ${agent.address}` }).click()
+  await page.getByText('Copied').waitFor()
+  expect(await page.evaluate<string>('navigator.clipboard.readText()')).toBe(agent.address)
+})
+
+test.skipIf(!hasBrowser)(
+  'offline, the console says so, keeps what it shows, and goes on',
+  async () => {
+    await using console = await openConsole(browser, service)
+    const { page, context } = console
+    const list = `projects/${agent.project.id}/webhooks`
+    await console.open(list)
+    const row = page.getByRole('row', { name: 'event-120/' })
+    await row.waitFor()
+    await context.setOffline(true)
+    await page.getByText(/^Offline since .* What is shown stays; it may be old\.$/).waitFor()
+    expect(await row.count()).toBe(1)
+    // Another screen is not there; this one stays, and the other opens when the service is back.
+    await page.getByRole('link', { name: 'Activity' }).click()
+    await waitFor('the address', async () => page.url().endsWith('/activity'))
+    expect(await row.count()).toBe(1)
+    await context.setOffline(false)
+    await page.getByText('This log records reads of secrets and changes.').waitFor()
+    await page.getByText(/^Offline since/).waitFor({ state: 'detached' })
+    expect(await row.count()).toBe(0)
+  },
+)

@@ -1,0 +1,210 @@
+/** Writing mail at the console: drafts, hidden recipients, files, a later time; and what stands beside a mail. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
+import {
+  type Agent,
+  startTestService,
+  type TestService,
+  waitForMessages,
+} from '../../../support/service.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/whole.ts'
+
+const DRAFTS = '/v0/messages/drafts'
+let service: TestService
+let browser: Browser
+beforeAll(async () => {
+  if (!hasBrowser) return
+  ;[service, browser] = await Promise.all([startTestService(), startBrowser()])
+})
+afterAll(async () => {
+  await browser?.close()
+  await service?.[Symbol.asyncDispose]()
+})
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+const inDialog = (page: Page, name: string) =>
+  page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
+const fill = (page: Page, label: string, text: string) =>
+  page.getByRole('dialog').getByLabel(label, { exact: true }).fill(text)
+const draftsOf = async (agent: Agent): Promise<any[]> => (await agent.get(DRAFTS)).body.drafts
+const kept = (agent: Agent, text: string) =>
+  waitFor(`a draft with ${text}`, async () => {
+    const [head] = await draftsOf(agent)
+    if (head === undefined) return null
+    const { body } = await agent.get(`${DRAFTS}/${head.draftId}`)
+    return JSON.stringify(body).includes(text) ? body : null
+  })
+const actionsOf = async (agent: Agent): Promise<string[]> =>
+  (await agent.get('/v0/logs')).body.logs.map(({ action }: any) => action)
+
+describe.skipIf(!hasBrowser)('an owner', () => {
+  test('writes with Bcc and a file; it is kept as one types, and sent once', async () => {
+    const [agent, shown, hidden] = [
+      await service.newAgent(),
+      await service.newAgent(),
+      await service.newAgent(),
+    ]
+    await using console = await openConsole(browser, service)
+    const { page, complaints } = console
+    await console.open(`projects/${agent.project.id}/inbox`)
+    await press(page, 'Write')
+    await fill(page, 'To', `${shown.address}, half`)
+    await fill(page, 'Text', 'As promised.')
+    const first = await kept(agent, 'As promised.')
+    expect(first.to).toEqual([shown.address])
+    await fill(page, 'To', shown.address)
+    await fill(page, 'Bcc', hidden.address)
+    await fill(page, 'Subject', 'The manifest')
+    await page.getByLabel('Attachments').setInputFiles([
+      { name: 'manifest.csv', mimeType: 'text/csv', buffer: Buffer.from('ship,cargo\n') },
+      { name: 'none.txt', mimeType: 'text/plain', buffer: Buffer.from('x') },
+    ])
+    await press(page, 'Remove none.txt')
+    await waitFor('one file', async () => {
+      const { body } = await agent.get(`${DRAFTS}/${first.draftId}`)
+      return body.attachments.map(({ filename }: any) => filename).join() === 'manifest.csv'
+    })
+    await page.getByText(/^Kept as a draft at /).waitFor()
+    expect(await draftsOf(agent)).toHaveLength(1)
+    await page.getByRole('dialog').getByLabel('Subject').press('Enter')
+    await page.getByRole('dialog').getByLabel('Text').press('Control+Enter')
+    await page.getByText('Accepted; Outgoing shows its delivery').waitFor()
+    const [got] = await waitForMessages(hidden, 1)
+    expect(got).toMatchObject({ subject: 'The manifest', to: [shown.address] })
+    const { body: whole } = await hidden.get(`/v0/messages/${encodeURIComponent(got.messageId)}`)
+    expect(JSON.stringify(whole)).not.toContain(hidden.address.replace('@', '%40'))
+    expect(whole.attachments).toMatchObject([{ filename: 'manifest.csv', size: 11 }])
+    await waitForMessages(shown, 1)
+    expect(await draftsOf(agent)).toEqual([])
+    expect(await actionsOf(agent)).toEqual(['message.send', 'draft.create'])
+    expect(complaints).toEqual([])
+  })
+
+  test('is asked by Escape: goes on, keeps the draft, opens it again, and sends it later', async () => {
+    const agent = await service.newAgent()
+    await using console = await openConsole(browser, service, { timeZone: 'Pacific/Auckland' })
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/inbox`)
+    await press(page, 'Write')
+    // Nothing was typed: there is nothing to ask.
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await press(page, 'Write')
+    await fill(page, 'Subject', 'Spring')
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog', { name: 'Keep this draft?' }).waitFor()
+    await page.keyboard.press('Escape')
+    expect(await page.getByRole('dialog').getByLabel('Subject').inputValue()).toBe('Spring')
+    await page.keyboard.press('Escape')
+    await press(page, 'Keep it')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect((await draftsOf(agent))[0]).toMatchObject({ subject: 'Spring' })
+
+    await page.getByRole('link', { name: 'Drafts' }).click()
+    await press(page, 'Open Spring')
+    await fill(page, 'To', 'ada@example.com')
+    await fill(page, 'Text', 'It is here.')
+    const day = `${new Date().getUTCFullYear() + 1}-01-10`
+    await fill(page, 'Send later', `${day}T09:30`)
+    await kept(agent, 'It is here.')
+    await inDialog(page, 'Send')
+    await page.getByText('Accepted; it leaves at its time. Outgoing can cancel it').waitFor()
+    await page.getByText('No drafts').waitFor()
+    const { body } = await agent.get('/v0/messages?deliveryStatus=scheduled')
+    const { body: sent } = await agent.get(
+      `/v0/messages/${encodeURIComponent(body.messages[0].messageId)}`,
+    )
+    // Auckland has UTC+13 in January.
+    expect(sent.sendAt).toBe(new Date(`${day}T09:30:00+13:00`).toISOString())
+  })
+
+  test('deletes a draft, and one of the agent', async () => {
+    const agent = await service.newAgent()
+    await agent.post(DRAFTS, { subject: 'Of the agent', text: 'x' })
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/drafts`)
+    await press(page, 'Write')
+    await fill(page, 'Text', 'Never mind.')
+    await waitFor('two drafts', async () => (await draftsOf(agent)).length === 2)
+    await inDialog(page, 'Cancel')
+    await press(page, 'Delete it')
+    await page.getByText('The draft is deleted').waitFor()
+    expect((await draftsOf(agent)).map(({ subject }) => subject)).toEqual(['Of the agent'])
+    await page.getByRole('checkbox', { name: 'Choose Of the agent' }).check()
+    await press(page, 'Delete chosen drafts')
+    await inDialog(page, 'Delete')
+    await page.getByText('No drafts').waitFor()
+    expect(await draftsOf(agent)).toEqual([])
+  })
+
+  test('sees codes, events and the text of files beside the mail, and the mail all the while', async () => {
+    const agent = await service.newAgent()
+    await agent.post('/v0/webhooks', {
+      url: 'https://hooks.example.com/beside',
+      events: ['message.received'],
+    })
+    await service.deliver({
+      from: 'no-reply@s.example',
+      to: agent.address,
+      subject: 'Sign in',
+      text: 'Your code is 482913. The list is enclosed.',
+      attachments: [{ filename: 'list.csv', content: 'ship,cargo\nAtlas,tea\n' }],
+    })
+    const [{ threadId }] = await waitForMessages(agent, 1)
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    await console.open(`projects/${agent.project.id}/inbox/${threadId}`)
+    expect(await page.title()).toStartWith('Sign in – ')
+    const letter = page.locator('pre', { hasText: 'The list is enclosed.' })
+    const beside = page.getByRole('group', { name: 'Beside the message' })
+    await beside.getByRole('button', { name: 'Codes and links' }).click()
+    await beside.getByText('482913', { exact: true }).waitFor()
+    await beside.getByRole('button', { name: 'Events' }).click()
+    const events = beside.getByRole('list', { name: 'Events' })
+    await events.getByRole('link', { name: 'message.received' }).waitFor()
+    await beside.getByRole('button', { name: 'Text' }).click()
+    await beside
+      .getByRole('region', { name: 'Text' })
+      .getByText(/Atlas.tea/)
+      .waitFor()
+    expect(await letter.isVisible()).toBe(true)
+    const [mail, side] = [(await letter.boundingBox())!, (await events.boundingBox())!]
+    expect(side.x).toBeGreaterThan(mail.x + mail.width / 2)
+    await beside.getByRole('button', { name: 'Events' }).click()
+    expect(await events.count()).toBe(0)
+  })
+
+  test('keeps the view that was chosen last, though an earlier one arrives after it', async () => {
+    const agent = await service.newAgent()
+    await service.deliver({
+      from: 'ada@example.com',
+      to: agent.address,
+      subject: 'Views',
+      text: 'The plain one.',
+    })
+    const [{ threadId }] = await waitForMessages(agent, 1)
+    await using console = await openConsole(browser, service)
+    const { page } = console
+    let arrive = () => {}
+    const held = new Promise<void>((resolve) => {
+      arrive = resolve
+    })
+    await page.route('**/raw', async (route) => {
+      await held
+      await route.continue()
+    })
+    await console.open(`projects/${agent.project.id}/inbox/${threadId}`)
+    await press(page, 'Raw')
+    await press(page, 'Text')
+    const answered = page.waitForResponse('**/raw')
+    arrive()
+    await (await answered).finished()
+    // The button is free again when its answer was judged.
+    await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
+    expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
+    await page.locator('pre', { hasText: 'The plain one.' }).waitFor()
+  })
+})

@@ -1,0 +1,77 @@
+/** Counts over a day, a week and a month: from minutes, and from the hours that are summed of them. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import {
+  deleteStaleHours,
+  readRange,
+  recordHours,
+} from '../../../sql/operations/statisticsRange.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+  // One mail a minute over the last 46 hours, up to the last whole minute.
+  await database.pool.query(
+    `insert into statistics_minutes
+     select date_trunc('minute', clock_timestamp()) - n * interval '1 minute', 1, 2, 0, 10, 3, 4, '{}'
+     from generate_series(1, 46 * 60) n`,
+  )
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const hours = async () =>
+  (await database.pool.query('select * from statistics_hours order by hour')).rows
+
+test('whole hours are summed once, though several processes sum them', async () => {
+  const { pool } = database
+  await Promise.all([recordHours(pool), recordHours(pool)])
+  const first = await hours()
+  // The hours of now and before may still get minutes.
+  expect(first.length).toBeGreaterThanOrEqual(43)
+  for (const hour of first.slice(1)) {
+    expect(hour).toMatchObject({ mail_in: 60, mail_out: 120, paid_atomic: '600', webhooks_ok: 180 })
+  }
+  await recordHours(pool)
+  expect(await hours()).toEqual(first)
+})
+
+test('a range has the counts of its parts, each once, also where hours and minutes meet', async () => {
+  const { pool } = database
+  for (const [widthMs, parts] of [
+    [HOUR_MS / 2, 48],
+    [2 * HOUR_MS, 84],
+    [DAY_MS, 30],
+  ] as const) {
+    const read = await readRange(pool, { widthMs, parts, offsetMs: 0 })
+    const counted = read.parts.reduce((sum, { mailIn }) => sum + mailIn, 0)
+    const startMs = Math.floor(Date.now() / widthMs) * widthMs - (parts - 1) * widthMs
+    const wanted = Math.min(46 * 60, Math.round((Date.now() - startMs) / 60_000))
+    expect(Math.abs(counted - wanted)).toBeLessThanOrEqual(2)
+    const whole = read.parts.slice(1, -1).map(({ mailIn }) => mailIn)
+    expect(new Set(whole)).toEqual(new Set(whole.length === 0 ? [] : [widthMs / 60_000]))
+    for (const { at } of read.parts) expect(at.getTime() % widthMs).toBe(0)
+  }
+})
+
+test('days begin at the midnight of the time zone', async () => {
+  const offsetMs = -5.5 * HOUR_MS
+  const { parts } = await readRange(database.pool, { widthMs: DAY_MS, parts: 30, offsetMs })
+  expect(parts.length).toBeGreaterThanOrEqual(2)
+  for (const { at } of parts) expect((at.getTime() - offsetMs) % DAY_MS).toBe(0)
+})
+
+test('hours stay for a month when their minutes are gone, and are deleted after two', async () => {
+  const { pool } = database
+  await pool.query('delete from statistics_minutes')
+  await pool.query(
+    `insert into statistics_hours values (date_trunc('hour', clock_timestamp()) - interval '20 days', 5, 0, 0, 0, 0, 0),
+       (date_trunc('hour', clock_timestamp()) - interval '63 days', 7, 0, 0, 0, 0, 0)`,
+  )
+  const { parts } = await readRange(pool, { widthMs: DAY_MS, parts: 30, offsetMs: 0 })
+  expect(parts[0]).toMatchObject({ mailIn: 5, paidAtomic: 0n })
+  await deleteStaleHours(pool)
+  expect((await hours()).map(({ mail_in }) => mail_in)).not.toContain(7)
+  expect((await hours()).map(({ mail_in }) => mail_in)).toContain(5)
+})
