@@ -72,6 +72,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
   ...opened('owner', {
     'POST /v0/messages/send': 'message.send',
     'POST /v0/messages/:messageId/reply': 'message.reply',
+    'POST /v0/messages/:messageId/rsvp': 'message.rsvp',
     'PATCH /v0/messages/:messageId': 'message.label',
     'DELETE /v0/messages/:messageId': 'message.delete',
     'PATCH /v0/threads/:threadId': 'thread.label',

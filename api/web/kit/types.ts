@@ -156,7 +156,23 @@ export type Draft = DraftHead & {
 }
 
 /** A received message with its codes and links. */
+/** An event that a message is about. */
+export type Invite = {
+  method: string
+  uid: string
+  summary: string
+  state: string
+  answer: string
+  start: { local: string; zone: string | null }
+  end: { local: string; zone: string | null }
+  recurrence: { rule: string } | null
+  location: string | null
+  organizer: { address: string } | null
+  attendees: { address: string; state: string }[]
+}
+
 export type SingleMessage = Message & {
+  invites?: Invite[]
   codes?: { value: string; confidence: number; part: string; line: string }[]
   links?: { href: string; text: string; purpose: string; sensitive: boolean }[]
 }

@@ -7,6 +7,7 @@ import type { Delivery, Message, Project } from '../kit/types.ts'
 import { badge, button } from '../kit/ui.ts'
 import { attachmentList } from './attachmentList.ts'
 import { showFound } from './found.ts'
+import { mayInvite, showInvites } from './invites.ts'
 
 /** Events that are shown; the list of deliveries has all. */
 const EVENTS_SHOWN = 20
@@ -25,6 +26,7 @@ export function aside(
   }
   const found = placeOf('found')
   const events = placeOf('events')
+  const invites = placeOf('invites')
   // A group, not a landmark: each message of a thread has one.
   return h(
     'div',
@@ -38,6 +40,12 @@ export function aside(
         })
       : null,
     found,
+    mayInvite(message)
+      ? button('Invitation', () => toggle(invites, () => showInvites(invites, base)), {
+          keep: `invites ${messageId}`,
+        })
+      : null,
+    invites,
     button('Events', () => toggle(events, () => showEvents(events, project, message)), {
       keep: `events ${messageId}`,
     }),

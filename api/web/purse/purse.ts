@@ -21,6 +21,7 @@ import {
   toast,
 } from '../kit/ui.ts'
 import { askedPayments } from './askedPayments.ts'
+import { limitsDialog } from './limitsDialog.ts'
 import { mandateDialog } from './mandateDialog.ts'
 import type { AskedPayment, Mandate, Purchase, Purse, Spending } from './types.ts'
 
@@ -101,13 +102,28 @@ const drawn = (
       ['Open', `${found.openUsdc} USDC are signed, and not yet off the balance`],
       ['Free', `${found.freeUsdc} USDC`],
       found.balanceBlock === null ? null : ['Block', `${found.balanceBlock}`],
+      found.maxUsdc === null ? null : ['Keeps', `at most ${found.maxUsdc} USDC`],
+      ['The rest goes to', payoutText(found)],
     ]),
-    h('div', { class: 'actions' }, stopButton(base, found, refresh)),
+    h(
+      'div',
+      { class: 'actions' },
+      button('Limits', () => limitsDialog(base, found, refresh), {
+        needs: 'owner',
+        keep: 'purse-limits',
+      }),
+      stopButton(base, found, refresh),
+    ),
   ),
   asked.length === 0 ? null : askedPayments(base, asked, refresh),
   mandateTable(project, base, mandates, refresh),
   spendingPanel(spending),
 ]
+
+function payoutText({ payout: { address, next } }: Purse): string {
+  const now = address ?? 'nobody'
+  return next === null ? now : `${now}; from ${moment(next.from)} on to ${next.address}`
+}
 
 const stopButton = (base: string, { stoppedAt }: Purse, refresh: () => Promise<void>) =>
   stoppedAt === null

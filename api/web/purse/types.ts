@@ -8,6 +8,8 @@ export type Purse = {
   openUsdc: string
   freeUsdc: string
   lowUsdc: string | null
+  maxUsdc: string | null
+  payout: { address: string | null; next: { address: string; from: string } | null }
   stoppedAt: string | null
 }
 

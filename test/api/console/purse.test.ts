@@ -74,6 +74,12 @@ describe.skipIf(!hasBrowser)('an owner', () => {
       await settled(page)
       await judge({ page }, `purse-${width}`)
 
+      await press(page, 'Limits')
+      await page.getByLabel('Most that it keeps, in USDC').fill('50')
+      await page.getByLabel('Your address').fill(`0x${'4d'.repeat(20)}`)
+      await inDialog(page, 'Save')
+      await page.getByText('at most 50 USDC').waitFor()
+      await page.getByText(/^nobody; from .* on to 0x4d4d/).waitFor()
       await press(page, 'Stop the purse')
       await inDialog(page, 'Stop')
       await page.getByText('The purse is stopped: nothing is signed.').waitFor()

@@ -50,7 +50,10 @@ test('a delivered message is read over REST', async () => {
     ...item,
     inboxId: agent.address,
     cc: ['carl@example.com'],
-    authentication: { spf: 'pass', dkim: 'none', dmarc: 'none', arc: 'none', internal: false },
+    authentication: {
+      ...{ spf: 'pass', dkim: 'none', dmarc: 'none', arc: 'none' },
+      ...{ internal: false, aligned: true },
+    },
     attachments: [
       {
         attachmentId: 'att_1',

@@ -108,7 +108,10 @@ test('with after, the oldest earlier message with a code is answered at once', a
   expect((await agent.get(`${path}&from=none@s.example`)).status).toBe(204)
   expect((await agent.get(`${path}&labels=absent`)).status).toBe(204)
   const wrong = await agent.get('/v0/messages/wait?has=link')
-  expect(wrong).toMatchObject({ status: 400, body: { message: 'has must be "code" or "text"' } })
+  expect(wrong).toMatchObject({
+    status: 400,
+    body: { message: 'has must be "code", "text" or "invite"' },
+  })
 })
 
 test('a key without mail:codes gets no codes and no links, and may not wait for one', async () => {

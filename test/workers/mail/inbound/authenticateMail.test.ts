@@ -99,6 +99,7 @@ test('a signed message from its own host passes everything', async () => {
     dmarc: 'pass',
     arc: 'none',
     internal: false,
+    aligned: true,
     labelled: false,
   })
 })
@@ -196,6 +197,7 @@ test('a domain without records gets the verdict none and the label', async () =>
     dmarc: 'none',
     arc: 'none',
     internal: false,
+    aligned: false,
     labelled: true,
   })
   expect(await receive(write('x@soft.test'), 'x@soft.test')).toMatchObject({
@@ -255,6 +257,7 @@ test('mail between two inboxes of the service is internal', async () => {
     dmarc: 'none',
     arc: 'none',
     internal: true,
+    aligned: true,
   })
   expect(body.labels).not.toContain('unauthenticated')
 })
