@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { BOMBS } from '../../support/mail/bombs.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { createClient } from '../../support/service.ts'
 
@@ -104,6 +105,21 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
         localAddress: `127.0.7.${lane + 1}`,
       })
       await Bun.sleep(500)
+    })
+  },
+  // Each takes its reader's whole time.
+  'files that take long': ({ smtpPort, inbox }) => {
+    const files = ['a PDF of forms in forms', 'a rule of every second'].map((name) =>
+      BOMBS[name]!(),
+    )
+    return forEver(4, async (lane) => {
+      const { filename, content } = files[lane % files.length]!
+      const lines = content.toString('base64').replaceAll(/.{76}/g, '$&\n')
+      const head = `Subject: ${crypto.randomUUID()}\nContent-Type: application/octet-stream; name=${filename}\nContent-Disposition: attachment; filename=${filename}\nContent-Transfer-Encoding: base64\n`
+      await deliverRaw(smtpPort, inbox, `${head}\n${lines}`, {
+        localAddress: `127.0.11.${1 + (lane % 2)}`,
+      })
+      await Bun.sleep(200)
     })
   },
   'idle connections': ({ smtpPort }) =>
