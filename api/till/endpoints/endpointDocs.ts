@@ -7,6 +7,8 @@ import { Time } from '../../http/operation.ts'
 const Nullable = (description?: string) =>
   t.Union([t.String(), t.Null()], description === undefined ? {} : { description })
 
+const AnyObject = t.Union([t.Object({}, { additionalProperties: true }), t.Null()])
+
 const EndpointSchema = t.Object({
   endpointId: t.String(),
   urlPattern: t.String(),
@@ -15,6 +17,22 @@ const EndpointSchema = t.Object({
   description: Nullable(),
   webhookUrl: Nullable(),
   discoverable: t.Boolean(),
+  serviceName: Nullable(),
+  tags: t.Array(t.String()),
+  iconUrl: Nullable(),
+  mcpUrl: Nullable(),
+  input: AnyObject,
+  output: AnyObject,
+  openApi: t.Union([
+    t.Object({
+      url: t.String(),
+      status: t.Union((['pending', 'read', 'failed'] as const).map((one) => t.Literal(one))),
+      detail: Nullable('Why nothing was read.'),
+      input: AnyObject,
+      output: AnyObject,
+    }),
+    t.Null(),
+  ]),
   active: t.Boolean(),
   verification: t.Object({
     status: t.Union(
@@ -53,6 +71,13 @@ export const EXAMPLE_ENDPOINT = {
   description: 'Weather of today',
   webhookUrl: 'https://api.example.com/hooks/purser',
   discoverable: false,
+  serviceName: null,
+  tags: ['weather'],
+  iconUrl: null,
+  mcpUrl: null,
+  input: { method: 'GET', queryParams: { city: 'Berlin' } },
+  output: null,
+  openApi: null,
   active: true,
   verification: {
     status: 'verified',
@@ -73,6 +98,7 @@ const toEndpointView = (endpoint: Endpoint) => ({
   description: endpoint.description,
   webhookUrl: endpoint.webhookUrl,
   discoverable: endpoint.discoverable,
+  ...toListing(endpoint),
   active: true,
   verification: {
     status: endpoint.verification.status,
@@ -81,6 +107,27 @@ const toEndpointView = (endpoint: Endpoint) => ({
   },
   createdAt: endpoint.createdAt.toISOString(),
 })
+
+function toListing({ metadata, openApi }: Endpoint) {
+  return {
+    serviceName: metadata.serviceName ?? null,
+    tags: metadata.tags ?? [],
+    iconUrl: metadata.iconUrl ?? null,
+    mcpUrl: metadata.mcpUrl ?? null,
+    input: metadata.input ?? null,
+    output: metadata.output ?? null,
+    openApi:
+      openApi === null
+        ? null
+        : {
+            url: openApi.url,
+            status: openApi.status,
+            detail: openApi.detail,
+            input: openApi.metadata.input ?? null,
+            output: openApi.metadata.output ?? null,
+          },
+  }
+}
 
 /** With its earnings. */
 export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undefined) => ({

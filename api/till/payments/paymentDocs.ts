@@ -16,6 +16,15 @@ const Requirement = t.Object({
   payTo: t.String(),
   maxTimeoutSeconds: t.Integer(),
   asset: t.String(),
+  outputSchema: t.Optional(
+    t.Object(
+      {},
+      {
+        additionalProperties: true,
+        description: 'How the resource is called, and what it answers. Absent: nobody said so.',
+      },
+    ),
+  ),
   extra: t.Object({ name: t.String(), version: t.String() }),
 })
 

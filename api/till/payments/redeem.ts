@@ -87,7 +87,13 @@ async function refusal(
     requirement,
     headers: {
       // While a payment is on its way there is nothing to sign: a wallet would pay again.
-      ...(pending ? {} : await paymentRequiredHeader(services, requirement, reason)),
+      ...(pending
+        ? {}
+        : await paymentRequiredHeader(
+            services,
+            { challenge: requirement, metadata: offer.metadata },
+            reason,
+          )),
       ...(stage === 'settle' && decoded.ok
         ? failureHeader(decoded.payload, {
             transaction: payment?.txHash ?? '',
