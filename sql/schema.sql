@@ -768,6 +768,16 @@ create table oauth_tokens (
   constraint oauth_tokens_pkey PRIMARY KEY (token_hash)
 );
 
+-- Challenges of an endpoint in a day (UTC), and payments that were refused before a claim.
+create table offer_counts (
+  project_id text not null,
+  endpoint_id text not null,
+  day date not null,
+  challenges bigint not null,
+  refusals bigint not null,
+  constraint offer_counts_pkey PRIMARY KEY (project_id, day, endpoint_id)
+);
+
 -- The sending of a sent message. `attempt` counts its attempts.
 create table outbound_mails (
   message_row bigint not null,

@@ -22,6 +22,7 @@ import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisti
 import { deleteOldAnswers, requeueLostPurchases } from '../../sql/purse/purchases.ts'
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
+import { deleteStaleOfferCounts } from '../../sql/till/payments/funnel.ts'
 import { deleteExpiredUses } from '../../sql/vault/uses.ts'
 import { createRetention } from './retention.ts'
 
@@ -71,6 +72,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await forgetStaleListeners(pool)
         await forgetStaleReports(pool)
         await deleteStaleMinutes(pool)
+        await deleteStaleOfferCounts(pool)
       }
       await recordMinutes(pool)
       sweeps++

@@ -1,17 +1,12 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { BAZAAR } from '../../../shared/till/bazaar/metadata.ts'
-import {
-  parseUsdc,
-  USDC_AMOUNT_PATTERN,
-  UsdcAmountError,
-  usdcNetworkOf,
-} from '../../../shared/till/usdc.ts'
+import { USDC_AMOUNT_PATTERN, usdcNetworkOf } from '../../../shared/till/usdc.ts'
 import { type DiscoveryFilter, discoverEndpoints } from '../../../sql/till/endpoints/discovery.ts'
-import { badRequest } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import { readPage } from '../../http/page.ts'
 import type { Services } from '../../http/services.ts'
+import { readAmount } from '../payments/paymentQuery.ts'
 import { EXAMPLE_ITEM, Item, toItem } from './discoveryItem.ts'
 
 /** The routes are public: caches spare the database. */
@@ -169,22 +164,12 @@ export function discoveryRoutes({ pool }: Services) {
       network: chain?.network ?? null,
       type: type === 'http' || type === 'mcp' ? type : null,
       tag: tag ?? null,
-      minAtomic: readPrice('minPriceUsdc', prices.minPriceUsdc),
-      maxAtomic: readPrice('maxPriceUsdc', prices.maxPriceUsdc),
+      minAtomic: readAmount('minPriceUsdc', prices.minPriceUsdc),
+      maxAtomic: readAmount('maxPriceUsdc', prices.maxPriceUsdc),
       hasBazaar: extensions !== undefined,
     }
     if (chain === undefined || !isKnown) return { endpoints: [], total: 0 }
     return discoverEndpoints(pool, { ...filter, ...part })
-  }
-}
-
-function readPrice(field: string, amount: string | undefined): bigint | null {
-  if (amount === undefined) return null
-  try {
-    return parseUsdc(amount)
-  } catch (error) {
-    if (!(error instanceof UsdcAmountError)) throw error
-    throw badRequest(`${field}${error.message.replace(/^amount/, '')}`)
   }
 }
 

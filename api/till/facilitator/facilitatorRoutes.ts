@@ -218,6 +218,7 @@ async function verifyFace(services: Services, face: Face, projectId: string) {
   const { decoded, read, payer } = face
   const refuse = (reason: X402Reason) => {
     const { reason: invalidReason, message: invalidMessage } = face.explain(reason)
+    if (read.ok) services.offerCounts.record('refusals', read.offer)
     return { isValid: false, invalidReason, invalidMessage, ...payer }
   }
   if (!read.ok) return refuse(read.reason)

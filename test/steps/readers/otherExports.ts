@@ -25,7 +25,7 @@ const BY_REASON: Record<string, string> = {
     till/signer.ts signerOf, till/x402.ts buildChallenge, till/x402.ts encodePaymentResponse,
     till/x402.ts settleResponse, till/x402v2.ts encodeHeader, till/x402v2.ts encodePaymentRequired,
     till/x402v2.ts toRequirementV2, till/bazaar/metadata.ts bazaarOf, till/bazaar/metadata.ts outputSchemaV1,
-    till/bazaar/metadata.ts serviceWords, till/bazaar/openApi.ts smallerForms, till/x402v2.ts fitsChallenge`,
+    till/bazaar/metadata.ts serviceWords, till/bazaar/openApi.ts smallerForms, till/x402v2.ts fitsChallenge, till/paidHeader.ts paidHeader`,
   'it compares a word with a list of a few': `mail/parse/authentication.ts authenticationWord,
     mail/parse/authentication.ts isForged, mail/parse/dsn.ts isAddressDead, vault/signText.ts signingField`,
   'it does no more than readers of the table, one after the other': `mail/codes/likelihood.ts likelihood, mail/codes/codeEvidence.ts CodeLine,
