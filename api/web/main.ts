@@ -25,7 +25,8 @@ import { reports } from './operations/reports.ts'
 import { purse } from './purse/purse.ts'
 import { delivery } from './till/delivery.ts'
 import { payment } from './till/payment.ts'
-import { endpoints, payments, webhooks } from './till/selling.ts'
+import { payments } from './till/payments.ts'
+import { endpoints, webhooks } from './till/selling.ts'
 
 const MOMENTS_MS = 5_000
 
