@@ -65,6 +65,8 @@ import { wellKnownRoutes } from './till/endpoints/wellKnownRoutes.ts'
 import { facilitatorRoutes } from './till/facilitator/facilitatorRoutes.ts'
 import { activityRoutes } from './till/payments/activityRoutes.ts'
 import { bookRoutes } from './till/payments/bookRoutes.ts'
+import { funnelRoutes } from './till/payments/funnelRoutes.ts'
+import { paidHeaderRoutes } from './till/payments/paidHeaderRoutes.ts'
 import { paymentRecordRoutes } from './till/payments/paymentRecordRoutes.ts'
 import { paymentRoutes } from './till/payments/paymentRoutes.ts'
 import { refundRoutes } from './till/payments/refundRoutes.ts'
@@ -184,6 +186,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(heldRoutes(services))
     .use(paymentRoutes(services))
     .use(activityRoutes(services))
+    .use(funnelRoutes(services))
+    .use(paidHeaderRoutes(services))
     .use(bookRoutes(services))
     .use(paymentRecordRoutes(services))
     .use(facilitatorRoutes(services))

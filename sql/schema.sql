@@ -827,6 +827,16 @@ create table oauth_tokens (
   constraint oauth_tokens_pkey PRIMARY KEY (token_hash)
 );
 
+-- Challenges of an endpoint in a day (UTC), and payments that were refused before a claim.
+create table offer_counts (
+  project_id text not null,
+  endpoint_id text not null,
+  day date not null,
+  challenges bigint not null,
+  refusals bigint not null,
+  constraint offer_counts_pkey PRIMARY KEY (project_id, day, endpoint_id)
+);
+
 -- The sending of a sent message. `attempt` counts its attempts.
 create table outbound_mails (
   message_row bigint not null,
@@ -1308,6 +1318,12 @@ create table seller_endpoints (
   check_started_at timestamp(3) with time zone,
   check_provoked_at timestamp(3) with time zone,
   challenge_pay_to text[] default '{}'::text[] not null,
+  metadata jsonb default '{}'::jsonb not null,
+  open_api_url text,
+  open_api_status text,
+  open_api_detail text,
+  open_api_metadata jsonb default '{}'::jsonb not null,
+  seen_metadata jsonb default '{}'::jsonb not null,
   paused_at timestamp(3) with time zone,
   constraint seller_endpoints_check CHECK ((((webhook_key_id IS NULL) = (webhook_ciphertext IS NULL)) AND ((webhook_key_id IS NULL) = (webhook_wrapped_key IS NULL)) AND ((webhook_key_id IS NULL) OR (webhook_secret IS NULL)))),
   constraint seller_endpoints_price_atomic_check CHECK ((price_atomic > 0)),

@@ -51,6 +51,13 @@ function projects(http: Http) {
         (page) => page.projects,
         query.pageToken,
       ),
+    /** The header that a payer signed, rebuilt from what is stored. */
+    paidHeader: (projectId: string, paymentId: string, options?: CallOptions) =>
+      http.call(
+        'getPlatformProjectsByProjectIdPaymentsByPaymentIdHeader',
+        { path: { projectId, paymentId } },
+        options,
+      ),
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectId', { path: { projectId } }, options),
     /** `rawKey` of the answer is the project's key. Only this answer shows it. */

@@ -21,6 +21,7 @@ import { startEventFeed } from '../events/eventFeed.ts'
 import { createSearches } from '../mail/messages/searches.ts'
 import { createMetrics } from '../operations/metrics.ts'
 import { createOfferKey } from '../till/payments/challenge.ts'
+import { OfferCounts } from '../till/payments/offerCounts.ts'
 import { createTillBatchers } from '../till/payments/tillBatchers.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
@@ -104,6 +105,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
           log,
         })
   const usage = new UsageRecorder(pool, log)
+  const offerCounts = new OfferCounts(pool, log)
   const sendBatcher = createBatcher({
     ...SEND_BATCHING,
     run: (intents: SendIntent[]) => acceptIntents(pool, intents, config.limits.recipientsPerDay),
@@ -138,6 +140,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       sendBatcher,
       policies,
       ...till,
+      offerCounts,
       waiters,
       events,
       exports,
@@ -187,7 +190,7 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
         ),
       )
       await Promise.all([waiters.stop(), events.stop()])
-      await usage.stop()
+      await Promise.all([usage.stop(), offerCounts.stop()])
       await reads.stop()
       await Promise.all([pool, gatePool, searchPool, ...replicaPools].map((one) => one.end()))
     },

@@ -18,6 +18,7 @@ import type { Exports } from '../account/exports.ts'
 import type { EventFeed } from '../events/eventFeed.ts'
 import type { Searches } from '../mail/messages/searches.ts'
 import type { Metrics } from '../operations/metrics.ts'
+import type { OfferCounts } from '../till/payments/offerCounts.ts'
 import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
@@ -50,6 +51,8 @@ export type Services = {
   payments: Batcher<string, Payment | null>
   /** Takes grants; true for the first caller. */
   grants: Batcher<WantedGrant, boolean>
+  /** Counts challenges and refusals. */
+  offerCounts: OfferCounts
   waiters: Waiters
   events: EventFeed
   exports: Exports

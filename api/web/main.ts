@@ -32,7 +32,7 @@ import { deliveries } from './till/deliveries.ts'
 import { delivery } from './till/delivery.ts'
 import { endpoints } from './till/endpoints.ts'
 import { payment } from './till/payment.ts'
-import { payments } from './till/selling.ts'
+import { payments } from './till/payments.ts'
 
 const MOMENTS_MS = 5_000
 

@@ -110,6 +110,8 @@ export const paymentRequirementsSchema = z.object({
   payTo: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
   maxTimeoutSeconds: z.number().int().nonnegative(),
   asset: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
+  /** How the resource is called, and what it answers. */
+  outputSchema: z.record(z.string(), z.unknown()).optional().catch(undefined),
   extra: z.record(z.string(), z.unknown()).optional(),
 })
 
@@ -132,6 +134,8 @@ export type BuildChallengeParameters = {
   payTo: string
   description?: string | undefined
   mimeType?: string | undefined
+  /** How the resource is called, and what it answers. */
+  outputSchema?: Record<string, unknown> | null | undefined
   /** The reason code of a refused payment; default {@link PAYMENT_REQUIRED_ERROR}. */
   error?: string | undefined
 }
@@ -152,6 +156,7 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
     // The clients' schemas require both strings and refuse `outputSchema: null`.
     description: parameters.description ?? '',
     mimeType: parameters.mimeType ?? '',
+    ...(parameters.outputSchema && { outputSchema: parameters.outputSchema }),
     payTo: getAddress(parameters.payTo.toLowerCase()),
     maxTimeoutSeconds: MAX_TIMEOUT_S,
     asset: usdcAddress,

@@ -4,6 +4,7 @@
  * Standards: x402 specification v2 §5, HTTP transport v2, extensions `offer-receipt` and `payment-identifier`.
  */
 import { z } from 'zod'
+import { BAZAAR, bazaarOf, type Metadata, serviceWords } from './bazaar/metadata.ts'
 import { exactPayloadSchema } from './exactPayload.ts'
 import { signJws } from './jws.ts'
 import type { ReceiptKey } from './receiptKey.ts'
@@ -115,42 +116,103 @@ const IDENTIFIER_EXTENSION = {
 }
 
 /**
- * The `PAYMENT-REQUIRED` header of a challenge. A long description or URL costs the extensions first, then the
- * description: the header stays under 3 kB while the URL allows it.
+ * The `PAYMENT-REQUIRED` header of a challenge. A long description or URL costs the signed offer first, then the
+ * description, then the metadata: the header stays under 3 kB while the URL allows it.
  *
  * @param offerKey signs the offer; null: no offer.
  */
 export function encodePaymentRequired(
-  { error, requirement }: { error: string; requirement: Requirement },
+  { error, requirement, metadata = {} }: Required402,
   offerKey: ReceiptKey | null,
   nowS: number,
 ): string {
-  const { resource: url, description, mimeType } = requirement
   const identifier = { [PAYMENT_IDENTIFIER]: IDENTIFIER_EXTENSION }
-  const offers =
+  const offer =
     offerKey === null
-      ? identifier
+      ? null
       : {
           [OFFER_RECEIPT]: {
             info: { offers: [signedOffer(requirement, offerKey, nowS)] },
             schema: OFFERS_SCHEMA,
           },
-          ...identifier,
         }
+  const { description, mimeType } = requirement
   const text = { ...(description && { description }), ...(mimeType && { mimeType }) }
-  const forms = [
-    { resource: { url, ...text }, extensions: offers },
-    { resource: { url, ...text }, extensions: identifier },
-    { resource: { url, ...text } },
-    { resource: { url } },
+  const how = bazaarOf(metadata, requirement.resource)
+  const listing = how === null ? {} : { [BAZAAR]: how }
+  const words = serviceWords(metadata)
+  const forms: [object, object][] = [
+    [
+      { ...text, ...words },
+      { ...offer, ...identifier, ...listing },
+    ],
+    [
+      { ...text, ...words },
+      { ...identifier, ...listing },
+    ],
+    [{ ...text, ...words }, listing],
+    [words, listing],
+    [text, {}],
+    [{}, {}],
   ]
+  let header = ''
+  for (const [more, extensions] of forms) {
+    header = encodeForm({ error, requirement, more, extensions })
+    if (header.length <= PAYMENT_REQUIRED_CHARS_MAX) break
+  }
+  return header
+}
+
+type Required402 = { error: string; requirement: Requirement; metadata?: Metadata | undefined }
+
+function encodeForm({
+  error,
+  requirement,
+  more,
+  extensions,
+}: {
+  error: string
+  requirement: Requirement
+  more: object
+  extensions: object
+}): string {
   const terms = toRequirementV2(requirement)
-  // Redeem moves the money before anything is served.
-  const accepts = [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }]
-  const headers = forms.map(({ resource, ...rest }) =>
-    encodeHeader({ x402Version: 2, error, resource, accepts, ...rest }),
-  )
-  return headers.find((header) => header.length <= PAYMENT_REQUIRED_CHARS_MAX) ?? headers.at(-1)!
+  return encodeHeader({
+    x402Version: 2,
+    error,
+    resource: { url: requirement.resource, ...more },
+    // Redeem moves the money before anything is served.
+    accepts: [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }],
+    ...(Object.keys(extensions).length > 0 && { extensions }),
+  })
+}
+
+/** Longer than every reason that a challenge names. */
+const LONGEST_ERROR = 'e'.repeat(80)
+const ADDRESS = `0x${'0'.repeat(40)}`
+
+/** Whether the metadata of a resource stand in each of its challenges, whatever it costs and whatever went wrong. */
+export function fitsChallenge(url: string, metadata: Metadata): boolean {
+  const how = bazaarOf(metadata, url)
+  const requirement: Requirement = {
+    scheme: 'exact',
+    network: 'base-sepolia',
+    maxAmountRequired: '9'.repeat(18),
+    resource: url,
+    description: '',
+    mimeType: '',
+    payTo: ADDRESS,
+    maxTimeoutSeconds: 999,
+    asset: ADDRESS,
+    extra: { name: 'USD Coin', version: '2' },
+  }
+  const form = {
+    error: LONGEST_ERROR,
+    requirement,
+    more: serviceWords(metadata),
+    extensions: how === null ? {} : { [BAZAAR]: how },
+  }
+  return encodeForm(form).length <= PAYMENT_REQUIRED_CHARS_MAX
 }
 
 /** Base64 of ASCII JSON: clients of version 1 decode with `atob`. */

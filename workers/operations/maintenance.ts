@@ -24,6 +24,7 @@ import { deleteStaleHours, recordHours } from '../../sql/operations/statisticsRa
 import { deleteOldAnswers, requeueLostPurchases } from '../../sql/purse/purchases.ts'
 import { deleteSupersededJobs } from '../../sql/queue/jobs.ts'
 import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
+import { deleteStaleOfferCounts } from '../../sql/till/payments/funnel.ts'
 import { deleteExpiredUses } from '../../sql/vault/uses.ts'
 import { createRetention } from './retention.ts'
 
@@ -77,6 +78,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await forgetStaleReports(pool)
         await deleteStaleMinutes(pool)
         await deleteStaleHours(pool)
+        await deleteStaleOfferCounts(pool)
       }
       await recordMinutes(pool)
       await recordHours(pool)

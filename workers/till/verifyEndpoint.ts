@@ -1,10 +1,20 @@
 import { challengePayees, challengeVersions } from '../../shared/till/anyChallenge.ts'
+import {
+  OPEN_API_BYTES_MAX,
+  type OpenApiRead,
+  readOpenApi,
+  smallerForms,
+} from '../../shared/till/bazaar/openApi.ts'
+import { readSeen } from '../../shared/till/bazaar/seen.ts'
+import { fitsChallenge } from '../../shared/till/x402v2.ts'
 import type { Queryable } from '../../sql/db.ts'
 import { addJob } from '../../sql/queue/jobs.ts'
 import { startEndpointCheck } from '../../sql/till/endpoints/endpointChecks.ts'
 import {
   findUrlToVerify,
+  recordOpenApi,
   recordVerification,
+  type UrlToVerify,
   type VerificationStatus,
 } from '../../sql/till/endpoints/endpoints.ts'
 import {
@@ -26,7 +36,7 @@ export const createVerifyEndpoint =
   async ({ endpointId }) => {
     const endpoint = await findUrlToVerify(pool, endpointId)
     if (endpoint === null) return
-    const { url, projectId } = endpoint
+    const { url, projectId, openApiUrl } = endpoint
     const turn = await lanes.enter(`verify:${projectId}`, projectId)
     if (!turn.granted) {
       return queueAt(pool, endpointId, turn.returnInMs)
@@ -36,7 +46,11 @@ export const createVerifyEndpoint =
       const answer = await ask(policy, url)
       const payees = answer.ok ? challengePayees(answer.bodyPrefix, answer.paymentRequired) : []
       const judgement = judge(answer)
-      await recordVerification(pool, { id: endpointId, url, ...judgement, payees })
+      const seen = readSeen(answer.ok && answer.status === 402 ? answer.paymentRequired : undefined)
+      await recordVerification(pool, { id: endpointId, url, ...judgement, payees, seen })
+      if (openApiUrl !== null) {
+        await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl })
+      }
       // An unreachable endpoint gets no challenge: it is looked at until it is back.
       if (judgement.status === 'unreachable') await queueAt(pool, endpointId, AGAIN_MS)
     } finally {
@@ -59,6 +73,37 @@ async function ask(policy: OutboundPolicy, url: string): Promise<GuardedResponse
   if (!answer.ok || (answer.status !== 404 && answer.status !== 405)) return answer
   const headers = { 'content-type': 'application/json' }
   return guardedRequest({ ...request, method: 'POST', headers, body: '{}' })
+}
+
+/** Reads the OpenAPI document of an endpoint, and keeps as much of it as a challenge can hold. */
+async function readDocument(
+  db: Queryable,
+  policy: OutboundPolicy,
+  { id, url, metadata, openApiUrl }: UrlToVerify & { id: string; openApiUrl: string },
+): Promise<void> {
+  const answer = await guardedRequest({
+    ...policy,
+    url: openApiUrl,
+    method: 'GET',
+    headers: { accept: 'application/json' },
+    timeoutMs: VERIFY_TIMEOUT_MS,
+    responseBytesMax: OPEN_API_BYTES_MAX,
+  })
+  const read = readAnswer(answer, url)
+  const fitting =
+    'fault' in read
+      ? undefined
+      : smallerForms(read.metadata).find((form) => fitsChallenge(url, { ...form, ...metadata }))
+  const fault = 'fault' in read ? read.fault : 'it does not fit in a challenge'
+  const found = fitting === undefined ? { fault, metadata: {} } : { fault: null, metadata: fitting }
+  await recordOpenApi(db, { id, url: openApiUrl, ...found })
+}
+
+function readAnswer(answer: GuardedResponse, url: string): OpenApiRead {
+  if (!answer.ok) return { fault: answer.detail }
+  if (answer.status !== 200) return { fault: `answered ${answer.status}, expected 200` }
+  if (answer.truncated) return { fault: `the document is longer than ${OPEN_API_BYTES_MAX} bytes` }
+  return readOpenApi(answer.bodyPrefix, url)
 }
 
 type Judgement = { status: VerificationStatus; detail: string; versions: (1 | 2)[] }

@@ -46,6 +46,11 @@ export function payments(http: Http) {
       query: NonNullable<Operations['getPaymentsActivity']['input']['query']> = {},
       options?: CallOptions,
     ): Promise<PaymentActivity> => http.call('getPaymentsActivity', { query }, options),
+    /** How many challenges became payments. */
+    funnel: (
+      query: NonNullable<Operations['getPaymentsFunnel']['input']['query']> = {},
+      options?: CallOptions,
+    ) => http.call('getPaymentsFunnel', { query }, options),
     /** Streams the settled payments, oldest first, as CSV or JSON Lines. It never retries: go on with the last cursor. */
     export: (
       query: NonNullable<Operations['getPaymentsExport']['input']['query']> = {},

@@ -1,17 +1,13 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { usdcNetworkOf } from '../../../shared/till/usdc.ts'
-import { buildChallenge } from '../../../shared/till/x402.ts'
-import { toRequirementV2 } from '../../../shared/till/x402v2.ts'
-import {
-  type DiscoveredEndpoint,
-  type DiscoveryFilter,
-  discoverEndpoints,
-} from '../../../sql/till/endpoints/discovery.ts'
-import { operation, Time } from '../../http/operation.ts'
+import { BAZAAR } from '../../../shared/till/bazaar/metadata.ts'
+import { USDC_AMOUNT_PATTERN, usdcNetworkOf } from '../../../shared/till/usdc.ts'
+import { type DiscoveryFilter, discoverEndpoints } from '../../../sql/till/endpoints/discovery.ts'
+import { operation } from '../../http/operation.ts'
 import { readPage } from '../../http/page.ts'
 import type { Services } from '../../http/services.ts'
-import { requirementOf } from '../payments/challenge.ts'
+import { readAmount } from '../payments/paymentQuery.ts'
+import { EXAMPLE_ITEM, Item, toItem } from './discoveryItem.ts'
 
 /** The routes are public: caches spare the database. */
 const CACHE_CONTROL = 'public, max-age=60'
@@ -32,50 +28,38 @@ const Limit = t.Optional(
     description: 'Maximum results; 50 if absent, at most 100.',
   }),
 )
+const Price = t.Optional(
+  t.String({
+    maxLength: 64,
+    pattern: USDC_AMOUNT_PATTERN.source,
+    error: 'be a decimal USDC amount with at most 6 decimals, such as 0.01',
+  }),
+)
 const FILTERS = {
-  type: Text('http is the only type.'),
+  type: Text('http, or mcp for the tools of MCP servers.'),
   payTo: Text('The address that is paid.'),
   scheme: Text('exact is the only scheme.'),
   network: Text('In the spelling of x402 version 1 or 2.'),
-  extensions: Text('A key of extensions; no listed resource names one.'),
+  extensions: Text('A key of extensions: bazaar lists those that say how they are called.'),
+  tag: Text('A tag, in any case.'),
+  minPriceUsdc: Price,
+  maxPriceUsdc: Price,
   limit: Limit,
 }
-const ListQuery = t.Object({ ...FILTERS, offset: Offset })
+const Cursor = t.Optional(
+  t.String({
+    pattern: '^[1-9][0-9]{0,17}$',
+    error: 'be the cursor of the answer before, unchanged',
+    description: 'Where the answer before ended. It goes before offset.',
+  }),
+)
+const ListQuery = t.Object({ ...FILTERS, offset: Offset, cursor: Cursor })
 const SearchQuery = t.Object({
   query: t.String({ minLength: 1, maxLength: 200, description: 'Words of URL or description.' }),
   ...FILTERS,
   cursor: Offset,
 })
-type Filters = Omit<Static<typeof ListQuery>, 'offset'>
-
-const Item = t.Object({
-  resource: t.String(),
-  type: t.Literal('http'),
-  x402Version: t.Union([t.Literal(1), t.Literal(2)], {
-    description: 'The newest version of its challenge, and the form of accepts.',
-  }),
-  accepts: t.Array(t.Object({}, { additionalProperties: true })),
-  lastUpdated: Time,
-  description: t.Optional(t.String()),
-})
-const EXAMPLE_ITEM = {
-  resource: 'https://api.example.com/weather',
-  type: 'http',
-  x402Version: 2,
-  accepts: [
-    {
-      scheme: 'exact',
-      network: 'eip155:84532',
-      amount: '10000',
-      asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
-      payTo: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
-      maxTimeoutSeconds: 120,
-      extra: { name: 'USDC', version: '2' },
-    },
-  ],
-  lastUpdated: '2026-01-05T09:30:01.000Z',
-  description: 'Weather of today',
-}
+type Filters = Omit<Static<typeof ListQuery>, 'offset' | 'cursor'>
 
 /** The public list of paid resources, for agents that look for one. */
 export function discoveryRoutes({ pool }: Services) {
@@ -85,12 +69,17 @@ export function discoveryRoutes({ pool }: Services) {
       '/resources',
       async ({ query, set }) => {
         set.headers['cache-control'] = CACHE_CONTROL
-        const { limit, offset } = readPart(query, query.offset)
-        const { endpoints, total } = await find(query, { words: null, limit, offset })
+        const { limit, offset } = readPart(query, query.cursor === undefined ? query.offset : '0')
+        const after = query.cursor === undefined ? null : BigInt(query.cursor)
+        // One more shows that the list goes on.
+        const part = { words: null, after, limit: limit + 1, offset }
+        const { endpoints, total } = await find(query, part)
+        const shown = endpoints.slice(0, limit)
+        const cursor = endpoints.length > limit ? String(shown.at(-1)!.row) : null
         return {
           x402Version: 2,
-          items: endpoints.map(toItem),
-          pagination: { limit, offset, total },
+          items: shown.map(toItem),
+          pagination: { limit, offset, total, cursor },
         }
       },
       {
@@ -99,7 +88,8 @@ export function discoveryRoutes({ pool }: Services) {
           ...describe,
           summary: 'List paid resources (x402 discovery)',
           description:
-            'Registered and verified endpoints whose sellers set discoverable. Nothing is taken from payers.',
+            'Registered and verified endpoints whose sellers set discoverable. Nothing is taken from payers: how a resource is ' +
+            'called comes from its seller, its OpenAPI document or its own 402.',
           success: {
             status: 200,
             description: 'One part of the list, oldest first.',
@@ -109,13 +99,16 @@ export function discoveryRoutes({ pool }: Services) {
               pagination: t.Object({
                 limit: t.Integer(),
                 offset: t.Integer(),
-                total: t.Integer(),
+                total: t.Integer({ description: 'Of all that the filters leave.' }),
+                cursor: t.Union([t.String(), t.Null()], {
+                  description: 'Null: the list ends here.',
+                }),
               }),
             }),
             example: {
               x402Version: 2,
               items: [EXAMPLE_ITEM],
-              pagination: { limit: 50, offset: 0, total: 1 },
+              pagination: { limit: 50, offset: 0, total: 1, cursor: null },
             },
           },
         }),
@@ -127,7 +120,7 @@ export function discoveryRoutes({ pool }: Services) {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor)
         const words = query.query.toLowerCase().split(/\s+/).filter(Boolean).slice(0, WORDS_MAX)
-        const { endpoints, total } = await find(query, { words, limit, offset })
+        const { endpoints, total } = await find(query, { words, after: null, limit, offset })
         const next = offset + endpoints.length
         const cursor = endpoints.length > 0 && next < total ? String(next) : null
         return { x402Version: 2, resources: endpoints.map(toItem), pagination: { limit, cursor } }
@@ -160,14 +153,22 @@ export function discoveryRoutes({ pool }: Services) {
     )
 
   async function find(
-    { type, payTo, scheme, network, extensions }: Filters,
-    part: Pick<DiscoveryFilter, 'words' | 'limit' | 'offset'>,
+    { type, payTo, scheme, network, extensions, tag, ...prices }: Filters,
+    part: Pick<DiscoveryFilter, 'words' | 'after' | 'limit' | 'offset'>,
   ) {
     const chain = network === undefined ? null : usdcNetworkOf(network)
-    const isOther = (type ?? 'http') !== 'http' || (scheme ?? 'exact') !== 'exact'
-    if (chain === undefined || isOther || extensions !== undefined)
-      return { endpoints: [], total: 0 }
-    const filter = { payTo: payTo ?? null, network: chain?.network ?? null }
+    const isType = [undefined, 'http', 'mcp'].includes(type)
+    const isKnown = isType && (scheme ?? 'exact') === 'exact' && (extensions ?? BAZAAR) === BAZAAR
+    const filter: Omit<DiscoveryFilter, keyof typeof part> = {
+      payTo: payTo ?? null,
+      network: chain?.network ?? null,
+      type: type === 'http' || type === 'mcp' ? type : null,
+      tag: tag ?? null,
+      minAtomic: readAmount('minPriceUsdc', prices.minPriceUsdc),
+      maxAtomic: readAmount('maxPriceUsdc', prices.maxPriceUsdc),
+      hasBazaar: extensions !== undefined,
+    }
+    if (chain === undefined || !isKnown) return { endpoints: [], total: 0 }
     return discoverEndpoints(pool, { ...filter, ...part })
   }
 }
@@ -176,19 +177,3 @@ const readPart = (query: { limit?: string }, offset = '0') => ({
   limit: readPage(query.limit === undefined ? {} : { limit: query.limit }).limit,
   offset: Number(offset),
 })
-
-function toItem({ url, priceAtomic, network, payTo, description, ...seen }: DiscoveredEndpoint) {
-  const parameters = { network, amountAtomic: priceAtomic, resource: url, payTo }
-  const requirement = requirementOf(
-    buildChallenge({ ...parameters, description: description ?? undefined }),
-  )
-  const isV2 = seen.versions.includes(2)
-  return {
-    resource: url,
-    type: 'http' as const,
-    x402Version: isV2 ? 2 : 1,
-    accepts: [isV2 ? toRequirementV2(requirement) : requirement],
-    lastUpdated: seen.updatedAt.toISOString(),
-    ...(description === null ? {} : { description }),
-  }
-}

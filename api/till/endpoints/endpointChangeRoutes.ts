@@ -19,9 +19,28 @@ import {
   toChangedView,
   toEarningView,
 } from './endpointDocs.ts'
-import { ChangeBody, orBadRequest, readChange, refuseHidden } from './endpointInput.ts'
+import {
+  Description,
+  Discoverable,
+  Network,
+  orBadRequest,
+  PriceUsdc,
+  readChange,
+  WebhookSecret,
+  WebhookUrl,
+} from './endpointInput.ts'
+import { hasListing, LISTING_FIELDS, readListing } from './listingInput.ts'
 import { checkAnew } from './reachable.ts'
 
+const ChangeBody = t.Object({
+  priceUsdc: t.Optional(PriceUsdc),
+  network: t.Optional(Network),
+  description: t.Optional(Description),
+  webhookUrl: t.Optional(WebhookUrl),
+  webhookSecret: t.Optional(WebhookSecret),
+  discoverable: t.Optional(Discoverable),
+  ...LISTING_FIELDS,
+})
 const Params = t.Object({ endpointId: t.String({ minLength: 1, maxLength: 100 }) })
 
 const describe = { tag: 'Sellers', access: 'payments:accept' } as const
@@ -36,7 +55,7 @@ const changeOperation = operation({
   ...describe,
   summary: 'Change an endpoint',
   description:
-    'A field left out stays as it is; null removes a description or a webhook. A change of webhookUrl keeps the secret, ' +
+    'A field left out stays as it is; null removes a description, a webhook or a part of the listing. A change of webhookUrl keeps the secret, ' +
     'and deliveries under way keep their address. Removing the webhook ends them.',
   requestExample: { priceUsdc: '0.02' },
   success: { status: 200, description: 'The endpoint and, when new, its secret.', ...changed },
@@ -110,19 +129,25 @@ const target = (request: Request, params: { endpointId: string }): Target => ({
 
 async function change(services: Services, of: Target, body: Static<typeof ChangeBody>) {
   const { pool, keyring } = services
-  const wanted = await readChange(services, body)
-  if (Object.keys(wanted).length === 0) {
+  if (!Object.keys(ChangeBody.properties).some((name) => name in body)) {
     throw badRequest(`The body must hold one of ${Object.keys(ChangeBody.properties).join(', ')}`)
   }
-  if (wanted.discoverable) {
-    const endpoint = await findEndpoint(pool, of)
-    if (endpoint !== null) refuseHidden(endpoint.urlPattern)
+  const wanted = {
+    ...(await readChange(services, body)),
+    ...(await readListingOf(services, of, body)),
   }
   const result = await orBadRequest(async () =>
     updateEndpoint(pool, await keyring(pool), { ...of, change: wanted }),
   )
   if (result === null) throw missing()
   return toChangedView(result)
+}
+
+async function readListingOf(services: Services, of: Target, body: Static<typeof ChangeBody>) {
+  if (!hasListing(body)) return {}
+  const stored = await findEndpoint(services.pool, of)
+  if (stored === null) throw missing()
+  return readListing(services, { url: stored.urlPattern, body, stored })
 }
 
 async function rotate({ pool, keyring }: Services, of: Target) {

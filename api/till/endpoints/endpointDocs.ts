@@ -10,6 +10,7 @@ const Nullable = (description?: string) =>
 export const Verification = t.Union(
   (['pending', 'verified', 'failed', 'unreachable'] as const).map((status) => t.Literal(status)),
 )
+const AnyObject = t.Union([t.Object({}, { additionalProperties: true }), t.Null()])
 
 const EndpointSchema = t.Object({
   endpointId: t.String(),
@@ -19,6 +20,22 @@ const EndpointSchema = t.Object({
   description: Nullable(),
   webhookUrl: Nullable(),
   discoverable: t.Boolean(),
+  serviceName: Nullable(),
+  tags: t.Array(t.String()),
+  iconUrl: Nullable(),
+  mcpUrl: Nullable(),
+  input: AnyObject,
+  output: AnyObject,
+  openApi: t.Union([
+    t.Object({
+      url: t.String(),
+      status: t.Union((['pending', 'read', 'failed'] as const).map((one) => t.Literal(one))),
+      detail: Nullable('Why nothing was read.'),
+      input: AnyObject,
+      output: AnyObject,
+    }),
+    t.Null(),
+  ]),
   active: t.Boolean({ description: 'False: it is paused, and gets no challenges.' }),
   verification: t.Object({
     status: Verification,
@@ -53,6 +70,13 @@ export const EXAMPLE_ENDPOINT = {
   description: 'Weather of today',
   webhookUrl: 'https://api.example.com/hooks/purser',
   discoverable: false,
+  serviceName: null,
+  tags: ['weather'],
+  iconUrl: null,
+  mcpUrl: null,
+  input: { method: 'GET', queryParams: { city: 'Berlin' } },
+  output: null,
+  openApi: null,
   active: true,
   verification: {
     status: 'verified',
@@ -73,6 +97,7 @@ const toEndpointView = (endpoint: Endpoint) => ({
   description: endpoint.description,
   webhookUrl: endpoint.webhookUrl,
   discoverable: endpoint.discoverable,
+  ...toListing(endpoint),
   active: !endpoint.isPaused,
   verification: {
     status: endpoint.verification.status,
@@ -81,6 +106,27 @@ const toEndpointView = (endpoint: Endpoint) => ({
   },
   createdAt: endpoint.createdAt.toISOString(),
 })
+
+function toListing({ metadata, openApi }: Endpoint) {
+  return {
+    serviceName: metadata.serviceName ?? null,
+    tags: metadata.tags ?? [],
+    iconUrl: metadata.iconUrl ?? null,
+    mcpUrl: metadata.mcpUrl ?? null,
+    input: metadata.input ?? null,
+    output: metadata.output ?? null,
+    openApi:
+      openApi === null
+        ? null
+        : {
+            url: openApi.url,
+            status: openApi.status,
+            detail: openApi.detail,
+            input: openApi.metadata.input ?? null,
+            output: openApi.metadata.output ?? null,
+          },
+  }
+}
 
 /** With its earnings. */
 export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undefined) => ({

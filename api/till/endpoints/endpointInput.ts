@@ -81,12 +81,6 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
   }
 }
 
-/** Refuses an MCP tool in the public list: an agent would not find its server. @throws {ApiError} 400 */
-export function refuseHidden(urlPattern: string): void {
-  if (!isMcpTool(urlPattern)) return
-  throw badRequest('discoverable must be false for an MCP tool: the list has only URLs to call')
-}
-
 /** Reads the URL of a webhook in its normal form, without a fragment: a fragment is never sent. @throws {ApiError} 400 */
 export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
   try {
@@ -138,8 +132,7 @@ export function readNetwork(network: string | undefined, own: string): string {
   throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
 }
 
-/** The fields of an endpoint that PATCH changes. */
-export const ChangeBody = t.Object({
+const Body = t.Object({
   priceUsdc: t.Optional(PriceUsdc),
   network: t.Optional(Network),
   description: t.Optional(Description),
@@ -149,10 +142,10 @@ export const ChangeBody = t.Object({
   active: t.Optional(Active),
 })
 
-/** Reads a change. A field absent from the body is absent from it. @throws {ApiError} 400 */
+/** Reads a change but for the listing. A field absent from the body is absent from it. @throws {ApiError} 400 */
 export async function readChange(
   services: Services,
-  body: Static<typeof ChangeBody>,
+  body: Static<typeof Body>,
 ): Promise<EndpointChange> {
   const { config } = services
   const { priceUsdc, network, description, webhookUrl, webhookSecret, discoverable, active } = body

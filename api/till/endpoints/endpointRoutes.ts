@@ -4,6 +4,7 @@ import { putEndpoint } from '../../../sql/till/endpoints/endpointChanges.ts'
 import {
   endpointTotals,
   findEndpoint,
+  findEndpointByResource,
   listEndpoints,
 } from '../../../sql/till/endpoints/endpoints.ts'
 import { notFound } from '../../http/errors.ts'
@@ -32,12 +33,12 @@ import {
   readNetwork,
   readPrice,
   readUrlPattern,
-  refuseHidden,
   serviceNetwork,
   UrlPattern,
   WebhookSecret,
   WebhookUrl,
 } from './endpointInput.ts'
+import { hasListing, LISTING_FIELDS, readListing } from './listingInput.ts'
 
 const PutBody = t.Object({
   urlPattern: UrlPattern,
@@ -48,6 +49,7 @@ const PutBody = t.Object({
   webhookSecret: t.Optional(WebhookSecret),
   discoverable: t.Optional(Discoverable),
   active: t.Optional(Active),
+  ...LISTING_FIELDS,
 })
 const ListQuery = t.Composite([
   PageQuery,
@@ -87,13 +89,17 @@ function putRoute(services: Services) {
     '',
     async ({ request, body, set }) => {
       const { url, matchKey } = readUrlPattern(body.urlPattern, config.allowPrivateNetworks)
-      if (body.discoverable) refuseHidden(url)
-      const change = await readChange(services, body)
+      const { projectId } = projectOf(request)
+      const stored = hasListing(body)
+        ? await findEndpointByResource(pool, projectId, matchKey)
+        : null
+      const listing = hasListing(body) ? readListing(services, { url, body, stored }) : {}
+      const change = { ...(await readChange(services, body)), ...listing }
       const network = readNetwork(body.network, await serviceNetwork(services))
       const put = await orBadRequest(async () =>
         putEndpoint(pool, await keyring(pool), {
           ...change,
-          projectId: projectOf(request).projectId,
+          projectId,
           urlPattern: url,
           matchKey,
           priceAtomic: readPrice(body.priceUsdc, config),
@@ -112,11 +118,14 @@ function putRoute(services: Services) {
         description:
           'Two URLs are the same where host and path agree. Of an endpoint that exists, what is left out stays as it ' +
           'is. A webhook secret is generated when a webhookUrl is set where there was none. The URL is then fetched, to see whether it asks for payment. An unreachable one gets no challenge. ' +
-          'An MCP tool has no URL to fetch: it is verified by the word of the project.',
+          'An MCP tool has no URL to fetch: it is verified by the word of the project. input, output, tags, serviceName and ' +
+          'iconUrl stand in each challenge (x402 bazaar), so that agents and catalogues know how to call it.',
         requestExample: {
           urlPattern: 'https://api.example.com/weather',
           priceUsdc: '0.01',
           webhookUrl: 'https://api.example.com/hooks/purser',
+          tags: ['weather'],
+          input: { method: 'GET', queryParams: { city: 'Berlin' } },
         },
         success: {
           status: 201,

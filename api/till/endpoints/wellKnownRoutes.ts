@@ -1,7 +1,9 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { didWeb, receiptDidDocument, receiptJwks } from '../../../shared/till/receiptKey.ts'
+import { isMcpTool } from '../../../shared/till/resourceUrl.ts'
 import { findProject } from '../../../sql/account/projects/projects.ts'
+import { discoverEndpoints } from '../../../sql/till/endpoints/discovery.ts'
 import { listReceiptKeys } from '../../../sql/till/payments/receiptKeys.ts'
 import { notFound } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
@@ -9,6 +11,12 @@ import type { Services } from '../../http/services.ts'
 
 /** Seconds. Clients see a rotation within this time. */
 const CACHE_CONTROL = 'public, max-age=60'
+
+const RESOURCES_MAX = 1_000
+const ALL_RESOURCES = {
+  ...{ payTo: null, network: null, words: null, type: null, tag: null, minAtomic: null },
+  ...{ maxAtomic: null, hasBazaar: false, after: null, limit: RESOURCES_MAX, offset: 0 },
+} as const
 
 const Key = t.Object({
   kty: t.Literal('OKP'),
@@ -46,6 +54,41 @@ export function wellKnownRoutes({ pool, config }: Services) {
     return keys
   }
   return new Elysia()
+    .get(
+      '/.well-known/x402',
+      async ({ set }) => {
+        set.headers['cache-control'] = CACHE_CONTROL
+        const { endpoints, total } = await discoverEndpoints(pool, ALL_RESOURCES)
+        const resources = endpoints.map(({ url, metadata }) =>
+          isMcpTool(url) ? (metadata.mcpUrl ?? url) : url,
+        )
+        const discovery = `${config.http.baseUrl}/v0/x402/discovery/resources`
+        return { version: 1, resources: [...new Set(resources)], total, discovery }
+      },
+      {
+        detail: operation({
+          ...describe,
+          summary: 'The paid resources of this service',
+          description: `The first ${RESOURCES_MAX} of the public list. discovery lists all of them, with prices and pages.`,
+          success: {
+            status: 200,
+            description: 'The URLs.',
+            schema: t.Object({
+              version: t.Literal(1),
+              resources: t.Array(t.String()),
+              total: t.Integer(),
+              discovery: t.String(),
+            }),
+            example: {
+              version: 1,
+              resources: ['https://api.example.com/weather'],
+              total: 1,
+              discovery: 'https://till.example.com/v0/x402/discovery/resources',
+            },
+          },
+        }),
+      },
+    )
     .get(
       '/.well-known/jwks.json',
       async ({ set }) => {

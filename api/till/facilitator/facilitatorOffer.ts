@@ -7,7 +7,7 @@ import {
   type X402Reason,
 } from '../../../shared/till/x402.ts'
 import { networkNameOf, paymentRequirementsV2Schema } from '../../../shared/till/x402v2.ts'
-import { findEndpointByResource } from '../../../sql/till/endpoints/endpoints.ts'
+import { type Endpoint, findEndpointByResource } from '../../../sql/till/endpoints/endpoints.ts'
 import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer, Seller } from '../payments/offer.ts'
@@ -17,7 +17,9 @@ const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 
 /** A seller's requirement as an offer, or the x402 reason why it is refused. */
-export type FacilitatorOffer = { ok: true; offer: Offer } | { ok: false; reason: X402Reason }
+export type FacilitatorOffer =
+  | { ok: true; offer: Offer; endpoint: Endpoint | null }
+  | { ok: false; reason: X402Reason }
 
 /** A requirement of either version. `resource` null: the seller names none. */
 type Wanted = {
@@ -79,8 +81,10 @@ export async function readFacilitatorOffer(
     resourceSource,
     amountAtomic,
     description: wanted.description,
+    metadata: {},
+    discoverable: endpoint?.discoverable ?? false,
   }
-  return { ok: true, offer }
+  return { ok: true, offer, endpoint }
 }
 
 function readV1(requirements: unknown): Wanted | null {

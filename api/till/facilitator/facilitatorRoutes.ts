@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { BAZAAR } from '../../../shared/till/bazaar/metadata.ts'
 import { reasonMessage } from '../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import {
@@ -21,6 +22,7 @@ import { grant, settlementOf } from '../payments/grant.ts'
 import { loadSeller } from '../payments/offer.ts'
 import { limitReached } from '../payments/settlementLimits.ts'
 import { claimOf, isNameTaken, settleWithin, verify } from '../payments/settleWithin.ts'
+import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts'
 import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
 
 /** 25 s of SETTLEMENT_WAIT_MS and this stay below the 30 s of Python and Go clients. */
@@ -84,51 +86,60 @@ const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 /** The facilitator of x402 versions 1 and 2; the payload decides the version. Unmodified seller middleware settles here. */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
+  const answer = async <Answer>(
+    request: Request,
+    body: FaceInput,
+    headers: Record<string, string | number>,
+    judge: (services: Services, face: Face, projectId: string) => Promise<Answer>,
+  ): Promise<Answer> => {
+    const { projectId } = projectOf(request)
+    const face = await readFace(services, projectId, body)
+    const { read } = face
+    const declared = read.ok
+      ? await extensionResponses(services, read.endpoint, body.paymentPayload)
+      : null
+    if (declared !== null) headers[EXTENSION_RESPONSES] = declared
+    return judge(services, face, projectId)
+  }
   return new Elysia({ prefix: '/v0/x402' })
-    .post(
-      '/verify',
-      ({ request, body }) => verifyFace(services, projectOf(request).projectId, body),
-      {
-        body: Body,
-        detail: operation({
-          ...describe,
-          summary: 'Verify a payment (x402 facilitator)',
-          requestExample: EXAMPLE_REQUEST,
-          success: {
-            status: 200,
-            description: 'The verdict; the chain was asked, nothing was sent.',
-            schema: VerifyResult,
-            example: { isValid: true, payer: PAYER },
+    .post('/verify', ({ request, body, set }) => answer(request, body, set.headers, verifyFace), {
+      body: Body,
+      detail: operation({
+        ...describe,
+        summary: 'Verify a payment (x402 facilitator)',
+        requestExample: EXAMPLE_REQUEST,
+        success: {
+          status: 200,
+          description: 'The verdict; the chain was asked, nothing was sent.',
+          schema: VerifyResult,
+          example: { isValid: true, payer: PAYER },
+        },
+      }),
+    })
+    .post('/settle', ({ request, body, set }) => answer(request, body, set.headers, settleFace), {
+      body: Body,
+      detail: operation({
+        ...describe,
+        summary: 'Settle a payment (x402 facilitator)',
+        description:
+          'payTo must be that of the project. The resource need not be registered; if it is, its webhook is called. In ' +
+          'version 2 requirements.extra.resource names it, else the payer’s copy: then only an endpoint of that price counts. ' +
+          'EXTENSION-RESPONSES says what became of the extension bazaar of a payment: a discoverable endpoint is listed with ' +
+          'what its own 402 declares.',
+        requestExample: EXAMPLE_REQUEST,
+        success: {
+          status: 200,
+          description: 'The outcome.',
+          schema: SettleResult,
+          example: {
+            success: true,
+            transaction: `0x${'4e'.repeat(32)}`,
+            network: 'eip155:84532',
+            payer: PAYER,
           },
-        }),
-      },
-    )
-    .post(
-      '/settle',
-      ({ request, body }) => settleFace(services, projectOf(request).projectId, body),
-      {
-        body: Body,
-        detail: operation({
-          ...describe,
-          summary: 'Settle a payment (x402 facilitator)',
-          description:
-            'payTo must be that of the project. The resource need not be registered; if it is, its webhook is called. In ' +
-            'version 2 requirements.extra.resource names it, else the payer’s copy: then only an endpoint of that price counts.',
-          requestExample: EXAMPLE_REQUEST,
-          success: {
-            status: 200,
-            description: 'The outcome.',
-            schema: SettleResult,
-            example: {
-              success: true,
-              transaction: `0x${'4e'.repeat(32)}`,
-              network: 'eip155:84532',
-              payer: PAYER,
-            },
-          },
-        }),
-      },
-    )
+        },
+      }),
+    })
     .get(
       '/supported',
       async ({ request }) => {
@@ -139,7 +150,7 @@ export function facilitatorRoutes(services: Services) {
             { x402Version: 1, scheme: 'exact', network },
             { x402Version: 2, scheme: 'exact', network: caip2 },
           ],
-          extensions: [OFFER_RECEIPT, PAYMENT_IDENTIFIER],
+          extensions: [BAZAAR, OFFER_RECEIPT, PAYMENT_IDENTIFIER],
           signers: { 'eip155:*': await listGasWallets(services.pool, chainId) },
         }
       },
@@ -156,7 +167,7 @@ export function facilitatorRoutes(services: Services) {
                 { x402Version: 1, scheme: 'exact', network: 'base-sepolia' },
                 { x402Version: 2, scheme: 'exact', network: 'eip155:84532' },
               ],
-              extensions: [OFFER_RECEIPT, PAYMENT_IDENTIFIER],
+              extensions: [BAZAAR, OFFER_RECEIPT, PAYMENT_IDENTIFIER],
               signers: { 'eip155:*': [PAYER] },
             },
           },
@@ -189,6 +200,8 @@ async function readFace(services: Services, projectId: string, body: FaceInput) 
   return { deadlineMs, decoded, x402Version, read, network, explain, payer }
 }
 
+type Face = Awaited<ReturnType<typeof readFace>>
+
 /** The project as a seller, or the reason. Middleware shows payers the text of any status but 200. */
 async function findSeller({ pool }: Services, projectId: string) {
   try {
@@ -201,11 +214,11 @@ async function findSeller({ pool }: Services, projectId: string) {
   }
 }
 
-async function verifyFace(services: Services, projectId: string, body: FaceInput) {
-  const face = await readFace(services, projectId, body)
+async function verifyFace(services: Services, face: Face, projectId: string) {
   const { decoded, read, payer } = face
   const refuse = (reason: X402Reason) => {
     const { reason: invalidReason, message: invalidMessage } = face.explain(reason)
+    if (read.ok) services.offerCounts.record('refusals', read.offer)
     return { isValid: false, invalidReason, invalidMessage, ...payer }
   }
   if (!read.ok) return refuse(read.reason)
@@ -222,8 +235,7 @@ async function verifyFace(services: Services, projectId: string, body: FaceInput
   return { isValid: true, ...payer }
 }
 
-async function settleFace(services: Services, projectId: string, body: FaceInput) {
-  const face = await readFace(services, projectId, body)
+async function settleFace(services: Services, face: Face) {
   const { decoded, read, network, x402Version } = face
   const refuse = (why: X402Reason, payment: Payment | null = null) => {
     const { reason: errorReason, message: errorMessage } = face.explain(why, payment?.failureDetail)

@@ -3,28 +3,16 @@ import { Elysia } from 'elysia'
 import { formatUsdc } from '../../../shared/till/usdc.ts'
 import { type Income, readActivity } from '../../../sql/till/payments/activity.ts'
 import { listSettled } from '../../../sql/till/payments/payments.ts'
-import { badRequest } from '../../http/errors.ts'
 import { operation, Time } from '../../http/operation.ts'
 import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { EXAMPLE_PAYMENT, PaymentItem, toPaymentItem } from './paymentDocs.ts'
+import { Days, readDays } from './paymentQuery.ts'
 
-const DAYS_DEFAULT = 30
-const DAYS_MAX = 90
 /** Rows in one answer; GET /v0/payments has the others. */
 const ROWS_MAX = 100
-const DAY_MS = 24 * 60 * 60 * 1000
 
-const Query = t.Object({
-  days: t.Optional(
-    t.String({
-      pattern: '^[1-9][0-9]?$',
-      error: `be a whole number from 1 to ${DAYS_MAX}`,
-      openapi: { type: 'integer', minimum: 1, maximum: DAYS_MAX, default: DAYS_DEFAULT },
-      description: 'Days in UTC, today included.',
-    }),
-  ),
-})
+const Query = t.Object({ days: Days })
 
 const Sum = t.Object({
   count: t.Integer(),
@@ -65,9 +53,7 @@ export function activityRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/payments/activity',
     async ({ request, query }) => {
-      const days = Number(query.days ?? DAYS_DEFAULT)
-      if (days > DAYS_MAX) throw badRequest(`days must be a whole number from 1 to ${DAYS_MAX}`)
-      const since = new Date((Math.floor(Date.now() / DAY_MS) - days + 1) * DAY_MS)
+      const since = readDays(query.days)
       const { projectId } = projectOf(request)
       const [{ total, ...parts }, latest] = await Promise.all([
         readActivity(pool, { projectId, since }),

@@ -1,3 +1,4 @@
+import { type Metadata, outputSchemaV1 } from '../../../shared/till/bazaar/metadata.ts'
 import { didWeb, receiptKey } from '../../../shared/till/receiptKey.ts'
 import {
   buildChallenge,
@@ -25,6 +26,7 @@ export function challengeFor(
     payTo: offer.seller.payTo,
     description: offer.description ?? undefined,
     mimeType,
+    outputSchema: outputSchemaV1(offer.metadata, offer.discoverable),
     error,
   })
 }
@@ -36,11 +38,11 @@ export const requirementOf = (challenge: Challenge): PaymentRequirements =>
 /** The header that holds the same challenge in version 2. `reason`: why a payment was refused. */
 export async function paymentRequiredHeader(
   services: Services,
-  challenge: Challenge,
+  { challenge, metadata }: { challenge: Challenge; metadata: Metadata },
   reason: string | null,
 ): Promise<{ 'PAYMENT-REQUIRED': string }> {
   const error = reason === null ? SIGNATURE_REQUIRED : wireReason(reason, 2)
-  const offer = { error, requirement: requirementOf(challenge) }
+  const offer = { error, requirement: requirementOf(challenge), metadata }
   const nowS = Math.floor(Date.now() / 1000)
   return { 'PAYMENT-REQUIRED': encodePaymentRequired(offer, await services.offerKey(), nowS) }
 }

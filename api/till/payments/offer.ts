@@ -1,3 +1,4 @@
+import type { Metadata } from '../../../shared/till/bazaar/metadata.ts'
 import { cutDescription } from '../../../shared/till/description.ts'
 import { parsePaidResource, ResourceUrlError } from '../../../shared/till/resourceUrl.ts'
 import { type NetworkName, parseUsdc, UsdcAmountError } from '../../../shared/till/usdc.ts'
@@ -35,6 +36,10 @@ export type Offer = {
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
+  /** How the resource is called, as its challenge says. */
+  metadata: Metadata
+  /** In the public list. */
+  discoverable: boolean
 }
 
 /**
@@ -89,6 +94,8 @@ export async function readOffer(
     resourceSource: 'seller',
     amountAtomic,
     description: input.description === undefined ? null : cutDescription(input.description),
+    metadata: endpoint.metadata,
+    discoverable: endpoint.discoverable,
   }
 }
 

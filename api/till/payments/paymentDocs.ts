@@ -1,5 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
-import { formatUsdc } from '../../../shared/till/usdc.ts'
+import { reasonMessage } from '../../../shared/till/reasonMessage.ts'
+import { formatUsdc, USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import type { Payment, PaymentDelivery } from '../../../sql/till/payments/payments.ts'
 import { Time } from '../../http/operation.ts'
 
@@ -16,6 +17,15 @@ const Requirement = t.Object({
   payTo: t.String(),
   maxTimeoutSeconds: t.Integer(),
   asset: t.String(),
+  outputSchema: t.Optional(
+    t.Object(
+      {},
+      {
+        additionalProperties: true,
+        description: 'How the resource is called, and what it answers. Absent: nobody said so.',
+      },
+    ),
+  ),
   extra: t.Object({ name: t.String(), version: t.String() }),
 })
 
@@ -201,6 +211,7 @@ export const PaymentItem = t.Object({
     t.String({ description: 'The payer’s own name of the payment (x402 payment-identifier).' }),
   ),
   failureReason: Nullable(t.String()),
+  failureMessage: Nullable(t.String({ description: 'The cause, and what to do.' })),
   createdAt: Time,
   settledAt: Nullable(Time),
   signedReceipt: t.Union([SignedReceipt, t.Null()]),
@@ -213,6 +224,14 @@ const Delivery = t.Object({
   nextAttemptAt: Nullable(Time),
   createdAt: Time,
 })
+
+/** With its newest webhook delivery. */
+export const ListedPayment = t.Composite([
+  PaymentItem,
+  t.Object({
+    latestDelivery: t.Union([t.Object({ deliveryId: t.String(), status: t.String() }), t.Null()]),
+  }),
+])
 
 /** A payment with nonce, finality and deliveries. */
 export const WholePayment = t.Composite([
@@ -246,6 +265,7 @@ export const EXAMPLE_PAYMENT = {
   x402Version: 2,
   paymentIdentifier: null,
   failureReason: null,
+  failureMessage: null,
   createdAt: '2026-01-05T09:30:00.000Z',
   settledAt: '2026-01-05T09:30:02.345Z',
   signedReceipt: EXAMPLE_RECEIPT,
@@ -276,6 +296,13 @@ export function toPaymentItem(payment: Payment) {
     x402Version: payment.x402Version,
     paymentIdentifier: payment.paymentIdentifier,
     failureReason: payment.failureReason,
+    failureMessage:
+      payment.failureReason === null
+        ? null
+        : reasonMessage(payment.failureReason, {
+            network: USDC_NETWORKS[payment.network],
+            detail: payment.failureDetail,
+          }),
     createdAt: payment.createdAt.toISOString(),
     settledAt: settled ? (payment.settledAt?.toISOString() ?? null) : null,
     signedReceipt:

@@ -2,6 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import {
   findPayment,
+  latestDeliveries,
   listPaymentDeliveries,
   listPayments,
 } from '../../../sql/till/payments/payments.ts'
@@ -12,11 +13,12 @@ import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import {
   EXAMPLE_PAYMENT,
-  PaymentItem,
+  ListedPayment,
   toPaymentItem,
   toWholePayment,
   WholePayment,
 } from './paymentDocs.ts'
+import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
 /** A path of another service, such as `intents`. An id of ours has an underscore. */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
@@ -32,14 +34,22 @@ export function paymentRecordRoutes({ pool, reads }: Services) {
       async ({ request, query }) => {
         const { limit, cursor } = readPage(query)
         const { projectId } = projectOf(request)
-        const found = await reads.run(request, (server) =>
-          listPayments(server.pool, { projectId, limit: limit + 1, cursor }),
-        )
+        const filter = readFilter(query)
+        const [found, deliveries] = await reads.run(request, async (server) => {
+          const list = { projectId, limit: limit + 1, cursor, filter }
+          const payments = await listPayments(server.pool, list)
+          const ids = payments.map(({ id }) => id)
+          return [payments, await latestDeliveries(server.pool, ids)] as const
+        })
         const { page, next } = cutPage(found, limit, ({ createdAt }) => createdAt)
-        return { payments: page.map(toPaymentItem), count: page.length, ...next }
+        const payments = page.map((payment) => ({
+          ...toPaymentItem(payment),
+          latestDelivery: deliveries.get(payment.id) ?? null,
+        }))
+        return { payments, count: page.length, ...next }
       },
       {
-        query: PageQuery,
+        query: t.Composite([PageQuery, t.Object(PAYMENT_FILTERS)]),
         detail: operation({
           ...describe,
           summary: 'List payments, newest first',
@@ -47,11 +57,11 @@ export function paymentRecordRoutes({ pool, reads }: Services) {
             status: 200,
             description: 'One page of payments.',
             schema: t.Object({
-              payments: t.Array(PaymentItem),
+              payments: t.Array(ListedPayment),
               count: t.Integer(),
               nextPageToken: t.Optional(t.String()),
             }),
-            example: { payments: [EXAMPLE_PAYMENT], count: 1 },
+            example: { payments: [{ ...EXAMPLE_PAYMENT, latestDelivery: null }], count: 1 },
           },
         }),
       },

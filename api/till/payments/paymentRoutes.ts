@@ -65,7 +65,10 @@ export function paymentRoutes(services: Services) {
         const offer = await readOffer(services, projectOf(request).projectId, body)
         await checkReachable(services, offer)
         const challenge = challengeFor(offer, { mimeType: body.mimeType })
-        return { ...challenge, headers: await paymentRequiredHeader(services, challenge, null) }
+        services.offerCounts.record('challenges', offer)
+        const { metadata } = offer
+        const headers = await paymentRequiredHeader(services, { challenge, metadata }, null)
+        return { ...challenge, headers }
       },
       {
         body: ChallengeBody,

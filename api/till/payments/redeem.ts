@@ -75,6 +75,7 @@ async function refusal(
   const stage = pending ? 'settle' : outcome.stage
   const reason: X402Reason = pending ? 'settlement_pending' : outcome.reason
   const { payment } = outcome
+  if (stage === 'verify') services.offerCounts.record('refusals', offer)
   const network = USDC_NETWORKS[offer.seller.network]
   const detail = payment?.failureDetail ?? (decoded.ok ? null : decoded.detail)
   const message = reasonMessage(reason, { network, detail })
@@ -87,7 +88,13 @@ async function refusal(
     requirement,
     headers: {
       // While a payment is on its way there is nothing to sign: a wallet would pay again.
-      ...(pending ? {} : await paymentRequiredHeader(services, requirement, reason)),
+      ...(pending
+        ? {}
+        : await paymentRequiredHeader(
+            services,
+            { challenge: requirement, metadata: offer.metadata },
+            reason,
+          )),
       ...(stage === 'settle' && decoded.ok
         ? failureHeader(decoded.payload, {
             transaction: payment?.txHash ?? '',

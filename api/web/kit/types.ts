@@ -235,12 +235,14 @@ export type PaymentItem = {
   txHash: string | null
   resourceUrl: string
   failureReason: string | null
+  failureMessage: string | null
+  latestDelivery: { deliveryId: string; status: string } | null
   createdAt: string
   settledAt: string | null
   signedReceipt: Record<string, unknown> | null
 }
 
-export type Payment = PaymentItem & {
+export type Payment = Omit<PaymentItem, 'latestDelivery'> & {
   authorizationNonce: string
   failureDetail: string | null
   finalizedAt: string | null

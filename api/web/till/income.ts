@@ -1,15 +1,15 @@
-/** The income of a project: plot, sums by endpoint and payer, and the books to download. */
+/** The income of a project: plot, the way to it, sums by payer, and the books to download. */
 import { ask, at, save } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'
 import { plot } from '../kit/plot.ts'
 import type { Project } from '../kit/types.ts'
 import { button, panel, table } from '../kit/ui.ts'
+import { type Funnel, funnelTable, inWords } from './funnel.ts'
 
 type Amount = { count: number; amountUsdc: string; amountUsdcRaw: string }
 
 type Income = Amount & {
   byDay: (Amount & { day: string })[]
-  byEndpoint: (Amount & { urlPattern: string | null })[]
   byPayer: (Amount & { payerAddress: string })[]
   own: Amount
 }
@@ -19,11 +19,26 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** Rows of a sum that are shown. */
 const ROWS_MAX = 5
 
-export async function income({ projectId }: Project, signal: AbortSignal): Promise<HTMLElement> {
+/** @param endpointId shows one endpoint alone. */
+export async function income(
+  { projectId }: Project,
+  endpointId: string | undefined,
+  signal: AbortSignal,
+): Promise<HTMLElement> {
   const path = at`/projects/${projectId}/v0/payments`
-  const found = await ask<Income>(`${path}/activity?days=${DAYS}`, { signal })
-  const { count, amountUsdc, own } = found
-  const byDay = new Map(found.byDay.map(({ day, amountUsdcRaw }) => [day, Number(amountUsdcRaw)]))
+  const query = new URLSearchParams({ days: String(DAYS) })
+  if (endpointId !== undefined) query.set('endpointId', endpointId)
+  const [found, funnel] = await Promise.all([
+    ask<Income>(`${path}/activity?days=${DAYS}`, { signal }),
+    ask<Funnel>(`${path}/funnel?${query}`, { signal }),
+  ])
+  const { own } = found
+  const isWhole = endpointId === undefined
+  const { amountUsdc, count } = isWhole
+    ? found
+    : { amountUsdc: funnel.total.amountUsdc, count: funnel.total.settled }
+  const days = isWhole ? found.byDay : funnel.byDay
+  const byDay = new Map(days.map(({ day, amountUsdcRaw }) => [day, Number(amountUsdcRaw)]))
   const values = Array.from({ length: DAYS }, (_, n) => {
     const day = new Date(Date.now() - (DAYS - 1 - n) * DAY_MS).toISOString().slice(0, 10)
     return byDay.get(day) ?? 0
@@ -33,38 +48,27 @@ export async function income({ projectId }: Project, signal: AbortSignal): Promi
       save(`${path}/export?format=${format}`, `payments.${format}`),
     )
   return panel(
-    `Last ${DAYS} days (UTC)`,
+    `Last ${DAYS} days (UTC)${isWhole ? '' : ', one endpoint'}`,
     h('p', { class: 'figure' }, `${amountUsdc} USDC`),
     h(
       'p',
       { class: 'note' },
       `${count} ${count === 1 ? 'payment' : 'payments'}`,
-      own.count === 0 ? null : `, and ${own.amountUsdc} USDC from your own addresses`,
+      !isWhole || own.count === 0 ? null : `, and ${own.amountUsdc} USDC from your own addresses`,
+      `. ${inWords(funnel.total)}.`,
     ),
     plot(`Income of the last ${DAYS} days: ${amountUsdc} USDC`, [{ tone: 'main', values }]),
-    found.byEndpoint.length < 2
-      ? null
-      : sums(
-          'By endpoint',
-          found.byEndpoint.map((sum) => ({ ...sum, name: sum.urlPattern ?? 'no endpoint' })),
-        ),
-    found.byPayer.length === 0
-      ? null
-      : sums(
-          'By payer',
-          found.byPayer.map((sum) => ({ ...sum, name: sum.payerAddress })),
-        ),
+    funnel.byEndpoint.length === 0 ? null : funnelTable(projectId, funnel.byEndpoint),
+    !isWhole || found.byPayer.length === 0 ? null : payers(found.byPayer),
     h('div', { class: 'actions' }, download('csv'), download('jsonl')),
   )
 }
 
-type Sum = { name: string; count: number; amountUsdc: string }
-
-const sums = (title: string, all: readonly Sum[]): HTMLElement =>
+const payers = (all: Income['byPayer']): HTMLElement =>
   table(
-    title,
+    'By payer',
     [
-      { name: title, kind: 'main', cell: ({ name }) => h('code', {}, name) },
+      { name: 'By payer', kind: 'main', cell: ({ payerAddress }) => h('code', {}, payerAddress) },
       { name: 'Payments', cell: ({ count }) => `${count}` },
       { name: 'Sum', cell: ({ amountUsdc }) => `${amountUsdc} USDC` },
     ],

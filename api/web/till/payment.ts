@@ -3,23 +3,30 @@ import { ask, at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
 import { live } from '../kit/live.ts'
+import { may } from '../kit/role.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Payment } from '../kit/types.ts'
-import { badge, button, copyButton, facts, notice, panel, table } from '../kit/ui.ts'
+import { badge, button, copyButton, facts, notice, panel, table, toast } from '../kit/ui.ts'
 
 const REFRESH_MS = 1_000
 
 /** One payment with its receipt. The browser can verify the receipt itself. */
-export const payment = ofProject('payments', (project, { params, signal }) => {
+export const payment = ofProject('payments', (project, { params, query, signal }) => {
   const path = at`/projects/${project.projectId}/v0/payments/${params[1]!}`
+  const isOpen = query.get('show') === 'receipt'
   return [
     h('a', { class: 'back', href: projectLink(project.projectId, 'payments') }, '← Payments'),
     live({
       signal,
       everyMs: REFRESH_MS,
       load: (watching) => ask<Payment>(path, { watching, signal }),
-      draw: (shown) => [summary(shown), receipt(shown), deliveries(project.projectId, shown)],
+      draw: (shown) => [
+        summary(shown),
+        receipt(shown, isOpen),
+        deliveries(project.projectId, shown),
+      ],
     }).element,
+    paidHeader(project.projectId, params[1]!),
   ]
 })
 
@@ -36,10 +43,7 @@ const summary = (shown: Payment): HTMLElement =>
       ],
       shown.failureReason === null
         ? null
-        : [
-            'Reason',
-            [shown.failureReason, shown.failureDetail === null ? null : `: ${shown.failureDetail}`],
-          ],
+        : ['Reason', [shown.failureMessage, ' ', h('code', {}, shown.failureReason)]],
       ['Resource', h('code', {}, shown.resourceUrl)],
       ['Network', shown.network],
       ['Payer', h('code', {}, shown.payerAddress)],
@@ -56,7 +60,7 @@ const summary = (shown: Payment): HTMLElement =>
     ]),
   )
 
-function receipt(shown: Payment): Child {
+function receipt(shown: Payment, isOpen: boolean): Child {
   const { signedReceipt } = shown
   if (signedReceipt === null)
     return panel('Receipt', h('p', { class: 'note' }, 'Signed once the payment has settled.'))
@@ -81,7 +85,7 @@ function receipt(shown: Payment): Child {
     verdict,
     h(
       'details',
-      { 'data-keep': 'receipt' },
+      { 'data-keep': 'receipt', open: isOpen },
       h('summary', {}, 'Show receipt'),
       h('pre', { class: 'raw', tabindex: 0, role: 'region', 'aria-label': 'Receipt' }, text),
     ),
@@ -126,6 +130,50 @@ const deliveries = (projectId: string, shown: Payment): Child =>
           { name: 'State', cell: ({ status }) => badge(status) },
           { name: 'Attempts', kind: 'num', cell: ({ attempts }) => attempts },
           { name: 'When', cell: ({ createdAt }) => moment(createdAt) },
+          {
+            name: 'Send again',
+            kind: 'end',
+            cell: ({ deliveryId }) =>
+              button('Send again', () => sendAgain(projectId, deliveryId), {
+                needs: 'owner',
+                keep: `again-${deliveryId}`,
+              }),
+          },
         ],
         shown.deliveries,
       )
+
+async function sendAgain(projectId: string, deliveryId: string): Promise<void> {
+  const path = at`/projects/${projectId}/v0/webhooks/deliveries/${deliveryId}/replay`
+  await ask(path, { method: 'POST' })
+  toast('Sent again: the same body, signed with the current secret')
+}
+
+/** The header that was paid, for support. It is shown on demand: the audit log names who looked. */
+function paidHeader(projectId: string, paymentId: string): Child {
+  const shown = h('div', { role: 'status' })
+  const show = async () => {
+    const path = at`/v0/platform/projects/${projectId}/payments/${paymentId}/header`
+    const { name, value } = await ask<{ name: string; value: string }>(path)
+    shown.replaceChildren(
+      h(
+        'p',
+        {},
+        'Rebuilt from the stored authorization and its signature. The rest of the header is not stored, so its text differs.',
+      ),
+      h('p', {}, h('code', {}, name), ' ', copyButton(value, 'Copy header')),
+      h('pre', { class: 'raw', tabindex: 0, role: 'region', 'aria-label': name }, value),
+    )
+  }
+  return may('owner')
+    ? panel(
+        'For support',
+        h(
+          'div',
+          { class: 'actions' },
+          button('Show the header that was paid', show, { needs: 'owner', keep: 'header' }),
+        ),
+        shown,
+      )
+    : null
+}

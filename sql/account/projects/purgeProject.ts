@@ -124,6 +124,7 @@ export const OWN_TABLES = [
   ['idempotency_keys', 'ctid'],
   ['send_quotas', 'project_id'],
   ['project_usage', 'project_id'],
+  ['offer_counts', 'ctid'],
   ['project_storage', 'project_id'],
   ['project_limits', 'project_id'],
   ['settlement_budgets', 'project_id'],

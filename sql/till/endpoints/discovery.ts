@@ -1,13 +1,20 @@
+import type { Metadata } from '../../../shared/till/bazaar/metadata.ts'
+import type { SeenMetadata } from '../../../shared/till/bazaar/seen.ts'
 import type { NetworkName } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 
+type ResourceType = 'http' | 'mcp'
+
 /** An endpoint in the public list. */
 export type DiscoveredEndpoint = {
+  row: bigint
   url: string
   priceAtomic: bigint
   network: NetworkName
   payTo: string
   description: string | null
+  /** By the seller, by the OpenAPI document, and by the own 402: the first goes before the others. */
+  metadata: Metadata & SeenMetadata
   /** The versions of x402 in its challenge, as last seen. */
   versions: number[]
   updatedAt: Date
@@ -19,44 +26,65 @@ export type DiscoveryFilter = {
   network: NetworkName | null
   /** Lower case; the endpoints with most of them come first, those without any are left out. Null: all, oldest first. */
   words: readonly string[] | null
+  type: ResourceType | null
+  /** Any case. */
+  tag: string | null
+  minAtomic: bigint | null
+  maxAtomic: bigint | null
+  /** Only those that say how they are called. */
+  hasBazaar: boolean
+  /** The row after which the list goes on. */
+  after: bigint | null
   limit: number
   offset: number
 }
+
+const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
 // Registered, verified and payable endpoints of sellers who opted in: never the word of a payer.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id
   join chain_status c on c.network = e.network
+  cross join lateral (select ${METADATA} as metadata) m
   cross join lateral (
     select count(*)::int as hits from unnest($3::text[]) w (word)
-    where strpos(lower(e.url_pattern || ' ' || coalesce(e.description, '')), w.word) > 0) s
+    where strpos(lower(concat_ws(' ', e.url_pattern, e.description, m.metadata->>'serviceName', m.metadata->>'tags')),
+      w.word) > 0) s
   where e.discoverable and e.deleted_at is null and e.paused_at is null and e.verification_status = 'verified'
     and p.deleted_at is null and p.payments_enabled and p.pay_to is not null
     and ($1::text is null or lower(p.pay_to) = lower($1)) and ($2::text is null or e.network = $2)
-    and ($3::text[] is null or s.hits > 0)`
+    and ($3::text[] is null or s.hits > 0)
+    and ($4::text is null or (e.url_pattern like 'mcp://%') = ($4 = 'mcp'))
+    and ($5::text is null or exists (
+      select from jsonb_array_elements_text(m.metadata->'tags') t (tag) where lower(t.tag) = lower($5)))
+    and ($6::numeric is null or e.price_atomic >= $6) and ($7::numeric is null or e.price_atomic <= $7)
+    and (not $8 or m.metadata ?| array['input', 'bazaar'])`
 
 /** One part of the public list, and the size of the whole. */
 export async function discoverEndpoints(
   db: Queryable,
-  { payTo, network, words, limit, offset }: DiscoveryFilter,
+  { payTo, network, words, type, tag, minAtomic, maxAtomic, hasBazaar, ...part }: DiscoveryFilter,
 ): Promise<{ endpoints: DiscoveredEndpoint[]; total: number }> {
-  const filter = [payTo, network, words]
+  const filter = [payTo, network, words, type, tag, minAtomic, maxAtomic, hasBazaar]
   const [page, all] = await Promise.all([
     db.query<{
+      row: string
       url_pattern: string
       price_atomic: string
       network: NetworkName
       pay_to: string
       description: string | null
+      metadata: Metadata & SeenMetadata
       challenge_versions: number[]
       updated_at: Date
     }>({
       name: 'discover-endpoints',
-      text: `select e.url_pattern, e.price_atomic, e.network, p.pay_to, e.description, e.challenge_versions,
-                    greatest(e.verification_checked_at, e.created_at) as updated_at
-             ${LISTED} order by s.hits desc, e.row limit $4 offset $5`,
-      values: [...filter, limit, offset],
+      text: `select e.row, e.url_pattern, e.price_atomic, e.network, p.pay_to, e.description, m.metadata,
+                    e.challenge_versions, greatest(e.verification_checked_at, e.created_at) as updated_at
+             ${LISTED} and ($9::bigint is null or e.row > $9)
+             order by s.hits desc, e.row limit $10 offset $11`,
+      values: [...filter, part.after, part.limit, part.offset],
     }),
     db.query<{ total: number }>({
       name: 'count-discoverable-endpoints',
@@ -66,11 +94,13 @@ export async function discoverEndpoints(
   ])
   return {
     endpoints: page.rows.map((row) => ({
+      row: BigInt(row.row),
       url: row.url_pattern,
       priceAtomic: BigInt(row.price_atomic),
       network: row.network,
       payTo: row.pay_to,
       description: row.description,
+      metadata: row.metadata,
       versions: row.challenge_versions,
       updatedAt: row.updated_at,
     })),

@@ -1,9 +1,10 @@
 import { newEndpointId, newWebhookSecret } from '../../../shared/ids.ts'
+import type { Metadata } from '../../../shared/till/bazaar/metadata.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { abortDeliveriesOf } from '../../events/deliveryLog.ts'
 import { HAS_SECRET, NO_SECRET, sealWebhookSecret } from '../../events/webhookSecrets.ts'
-import { checkEndpoint } from './endpointChecks.ts'
+import { checkEndpoint, queueEndpointCheck } from './endpointChecks.ts'
 import {
   ENDPOINT_COLUMNS,
   type Endpoint,
@@ -32,10 +33,24 @@ export type EndpointChange = {
   discoverable?: boolean
   /** False pauses it. */
   active?: boolean
+  metadata?: MetadataChange
+  /** Null: the endpoint has no OpenAPI document, and nothing that was read in one. */
+  openApiUrl?: string | null
 }
+
+/** Null removes a part of the metadata. */
+export type MetadataChange = { [Part in keyof Metadata]?: Metadata[Part] | null }
 
 /** A changed endpoint. `newSecret`: its new webhook secret, shown only here; null: unchanged. */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
+
+const changedParts = (change: MetadataChange = {}) => {
+  const entries = Object.entries(change)
+  return {
+    set: Object.fromEntries(entries.filter(([, value]) => value !== null)),
+    removed: entries.filter(([, value]) => value === null).map(([name]) => name),
+  }
+}
 
 /**
  * Registers an endpoint, or changes the one of the same resource, and queues its verification. It locks the project's
@@ -124,6 +139,7 @@ async function changeEndpoint(
   }
   const sealed =
     newSecret === null ? null : sealWebhookSecret(keyring, { projectId, id, secret: newSecret })
+  const metadata = changedParts(change.metadata)
   const { rows } = await db.query<EndpointRow>(
     `update seller_endpoints set
        url_pattern = coalesce($2, url_pattern),
@@ -134,6 +150,13 @@ async function changeEndpoint(
        discoverable = coalesce($12, discoverable),
        paused_at = case when $13::boolean is null then paused_at when $13 then null
                         else coalesce(paused_at, clock_timestamp()) end,
+       metadata = (metadata || $14::jsonb) - $15::text[],
+       -- The 402 repeats the metadata until it is looked at again.
+       seen_metadata = case when $16 then '{}' else seen_metadata end,
+       open_api_metadata = case when $17 and $18::text is distinct from open_api_url then '{}' else open_api_metadata end,
+       open_api_detail = case when $17 then null else open_api_detail end,
+       open_api_status = case when $17 then case when $18::text is null then null else 'pending' end else open_api_status end,
+       open_api_url = case when $17 then $18 else open_api_url end,
        webhook_secret = case when $8 then webhook_secret end,
        webhook_key_id = case when $8 then webhook_key_id else $9 end,
        webhook_wrapped_key = case when $8 then webhook_wrapped_key else $10 end,
@@ -153,8 +176,15 @@ async function changeEndpoint(
       sealed?.ciphertext ?? null,
       change.discoverable ?? null,
       change.active ?? null,
+      metadata.set,
+      metadata.removed,
+      change.metadata !== undefined || change.openApiUrl !== undefined,
+      change.openApiUrl !== undefined,
+      change.openApiUrl ?? null,
     ],
   )
+  // A worker reads the document with its next look at the endpoint.
+  if (typeof change.openApiUrl === 'string') await queueEndpointCheck(db, id)
   return { endpoint: toEndpoint(rows[0]!), newSecret }
 }
 

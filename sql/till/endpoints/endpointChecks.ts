@@ -50,11 +50,19 @@ export async function checkEndpoint(
 ): Promise<void> {
   if (!isMcpTool(url)) return queueEndpointCheck(db, id)
   const detail = 'by the word of the project: an MCP tool has no URL to fetch'
-  await recordVerification(db, { id, url, status: 'verified', detail, versions: [], payees: [] })
+  await recordVerification(db, {
+    id,
+    url,
+    status: 'verified',
+    detail,
+    versions: [],
+    payees: [],
+    seen: {},
+  })
 }
 
 /** Queues a check, in the caller's transaction. */
-async function queueEndpointCheck(db: Queryable, endpointId: string): Promise<void> {
+export async function queueEndpointCheck(db: Queryable, endpointId: string): Promise<void> {
   await db.query('update seller_endpoints set check_queued_at = clock_timestamp() where id = $1', [
     endpointId,
   ])

@@ -1,9 +1,19 @@
 import type { Cursor } from '../../../shared/cursor.ts'
+import type { Metadata } from '../../../shared/till/bazaar/metadata.ts'
+import type { SeenMetadata } from '../../../shared/till/bazaar/seen.ts'
 import { conditions, holds } from '../../conditions.ts'
 import type { Queryable } from '../../db.ts'
 import { type Order, pageOrder } from '../../pageStart.ts'
 
 export type VerificationStatus = 'pending' | 'verified' | 'failed' | 'unreachable'
+
+/** The OpenAPI document of an endpoint, and what was read in it. */
+type OpenApi = {
+  url: string
+  status: 'pending' | 'read' | 'failed'
+  detail: string | null
+  metadata: Metadata
+}
 
 /** A seller's endpoint: a resource and its price. */
 export type Endpoint = {
@@ -18,6 +28,12 @@ export type Endpoint = {
   discoverable: boolean
   /** It gets no new challenges. */
   isPaused: boolean
+  /** What the seller says about it. */
+  metadata: Metadata
+  /** Null: the seller names no OpenAPI document. */
+  openApi: OpenApi | null
+  /** What its own 402 declared when it was last checked. */
+  seen: SeenMetadata
   verification: { status: VerificationStatus; checkedAt: Date | null; detail: string | null }
   createdAt: Date
   row: bigint
@@ -36,6 +52,12 @@ export type EndpointRow = {
   webhook_url: string | null
   discoverable: boolean
   is_paused: boolean
+  metadata: Metadata
+  open_api_url: string | null
+  open_api_status: OpenApi['status'] | null
+  open_api_detail: string | null
+  open_api_metadata: Metadata
+  seen_metadata: SeenMetadata
   verification_status: VerificationStatus
   verification_detail: string | null
   verification_checked_at: Date | null
@@ -43,8 +65,9 @@ export type EndpointRow = {
   row: string
 }
 
-export const ENDPOINT_COLUMNS = `id, url_pattern, price_atomic, network, description, webhook_url, discoverable,
-  paused_at is not null as is_paused, verification_status,
+export const ENDPOINT_COLUMNS = `id, url_pattern, price_atomic, network, description, webhook_url, discoverable, metadata,
+  paused_at is not null as is_paused,
+  open_api_url, open_api_status, open_api_detail, open_api_metadata, seen_metadata, verification_status,
   verification_detail, verification_checked_at, created_at, row`
 
 export const toEndpoint = (row: EndpointRow): Endpoint => ({
@@ -56,6 +79,17 @@ export const toEndpoint = (row: EndpointRow): Endpoint => ({
   webhookUrl: row.webhook_url,
   discoverable: row.discoverable,
   isPaused: row.is_paused,
+  metadata: row.metadata,
+  openApi:
+    row.open_api_url === null
+      ? null
+      : {
+          url: row.open_api_url,
+          status: row.open_api_status ?? 'pending',
+          detail: row.open_api_detail,
+          metadata: row.open_api_metadata,
+        },
+  seen: row.seen_metadata,
   verification: {
     status: row.verification_status,
     checkedAt: row.verification_checked_at,
@@ -114,14 +148,7 @@ export async function findEndpointByResource(
   db: Queryable,
   projectId: string,
   matchKey: string,
-): Promise<{
-  id: string
-  urlPattern: string
-  priceAtomic: bigint
-  network: string
-  webhookUrl: string | null
-  verification: Endpoint['verification']
-} | null> {
+): Promise<Endpoint | null> {
   const { rows } = await db.query<EndpointRow>({
     name: 'find-endpoint-by-resource',
     text: `select ${ENDPOINT_COLUMNS} from seller_endpoints
@@ -151,14 +178,19 @@ export async function endpointTotals(
   )
 }
 
+export type UrlToVerify = {
+  url: string
+  projectId: string
+  metadata: Metadata
+  openApiUrl: string | null
+}
+
 /** The URL of an active endpoint, for its verification; null: deleted. */
-export async function findUrlToVerify(
-  db: Queryable,
-  id: string,
-): Promise<{ url: string; projectId: string } | null> {
-  const { rows } = await db.query<{ url: string; projectId: string }>({
+export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToVerify | null> {
+  const { rows } = await db.query<UrlToVerify>({
     name: 'find-url-to-verify',
-    text: `select url_pattern as url, project_id as "projectId" from seller_endpoints
+    text: `select url_pattern as url, project_id as "projectId", metadata, open_api_url as "openApiUrl"
+           from seller_endpoints
            where id = $1 and deleted_at is null`,
     values: [id],
   })
@@ -177,14 +209,36 @@ export async function recordVerification(
     versions: readonly (1 | 2)[]
     /** The payTo addresses of the challenge, in lower case. */
     payees: readonly string[]
+    /** What the challenge declares. */
+    seen: SeenMetadata
   },
 ): Promise<void> {
   await db.query(
     `update seller_endpoints set
        verification_status = $3, verification_detail = $4, verification_checked_at = clock_timestamp(),
        check_queued_at = null, check_started_at = null,
-       challenge_versions = $5, challenge_pay_to = $6
+       challenge_versions = $5, challenge_pay_to = $6, seen_metadata = $7
      where id = $1 and url_pattern = $2`,
-    [verdict.id, verdict.url, verdict.status, verdict.detail, verdict.versions, verdict.payees],
+    [
+      ...[verdict.id, verdict.url, verdict.status, verdict.detail, verdict.versions],
+      ...[verdict.payees, verdict.seen],
+    ],
+  )
+}
+
+/** Records what was read in the OpenAPI document of an endpoint, unless it names another one by now. */
+export async function recordOpenApi(
+  db: Queryable,
+  {
+    id,
+    url,
+    fault,
+    metadata,
+  }: { id: string; url: string; fault: string | null; metadata: Metadata },
+): Promise<void> {
+  await db.query(
+    `update seller_endpoints set open_api_status = $3, open_api_detail = $4, open_api_metadata = $5
+     where id = $1 and open_api_url = $2`,
+    [id, url, fault === null ? 'read' : 'failed', fault, metadata],
   )
 }

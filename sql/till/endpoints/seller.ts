@@ -1,3 +1,4 @@
+import type { Metadata } from '../../../shared/till/bazaar/metadata.ts'
 import type { NetworkName } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 import type { VerificationStatus } from './endpoints.ts'
@@ -40,11 +41,19 @@ const toSeller = (row: SellerColumns): SellerRow => ({
 /** A project, and a resource that it may sell; `matchKey` from parseResourceUrl. */
 export type WantedSale = { projectId: string; matchKey: string }
 
+/** `metadata`: how it is called, as its challenge says. */
+type SoldEndpoint = {
+  id: string
+  verification: VerificationStatus | 'paused'
+  discoverable: boolean
+  metadata: Metadata
+}
+
 export type Sale = {
   /** As {@link findSeller}. */
   seller: SellerRow | null
   /** The active endpoint of the resource. */
-  endpoint: { id: string; verification: VerificationStatus | 'paused' } | null
+  endpoint: SoldEndpoint | null
   isSoldByAnother: boolean
 }
 
@@ -60,15 +69,17 @@ export async function findSales(db: Queryable, wanted: readonly WantedSale[]): P
       is_live: boolean
       endpoint_id: string | null
       verification_status: VerificationStatus | 'paused'
+      discoverable: boolean
+      metadata: Metadata
       sold: boolean
     }
   >({
     name: 'find-sales',
     text: `
       select w.project_id, w.match_key, p.id is not null as is_live, p.pay_to, p.payments_enabled, c.network, c.chain_id,
-             o.id as endpoint_id,
+             o.id as endpoint_id, o.discoverable,
              case when o.paused_at is null then o.verification_status else 'paused' end as verification_status,
-             ${soldByAnother('w.project_id', 'w.match_key')} as sold
+             o.open_api_metadata || o.metadata as metadata, ${soldByAnother('w.project_id', 'w.match_key')} as sold
       from unnest($1::text[], $2::text[]) as w (project_id, match_key)
       left join projects p on p.id = w.project_id and p.deleted_at is null
       left join chain_status c on true
@@ -84,7 +95,12 @@ export async function findSales(db: Queryable, wanted: readonly WantedSale[]): P
         endpoint:
           row.endpoint_id === null
             ? null
-            : { id: row.endpoint_id, verification: row.verification_status },
+            : {
+                id: row.endpoint_id,
+                verification: row.verification_status,
+                discoverable: row.discoverable,
+                metadata: row.metadata,
+              },
         isSoldByAnother: row.sold,
       },
     ]),

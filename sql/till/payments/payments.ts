@@ -204,17 +204,43 @@ export async function isNamedPayment(
   return rowCount === 1
 }
 
+/** What to list. Null: any. */
+export type PaymentFilter = {
+  state: PaymentState | null
+  endpointId: string | null
+  /** In any case. */
+  payer: string | null
+  from: Date | null
+  to: Date | null
+  minAtomic: bigint | null
+  maxAtomic: bigint | null
+}
+
 /** Payments of a project, newest first, at most `limit` after the cursor. */
 export async function listPayments(
   db: Queryable,
-  { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
+  {
+    projectId,
+    limit,
+    cursor,
+    filter,
+  }: { projectId: string; limit: number; cursor: Cursor | null; filter: PaymentFilter },
 ): Promise<Payment[]> {
   const { rows } = await db.query<PaymentRow>({
     name: 'list-payments',
     text: `${SELECT_PAYMENT}
            where p.project_id = $1 and (p.created_at, p.row) < ($2::timestamptz, $3::bigint)
+             and ($5::text is null or p.state = $5) and ($6::text is null or p.endpoint_id = $6)
+             and ($7::text is null or lower(p.payer) = lower($7))
+             and ($8::timestamptz is null or p.created_at >= $8)
+             and ($9::timestamptz is null or p.created_at < $9)
+             and ($10::numeric is null or p.amount_atomic >= $10)
+             and ($11::numeric is null or p.amount_atomic <= $11)
            order by p.created_at desc, p.row desc limit $4`,
-    values: [projectId, ...pageStart(cursor), limit],
+    values: [
+      ...[projectId, ...pageStart(cursor), limit, filter.state, filter.endpointId, filter.payer],
+      ...[filter.from, filter.to, filter.minAtomic, filter.maxAtomic],
+    ],
   })
   return rows.map(toPayment)
 }
@@ -241,6 +267,20 @@ export type PaymentDelivery = {
   attempt: number
   nextAttemptAt: Date | null
   createdAt: Date
+}
+
+/** The newest delivery of each payment that has one. */
+export async function latestDeliveries(
+  db: Queryable,
+  paymentIds: readonly string[],
+): Promise<Map<string, { deliveryId: string; status: string }>> {
+  const { rows } = await db.query<{ subjectId: string; deliveryId: string; status: string }>({
+    name: 'latest-deliveries',
+    text: `select distinct on (subject_id) subject_id as "subjectId", id as "deliveryId", status
+           from webhook_deliveries where subject_id = any ($1) order by subject_id, row desc`,
+    values: [paymentIds],
+  })
+  return new Map(rows.map(({ subjectId, ...delivery }) => [subjectId, delivery]))
 }
 
 /** The webhook deliveries of a payment, oldest first. */

@@ -104,6 +104,17 @@ export const JSON_TEXT: Grammar = grammar(
   '[…]¦{"a":…}¦{"a":[…]}¦"…"',
 )
 
+/** JSON Schemas and OpenAPI documents. */
+export const SCHEMA_TEXT: Grammar = grammar(
+  [
+    ...JSON_TEXT.tokens,
+    '"type":"object",¦"type":[¦"enum":[¦"enum":["a"],¦"items":{¦"properties":{¦"required":["a"],¦"const":1,',
+    '"$ref":"#/components/schemas/a",¦"components":{"schemas":{"a":{¦"paths":{"/a":{¦"get":{¦"parameters":[',
+    '"openapi":"3.0.0",¦"info":{"input":{"type":"http"¦"additionalProperties":{¦"minLength":1,¦"a",¦{"a":1},',
+  ],
+  '[…]¦{"properties":{"a":…}}¦{"items":…}¦{"a":…}¦"…"',
+)
+
 export const ENCODED: Grammar = grammar(
   [
     'a¦A¦0¦1¦=¦==¦+¦/¦-¦_¦ ¦\n¦\r\n¦YWJj¦YQ¦%41¦%2541¦\\x41¦\\u0041¦&#65;¦&#x41;¦&amp;¦=41',

@@ -8,6 +8,18 @@ import { isPublicAddress, judgeHost } from '../../../shared/http/publicAddress.t
 import { parseDuration, parseIsoTime } from '../../../shared/isoTime.ts'
 import { challengePayees, challengeVersions } from '../../../shared/till/anyChallenge.ts'
 import { classifySignature, normaliseSignature } from '../../../shared/till/authorization.ts'
+import { jsonFault } from '../../../shared/till/bazaar/jsonBounds.ts'
+import { schemaFault, valueFault } from '../../../shared/till/bazaar/jsonSchema.ts'
+import { readOpenApi } from '../../../shared/till/bazaar/openApi.ts'
+import { readSchema } from '../../../shared/till/bazaar/openApiSchema.ts'
+import { readInput, readOutput } from '../../../shared/till/bazaar/readMetadata.ts'
+import { readBazaar, readSeen } from '../../../shared/till/bazaar/seen.ts'
+import {
+  distinctTags,
+  iconUrlFault,
+  isRouteTemplate,
+  isWord,
+} from '../../../shared/till/bazaar/words.ts'
 import { cutDescription } from '../../../shared/till/description.ts'
 import { jwsSigningInput } from '../../../shared/till/jws.ts'
 import { verifyReceipt } from '../../../shared/till/receipt.ts'
@@ -15,7 +27,15 @@ import { isMcpTool, parsePaidResource, parseResourceUrl } from '../../../shared/
 import { parseUsdc, usdcNetwork, usdcNetworkOf } from '../../../shared/till/usdc.ts'
 import { decodePaymentHeader, parsePaymentPayload } from '../../../shared/till/x402.ts'
 import { networkNameOf } from '../../../shared/till/x402v2.ts'
-import { ADDRESSES, ENCODED, HEADER, JSON_TEXT, TEXT, URL_TEXT } from '../inputs/grammars.ts'
+import {
+  ADDRESSES,
+  ENCODED,
+  HEADER,
+  JSON_TEXT,
+  SCHEMA_TEXT,
+  TEXT,
+  URL_TEXT,
+} from '../inputs/grammars.ts'
 import type { Reader } from './reader.ts'
 import { all, json, pieces } from './readerOf.ts'
 
@@ -46,6 +66,44 @@ export const TILL_READERS: readonly Reader[] = [
       classifySignature(
         `0x${Buffer.from(text).toString('hex')}6492649264926492649264926492649264926492649264926492649264926492`,
       ),
+  }),
+  ...all('till/bazaar/jsonBounds.ts', BODY_MAX, SCHEMA_TEXT, {
+    jsonFault: (text) => jsonFault(json(text), text.length),
+  }),
+  ...all('till/bazaar/jsonSchema.ts', HEADER_MAX, SCHEMA_TEXT, {
+    schemaFault: (text) => schemaFault(json(text)),
+    valueFault: (text) => valueFault(json(text), json(text)),
+    'valueFault: enum': (text) => valueFault({ items: { enum: pieces(text) } }, pieces(text)),
+  }),
+  ...all('till/bazaar/openApi.ts', BODY_MAX, SCHEMA_TEXT, {
+    readOpenApi: (text) => readOpenApi(text, 'https://a.b/a'),
+    'readOpenApi: many paths': (text) =>
+      readOpenApi(
+        JSON.stringify({
+          openapi: '3.0.0',
+          paths: Object.fromEntries(pieces(text).map((path) => [`/${path}`, {}])),
+        }),
+        'https://a.b/a/b',
+      ),
+  }),
+  ...all('till/bazaar/openApiSchema.ts', BODY_MAX, SCHEMA_TEXT, {
+    readSchema: (text) => readSchema(json(text) as Record<string, unknown>, json(text)),
+  }),
+  ...all('till/bazaar/readMetadata.ts', BODY_MAX, SCHEMA_TEXT, {
+    readInput: (text) => readInput(json(text), false),
+    'readInput: tool': (text) => readInput({ inputSchema: json(text) }, true),
+    readOutput: (text) => readOutput({ schema: json(text) }),
+  }),
+  ...all('till/bazaar/seen.ts', HEADER_MAX, SCHEMA_TEXT, {
+    readBazaar: (text) =>
+      readBazaar({ info: { input: { type: 'http' } }, schema: { properties: json(text) } }),
+    readSeen: (text) => readSeen(Buffer.from(text).toString('base64')),
+  }),
+  ...all('till/bazaar/words.ts', BODY_MAX, URL_TEXT, {
+    isWord,
+    distinctTags: (text) => distinctTags(pieces(text)),
+    iconUrlFault: (text) => iconUrlFault(`https://${text}`),
+    isRouteTemplate: (text) => isRouteTemplate(`/${text}`),
   }),
   ...all('till/description.ts', BODY_MAX, TEXT, { cutDescription }),
   ...all('till/jws.ts', BODY_MAX, JSON_TEXT, {

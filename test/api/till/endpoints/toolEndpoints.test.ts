@@ -96,14 +96,22 @@ test('a bad tool is a 400 that says its form', async () => {
   )
 })
 
-test('a tool is not in the public list: agents could not find its server', async () => {
+test('a tool is in the public list by its server alone: agents could not find it', async () => {
   const urlPattern = 'mcp://tool/hidden'
   const put = { urlPattern, priceUsdc: '0.01', discoverable: true }
-  const MESSAGE = 'discoverable must be false for an MCP tool: the list has only URLs to call'
+  const MESSAGE =
+    'discoverable must come with mcpUrl for an MCP tool: an agent looks for its server'
   expect((await seller.put(PATH, put)).body).toMatchObject({ status: 400, message: MESSAGE })
   const { body } = await seller.put(PATH, { ...put, discoverable: false })
   const patched = await seller.patch(`${PATH}/${body.endpointId}`, { discoverable: true })
   expect(patched.body).toMatchObject({ status: 400, message: MESSAGE })
-  const list = await fetch(`${till.service.url}/v0/x402/discovery/resources`)
-  expect(await list.text()).not.toContain('mcp://')
+  const list = async () =>
+    await (await fetch(`${till.service.url}/v0/x402/discovery/resources`)).text()
+  expect(await list()).not.toContain('mcp://')
+  const mcpUrl = 'https://mcp.example.com/mcp'
+  const listed = await seller.patch(`${PATH}/${body.endpointId}`, { discoverable: true, mcpUrl })
+  expect(listed.body).toMatchObject({ discoverable: true, mcpUrl })
+  expect(await list()).toContain(mcpUrl)
+  const unlisted = await seller.patch(`${PATH}/${body.endpointId}`, { mcpUrl: null })
+  expect(unlisted.body).toMatchObject({ status: 400, message: MESSAGE })
 })

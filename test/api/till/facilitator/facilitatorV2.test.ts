@@ -44,7 +44,7 @@ test('A1: supported names both versions, concrete networks, extensions and signe
       { x402Version: 1, scheme: 'exact', network: 'base-sepolia' },
       { x402Version: 2, scheme: 'exact', network: NETWORK },
     ],
-    extensions: ['offer-receipt', 'payment-identifier'],
+    extensions: ['bazaar', 'offer-receipt', 'payment-identifier'],
     signers: {
       'eip155:*': [privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKey).address],
     },

@@ -164,6 +164,7 @@ describe('an endpoint', () => {
         detail: url,
         versions: [1],
         payees: [],
+        seen: {},
       })
     const statusOf = async () => (await findEndpoint(pool, { projectId, id }))?.verification.status
     await record('http://api.example.com/a')

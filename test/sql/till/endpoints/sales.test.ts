@@ -44,7 +44,7 @@ async function sell(projectId: string, matchKey: string, payees: string[] | null
     ...price,
   }))!.endpoint
   const verified = { id, url, status: 'verified', detail: '', versions: [1] } as const
-  if (payees !== null) await recordVerification(pool, { ...verified, payees })
+  if (payees !== null) await recordVerification(pool, { ...verified, payees, seen: {} })
   return id
 }
 
@@ -53,7 +53,12 @@ async function readSale({ projectId, matchKey }: WantedSale) {
   const endpoint = await findEndpointByResource(pool, projectId, matchKey)
   return {
     seller: await findSeller(pool, projectId),
-    endpoint: endpoint && { id: endpoint.id, verification: endpoint.verification.status },
+    endpoint: endpoint && {
+      id: endpoint.id,
+      verification: endpoint.verification.status,
+      discoverable: endpoint.discoverable,
+      metadata: endpoint.metadata,
+    },
     isSoldByAnother: await isSoldByAnother(pool, projectId, matchKey),
   }
 }

@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { withBazaar } from '@x402/extensions/bazaar'
-import { changeProject } from '../support/changeProject.ts'
-import { createClient } from '../support/service.ts'
-import { payTo, startTestTill, type TestTill } from '../support/till/till.ts'
-import { NETWORK, requirementV2 } from '../support/till/x402v2.ts'
-import { waitFor } from '../support/waitFor.ts'
-import { type Seller, startSellers } from './sellers.ts'
+import { changeProject } from '../../support/changeProject.ts'
+import { createClient } from '../../support/service.ts'
+import { payTo, startTestTill, type TestTill } from '../../support/till/till.ts'
+import { NETWORK, requirementV2 } from '../../support/till/x402v2.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import { type Seller, startSellers } from '../sellers.ts'
 
 let till: TestTill
 let sellers: Record<string, Seller>
@@ -56,7 +56,10 @@ const urls = (...names: string[]) => names.map((name) => sellers[name]!.url)
 
 test('lists verified endpoints of sellers who opted in, without a key', async () => {
   const { x402Version, items, pagination } = await bazaar().listResources()
-  expect([x402Version, pagination]).toEqual([2, { limit: 50, offset: 0, total: 3 }])
+  expect([x402Version, pagination]).toEqual([
+    2,
+    { limit: 50, offset: 0, total: 3, cursor: null },
+  ] as never)
   expect(urlsOf(items)).toEqual(urls('@x402/express', 'x402-express', 'our hono paywall'))
   expect(items[0]).toEqual({
     resource: sellers['@x402/express']!.url,

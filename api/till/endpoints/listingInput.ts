@@ -1,0 +1,146 @@
+import { type Static, Type as t } from '@sinclair/typebox'
+import type { Metadata } from '../../../shared/till/bazaar/metadata.ts'
+import { examplesFault, readInput, readOutput } from '../../../shared/till/bazaar/readMetadata.ts'
+import {
+  distinctTags,
+  ICON_URL_MAX_LENGTH,
+  iconUrlFault,
+  TAGS_MAX,
+  WORD_PATTERN,
+} from '../../../shared/till/bazaar/words.ts'
+import { isMcpTool } from '../../../shared/till/resourceUrl.ts'
+import { fitsChallenge } from '../../../shared/till/x402v2.ts'
+import type { EndpointChange, MetadataChange } from '../../../sql/till/endpoints/endpointChanges.ts'
+import type { Endpoint } from '../../../sql/till/endpoints/endpoints.ts'
+import { badRequest } from '../../http/errors.ts'
+import type { Services } from '../../http/services.ts'
+import { readOutboundUrl } from './endpointInput.ts'
+
+const WORD_RULE = 'be 1 to 32 printable ASCII characters'
+const Word = t.String({ pattern: WORD_PATTERN, error: WORD_RULE })
+const OrNull = <Schema extends Parameters<typeof t.Union>[0][number]>(
+  schema: Schema,
+  options: object = {},
+) => t.Optional(t.Union([schema, t.Null()], options))
+const Part = (description: string) =>
+  OrNull(t.Object({}, { additionalProperties: true }), {
+    description,
+    error: 'be an object or null',
+  })
+
+/** How an endpoint is called and listed. */
+export const LISTING_FIELDS = {
+  serviceName: OrNull(Word, {
+    description: 'The name of your service in lists.',
+    error: `${WORD_RULE}, or null`,
+  }),
+  tags: OrNull(t.Array(Word, { maxItems: TAGS_MAX }), {
+    description: 'Words to be found by.',
+    error: `be at most ${TAGS_MAX} texts of 1 to 32 printable ASCII characters, or null`,
+  }),
+  iconUrl: OrNull(t.String({ maxLength: ICON_URL_MAX_LENGTH }), {
+    error: `be a URL of at most ${ICON_URL_MAX_LENGTH} characters, or null`,
+  }),
+  mcpUrl: OrNull(t.String({ minLength: 1, maxLength: 2_048 }), {
+    description: 'The MCP server that has the tool. With it a tool can be discoverable.',
+    error: 'be a URL of at most 2048 characters, or null',
+  }),
+  input: Part(
+    'Of a URL: method, and examples as queryParams, pathParams, headers, bodyType and body; schema holds their JSON Schemas by ' +
+      'the same names; routeTemplate is the path with names, as /weather/:city. Of an MCP tool: inputSchema, description, ' +
+      'transport, example.',
+  ),
+  output: Part('type (json), example, and schema: the JSON Schema of the example.'),
+  openApiUrl: OrNull(t.String({ minLength: 1, maxLength: 2_048 }), {
+    description:
+      'An OpenAPI 3 document (JSON) that says how the URL is called. A worker reads it; the fields above go before it.',
+    error: 'be a URL of at most 2048 characters, or null',
+  }),
+}
+
+const Body = t.Object({ ...LISTING_FIELDS, discoverable: t.Optional(t.Boolean()) })
+type ListingBody = Static<typeof Body>
+type Stored = Pick<Endpoint, 'metadata' | 'openApi' | 'discoverable'>
+
+const PARTS = ['serviceName', 'tags', 'iconUrl', 'mcpUrl', 'input', 'output'] as const
+
+/** Whether a body says anything that {@link readListing} reads. */
+export const hasListing = (body: ListingBody): boolean =>
+  body.discoverable !== undefined ||
+  Object.keys(LISTING_FIELDS).some((name) => body[name as keyof ListingBody] !== undefined)
+
+/**
+ * Reads how an endpoint is called and listed. Each challenge must hold it, together with what is stored.
+ * @throws {ApiError} 400
+ */
+export function readListing(
+  { config }: Services,
+  { url, body, stored }: { url: string; body: ListingBody; stored: Stored | null },
+): Pick<EndpointChange, 'metadata' | 'openApiUrl'> {
+  const isMcp = isMcpTool(url)
+  const metadata = readParts(body, isMcp)
+  const openApiUrl = readOpenApiUrl(body.openApiUrl, isMcp, config.allowPrivateNetworks)
+  if (body.mcpUrl) {
+    if (!isMcp) throw badRequest('mcpUrl must come with an MCP tool: urlPattern is a URL')
+    metadata.mcpUrl = readOutboundUrl('mcpUrl', body.mcpUrl, config.allowPrivateNetworks)
+  }
+  const whole = wholeOf(stored, metadata, openApiUrl)
+  if ((body.discoverable ?? stored?.discoverable) && isMcp && whole.mcpUrl === undefined) {
+    throw badRequest(
+      'discoverable must come with mcpUrl for an MCP tool: an agent looks for its server',
+    )
+  }
+  const fault = examplesFault(whole)
+  if (fault !== null) throw badRequest(fault)
+  const isNew = Object.keys(metadata).length > 0
+  if (isNew && !fitsChallenge(url, whole)) {
+    throw badRequest(
+      'input, output, tags, serviceName and iconUrl must be shorter: a challenge stands in a header of 2,990 characters',
+    )
+  }
+  return {
+    ...(isNew && { metadata }),
+    ...(openApiUrl === undefined ? {} : { openApiUrl }),
+  }
+}
+
+function readParts(body: ListingBody, isMcp: boolean): MetadataChange {
+  const metadata: MetadataChange = {}
+  for (const part of PARTS) if (body[part] === null) metadata[part] = null
+  if (body.serviceName) metadata.serviceName = body.serviceName
+  if (body.tags) metadata.tags = distinctTags(body.tags)
+  if (body.iconUrl) {
+    const fault = iconUrlFault(body.iconUrl)
+    if (fault !== null) throw badRequest(`iconUrl must ${fault}`)
+    metadata.iconUrl = body.iconUrl
+  }
+  if (body.input) metadata.input = checked(readInput(body.input, isMcp))
+  if (body.output) metadata.output = checked(readOutput(body.output))
+  return metadata
+}
+
+function checked<Value>(read: { value: Value } | { fault: string }): Value {
+  if ('fault' in read) throw badRequest(read.fault)
+  return read.value
+}
+
+function readOpenApiUrl(
+  given: string | null | undefined,
+  isMcp: boolean,
+  allowPrivate: boolean,
+): string | null | undefined {
+  if (typeof given !== 'string') return given
+  if (isMcp) throw badRequest('openApiUrl must come with a URL: an MCP tool has no path')
+  return readOutboundUrl('openApiUrl', given, allowPrivate)
+}
+
+/** The metadata of the next challenge. */
+function wholeOf(
+  stored: Stored | null,
+  change: MetadataChange,
+  openApiUrl: string | null | undefined,
+): Metadata {
+  const own = Object.entries({ ...stored?.metadata, ...change }).filter(([, one]) => one !== null)
+  const isKept = openApiUrl === undefined || openApiUrl === stored?.openApi?.url
+  return { ...(isKept ? stored?.openApi?.metadata : {}), ...Object.fromEntries(own) }
+}

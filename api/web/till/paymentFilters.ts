@@ -1,0 +1,89 @@
+/** The filters of payments. The address of the page keeps them. */
+import { choice, field } from '../kit/dialog.ts'
+import { h } from '../kit/dom.ts'
+import { projectLink } from '../kit/screen.ts'
+import type { Endpoint } from '../kit/types.ts'
+import { button } from '../kit/ui.ts'
+
+const NAMES = [
+  'status',
+  'endpointId',
+  'payer',
+  'from',
+  'to',
+  'minAmountUsdc',
+  'maxAmountUsdc',
+] as const
+
+export type PaymentFilters = Partial<Record<(typeof NAMES)[number], string>>
+
+/** The filters in an address; other parts count for nothing. */
+export function readFilters(query: URLSearchParams): PaymentFilters {
+  const filters: PaymentFilters = {}
+  for (const name of NAMES) {
+    const value = query.get(name)?.trim()
+    if (value) filters[name] = value
+  }
+  return filters
+}
+
+const STATES = [
+  ['', 'any'],
+  ['settled', 'settled'],
+  ['verified', 'settling'],
+  ['failed', 'failed'],
+] as const
+
+/** The form of the filters. It leads to the address that keeps them. */
+export function filterForm(
+  projectId: string,
+  filters: PaymentFilters,
+  endpoints: readonly Endpoint[],
+): HTMLElement {
+  const link = (chosen: Iterable<[string, string]>) => {
+    const query = new URLSearchParams([...chosen]).toString()
+    location.hash = `${projectLink(projectId, 'payments')}${query === '' ? '' : `?${query}`}`
+  }
+  const money = { inputmode: 'decimal', maxlength: 20 }
+  const form = h(
+    'form',
+    {
+      class: 'panel filters',
+      'aria-label': 'Filter payments',
+      on: {
+        submit: (event) => {
+          event.preventDefault()
+          const given = [...new FormData(form)].map(([name, value]): [string, string] => [
+            name,
+            String(value).trim(),
+          ])
+          link(given.filter(([, value]) => value !== ''))
+        },
+      },
+    },
+    choice('State', 'status', STATES),
+    choice('Endpoint', 'endpointId', [
+      ['', 'any'],
+      ...endpoints.map(({ endpointId, urlPattern }) => [endpointId, urlPattern] as const),
+    ]),
+    field('Payer', 'payer', {
+      value: filters.payer ?? '',
+      maxlength: 42,
+      pattern: '0x[0-9a-fA-F]{40}',
+    }),
+    field('From', 'from', { type: 'date', value: filters.from ?? '' }),
+    field('To', 'to', { type: 'date', value: filters.to ?? '' }),
+    field('Least amount', 'minAmountUsdc', { ...money, value: filters.minAmountUsdc ?? '' }),
+    field('Largest amount', 'maxAmountUsdc', { ...money, value: filters.maxAmountUsdc ?? '' }),
+    h(
+      'div',
+      { class: 'actions' },
+      h('button', { type: 'submit', class: 'button primary' }, 'Filter'),
+      Object.keys(filters).length === 0 ? null : button('Clear filters', () => link([])),
+    ),
+  )
+  for (const select of form.querySelectorAll('select')) {
+    select.value = filters[select.name as keyof PaymentFilters] ?? ''
+  }
+  return form
+}

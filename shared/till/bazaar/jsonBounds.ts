@@ -1,0 +1,28 @@
+/** Bounds of JSON that a stranger wrote. */
+
+/** A value that is nested deeper is no example of a call. */
+const DEPTH_MAX = 20
+
+/**
+ * The fault of a JSON value that is too deep or too long, or null. It stops at the bound.
+ * @param charsMax about the length of its text.
+ */
+export function jsonFault(value: unknown, charsMax: number): string | null {
+  let left = charsMax
+  const isDeep = (part: unknown, depth: number): boolean => {
+    if (depth > DEPTH_MAX) return true
+    if (typeof part === 'string') left -= part.length + 2
+    else if (typeof part !== 'object' || part === null) left -= 4
+    else {
+      left -= 2
+      for (const [key, inner] of Object.entries(part)) {
+        if (left < 0) return false
+        left -= Array.isArray(part) ? 1 : key.length + 4
+        if (isDeep(inner, depth + 1)) return true
+      }
+    }
+    return false
+  }
+  if (isDeep(value, 0)) return `must be nested at most ${DEPTH_MAX} levels`
+  return left < 0 ? `must be at most ${charsMax} characters of JSON` : null
+}

@@ -1,0 +1,67 @@
+/** Turns a schema of an OpenAPI document into one that stands alone and is small. */
+import { schemaFault } from './jsonSchema.ts'
+
+type Json = Record<string, unknown>
+
+const KEPT = ['type', 'required', 'enum', 'const', 'minimum', 'maximum', 'exclusiveMinimum'].concat(
+  ['exclusiveMaximum', 'minLength', 'maxLength', 'minItems', 'maxItems'],
+)
+/** Deeper schemas, and schemas beyond this number, allow anything. */
+const DEPTH_MAX = 6
+const SCHEMAS_MAX = 200
+const REFERENCES_MAX = 8
+/** Of `required` and `enum`. */
+const LIST_MAX = 100
+
+const asObject = (value: unknown): Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
+
+/**
+ * A schema without references and with known keywords alone. What cannot be kept allows anything.
+ * @param root the document that references point into.
+ */
+export function readSchema(root: Json, schema: unknown): Json {
+  let left = SCHEMAS_MAX
+  const read = (given: unknown, depth: number): Json => {
+    if (depth > DEPTH_MAX || --left < 0) return {}
+    const found = followed(root, given)
+    const kept: Json = {}
+    for (const keyword of KEPT) {
+      const value = found[keyword]
+      if (value === undefined || (Array.isArray(value) && value.length > LIST_MAX)) continue
+      if (schemaFault({ [keyword]: value }) === null) kept[keyword] = value
+    }
+    // OpenAPI 3.0 says so what 3.1 says by a list of types.
+    if (found.nullable === true && typeof kept.type === 'string') kept.type = [kept.type, 'null']
+    const properties = entriesOf(asObject(found.properties))
+    if (properties.length > 0) {
+      kept.properties = Object.fromEntries(
+        properties
+          .slice(0, Math.max(left, 0))
+          .map(([name, inner]) => [name, read(inner, depth + 1)]),
+      )
+    }
+    if (found.items !== undefined) kept.items = read(found.items, depth + 1)
+    return kept
+  }
+  return read(schema, 0)
+}
+
+/** Schemas refer to one object many times. */
+const firstEntries = new WeakMap<Json, [string, unknown][]>()
+
+function entriesOf(object: Json): [string, unknown][] {
+  const entries = firstEntries.get(object) ?? Object.entries(object).slice(0, SCHEMAS_MAX)
+  firstEntries.set(object, entries)
+  return entries
+}
+
+function followed(root: Json, given: unknown): Json {
+  let found = asObject(given)
+  for (let n = 0; typeof found.$ref === 'string' && n < REFERENCES_MAX; n++) {
+    const key = /^#\/components\/schemas\/([^/]+)$/.exec(found.$ref)?.[1]
+    const schemas = asObject(asObject(root.components).schemas)
+    found = key !== undefined && Object.hasOwn(schemas, key) ? asObject(schemas[key]) : {}
+  }
+  return typeof found.$ref === 'string' ? {} : found
+}

@@ -1,0 +1,56 @@
+/** The short words of a listing, as every reader of the extension `bazaar` takes them. */
+
+const CHARS_MAX = 32
+export const TAGS_MAX = 5
+export const ICON_URL_MAX_LENGTH = 2_048
+
+/** Printable ASCII: its length is the same in every language. */
+export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
+
+const WORD = new RegExp(WORD_PATTERN)
+const LOOPBACK = /^(?:localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)\.?$/
+
+export const isWord = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= CHARS_MAX && WORD.test(value)
+
+/** Words without those that differ in case alone, at most {@link TAGS_MAX}. */
+export function distinctTags(tags: readonly string[]): string[] {
+  const byLower = new Map(tags.toReversed().map((tag) => [tag.toLowerCase(), tag]))
+  return [...byLower.values()].reverse().slice(0, TAGS_MAX)
+}
+
+/** The fault of an icon's URL, or null. An IP address could lead the reader into its own network. */
+export function iconUrlFault(text: string): string | null {
+  if (text.length > ICON_URL_MAX_LENGTH) return `be at most ${ICON_URL_MAX_LENGTH} characters`
+  if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || !URL.canParse(text)) {
+    return 'be an http or https URL of ASCII characters'
+  }
+  const { hostname, username, password } = new URL(text)
+  if (username !== '' || password !== '') return 'hold no user name or password'
+  // The parser has turned every spelling of an IPv4 address into four numbers.
+  const isAddress = hostname.startsWith('[') || /^[\d.]+$/.test(hostname)
+  if (isAddress || LOOPBACK.test(hostname)) return 'name a host, and no IP address'
+  return null
+}
+
+const TEMPLATE = /^\/[a-zA-Z0-9_/:.\-~%]+$/
+const TEMPLATE_CHARS_MAX = 512
+const DECODINGS_MAX = 5
+
+/** Whether a text is the path of a route with names of its parts, such as `/weather/:city`. */
+export function isRouteTemplate(text: string): boolean {
+  if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
+  let decoded = text
+  // An encoded .. or :// is one too, however often it is encoded.
+  for (let n = 0; n < DECODINGS_MAX; n++) {
+    let next: string
+    try {
+      next = decodeURIComponent(decoded)
+    } catch {
+      return false
+    }
+    if (next === decoded) return !decoded.includes('..') && !decoded.includes('://')
+    decoded = next
+  }
+  return false
+}

@@ -1,0 +1,60 @@
+/** The header of a payment, written again from what is stored of it. */
+import { serializeErc6492Signature } from 'viem'
+import type { Transfer } from './authorization.ts'
+import type { NetworkName } from './usdc.ts'
+import { buildChallenge } from './x402.ts'
+import { encodeHeader, PAYMENT_IDENTIFIER, toRequirementV2 } from './x402v2.ts'
+
+type Paid = Transfer & {
+  x402Version: 1 | 2
+  network: NetworkName
+  resourceUrl: string
+  paymentIdentifier: string | null
+}
+
+/**
+ * The authorization and its signature are those of the payer. The rest of the header is not stored: the requirement is
+ * the one that we would ask for, so the text differs from the text that came.
+ */
+export function paidHeader(paid: Paid): { name: string; value: string } {
+  const { x402Version, network, signature: bare, deployment, resourceUrl, paymentIdentifier } = paid
+  const signature =
+    deployment === null
+      ? bare
+      : serializeErc6492Signature({
+          address: deployment.factory,
+          data: deployment.factoryData,
+          signature: bare,
+        })
+  const payload = {
+    signature,
+    authorization: {
+      from: paid.payer,
+      to: paid.recipient,
+      value: String(paid.amountAtomic),
+      validAfter: String(paid.validAfter),
+      validBefore: String(paid.validBefore),
+      nonce: paid.nonce,
+    },
+  }
+  if (x402Version === 1) {
+    return {
+      name: 'X-PAYMENT',
+      value: encodeHeader({ x402Version, scheme: 'exact', network, payload }),
+    }
+  }
+  const { amountAtomic, recipient: payTo } = paid
+  const { accepts } = buildChallenge({ network, amountAtomic, resource: resourceUrl, payTo })
+  const extensions =
+    paymentIdentifier === null
+      ? {}
+      : { extensions: { [PAYMENT_IDENTIFIER]: { info: { id: paymentIdentifier } } } }
+  const value = {
+    x402Version,
+    resource: { url: resourceUrl },
+    accepted: toRequirementV2(accepts[0]!),
+    payload,
+    ...extensions,
+  }
+  return { name: 'PAYMENT-SIGNATURE', value: encodeHeader(value) }
+}
