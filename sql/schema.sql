@@ -188,6 +188,7 @@ create table calendar_events (
   source text,
   expand_at timestamp with time zone,
   expand_tries smallint default 0 not null,
+  expand_claim uuid,
   message_row bigint,
   updated_at timestamp(3) with time zone default clock_timestamp() not null,
   constraint calendar_events_answer_check CHECK ((answer = ANY (ARRAY['needs-action'::text, 'accepted'::text, 'declined'::text, 'tentative'::text]))),

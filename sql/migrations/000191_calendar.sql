@@ -27,6 +27,8 @@ create table calendar_events (
   -- When its instances are to be made; null: they are there.
   expand_at timestamptz,
   expand_tries smallint not null default 0,
+  -- The run that makes them. After a lost answer it finds its own claim again.
+  expand_claim uuid,
   -- The message that says so; null: it is deleted.
   message_row bigint references messages on delete set null,
   updated_at timestamptz(3) not null default clock_timestamp(),

@@ -20,6 +20,7 @@ import {
   toEarningView,
 } from './endpointDocs.ts'
 import {
+  Active,
   Description,
   Discoverable,
   Network,
@@ -39,6 +40,7 @@ const ChangeBody = t.Object({
   webhookUrl: t.Optional(WebhookUrl),
   webhookSecret: t.Optional(WebhookSecret),
   discoverable: t.Optional(Discoverable),
+  active: t.Optional(Active),
   ...LISTING_FIELDS,
 })
 const Params = t.Object({ endpointId: t.String({ minLength: 1, maxLength: 100 }) })

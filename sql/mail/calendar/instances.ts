@@ -65,10 +65,14 @@ export type DueExpansion = {
   tries: number
 }
 
-/** Takes an event of a project whose instances are due. Null: none. */
+/**
+ * Takes an event of a project whose instances are due. Null: none.
+ * @param claim of the run: called again with it, it takes the same event
+ */
 export async function takeExpansion(
   db: Queryable,
   projectId: string,
+  claim: string,
 ): Promise<DueExpansion | null> {
   const { rows } = await db.query<
     Record<'row' | 'source', string> & { now: Date; start: Date; tries: number }
@@ -76,14 +80,15 @@ export async function takeExpansion(
     name: 'take-expansion',
     text: `
       update calendar_events e set expand_at = clock_timestamp() + interval '${CLAIM_SECONDS} seconds',
-        expand_tries = expand_tries + 1
+        expand_tries = expand_tries + 1, expand_claim = $2
       from (
-        select row from calendar_events where project_id = $1 and expand_at <= clock_timestamp()
-        order by expand_at limit 1 for update skip locked) due
+        select row from calendar_events
+        where project_id = $1 and expand_at is not null and (expand_at <= clock_timestamp() or expand_claim = $2)
+        order by expand_claim = $2 desc nulls last, expand_at limit 1 for update skip locked) due
       where e.row = due.row
       returning e.row, e.source, clock_timestamp() as now,
         (e.invite #>> '{start,at}')::timestamptz as start, e.expand_tries as tries`,
-    values: [projectId],
+    values: [projectId, claim],
   })
   const [row] = rows
   if (row === undefined) return null
@@ -121,7 +126,7 @@ export async function storeInstances(
     name: 'store-instances',
     text: `
       with event as (
-        update calendar_events set expand_tries = 0,
+        update calendar_events set expand_tries = 0, expand_claim = null,
           expand_at = case when $3 then clock_timestamp() + interval '${AGAIN_DAYS} days' end
         where row = $1 and source = $2 and ${IN_CALENDAR}
         returning row, project_id

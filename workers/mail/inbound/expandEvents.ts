@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
@@ -12,6 +13,7 @@ import {
   takeExpansion,
 } from '../../../sql/mail/calendar/instances.ts'
 import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
+import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
@@ -46,8 +48,12 @@ export function createExpandEvents(
 
   return async ({ projectId }) => {
     await turns.run([projectId], async () => {
-      const due = await takeExpansion(pool, projectId)
-      if (due !== null) await storeInstances(pool, due, await instancesOf(due))
+      const claim = randomUUID()
+      const due = await patiently(() => takeExpansion(pool, projectId, claim))
+      if (due !== null) {
+        const instances = await instancesOf(due)
+        await patiently(() => storeInstances(pool, due, instances))
+      }
       const next = due === null ? await nextExpansionAt(pool, projectId) : new Date()
       if (next !== null) await queueExpansion(pool, projectId, next)
     })
