@@ -1750,6 +1750,8 @@ CREATE INDEX purchases_resource ON public.purchases USING btree (project_id, hos
 
 CREATE INDEX purchases_spent ON public.purchases USING btree (project_id, spent_at, "row") WHERE (money = 'spent'::text);
 
+CREATE INDEX purchases_spent_block ON public.purchases USING btree (payer, block_number) WHERE (money = 'spent'::text);
+
 CREATE INDEX purchases_to_cancel ON public.purchases USING btree (cancel_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (cancel_signature IS NOT NULL));
 
 CREATE INDEX purchases_to_send ON public.purchases USING btree (transfer_sent_at NULLS FIRST) WHERE ((money = 'open'::text) AND (transfer_signature IS NOT NULL));

@@ -54,15 +54,15 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Of an address of a purse: what is signed, and neither released nor within its last balance. A payment in a later block
- * than the balance is still in the balance.
+ * Of an address of a purse: what is signed and may still be taken, and what was taken in a later block than its last
+ * balance. That is still in the balance, also when its block is final already.
  * @param a the alias of a row of purses or purse_keys
  */
-export const openSum = (
-  a: string,
-): string => `(select coalesce(sum(o.amount_atomic), 0) from purchases o
-  where o.project_id = ${a}.project_id and o.money in ('open', 'spent') and o.final_at is null and o.payer = ${a}.address
-    and (o.money = 'open' or ${a}.balance_block is null or o.block_number > ${a}.balance_block))`
+export const openSum = (a: string): string => `(
+  (select coalesce(sum(o.amount_atomic), 0) from purchases o
+   where o.project_id = ${a}.project_id and o.payer = ${a}.address and o.money = 'open')
+  + (select coalesce(sum(o.amount_atomic), 0) from purchases o
+     where o.payer = ${a}.address and o.money = 'spent' and o.block_number > ${a}.balance_block))`
 
 const COLUMNS = `p.project_id, p.address, p.created_at, p.frozen_at, p.frozen_by, p.low_atomic, p.balance_atomic,
   p.balance_block, p.balance_at, p.max_atomic, p.payout_address, p.payout_next, p.payout_next_at,
