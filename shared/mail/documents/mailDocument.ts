@@ -1,8 +1,14 @@
 import { HIDDEN_TEXT_LABEL, parseMail } from '../parse/parseMail.ts'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** The head and the text of a mail in a file, and the names of its own attachments. Those stay shut. */
-export async function readMailDocument(bytes: Uint8Array): Promise<DocumentText> {
+/** Mails within mails that are read too. */
+const DEPTH_MAX = 3
+
+/**
+ * The head and the text of a mail in a file, and of the mails that it holds. The names of its other attachments stand
+ * behind it; those stay shut.
+ */
+export async function readMailDocument(bytes: Uint8Array, depth = 0): Promise<DocumentText> {
   const mail = await parseMail(bytes, 'mail.invalid')
   const out = new TextWriter()
   if (mail.labels.includes(HIDDEN_TEXT_LABEL)) out.omitted.add('hidden-text')
@@ -19,5 +25,13 @@ export async function readMailDocument(bytes: Uint8Array): Promise<DocumentText>
     out.write(`Attachment: ${filename} (${contentType}, ${size} bytes)\n`)
   }
   for (const { href, text } of mail.mailLinks) out.link(href, text)
+  const mails = mail.attachments.filter(({ contentType }) => /^message\/rfc822/i.test(contentType))
+  for (const { content } of depth < DEPTH_MAX ? mails : []) {
+    if (out.isFull) break
+    const inner = await readMailDocument(content, depth + 1)
+    out.write(`\n${inner.text}\n`)
+    for (const kind of inner.omitted) out.omitted.add(kind)
+    for (const { href, text } of inner.links) out.link(href, text)
+  }
   return out.done()
 }

@@ -87,7 +87,11 @@ export function shownValue(value: number, format: string, is1904: boolean): stri
   if (!Number.isFinite(value)) return ''
   // Words in quotes, escaped letters and colours are no fields.
   const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
-  if (fields.includes('%')) return `${Number((value * 100).toPrecision(12))}%`
+  if (fields.includes('%')) {
+    // As the cell shows it: 72.6 % by the format 0.0%.
+    const decimals = /\.([0#?]+)/.exec(fields)?.[1]?.length ?? 0
+    return `${Number((value * 100).toFixed(Math.min(decimals, 12)))}%`
+  }
   const hasDay = /[yd]/i.test(fields)
   const hasTime = /[hs]/i.test(fields)
   if ((!hasDay && !hasTime && !/m{3,}/i.test(fields)) || value < 0 || value > DAYS_MAX) {

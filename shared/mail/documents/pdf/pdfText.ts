@@ -72,7 +72,8 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
   })
   for (const { unseen, text } of runs)
     if (unseen !== null && text.trim() !== '') out.omitted.add(unseen)
-  out.write(`${layOut(runs.filter(({ unseen }) => unseen === null))}\n`)
+  const laidOut = layOut(runs.filter(({ unseen }) => unseen === null))
+  out.write(`${withoutRadicals(laidOut)}\n`)
   const notes: Annotation[] = await page.getAnnotations().catch(() => [])
   for (const { subtype, url, contentsObj } of notes.slice(0, ANNOTATIONS_MAX)) {
     if (subtype === 'Link' && typeof url === 'string') out.link(url, '')
@@ -81,5 +82,9 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
     }
   }
 }
+
+/** Some writers name Han letters by their radicals, which look alike: U+2F24 stands for U+5927. */
+const withoutRadicals = (text: string): string =>
+  text.replace(/[\u2e80-\u2fd5]/g, (letter) => letter.normalize('NFKC'))
 
 type Annotation = { subtype?: string; url?: string; contentsObj?: { str?: string } }

@@ -1,0 +1,108 @@
+/**
+ * Files that real programs made, with the text that a person expects. Somebody who has not seen the code wrote
+ * `strangers/`; MADE.md names the programs.
+ */
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readDocument } from '../../../../shared/mail/documents/readDocument.ts'
+
+const FOLDER = 'test/fixtures/documents'
+
+type Expected = {
+  file: string
+  contentType: string
+  state: 'ready' | 'none' | 'failed'
+  reason?: string
+  /** In the order of reading. */
+  contains?: string[]
+  absent?: string[]
+  omitted?: string[]
+  links?: string[]
+  codes?: string[]
+  /** Phrases that stand at any place. */
+  anywhere?: string[]
+}
+
+/** White space within a line counts as one blank; tabs stand between cells. */
+const plain = (text: string): string =>
+  text
+    .replace(/[^\S\t\n]+/g, ' ')
+    .replace(/ *\t */g, '\t')
+    .replace(/ *\n */g, '\n')
+
+/** What a file's text lacks, or holds although it should not. */
+async function differences(set: string, expected: Expected): Promise<string[]> {
+  const bytes = new Uint8Array(readFileSync(join(FOLDER, set, expected.file)))
+  const { file: filename, contentType } = expected
+  const read = await readDocument(bytes, { filename, contentType }, Date.now())
+  const found: string[] = []
+  if (read.state !== expected.state) found.push(`state ${read.state}`)
+  const reason = read.state === 'failed' ? read.reason : undefined
+  if (expected.reason !== undefined && reason !== expected.reason) found.push(`reason ${reason}`)
+  if (read.state !== 'ready') return found
+  const text = plain(read.text)
+  // A phrase may break over lines.
+  const flat = text.replaceAll('\n', ' ')
+  let from = 0
+  for (const phrase of expected.contains ?? []) {
+    const wanted = plain(phrase).replaceAll('\n', ' ')
+    const at = flat.indexOf(wanted, from)
+    if (at >= 0) from = at + wanted.length
+    else found.push(`${flat.includes(wanted) ? 'order of' : 'lacks'} ${JSON.stringify(phrase)}`)
+  }
+  for (const phrase of expected.anywhere ?? []) {
+    const wanted = plain(phrase).replaceAll('\n', ' ')
+    if (!flat.includes(wanted)) found.push(`lacks ${JSON.stringify(phrase)}`)
+  }
+  for (const phrase of expected.absent ?? []) {
+    if (flat.includes(plain(phrase))) found.push(`holds ${JSON.stringify(phrase)}`)
+  }
+  for (const kind of expected.omitted ?? []) {
+    if (!(read.omitted as string[]).includes(kind)) found.push(`does not name ${kind}`)
+  }
+  const hrefs = read.links.map(({ href }) => href.replace(/\/$/, ''))
+  for (const link of expected.links ?? []) {
+    if (!hrefs.includes(link.replace(/\/$/, ''))) found.push(`lacks the link ${link}`)
+  }
+  const codes = read.codes.map(({ value }) => value)
+  for (const code of expected.codes ?? []) {
+    if (!codes.includes(code)) found.push(`lacks the code ${code}`)
+  }
+  return found
+}
+
+/** Files that are not read as their writer expects, and why they stay so. */
+const MISSED: Readonly<Record<string, string>> = {
+  'strangers/csv-windows-1252.csv': 'a file without a charset, whose letters fit two of them',
+  'strangers/eml-nested.eml': 'the head of a mail shows addresses, without names',
+  'strangers/html-czech-hand.html': 'all that a page hides is named hidden-text',
+  'strangers/pdf-footnotes-ligatures-lo.pdf':
+    'a hyphen at the end of a line stays, because it may belong to the word',
+  'strangers/pdf-hindi-thai-lo.pdf': 'vowel signs that the writer of the file stored twice',
+  'strangers/pdf-two-columns-chromium.pdf':
+    'soft hyphens that the file draws as words of their own',
+  'strangers/pdf-two-columns-reportlab.pdf':
+    'columns that are told apart by less than the gap of a table, and hyphens',
+  'strangers/rtf-vanish-lo.rtf': 'white letters on a shaded paragraph',
+}
+
+const sets = readdirSync(FOLDER, { withFileTypes: true }).filter((one) => one.isDirectory())
+
+for (const { name: set } of sets) {
+  const lines = readFileSync(join(FOLDER, set, 'expected.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+  const files = lines.map((line): Expected => JSON.parse(line))
+  test(`${set}: there is something to read`, () => {
+    expect(files.length).toBeGreaterThan(10)
+  })
+  for (const expected of files) {
+    const isMissed = MISSED[`${set}/${expected.file}`] !== undefined
+    test(`${set}/${expected.file}${isMissed ? ' is still missed' : ''}`, async () => {
+      const found = await differences(set, expected)
+      if (isMissed) expect(found).not.toEqual([])
+      else expect(found).toEqual([])
+    })
+  }
+}
