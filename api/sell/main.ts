@@ -11,12 +11,14 @@ import { normalPath, PathError } from './sellPath.ts'
 import { createSellProxy } from './sellProxy.ts'
 
 const PORT = '4402'
-const TIMEOUT_MS = 60_000
+const TIMEOUT_S = '60'
 /** Bun's own default of 10 s ends slow answers; this is its highest. */
 const IDLE_TIMEOUT_S = 255
+/** Below it, so that a late server is answered for. */
+const TIMEOUT_MAX_S = 240
 
 const USAGE =
-  'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN], or bun run sell ORIGIN --prices FILE'
+  'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN] [--timeout SECONDS], or bun run sell ORIGIN --prices FILE'
 
 /** The arguments cannot be used. */
 class UsageError extends Error {}
@@ -30,6 +32,7 @@ function readArguments() {
       host: { type: 'string', default: '127.0.0.1' },
       prices: { type: 'string' },
       public: { type: 'string' },
+      timeout: { type: 'string', default: TIMEOUT_S },
     },
   })
   const [given = '', amount] = positionals
@@ -37,11 +40,20 @@ function readArguments() {
     throw new UsageError('the first argument must be the http:// or https:// URL of your server')
   }
   if (!/^\d{1,5}$/.test(values.port)) throw new UsageError('--port must be a number')
+  const timeoutS = Number(values.timeout)
+  if (!/^\d{1,3}$/.test(values.timeout) || timeoutS < 1 || timeoutS > TIMEOUT_MAX_S) {
+    throw new UsageError(`--timeout must be a whole number of seconds from 1 to ${TIMEOUT_MAX_S}`)
+  }
   if (values.public !== undefined && !/^https?:\/\/[^/]+$/.test(values.public)) {
     throw new UsageError('--public must be an origin, such as https://api.example.com')
   }
   const { origin, pathname } = new URL(given)
-  return { ...values, origin, prices: pricesOf(pathname, amount, values.prices) }
+  return {
+    ...values,
+    timeoutMs: timeoutS * 1000,
+    origin,
+    prices: pricesOf(pathname, amount, values.prices),
+  }
 }
 
 function pricesOf(pathname: string, amount: string | undefined, file: string | undefined): Prices {
@@ -56,7 +68,7 @@ function pricesOf(pathname: string, amount: string | undefined, file: string | u
 }
 
 try {
-  const { origin, prices, port, host, public: given } = readArguments()
+  const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
   // A buyer's program may ask before the command has printed its line.
@@ -75,7 +87,7 @@ try {
       origin,
       prices,
       publicOrigin,
-      timeoutMs: TIMEOUT_MS,
+      timeoutMs,
       fetch,
       log: (line) => void process.stderr.write(`${line}\n`),
     }),

@@ -82,6 +82,7 @@ async function forward(
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
+  // It begins after the grant: money has moved.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {
@@ -101,12 +102,14 @@ async function forward(
   } finally {
     clearTimeout(timer)
   }
-  return refuse(
-    502,
-    'origin_failed',
-    'The payment went through, and the server behind failed. Send the same request with the same payment header within ten minutes: it is not charged again',
-  )
+  return late.signal.aborted
+    ? refuse(504, 'origin_timeout', `${PAID} did not answer in time. ${AGAIN}`)
+    : refuse(502, 'origin_failed', `${PAID} failed. ${AGAIN}`)
 }
+
+const PAID = 'The payment went through, and the server behind'
+const AGAIN =
+  'Send the same request with the same payment header within ten minutes: it is not charged again'
 
 const refuse = (status: number, error: string, message: string): Response =>
   Response.json({ error, message, status }, { status, headers: { 'cache-control': 'no-store' } })

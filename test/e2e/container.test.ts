@@ -62,6 +62,17 @@ test('the profile caddy copies the certificate of the mail domain to where the l
   expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).toContain('USER 10001:10001')
 })
 
+test('the profile sell asks the health of what the program serves, from all addresses', () => {
+  const { sell, api } = compose.services
+  expect([sell.profiles, api.profiles]).toEqual([['sell'], undefined])
+  expect(sell.command).toEqual(expect.arrayContaining(['--host', '0.0.0.0']))
+  // A program without a database must not get its address.
+  expect(Object.keys(sell.environment)).toEqual(['PURSER_URL', 'PURSER_API_KEY'])
+  expect(sell.ports).toEqual(['127.0.0.1:4402:4402'])
+  // No path with `%2f` is ever for sale: test/api/sell/sell.test.ts.
+  expect(sell.healthcheck.test.at(-1)).toContain("127.0.0.1:4402/%2f')).status === 400")
+})
+
 const missing = ['buildah', 'mmdebstrap'].filter((tool) => Bun.which(tool) === null)
 const reason =
   process.env.CONTAINER !== '1'

@@ -180,6 +180,26 @@ test('a server that fails after the payment costs nothing more: the same header 
   expect(await payments()).toBe(before + 1)
 })
 
+test('a server that never answers is a 504, and the same header gets the content later', async () => {
+  await using slow = (await sell([`${origin.url}/weather`, '0.01', '--timeout', '1'])).process
+  const [, at = ''] = await printed(slow, /at (http:\S+)/)
+  const before = await payments()
+  const asked = Promise.withResolvers<Response>()
+  origin.answer = () => asked.promise
+  const { header } = await pay()
+  const get = () => fetch(`${at}/weather`, { headers: { 'x-payment': header } })
+  const late = await get()
+  const body = (await late.json()) as any
+  expect([late.status, body.error]).toEqual([504, 'origin_timeout'])
+  expect(body.message).toContain('Send the same request with the same payment header')
+  expect(late.headers.get('x-payment-response')).not.toBeNull()
+  asked.resolve(new Response('too late'))
+  origin.answer = () => new Response('in time')
+  const again = await get()
+  expect([again.status, await again.text()]).toEqual([200, 'in time'])
+  expect(await payments()).toBe(before + 1)
+})
+
 /** Sends a request line as it is: clients resolve paths on their own. */
 const raw = (target: string, headers = ''): Promise<number> =>
   new Promise((resolve, reject) => {
@@ -218,6 +238,8 @@ test('a path has one meaning: what two servers can read in two ways is a 400', a
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
+    // The health check of compose.yaml.
+    ['/%2f', 400],
     ['/weather%00', 400],
     ['/weather%zz', 400],
   ]
@@ -259,6 +281,8 @@ test('one URL and one price are enough, and wrong arguments say what is missing'
     [[origin.url, '--prices', wrong], /"\/weather": must be decimal USDC/],
     [[origin.url, '1', '--public', 'example.com'], /--public must be an origin/],
     [[origin.url, '0.01', '--public', 'http://'], /--public must be an origin/],
+    [[origin.url, '0.01', '--timeout', '0'], /--timeout must be a whole number/],
+    [[origin.url, '0.01', '--timeout', '241'], /--timeout must be a whole number/],
   ]
   for (const [args, message] of cases) {
     await using failed = startProcess(
