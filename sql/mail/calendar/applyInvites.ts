@@ -115,16 +115,21 @@ async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   const known = await findEvent(db, place, { organizer, instance })
   const isProven = organizer !== '' && isFrom(message, organizer)
   const isCancellation = invite.status === 'cancelled'
-  const effect = effectOf(known, revisionOf(invite), { isProven, isCancellation })
-  if (effect !== 'new' && effect !== 'updated') return effect
-  const isOwn = message.direction === 'sent'
   const series =
     instance === WHOLE ? null : await findEvent(db, place, { organizer, instance: WHOLE })
+  const effect = effectOf(known, revisionOf(invite), {
+    isProven,
+    isCancellation,
+    series: series && { ...series, isCancelled: series.status === 'cancelled' },
+  })
+  if (effect !== 'new' && effect !== 'updated') return effect
+  const isOwn = message.direction === 'sent'
   const answer = isOwn ? 'accepted' : keptAnswer(invite, known, series)
   const row = await storeEvent(db, place, { organizer, isProven, isOwn, answer })
-  const isMoved = known !== null && !isSameTime(known.invite, invite)
   const rows = [row]
-  if (instance === WHOLE && known !== null) {
+  if (instance === WHOLE) {
+    if (isProven) await forgetUnprovenInstances(db, place, organizer)
+    const isMoved = known !== null && !isSameTime(known.invite, invite)
     if (isMoved) await forgetChangedInstances(db, place, { organizer, row })
     if (isCancellation) rows.push(...(await cancelInstances(db, place, organizer)))
   }
@@ -192,6 +197,20 @@ async function storeEvent(
     ],
   })
   return rows[0]!.row
+}
+
+/** What a stranger said of instances, before the organizer announced the series. */
+async function forgetUnprovenInstances(
+  db: Queryable,
+  { message: { projectId }, uid }: Place,
+  organizer: string,
+): Promise<void> {
+  await db.query({
+    name: 'forget-unproven-instances',
+    text: `delete from calendar_events where project_id = $1 and uid_hash = $2 and organizer = $3
+           and instance > '-infinity' and not is_proven`,
+    values: [projectId, uid, organizer],
+  })
 }
 
 /** Instances that were changed before the whole series moved, and the answers to the old time. */

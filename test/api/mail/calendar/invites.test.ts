@@ -269,6 +269,54 @@ test('one instance of a series moves or is cancelled alone', async () => {
   )
 })
 
+test('somebody else changes no instance of a series, before it is known or after', async () => {
+  const agent = await service.newAgent()
+  const uid = 'guarded@example.com'
+  const forged = {
+    uid,
+    sequence: 9,
+    lines: ['SUMMARY:Pay me', 'RECURRENCE-ID:20300311T090000Z'],
+    start: 'DTSTART:20300311T090000Z',
+    end: 'DTEND:20300311T093000Z',
+  }
+  const stranger = { envelopeFrom: 'mallory@evil.test' }
+  await invite(agent, forged, stranger)
+  const series = await invite(agent, { uid, lines: ['RRULE:FREQ=WEEKLY;COUNT=2'] })
+  await accept(agent, series)
+  const late = await invite(agent, { ...forged, sequence: 10 }, stranger)
+  expect(late.invites[0].effect).toBe('proposal')
+  const events = await waitFor('both instances', async () => {
+    const found = await calendar(agent)
+    return found.length === 2 ? found : undefined
+  })
+  expect(events.map(({ summary }: any) => summary)).toEqual(['Cargo review', 'Cargo review'])
+})
+
+test('an instance that comes after the cancellation of its series stays cancelled', async () => {
+  const agent = await service.newAgent()
+  const uid = 'over@example.com'
+  const moved = {
+    uid,
+    sequence: 1,
+    lines: ['RECURRENCE-ID:20300311T090000Z'],
+    start: 'DTSTART:20300311T090000Z',
+    end: 'DTEND:20300311T093000Z',
+  }
+  const series = await invite(agent, { uid, lines: ['RRULE:FREQ=WEEKLY;COUNT=2'] })
+  await accept(agent, series)
+  await invite(agent, { uid, sequence: 2, method: 'CANCEL' })
+  const late = await invite(agent, moved)
+  expect(late.invites[0].effect).toBe('outdated')
+  expect(await calendar(agent)).toEqual([])
+
+  // The other way round, without the series: its cancellation ends the instance too.
+  const alone = { ...moved, uid: 'alone@example.com' }
+  const instance = await invite(agent, alone)
+  await accept(agent, instance)
+  await invite(agent, { uid: alone.uid, sequence: 2, method: 'CANCEL' })
+  expect(await calendar(agent)).toEqual([])
+})
+
 test('events tell of invites, and wait finds them', async () => {
   const agent = await service.newAgent()
   const after = new Date().toISOString()
