@@ -13,6 +13,8 @@ export type NewJob<Name extends TaskName = TaskName> = {
   runAt?: Date
   /** Those of the least number go first. Default: 0. */
   priority?: number
+  /** A waiting job of the key keeps its time: a later one must not hold up what came meanwhile. */
+  keepsTime?: boolean
 }
 
 /** Calls of `add_job` until it queues the job. */
@@ -36,8 +38,15 @@ export async function addJob<Name extends TaskName>(
     const { rows } = await db.query<{ id: string | null }>({
       name: 'add-job',
       text: `select id from graphile_worker.add_job($1, $2::json, run_at := $3::timestamptz, job_key := $4,
-        priority := $5)`,
-      values: [job.task, JSON.stringify(payload), job.runAt ?? null, job.key, job.priority ?? null],
+        priority := $5, job_key_mode := $6)`,
+      values: [
+        job.task,
+        JSON.stringify(payload),
+        job.runAt ?? null,
+        job.key,
+        job.priority ?? null,
+        job.keepsTime === true ? 'preserve_run_at' : 'replace',
+      ],
     })
     if (rows[0]?.id != null) return
   }

@@ -123,7 +123,7 @@ async function release(
     key: `send_mail:${messageRow}`,
     runAt,
   })
-  await queueWaitingReading(db, approval.projectId, { messageRow, runAt })
+  await queueWaitingReading(db, approval.projectId, messageRow)
   const detail = `sha256:${hash.toString('hex')}`
   await writeAudit(db, actor, {
     action: 'approval.approve',

@@ -53,7 +53,7 @@ export const queueExpansion = (db: Queryable, projectId: string, runAt?: Date): 
     task: 'expand_events',
     payload: { projectId },
     key: `expand_events:${projectId}`,
-    ...(runAt === undefined ? {} : { runAt }),
+    ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
 /** An event whose instances are to be made. */

@@ -22,21 +22,21 @@ export const queueReading = (
     payload: { projectId },
     key: `read_attachments:${projectId}`,
     priority,
-    ...(runAt === undefined ? {} : { runAt }),
+    ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
 /** Queues the reader of a mail that waited for its owner, if it has a file to read. */
 export async function queueWaitingReading(
   db: Queryable,
   projectId: string,
-  { messageRow, runAt }: { messageRow: string; runAt: Date },
+  messageRow: string,
 ): Promise<void> {
   const { rowCount } = await db.query({
     name: 'find-waiting-reading',
     text: `select from attachment_texts where message_row = $1 and state = 'pending' limit 1`,
     values: [messageRow],
   })
-  if ((rowCount ?? 0) > 0) await queueReading(db, projectId, { runAt })
+  if ((rowCount ?? 0) > 0) await queueReading(db, projectId)
 }
 
 /** Notes attachments of a new message that are to be read. */

@@ -187,7 +187,10 @@ const CALENDARS = `
     select message_row, calendar, project_id from placed where calendar is not null
   )`
 
-/** Queues the sending of each mail. A held mail gets a request, with the job that announces it. */
+/**
+ * Queues the sending of each mail. A held mail gets a request, with the job that announces it. The reader of invitations
+ * runs at once, because it reads other files too, and knows when the next one may be read.
+ */
 const JOBS = `
   requested as (
     insert into approvals (id, project_id, kind, subject, requested_at, expires_at)
@@ -201,7 +204,7 @@ const JOBS = `
     union all
     select 'announce_approval', json_build_object('approvalId', id), 'announce_approval:' || id, null from requested
     union all
-    select 'read_attachments', json_build_object('projectId', project_id), 'read_attachments:' || project_id, min(send_at)
+    select 'read_attachments', json_build_object('projectId', project_id), 'read_attachments:' || project_id, null
     from placed where calendar is not null and status <> 'held' group by project_id
   ), jobs as (
     ${addPayloadsFrom('due', { runAt: 's.run_at' })}

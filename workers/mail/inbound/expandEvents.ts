@@ -50,12 +50,14 @@ export function createExpandEvents(
     await turns.run([projectId], async () => {
       const claim = randomUUID()
       const due = await patiently(() => takeExpansion(pool, projectId, claim))
-      if (due !== null) {
-        const instances = await instancesOf(due)
-        await patiently(() => storeInstances(pool, due, instances))
+      if (due === null) {
+        const next = await nextExpansionAt(pool, projectId)
+        if (next !== null) await queueExpansion(pool, projectId, next)
+        return
       }
-      const next = due === null ? await nextExpansionAt(pool, projectId) : new Date()
-      if (next !== null) await queueExpansion(pool, projectId, next)
+      const instances = await instancesOf(due)
+      await patiently(() => storeInstances(pool, due, instances))
+      await queueExpansion(pool, projectId)
     })
   }
 }

@@ -192,6 +192,19 @@ test('an event is in the calendar when its mail is on its way, not before', asyn
   expect(await calendar(agent)).toHaveLength(1)
 })
 
+test('a scheduled event does not hold up what is to be read now', async () => {
+  await using idle = await startTestService({ smtp: false, workers: false })
+  const host = await idle.newAgent()
+  const tomorrow = new Date(Date.now() + 24 * 3_600_000).toISOString()
+  await sendMail(host, { event: EVENT })
+  await sendMail(host, { event: EVENT, sendAt: tomorrow })
+  const { rows } = await idle.database.pool.query(
+    `select run_at <= clock_timestamp() as due from graphile_worker.jobs where key = 'read_attachments:' || $1`,
+    [host.project.id],
+  )
+  expect(rows).toEqual([{ due: true }])
+})
+
 test('a repeated call announces one event', async () => {
   const host = await service.newAgent()
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: EVENT }
