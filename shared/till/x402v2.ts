@@ -191,7 +191,7 @@ function encodeForm({
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`
 
-/** Whether the metadata of a resource stand in each of its challenges, whatever it costs and whatever went wrong. */
+/** Whether the metadata of a resource fit each of its challenges, for every price and every error. */
 export function fitsChallenge(url: string, metadata: Metadata): boolean {
   const how = bazaarOf(metadata, url)
   const requirement: Requirement = {

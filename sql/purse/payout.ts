@@ -16,35 +16,56 @@ const PAYOUT_WAIT = '24 hours'
 const LEAST_ATOMIC = 10_000n
 
 /** What an owner sets. Absent: it stays. Null: none. */
-export type PayoutChange = { maxAtomic?: bigint | null; payoutAddress?: string | null }
+export type PurseLimits = {
+  /** Below it the event purse.low tells. */
+  lowAtomic?: bigint | null
+  /** What is above it goes to the address. */
+  maxAtomic?: bigint | null
+  payoutAddress?: string | null
+}
 
 /** The address that counts now, of a purse `p`: a new one does after its wait. */
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
 /**
- * Sets the greatest balance of a purse, and the address of the rest. An address ends at once; a new one waits 24 hours, and
- * the one before it stays until then.
+ * Sets when a purse is low, what it keeps at most, and the address of the rest. An address ends at once; a new one waits 24
+ * hours, and the one before it stays until then.
  * @returns false: there is no purse.
  */
-export function setPayout(
+export function setPurseLimits(
   pool: Pool,
   actor: Actor,
-  { maxAtomic, payoutAddress }: PayoutChange,
+  { lowAtomic, maxAtomic, payoutAddress }: PurseLimits,
 ): Promise<boolean> {
   return transaction(pool, async (db) => {
-    const { projectId } = actor
-    if ((await lockPurse(db, projectId)) === null) return false
+    if ((await lockPurse(db, actor.projectId)) === null) return false
+    if (lowAtomic !== undefined) {
+      await setAmount(db, actor, {
+        change: 'low_atomic = $2, low_told_at = null',
+        action: 'purse.set_low',
+        atomic: lowAtomic,
+      })
+    }
     if (maxAtomic !== undefined) {
-      await db.query('update purses set max_atomic = $2 where project_id = $1', [
-        projectId,
-        maxAtomic === null ? null : String(maxAtomic),
-      ])
-      const detail = maxAtomic === null ? 'none' : String(maxAtomic)
-      await writeAudit(db, actor, { action: 'purse.set_max', subject: null, detail, outcome: 'ok' })
+      await setAmount(db, actor, {
+        change: 'max_atomic = $2',
+        action: 'purse.set_max',
+        atomic: maxAtomic,
+      })
     }
     if (payoutAddress !== undefined) await setAddress(db, actor, payoutAddress)
     return true
   })
+}
+
+async function setAmount(
+  db: Queryable,
+  actor: Actor,
+  { change, action, atomic }: { change: string; action: string; atomic: bigint | null },
+): Promise<void> {
+  const amount = atomic === null ? null : String(atomic)
+  await db.query(`update purses set ${change} where project_id = $1`, [actor.projectId, amount])
+  await writeAudit(db, actor, { action, subject: null, detail: amount ?? 'none', outcome: 'ok' })
 }
 
 async function setAddress(db: Queryable, actor: Actor, address: string | null): Promise<void> {
@@ -67,8 +88,8 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 }
 
 /**
- * Gives a purse a new key. What is free moves to its address; the old key stays, because what is signed with it may still be
- * taken, and what comes to its address later is moved too.
+ * Gives a purse a new key, and moves the free money to its address. The old key stays, because a payment that it signed may
+ * still be taken. Money that reaches the old address later is moved too.
  * @returns null: there is no purse.
  */
 export function rotatePurseKey(

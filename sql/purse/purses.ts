@@ -54,8 +54,8 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Of an address of a purse: what is signed and may still be taken, and what was taken in a later block than its last
- * balance. That is still in the balance, also when its block is final already.
+ * The sum that an address of a purse no longer has for itself: signed payments that may still be taken, and payments in
+ * blocks after its last balance. The balance still holds those, even when their block is final.
  * @param a the alias of a row of purses or purse_keys
  */
 export const openSum = (a: string): string => `(
@@ -159,18 +159,4 @@ export async function purseSigner(
       return await sign({ hash: digest, privateKey, to: 'hex' })
     },
   }
-}
-
-/** Sets the balance below which the event purse.low tells; null: no event. @returns false: there is no purse. */
-export function setLow(pool: Pool, actor: Actor, lowAtomic: bigint | null): Promise<boolean> {
-  return transaction(pool, async (db) => {
-    const { rowCount } = await db.query(
-      'update purses set low_atomic = $2, low_told_at = null where project_id = $1',
-      [actor.projectId, lowAtomic === null ? null : String(lowAtomic)],
-    )
-    if (rowCount === 0) return false
-    const detail = lowAtomic === null ? 'none' : String(lowAtomic)
-    await writeAudit(db, actor, { action: 'purse.set_low', subject: null, detail, outcome: 'ok' })
-    return true
-  })
 }

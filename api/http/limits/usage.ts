@@ -5,57 +5,37 @@ import {
   type UsageSubject,
 } from '../../../sql/account/projects/usage.ts'
 import type { Pool } from '../../../sql/db.ts'
+import { MemoryCounts } from './memoryCounts.ts'
 
 const FLUSH_MS = 2_000
 
-/** Counts requests in memory, by project and by platform key, and adds them to the database every two seconds. */
+/** Counts requests by project and by platform key. Each kind is written apart: one that is written is not counted again. */
 export class UsageRecorder {
-  readonly #pool: Pool
-  readonly #log: Logger
-  readonly #timer: ReturnType<typeof setInterval>
-  #counts = new Map<string, UsageCount>()
+  readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>
 
   constructor(pool: Pool, log: Logger) {
-    this.#pool = pool
-    this.#log = log
-    this.#timer = setInterval(() => void this.flush(), FLUSH_MS)
+    const countsOf = (kind: UsageSubject['kind']) =>
+      new MemoryCounts<UsageCount>({
+        everyMs: FLUSH_MS,
+        log,
+        name: `requests of a ${kind} key`,
+        keyOf: ({ id }) => id,
+        sum: (before, { requests, lastUsedAt }) => ({
+          ...before,
+          requests: before.requests + requests,
+          lastUsedAt: new Date(Math.max(before.lastUsedAt.getTime(), lastUsedAt.getTime())),
+        }),
+        write: (counts) => addUsage(pool, kind, counts),
+      })
+    this.#counts = { project: countsOf('project'), platform: countsOf('platform') }
   }
 
   /** Counts one request. */
   record({ kind, id }: UsageSubject): void {
-    this.#add({ kind, id, requests: 1, lastUsedAt: new Date() })
-  }
-
-  /** Writes the counts. While the database is away they are kept. */
-  async flush(): Promise<void> {
-    const counts = [...this.#counts.values()]
-    this.#counts = new Map()
-    for (const kind of ['project', 'platform'] as const) {
-      const own = counts.filter((count) => count.kind === kind)
-      if (own.length === 0) continue
-      try {
-        await addUsage(this.#pool, kind, own)
-      } catch (error) {
-        this.#log.warn({ err: error }, 'usage could not be written; will retry')
-        for (const count of own) this.#add(count)
-      }
-    }
-  }
-
-  #add({ kind, id, requests, lastUsedAt }: UsageCount): void {
-    const key = `${kind} ${id}`
-    const known = this.#counts.get(key)
-    this.#counts.set(key, {
-      kind,
-      id,
-      requests: requests + (known?.requests ?? 0),
-      lastUsedAt:
-        known !== undefined && known.lastUsedAt > lastUsedAt ? known.lastUsedAt : lastUsedAt,
-    })
+    this.#counts[kind].add({ kind, id, requests: 1, lastUsedAt: new Date() })
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.flush()
+    await Promise.all(Object.values(this.#counts).map((counts) => counts.stop()))
   }
 }

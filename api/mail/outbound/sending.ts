@@ -86,6 +86,10 @@ export async function sendMessage(
     }
     const messageId = newMessageId(domainOf(from))
     const { subject } = body
+    const files = readAttachments(body.attachments)
+    const unsubscribe = readUnsubscribe(body.unsubscribe)
+    const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
+    // Last: it notes the event.
     const invitation =
       body.event === undefined
         ? null
@@ -93,10 +97,8 @@ export async function sendMessage(
             from,
             subject,
             text: body.text,
-            to: shown.to,
-            cc: shown.cc,
+            ...shown,
           })
-    const files = readAttachments(body.attachments)
     const answer: SentAnswer = {
       messageId,
       inboxId: from,
@@ -121,8 +123,8 @@ export async function sendMessage(
       html: body.html ?? null,
       attachments: invitation === null ? files : [invitation.attachment, ...files],
       calendar: invitation === null ? null : 0,
-      unsubscribe: readUnsubscribe(body.unsubscribe),
-      headers: readHeaders(body.headers, body.unsubscribe !== undefined),
+      unsubscribe,
+      headers,
       names: namesOf([...shown.to, ...shown.cc]),
       inReplyTo: [],
       references: [],

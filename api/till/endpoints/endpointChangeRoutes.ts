@@ -19,28 +19,13 @@ import {
   toChangedView,
   toEarningView,
 } from './endpointDocs.ts'
-import {
-  Active,
-  Description,
-  Discoverable,
-  Network,
-  orBadRequest,
-  PriceUsdc,
-  readChange,
-  WebhookSecret,
-  WebhookUrl,
-} from './endpointInput.ts'
+import { ENDPOINT_FIELDS, orBadRequest, PriceUsdc, readChange } from './endpointInput.ts'
 import { hasListing, LISTING_FIELDS, readListing } from './listingInput.ts'
 import { checkAnew } from './reachable.ts'
 
 const ChangeBody = t.Object({
   priceUsdc: t.Optional(PriceUsdc),
-  network: t.Optional(Network),
-  description: t.Optional(Description),
-  webhookUrl: t.Optional(WebhookUrl),
-  webhookSecret: t.Optional(WebhookSecret),
-  discoverable: t.Optional(Discoverable),
-  active: t.Optional(Active),
+  ...ENDPOINT_FIELDS,
   ...LISTING_FIELDS,
 })
 const Params = t.Object({ endpointId: t.String({ minLength: 1, maxLength: 100 }) })

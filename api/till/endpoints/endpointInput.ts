@@ -44,28 +44,27 @@ export const PriceUsdc = t.String({
   pattern: USDC_AMOUNT_PATTERN.source,
   error: 'be a decimal USDC string with at most 6 decimals, such as "0.01"',
 })
-export const Network = t.String({
+const Network = t.String({
   maxLength: 64,
   description:
     'The chain this service is connected to, which is also the default: base or eip155:8453, base-sepolia or eip155:84532.',
 })
-export const Description = t.Union([t.String(), t.Null()], {
+const Description = t.Union([t.String(), t.Null()], {
   description: `Cut after ${DESCRIPTION_MAX_LENGTH} characters.`,
 })
-export const WebhookUrl = t.Union(
-  [t.String({ minLength: 1, maxLength: URL_MAX_LENGTH }), t.Null()],
-  { error: `be a URL of at most ${URL_MAX_LENGTH} characters, or null to remove the webhook` },
-)
-export const WebhookSecret = t.String({
+const WebhookUrl = t.Union([t.String({ minLength: 1, maxLength: URL_MAX_LENGTH }), t.Null()], {
+  error: `be a URL of at most ${URL_MAX_LENGTH} characters, or null to remove the webhook`,
+})
+const WebhookSecret = t.String({
   pattern: `^[\\x21-\\x7e]{${SECRET_MIN_LENGTH},${SECRET_MAX_LENGTH}}$`,
   error: `be ${SECRET_MIN_LENGTH} to ${SECRET_MAX_LENGTH} visible ASCII characters`,
 })
 
-export const Discoverable = t.Boolean({
+const Discoverable = t.Boolean({
   description: 'Shows the endpoint in /v0/x402/discovery, once it is verified. False by default.',
 })
 
-export const Active = t.Boolean({
+const Active = t.Boolean({
   description: 'False pauses it: it gets no challenges. What was challenged before is redeemed.',
 })
 
@@ -132,15 +131,16 @@ export function readNetwork(network: string | undefined, own: string): string {
   throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
 }
 
-const Body = t.Object({
-  priceUsdc: t.Optional(PriceUsdc),
+/** What registering an endpoint and changing it have in common. */
+export const ENDPOINT_FIELDS = {
   network: t.Optional(Network),
   description: t.Optional(Description),
   webhookUrl: t.Optional(WebhookUrl),
   webhookSecret: t.Optional(WebhookSecret),
   discoverable: t.Optional(Discoverable),
   active: t.Optional(Active),
-})
+}
+const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /** Reads a change but for the listing. A field absent from the body is absent from it. @throws {ApiError} 400 */
 export async function readChange(

@@ -23,10 +23,7 @@ import {
   Verification,
 } from './endpointDocs.ts'
 import {
-  Active,
-  Description,
-  Discoverable,
-  Network,
+  ENDPOINT_FIELDS,
   orBadRequest,
   PriceUsdc,
   readChange,
@@ -35,20 +32,13 @@ import {
   readUrlPattern,
   serviceNetwork,
   UrlPattern,
-  WebhookSecret,
-  WebhookUrl,
 } from './endpointInput.ts'
 import { hasListing, LISTING_FIELDS, readListing } from './listingInput.ts'
 
 const PutBody = t.Object({
   urlPattern: UrlPattern,
   priceUsdc: PriceUsdc,
-  network: t.Optional(Network),
-  description: t.Optional(Description),
-  webhookUrl: t.Optional(WebhookUrl),
-  webhookSecret: t.Optional(WebhookSecret),
-  discoverable: t.Optional(Discoverable),
-  active: t.Optional(Active),
+  ...ENDPOINT_FIELDS,
   ...LISTING_FIELDS,
 })
 const ListQuery = t.Composite([

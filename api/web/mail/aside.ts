@@ -1,4 +1,4 @@
-/** What stands beside a message: its files with their text, its codes and links, and what became of it. */
+/** The column beside a message: its files with their text, its codes, links and invitations, and its deliveries. */
 import { ask, at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'

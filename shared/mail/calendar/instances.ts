@@ -168,7 +168,10 @@ export function isTooOften(event: ICAL.Component): boolean {
 
 const SOURCE_PROPERTIES = ['dtstart', 'dtend', 'duration', 'rrule', 'rdate', 'exdate']
 
-/** What makes the instances of an event, as a calendar file of its own; null: it does not recur, or too often, or it is too long. */
+/**
+ * The rule of an event with its exceptions and zones, as a calendar file of its own. Null: the event does not recur, recurs
+ * too often, or the file is too long.
+ */
 export function sourceOf(event: ICAL.Component, calendar: ICAL.Component): string | null {
   if (!recurs(event) || isTooOften(event)) return null
   const bare = new ICAL.Component('vevent')

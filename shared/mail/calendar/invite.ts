@@ -1,4 +1,4 @@
-/** What a calendar file says about one event (RFC 5545, RFC 5546), as the API shows it. */
+/** One event of a calendar file (RFC 5545, RFC 5546), as the API shows it. */
 
 /** iTIP methods (RFC 5546 §1.4). */
 export const METHODS = [

@@ -7,7 +7,7 @@ export type Revision = { sequence: number; stampMs: number }
 export type KnownRevision = Revision & { isProven: boolean }
 
 /**
- * What a message does to an event. `proposal`: its sender is not proven to be the organizer, so that it changes nothing.
+ * The effect of a message on an event. `proposal`: it changes nothing, because its sender is not proven to be the organizer.
  */
 export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
 

@@ -22,7 +22,7 @@ function pointsOutside(node: unknown): boolean {
   )
 }
 
-/** An extension `bazaar` that anybody declared; null: it is none, or its info does not follow its schema. */
+/** Reads an extension `bazaar`. Null: the value is no such extension, or its info does not follow its schema. */
 export function readBazaar(value: unknown): Bazaar | null {
   const { info, schema, routeTemplate } = asObject(value)
   const { input } = asObject(info)

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 import type { Instance } from '../../../shared/mail/calendar/instances.ts'
@@ -12,25 +11,15 @@ import {
   storeInstances,
   takeExpansion,
 } from '../../../sql/mail/calendar/instances.ts'
-import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
+import { ChildError } from '../../process/child.ts'
 import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
-import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
-
-/** A rule of twenty years takes 50 ms. */
-const LIMITS: ChildLimits = { timeMaxMs: 3_000, memoryMaxBytes: 512 * 1024 * 1024 }
+import { createCalendarChildren } from './calendarChildren.ts'
 
 /** Makes the instances of a project's recurring events, one event in each run, in a child process that can be killed. */
-export function createExpandEvents(
-  { pool, log }: PoolContext,
-  { limits = LIMITS }: { limits?: ChildLimits } = {},
-): Task<'expand_events'> {
+export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_events'> {
   const turns = new CostTurns(new Costs(), 1)
-  const children = createChildren<DocumentRequest, DocumentAnswer>({
-    file: join(import.meta.dir, 'documentMain.ts'),
-    name: 'the reader of rules',
-    limits,
-  })
+  const children = createCalendarChildren()
 
   const instancesOf = async (due: DueExpansion): Promise<Instance[]> => {
     const { row, source, fromMs, untilMs } = due

@@ -22,12 +22,11 @@ import {
 import { ChildError, type ChildLimits, createChildren } from '../../process/child.ts'
 import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
+import { createCalendarChildren } from './calendarChildren.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
 /** A report of 300 pages takes five seconds. */
 const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
-/** Of a calendar file. Only a rule that has no instance takes longer than some milliseconds. */
-const CALENDAR_LIMITS: ChildLimits = { timeMaxMs: 3_000, memoryMaxBytes: 512 * 1024 * 1024 }
 /** Runs of a file. One that ends its worker each time is given up. */
 const TRIES_MAX = 3
 /** Projects that wait for their turn. Their jobs hold slots of the pool, which new mail needs. */
@@ -54,11 +53,7 @@ export function createReadAttachments(
     name: 'the reader of attachments',
     limits,
   })
-  const calendars = createChildren<DocumentRequest, DocumentAnswer>({
-    file: join(import.meta.dir, 'documentMain.ts'),
-    name: 'the reader of calendar files',
-    limits: CALENDAR_LIMITS,
-  })
+  const calendars = createCalendarChildren()
   let inHand = 0
 
   /** @throws when the database or the object store is away. */
