@@ -245,6 +245,17 @@ test('a wrong event names its field', async () => {
   }
 })
 
+test('a mail that is refused for another field changes no event', async () => {
+  const host = await service.newAgent()
+  const { uid } = (await sendMail(host, { event: EVENT })).event
+  const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: { ...EVENT, uid } }
+  const wrong = { filename: 'a', contentType: 'no type', content: '' }
+  for (const more of [{ attachments: [wrong] }, { unsubscribe: {} }, { headers: { From: 'x' } }]) {
+    expect((await host.post('/v0/messages/send', { ...mail, ...more })).status).toBe(400)
+  }
+  expect((await sendMail(host, mail)).event).toEqual({ uid, sequence: 1 })
+})
+
 test('a text of an event adds no line to the file', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const evil = 'x"\\,;:\r\nATTENDEE:mailto:victim@example.com'
