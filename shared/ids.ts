@@ -26,6 +26,9 @@ export const newRequestId = (): string => randomId('req_')
 /** A Message-ID for a message we send (RFC 5322 §3.6.4): 128 random bits at the mail domain, in angle brackets. */
 export const newMessageId = (domain: string): string => `<${randomId('', 16)}@${domain}>`
 
+/** The identifier of an endpoint's trial. */
+export const newTrialId = (): string => randomId('tri_')
+
 /** A credential's identifier, `cred_<hex>`. */
 export const newCredentialId = (): string => randomId('cred_')
 

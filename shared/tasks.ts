@@ -25,6 +25,7 @@ export const taskPayloads = {
   expand_events: z.strictObject({ projectId: z.string().regex(/^prj_[0-9a-f]{24}$/) }),
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
+  try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
   // `attempt`: the attempt of the job; absent: the first. A job for any attempt but the next is stale.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
@@ -79,6 +80,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   verify_domain: 'mail',
   deliver_webhook: 'webhooks',
   verify_endpoint: 'webhooks',
+  try_endpoint: 'webhooks',
   read_client_document: 'webhooks',
   sign_in_company: 'webhooks',
   use_secret: 'vault',

@@ -425,6 +425,31 @@ create table email_rules (
   constraint email_rules_row_key UNIQUE ("row")
 );
 
+-- The last trial of each endpoint: what a buyer is asked, and on the devnet one purchase.
+create table endpoint_trials (
+  endpoint_id text not null,
+  id text not null,
+  project_id text not null,
+  buy boolean not null,
+  state text default 'asking'::text not null,
+  method text,
+  challenge json,
+  header_name text,
+  header_value text,
+  status integer,
+  body text,
+  detail text,
+  created_at timestamp(3) with time zone default clock_timestamp() not null,
+  ended_at timestamp(3) with time zone,
+  constraint endpoint_trials_body_check CHECK ((length(body) <= 16384)),
+  constraint endpoint_trials_challenge_check CHECK ((length((challenge)::text) <= 40000)),
+  constraint endpoint_trials_state_check CHECK ((state = ANY (ARRAY['asking'::text, 'asked'::text, 'paying'::text, 'paid'::text, 'failed'::text]))),
+  constraint endpoint_trials_endpoint_id_fkey FOREIGN KEY (endpoint_id) REFERENCES seller_endpoints(id) ON DELETE CASCADE,
+  constraint endpoint_trials_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id),
+  constraint endpoint_trials_pkey PRIMARY KEY (endpoint_id),
+  constraint endpoint_trials_id_key UNIQUE (id)
+);
+
 -- The last number of each stream. A writer locks the row until its commit: numbers become visible in order.
 create table event_streams (
   project_id text not null,
@@ -1617,6 +1642,8 @@ CREATE INDEX dkim_keys_key ON public.dkim_keys USING btree (key_id);
 CREATE INDEX dkim_keys_newest ON public.dkim_keys USING btree (domain, "row" DESC);
 
 CREATE INDEX drafts_listing ON public.drafts USING btree (project_id, created_at DESC, "row" DESC);
+
+CREATE INDEX endpoint_trials_project ON public.endpoint_trials USING btree (project_id);
 
 CREATE INDEX events_age ON public.events USING btree (created_at);
 

@@ -39,6 +39,7 @@ import { RUNNER_CONNECTIONS } from './queue/runnerConnections.ts'
 import { createSettlePayment } from './till/settle/settlePayment.ts'
 import type { Till } from './till/till.ts'
 import { createCheckPayment } from './till/trial/checkPayment.ts'
+import { createTryEndpoint } from './till/tryEndpoint.ts'
 import { createVerifyEndpoint } from './till/verifyEndpoint.ts'
 import { createUseSecret } from './vault/useSecret.ts'
 
@@ -125,7 +126,7 @@ type OutboundHttp = {
   policy: OutboundPolicy & { ca?: string }
 }
 
-/** Delivers webhooks, asks the company's identity provider, verifies endpoints, and looks at the service for the doctor. */
+/** Delivers webhooks, asks the company's identity provider, verifies and tries endpoints, and looks at the service for the doctor. */
 export const webhooksRunner = (
   options: OutboundHttp & CompanyOptions & ExamineOptions,
 ): Runner<'webhooks'> => ({
@@ -133,6 +134,7 @@ export const webhooksRunner = (
   tasks: (context) => ({
     deliver_webhook: createDeliverWebhook(context, options),
     verify_endpoint: createVerifyEndpoint(context, options.policy),
+    try_endpoint: createTryEndpoint(context, options.policy),
     read_client_document: createReadClientDocument(context, options.policy),
     sign_in_company: createSignInCompany(context, options),
     examine_service: createExamineService(context, options),

@@ -31,6 +31,7 @@ import { purse } from './purse/purse.ts'
 import { deliveries } from './till/deliveries.ts'
 import { delivery } from './till/delivery.ts'
 import { endpoints } from './till/endpoints.ts'
+import { endpointTrial } from './till/endpointTrial.ts'
 import { payment } from './till/payment.ts'
 import { payments } from './till/payments.ts'
 
@@ -50,6 +51,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['projects/:/approvals/:', approval],
   ['projects/:/vault', vault],
   ['projects/:/endpoints', endpoints],
+  ['projects/:/endpoints/:', endpointTrial],
   ['projects/:/payments', payments],
   ['projects/:/payments/:', payment],
   ['projects/:/webhooks', deliveries],

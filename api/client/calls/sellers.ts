@@ -46,6 +46,16 @@ export function sellers(http: Http) {
     /** Checks the URL again, and answers with the verdict. */
     verify: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdVerify', { path: { endpointId } }, options),
+    /** Asks the endpoint as a buyer does; `buy` pays it once, on the embedded devnet. */
+    startTrial: (endpointId: string, buy: boolean, options?: CallOptions) =>
+      http.call(
+        'postSellersEndpointsByEndpointIdTrial',
+        { path: { endpointId }, body: { buy } },
+        options,
+      ),
+    /** The last trial. */
+    trial: (endpointId: string, options?: CallOptions) =>
+      http.call('getSellersEndpointsByEndpointIdTrial', { path: { endpointId } }, options),
     /** Replaces the webhook secret. Only this answer shows the new one. */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),

@@ -33,6 +33,7 @@ import {
   serviceNetwork,
   UrlPattern,
 } from './endpointInput.ts'
+import { endpointTrialRoutes } from './endpointTrialRoutes.ts'
 import { hasListing, LISTING_FIELDS, readListing } from './listingInput.ts'
 
 const PutBody = t.Object({
@@ -71,6 +72,7 @@ export function endpointRoutes(services: Services) {
     .use(putRoute(services))
     .use(readRoutes(services))
     .use(endpointChangeRoutes(services))
+    .use(endpointTrialRoutes(services))
 }
 
 function putRoute(services: Services) {

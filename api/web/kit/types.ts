@@ -225,6 +225,21 @@ export type Endpoint = {
   revenueUsdcRaw: string
 }
 
+/** The last trial of an endpoint. */
+export type EndpointTrial = {
+  canBuy: boolean
+  trial: {
+    state: 'asking' | 'asked' | 'paying' | 'paid' | 'failed'
+    buy: boolean
+    challenge: Record<string, unknown> | null
+    status: number | null
+    body: string | null
+    detail: string | null
+    createdAt: string
+    endedAt: string | null
+  } | null
+}
+
 export type PaymentItem = {
   id: string
   amountUsdc: string

@@ -6,6 +6,10 @@ import type { Role } from './types.ts'
 /** The colour of each state. Text always accompanies the colour. */
 const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   settled: 'good',
+  paid: 'good',
+  asked: 'info',
+  asking: 'wait',
+  paying: 'wait',
   delivered: 'good',
   sent: 'good',
   verified: 'good',

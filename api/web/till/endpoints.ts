@@ -8,6 +8,7 @@ import type { ShownList } from '../kit/list/pages.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Endpoint, Project } from '../kit/types.ts'
 import { badge, button, copyable, empty, notice, toast } from '../kit/ui.ts'
+import { sellSomething } from './endpointTrial.ts'
 import { failureRates } from './receivers.ts'
 import { changeEndpoint, registerEndpoint } from './registerEndpoint.ts'
 
@@ -53,10 +54,17 @@ export const endpoints = ofProject('endpoints', async (project, { signal, query 
     here: projectLink(project.projectId, 'endpoints'),
     query,
     filters: FILTERS,
-    tools: button('Register endpoint', () => registerEndpoint(project, () => listed.refresh()), {
-      needs: 'owner',
-      keep: 'register',
-    }),
+    tools: [
+      button('Sell something', () => sellSomething(project), {
+        kind: 'primary',
+        needs: 'owner',
+        keep: 'sell',
+      }),
+      button('Register endpoint', () => registerEndpoint(project, () => listed.refresh()), {
+        needs: 'owner',
+        keep: 'register',
+      }),
+    ],
     none: () =>
       empty('Nothing for sale', [
         'The seller registers a URL with ',
@@ -92,7 +100,7 @@ export const endpoints = ofProject('endpoints', async (project, { signal, query 
       {
         name: 'Action',
         kind: 'end',
-        cell: (one) => actions(path + at`/${one.endpointId}`, one, () => listed.refresh()),
+        cell: (one) => actions(project, path + at`/${one.endpointId}`, one, () => listed.refresh()),
       },
     ],
   })
@@ -122,7 +130,12 @@ function webhookOf(
   ]
 }
 
-function actions(path: string, one: Endpoint, refresh: () => Promise<void>): HTMLElement {
+function actions(
+  { projectId }: Project,
+  path: string,
+  one: Endpoint,
+  refresh: () => Promise<void>,
+): HTMLElement {
   const { endpointId, urlPattern, active, webhookUrl } = one
   const act = (label: string, work: () => void | Promise<void>, danger = false) =>
     button(label, work, {
@@ -145,6 +158,16 @@ function actions(path: string, one: Endpoint, refresh: () => Promise<void>): HTM
     'div',
     { class: 'actions many' },
     act('Change', () => changeEndpoint(path, one, refresh)),
+    h(
+      'a',
+      {
+        class: 'button',
+        href: projectLink(projectId, 'endpoints', endpointId),
+        'aria-label': `Try ${urlPattern}`,
+        'data-keep': `Try ${endpointId}`,
+      },
+      'Try',
+    ),
     act('Check', check),
     act(active ? 'Pause' : 'Resume', pause),
     webhookUrl === null ? null : act('Rotate secret', () => rotate(path, one), true),

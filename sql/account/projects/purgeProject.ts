@@ -129,6 +129,7 @@ export const OWN_TABLES = [
   ['project_limits', 'project_id'],
   ['settlement_budgets', 'project_id'],
   ['payment_checks', 'id'],
+  ['endpoint_trials', 'endpoint_id'],
   ['oauth_grants', 'id'],
   ['person_projects', 'ctid'],
 ] as const

@@ -315,6 +315,31 @@ for (const moment of MOMENTS) {
     },
   )
 
+  testWhole(`trial: an endpoint is asked, with a cut ${moment} each round trip`, async () => {
+    await using receiver = await startReceiver(status(402, CHALLENGE))
+    const { service, proxy } = await startCuttable({
+      smtp: false,
+      pools: ['webhooks'],
+      env: { ALLOW_PRIVATE_NETWORKS: 'true' },
+    })
+    await using _ = service
+    const agent = await service.newAgent()
+    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+      const { body } = await agent.put('/v0/sellers/endpoints', {
+        urlPattern: `http://127.0.0.1:${receiver.port}/${label}`,
+        priceUsdc: '0.01',
+      })
+      const path = `/v0/sellers/endpoints/${body.endpointId}/trial`
+      await agent.post(path, { buy: false })
+      await waitFor('the challenge', async () => {
+        const { trial } = (await agent.get(path)).body
+        return trial.state === 'asked'
+      })
+      await untilNoJob(service)
+    })
+    expect(cuts).toBeGreaterThan(3)
+  })
+
   testWhole(
     `client document: it is read or refused once, with a cut ${moment} each round trip`,
     async () => {

@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto'
+import type { Hex } from 'viem'
+import { sign } from 'viem/accounts'
+import { chooseOffer, readChallenge, type SellerChallenge } from '../../shared/purse/offers.ts'
+import {
+  type DigestSigner,
+  type PaymentHeader,
+  signPayment,
+} from '../../shared/purse/paymentHeader.ts'
+import { refusalText } from '../../shared/purse/refusal.ts'
+import { DEVNET_ACCOUNTS, DEVNET_NETWORK } from '../../shared/till/devnetAccounts.ts'
+import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
+import {
+  type DueTrial,
+  endTrial,
+  findDueTrial,
+  queueTrial,
+  storePayment,
+  TRIAL_BODY_MAX,
+  TRIAL_CHALLENGE_MAX,
+} from '../../sql/till/endpoints/endpointTrials.ts'
+import { type Exchange, guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
+import type { PoolContext, Task } from '../queue/task.ts'
+
+const ASK_TIMEOUT_MS = 10_000
+/** A seller settles on the chain before it answers. */
+const PAY_TIMEOUT_MS = 30_000
+
+const { privateKey, address } = DEVNET_ACCOUNTS.payer
+/** The payer of the devnet: its key is public, and worthless on every real chain. */
+const devnetPayer: DigestSigner = {
+  address,
+  sign: (hash) => sign({ hash, privateKey, to: 'hex' }),
+}
+
+type End = Parameters<typeof endTrial>[2]
+
+/**
+ * Asks an endpoint as a buyer does, and with `buy` pays it once from the devnet's payer. A job that was cut off sends
+ * the bytes again that it stored.
+ */
+export const createTryEndpoint =
+  ({ pool, lanes, outcomes }: PoolContext, policy: OutboundPolicy): Task<'try_endpoint'> =>
+  async ({ trialId }) => {
+    const due = await findDueTrial(pool, trialId)
+    if (due === null) return
+    const turn = await lanes.enter(`try:${due.projectId}`, due.projectId)
+    if (!turn.granted) {
+      return queueTrial(pool, trialId, new Date(Date.now() + turn.returnInMs))
+    }
+    const end = (given: End) => outcomes.record(() => endTrial(pool, trialId, given))
+    const pay = async (payment: PaymentHeader, method: DueTrial['method']) =>
+      end(paidEnd(await send(policy, { url: due.url, method, payment })))
+    try {
+      if (due.payment !== null) return await pay(due.payment, due.method)
+      const asked = await ask(policy, due.url)
+      if ('end' in asked) return await end(asked.end)
+      const { challenge, method } = asked
+      const shown = shownChallenge(challenge)
+      if (JSON.stringify(shown).length > TRIAL_CHALLENGE_MAX) {
+        return await end({ state: 'failed', detail: 'its challenge is too long', status: 402 })
+      }
+      if (!due.buy) return await end({ state: 'asked', challenge: shown, status: 402 })
+      const network = USDC_NETWORKS[DEVNET_NETWORK]
+      const chosen = chooseOffer(challenge, { url: due.url, network, payer: address })
+      if (!chosen.ok) {
+        const detail = refusalText(chosen.reason)
+        return await end({ state: 'failed', detail, challenge: shown, status: 402 })
+      }
+      const nonce: Hex = `0x${randomBytes(32).toString('hex')}`
+      const validBefore = BigInt(Math.floor(Date.now() / 1000) + chosen.offer.windowS)
+      const signed = await signPayment(chosen.offer, devnetPayer, { nonce, validBefore })
+      const wanted = { id: trialId, method, challenge: shown, payment: signed }
+      const stored = await storePayment(pool, wanted)
+      if (stored !== null) await pay(stored, method)
+    } finally {
+      turn.leave()
+    }
+  }
+
+type Asked = { challenge: SellerChallenge; method: DueTrial['method'] } | { end: End }
+
+/** Asks without a payment. A 404 or 405 can mean that the endpoint takes POST only. */
+async function ask(policy: OutboundPolicy, url: string): Promise<Asked> {
+  let method: DueTrial['method'] = 'GET'
+  let answer = await send(policy, { url, method, payment: null })
+  if (answer.ok && (answer.status === 404 || answer.status === 405)) {
+    method = 'POST'
+    answer = await send(policy, { url, method, payment: null })
+  }
+  if (!answer.ok) return { end: { state: 'failed', detail: answer.detail } }
+  const said = { status: answer.status, body: textOf(answer.body) }
+  if (answer.status !== 402) {
+    return { end: { state: 'failed', detail: `answered ${answer.status}, expected 402`, ...said } }
+  }
+  const challenge = readChallenge(
+    headerOf(answer.headers, 'payment-required'),
+    answer.body.toString(),
+  )
+  if (challenge !== null) return { challenge, method }
+  return { end: { state: 'failed', detail: 'answered 402 without a challenge', ...said } }
+}
+
+function send(
+  policy: OutboundPolicy,
+  { url, method, payment }: Pick<DueTrial, 'url' | 'method' | 'payment'>,
+): Promise<Exchange> {
+  return guardedExchange({
+    ...policy,
+    url,
+    method,
+    timeoutMs: payment === null ? ASK_TIMEOUT_MS : PAY_TIMEOUT_MS,
+    headers: {
+      ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
+      ...(payment === null ? {} : { [payment.name]: payment.value }),
+    },
+    ...(method === 'POST' ? { body: '{}' } : {}),
+  })
+}
+
+function paidEnd(answer: Exchange): End {
+  if (!answer.ok) {
+    const detail = `${answer.detail}; the seller may have taken the payment`
+    return { state: 'failed', detail }
+  }
+  const said = { status: answer.status, body: textOf(answer.body) }
+  return answer.status < 400
+    ? { state: 'paid', ...said }
+    : { state: 'failed', detail: `answered ${answer.status} to the payment`, ...said }
+}
+
+/** The 402 as it came, without what we made of it. */
+function shownChallenge({ x402Version, entries, resource, extensions, error }: SellerChallenge) {
+  return {
+    x402Version,
+    ...(error === null ? {} : { error }),
+    ...(resource === null ? {} : { resource }),
+    accepts: entries.map(({ raw }) => raw),
+    ...(extensions === null ? {} : { extensions }),
+  }
+}
+
+/** PostgreSQL stores no NUL. */
+const textOf = (body: Buffer): string =>
+  body.toString('utf8').replaceAll('\0', '\ufffd').slice(0, TRIAL_BODY_MAX)
+
+function headerOf(headers: readonly string[], wanted: string): string | null {
+  const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === wanted)
+  return at === -1 ? null : headers[at + 1]!
+}
