@@ -1928,3 +1928,25 @@ begin
   on conflict do nothing;
   return null;
 end $function$;
+
+-- Queues jobs with keys, each for certain. Returns their number.
+CREATE OR REPLACE FUNCTION public.queue_jobs(specs graphile_worker.job_spec[], keeps_time boolean DEFAULT false)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  missing graphile_worker.job_spec[] := specs;
+begin
+  for attempt in 1..10 loop
+    if cardinality(missing) = 0 then
+      return cardinality(specs);
+    end if;
+    with added as materialized (
+      select key from graphile_worker.add_jobs(missing, keeps_time)
+    )
+    select coalesce(array_agg(spec), '{}') into missing from unnest(missing) spec
+    where spec.job_key not in (select key from added);
+  end loop;
+  raise exception 'jobs were not queued: %', (select array_agg(distinct identifier) from unnest(missing));
+end;
+$function$;

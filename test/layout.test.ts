@@ -269,3 +269,11 @@ test('a folder holds at most twenty files side by side', () => {
   const full = [...folders].filter(([, own]) => own.length > FOLDER_FILES_MAX)
   expect(full.map(([folder, own]) => `${folder}: ${own.length} files`)).toEqual([])
 })
+
+test('jobs are queued by queue_jobs, because add_jobs can drop one', () => {
+  expect(
+    offenders(({ path, text }) =>
+      path.startsWith('test/') ? undefined : /\badd_jobs?\(/.exec(code(text))?.[0],
+    ),
+  ).toEqual([])
+})

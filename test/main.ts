@@ -3,7 +3,7 @@
  * a line `N passed, N failed, N skipped`. Words choose the files whose path contains one of them; options go to `bun test`.
  */
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
@@ -16,14 +16,20 @@ const LANES = 4
 /** Folders whose files take longest. They begin first, so that no lane works on alone at the end. */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
-/** Files that import test/support/process/alone.ts hold the service to a time or to memory. They run last, one by one. */
-const RUNS_ALONE = /(?:from|import) '[./]*support\/alone\.ts'/
+/** Files that import this one hold the service to a time or to memory. They run last, one by one. */
+const RUNS_ALONE = importOf('support/process/alone.ts')
 
-/** Files that import test/support/whole.ts are a part of the whole suite only, unless a word names them. */
-const RUNS_IN_WHOLE = /import '[./]*support\/whole\.ts'/
+/** Files that import this one are a part of the whole suite only, unless a word names them. */
+const RUNS_IN_WHOLE = importOf('support/whole.ts')
 
 const isWhole = process.env.TEST_WHOLE === '1'
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
+
+/** Matches the import of a file of this folder. A file that has moved would match nothing, and nobody would see it. */
+function importOf(file: string): RegExp {
+  if (!existsSync(join(import.meta.dir, file))) throw new Error(`test/${file} does not exist`)
+  return new RegExp(`(?:from|import) '[./]*${RegExp.escape(file)}'`)
+}
 
 type Env = Record<string, string | undefined>
 

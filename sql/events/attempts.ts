@@ -1,4 +1,4 @@
-import { type Pool, type Queryable, transaction } from '../db.ts'
+import type { Queryable } from '../db.ts'
 
 /** The result of one attempt. */
 export type AttemptResult = {
@@ -47,30 +47,20 @@ const RECORD_ATTEMPTS = `
   )
   select
     array(select place::int from updated) as recorded,
-    (select count(*)::int from retried) as retried,
-    case when exists (select from retried) then (
-      select count(*)::int from graphile_worker.add_jobs(array(
-        select row('deliver_webhook', json_build_object('deliveryId', id, 'attempt', n), null, next_attempt_at, null,
-                   'deliver_webhook:' || id, null, null)::graphile_worker.job_spec
-        from retried order by id))) else 0 end as queued`
+    (select queue_jobs(array(
+      select row('deliver_webhook', json_build_object('deliveryId', id, 'attempt', n), null, next_attempt_at, null,
+                 'deliver_webhook:' || id, null, null)::graphile_worker.job_spec
+      from retried order by id)))`
 
 /**
  * Records attempts, advances their deliveries and queues the next attempts. When it throws, nothing is stored.
  * @returns for each attempt: false when another run recorded it first, or its delivery was given up meanwhile. Then
  * that delivery is unchanged.
  */
-export async function recordAttempts(pool: Pool, results: AttemptResult[]): Promise<boolean[]> {
-  const recorded = results.some(({ status }) => status === 'pending')
-    ? // add_jobs can drop a job under contention. The rollback then keeps the delivery unchanged.
-      await transaction(pool, (db) => record(db, results))
-    : await record(pool, results)
-  return results.map((_result, n) => recorded.has(n + 1))
-}
-
-async function record(db: Queryable, results: AttemptResult[]): Promise<Set<number>> {
+export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()
   const column = <Value>(read: (result: AttemptResult) => Value) => results.map(read)
-  const { rows } = await db.query<{ recorded: number[]; retried: number; queued: number }>({
+  const { rows } = await db.query<{ recorded: number[] }>({
     name: 'record-attempts',
     text: RECORD_ATTEMPTS,
     values: [
@@ -85,7 +75,6 @@ async function record(db: Queryable, results: AttemptResult[]): Promise<Set<numb
       column((result) => result.responsePrefix),
     ],
   })
-  const { recorded, retried, queued } = rows[0]!
-  if (retried !== queued) throw new Error('the next attempts were not queued')
-  return new Set(recorded)
+  const recorded = new Set(rows[0]!.recorded)
+  return results.map((_result, n) => recorded.has(n + 1))
 }

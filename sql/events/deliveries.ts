@@ -49,7 +49,7 @@ export async function createDelivery(
   delivery: NewDelivery,
 ): Promise<{ id: string }> {
   const id = newDeliveryId()
-  const { rows } = await db.query<{ count: string }>({
+  await db.query({
     name: 'create-delivery',
     text: `
       with inserted as (
@@ -72,7 +72,6 @@ export async function createDelivery(
       delivery.traceparent ?? traceparent(),
     ],
   })
-  if (Number(rows[0]?.count) !== 1) throw new Error('the delivery was not queued')
   return { id }
 }
 
@@ -155,17 +154,16 @@ export async function postponeAttempt(
   db: Queryable,
   { deliveryId, attempt, runAt }: { deliveryId: string; attempt: number; runAt: Date },
 ): Promise<void> {
-  const { rows } = await db.query<{ id: string | null }>({
+  await db.query({
     name: 'postpone-attempt',
     text: `
       with next as materialized (
         select id from webhook_deliveries where id = $1 and status = 'pending' and attempt = $2 - 1 for update
       )
-      select (graphile_worker.add_job('deliver_webhook', json_build_object('deliveryId', id, 'attempt', $2::int),
-        run_at := $3::timestamptz, job_key := $4)).id from next`,
+      select queue_jobs(array[row('deliver_webhook', json_build_object('deliveryId', id, 'attempt', $2::int), null,
+        $3::timestamptz, null, $4, null, null)::graphile_worker.job_spec]) from next`,
     values: [deliveryId, attempt, runAt, jobKey(deliveryId)],
   })
-  if (rows.length === 1 && rows[0]!.id === null) throw new Error('the attempt was not queued')
 }
 
 /** Gives up a pending delivery without an attempt. */

@@ -17,14 +17,7 @@ export type NewJob<Name extends TaskName = TaskName> = {
   keepsTime?: boolean
 }
 
-/** Calls of `add_job` until it queues the job. */
-const ATTEMPTS_MAX = 10
-
-/**
- * Queues one job in the caller's transaction. `add_job` returns null when a worker locks the job of the same key during
- * the call; the next call adds a new job. It throws without a job: the caller must roll back. The job continues the
- * trace of its caller.
- */
+/** Queues one job in the caller's transaction. The job continues the trace of its caller. */
 export async function addJob<Name extends TaskName>(
   db: Queryable,
   job: NewJob<Name>,
@@ -34,23 +27,19 @@ export async function addJob<Name extends TaskName>(
     ...taskPayloads[job.task].parse(job.payload),
     ...(trace === null ? {} : { traceparent: trace }),
   }
-  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const { rows } = await db.query<{ id: string | null }>({
-      name: 'add-job',
-      text: `select id from graphile_worker.add_job($1, $2::json, run_at := $3::timestamptz, job_key := $4,
-        priority := $5, job_key_mode := $6)`,
-      values: [
-        job.task,
-        JSON.stringify(payload),
-        job.runAt ?? null,
-        job.key,
-        job.priority ?? null,
-        job.keepsTime === true ? 'preserve_run_at' : 'replace',
-      ],
-    })
-    if (rows[0]?.id != null) return
-  }
-  throw new Error(`the job ${job.task} was not queued`)
+  await db.query({
+    name: 'add-job',
+    text: `select queue_jobs(
+      array[row($1, $2::json, null, $3::timestamptz, null, $4, $5, null)::graphile_worker.job_spec], $6)`,
+    values: [
+      job.task,
+      JSON.stringify(payload),
+      job.runAt ?? null,
+      job.key,
+      job.priority ?? null,
+      job.keepsTime === true,
+    ],
+  })
 }
 
 /**
@@ -58,7 +47,7 @@ export async function addJob<Name extends TaskName>(
  * `payload_id`. add_jobs takes about 13 µs a job, add_job 480 µs.
  */
 export function addJobsFrom(source: string, task: TaskName, payloadField: string): string {
-  return `select count(*) from graphile_worker.add_jobs(array(
+  return `select queue_jobs(array(
     select row('${task}', json_build_object('${payloadField}', s.payload_id), null, null, null,
                '${task}:' || s.payload_id, null, null)::graphile_worker.job_spec
     from ${source} s order by s.payload_id))`
@@ -72,7 +61,7 @@ export const addPayloadsFrom = (
   source: string,
   { runAt = 'null', priority = 'null' } = {},
 ): string =>
-  `select count(*) from graphile_worker.add_jobs(array(
+  `select queue_jobs(array(
     select row(s.task, s.payload, null, ${runAt}, null, s.key, ${priority}, null)::graphile_worker.job_spec from ${source} s))`
 
 /**

@@ -90,7 +90,9 @@ test('the end of an attempt is rounded up: the next must not be early', async ()
 test('a delivery is unchanged when the job of its next attempt is not queued', async () => {
   const id = await newDelivery(pool)
   const recorded = withLostJobs(pool, () => recordAttempts(pool, [attemptOf(id, 1)]))
-  expect(await recorded.catch(({ message }) => message)).toBe('the next attempts were not queued')
+  expect(await recorded.catch(({ message }) => message)).toBe(
+    'jobs were not queued: {deliver_webhook}',
+  )
   expect(await stateOf(id)).toMatchObject({ status: 'pending', attempt: 0 })
   expect(await listAttempts(pool, id)).toEqual([])
 })

@@ -62,7 +62,9 @@ describe('a delivery', () => {
     const projectId = await newProject(pool)
     const delivery = toWebhook(projectId, await newWebhook(pool, projectId))
     const made = withLostJobs(pool, () => createDelivery(pool, delivery))
-    expect(await made.catch(({ message }) => message)).toBe('the delivery was not queued')
+    expect(await made.catch(({ message }) => message)).toBe(
+      'jobs were not queued: {deliver_webhook}',
+    )
   })
 
   test('whose postponement fails stays pending', async () => {
@@ -70,7 +72,9 @@ describe('a delivery', () => {
     const postponed = withLostJobs(pool, () =>
       postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
     )
-    expect(await postponed.catch(({ message }) => message)).toBe('the attempt was not queued')
+    expect(await postponed.catch(({ message }) => message)).toBe(
+      'jobs were not queued: {deliver_webhook}',
+    )
   })
 
   test('that has ended is neither due nor postponed nor aborted', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Client, transaction } from '../../../sql/db.ts'
-import { addJob, deleteSupersededJobs } from '../../../sql/queue/jobs.ts'
+import { type Client, type Queryable, transaction } from '../../../sql/db.ts'
+import { addJob, addPayloadsFrom, deleteSupersededJobs } from '../../../sql/queue/jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database/database.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
@@ -13,30 +13,45 @@ afterAll(() => database[Symbol.asyncDispose]())
 const projectId = `prj_${'0'.repeat(24)}`
 const job = { task: 'purge_project', payload: { projectId }, key: 'same' } as const
 
-test('a job that a worker locks during its replacement is still queued', async () => {
-  const { pool } = database
-  await addJob(pool, job)
-  const worker: Client = await pool.connect()
-  await worker.query('begin')
-  await worker.query(
-    `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'worker', attempts = 1 where key = 'same'`,
-  )
-  const replaced = transaction(pool, (db) => addJob(db, job))
-  await waitFor('the replacement to wait for the row', async () => {
-    const { rows } = await pool.query(
-      `select count(*)::int as n from pg_locks where not granted and database = (select oid from pg_database where datname = current_database()) or not granted and locktype = 'transactionid'`,
+/** The ways to queue a job: alone, and within a larger statement. */
+const WAYS: Record<string, (db: Queryable) => Promise<unknown>> = {
+  addJob: (db) => addJob(db, job),
+  addPayloadsFrom: (db) =>
+    db.query(
+      `with due as (select 'purge_project' as task, json_build_object('projectId', $1::text) as payload, 'same' as key)
+       ${addPayloadsFrom('due')}`,
+      [projectId],
+    ),
+}
+
+test.each(Object.keys(WAYS))(
+  '%s: a job that a worker locks during its replacement is still queued',
+  async (way) => {
+    const { pool } = database
+    await pool.query('delete from graphile_worker._private_jobs')
+    await addJob(pool, job)
+    const worker: Client = await pool.connect()
+    await worker.query('begin')
+    await worker.query(
+      `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'worker', attempts = 1 where key = 'same'`,
     )
-    return rows[0].n > 0
-  })
-  await worker.query('commit')
-  worker.release()
-  await replaced
-  const { rows } = await pool.query(`select locked_by, key from graphile_worker.jobs order by id`)
-  expect(rows).toEqual([
-    { locked_by: 'worker', key: null },
-    { locked_by: null, key: 'same' },
-  ])
-})
+    const replaced = transaction(pool, WAYS[way]!)
+    await waitFor('the replacement to wait for the row', async () => {
+      const { rows } = await pool.query(
+        `select count(*)::int as n from pg_locks where not granted and database = (select oid from pg_database where datname = current_database()) or not granted and locktype = 'transactionid'`,
+      )
+      return rows[0].n > 0
+    })
+    await worker.query('commit')
+    worker.release()
+    await replaced
+    const { rows } = await pool.query(`select locked_by, key from graphile_worker.jobs order by id`)
+    expect(rows).toEqual([
+      { locked_by: 'worker', key: null },
+      { locked_by: null, key: 'same' },
+    ])
+  },
+)
 
 test('a superseded job is deleted; a permanently failed job is kept', async () => {
   const { pool } = database

@@ -70,7 +70,7 @@ export async function queuedAttempt(
   return rows[0] ?? null
 }
 
-/** Makes the queue lose every job that `work` adds, as it can lose one under contention. */
+/** Makes the queue take no job that `work` adds. */
 export async function withLostJobs<Result>(
   pool: Pool,
   work: () => Promise<Result>,
