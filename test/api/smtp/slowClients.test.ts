@@ -8,8 +8,9 @@ import {
   waitForMessages,
 } from '../../support/service.ts'
 
-const SILENT_MS = 150
-const CONNECTION_MS = 600
+/** Far above the pause between two bytes, so that a busy machine does not make the client silent. */
+const SILENT_MS = 500
+const CONNECTION_MS = 2_000
 
 let service: TestService
 let smtp: SmtpServer
