@@ -1765,6 +1765,8 @@ CREATE INDEX purchase_mandates_recent ON public.purchase_mandates USING btree (m
 
 CREATE INDEX purchases_content ON public.purchases USING btree (content_until) WHERE (key_id IS NOT NULL);
 
+CREATE INDEX purchases_kept ON public.purchases USING btree (project_id) WHERE (key_id IS NOT NULL);
+
 CREATE INDEX purchases_key ON public.purchases USING btree (key_id) WHERE (key_id IS NOT NULL);
 
 CREATE INDEX purchases_open ON public.purchases USING btree (project_id, valid_before) WHERE (money = 'open'::text);

@@ -1,6 +1,6 @@
 /** The way of a purchase at the worker: asked, signed (sql/purse/reserve.ts), sent, ended. */
 import type { PurchaseEventData } from '../../shared/events/events.ts'
-import type { ProofVerdict } from '../../shared/purse/offerReceipt.ts'
+import { keptOffer, type ProofVerdict } from '../../shared/purse/offerReceipt.ts'
 import type { Offer } from '../../shared/purse/offers.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
@@ -16,7 +16,7 @@ import {
   sealContent,
 } from './purchaseContent.ts'
 import { PURCHASE_COLUMNS, type PurchaseRow, type PurchaseState } from './purchases.ts'
-import { termsValues } from './reserve.ts'
+import { termsValues } from './storeSigned.ts'
 
 /** A purchase for the worker. */
 export type DuePurchase = {
@@ -38,16 +38,29 @@ export type DuePurchase = {
   /** SHA-256 of the terms that the owner approved; null: nobody was asked. */
   approvedHash: Buffer | null
   /** What was signed; null: nothing yet. */
-  terms: {
-    network: string
-    asset: string
-    payer: string
-    payTo: string
-    amountAtomic: bigint
-    resource: string | null
-    signedOffer: string | null
-  } | null
+  terms: SignedTerms | null
 }
+
+export type SignedTerms = {
+  network: string
+  asset: string
+  payer: string
+  payTo: string
+  amountAtomic: bigint
+  resource: string | null
+  signedOffer: string | null
+}
+
+/** The terms of an offer that was signed. */
+export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
+  network: offer.network.network,
+  asset: offer.network.usdcAddress.toLowerCase(),
+  payer,
+  payTo: offer.payTo,
+  amountAtomic: offer.amountAtomic,
+  resource: offer.resource,
+  signedOffer: keptOffer(offer.challenge.extensions, offer),
+})
 
 /** A purchase of a live project, whatever its state; null: there is none. */
 export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
@@ -106,12 +119,15 @@ export async function startAsking(
   return rows[0] === undefined ? null : openContent<UseRequest>(keyring, rows[0], CONTENT.request)
 }
 
+/** A signed request to send; `sends` with this one. */
+export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
+
 /** Counts a send of the signed request, before it goes out. @returns null: it has ended, or can no longer be taken. */
 export async function startSend(
   db: Queryable,
   id: string,
   keyring: Keyring,
-): Promise<{ content: SignedRequest; sends: number; validBefore: bigint } | null> {
+): Promise<StartedSend | null> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'start-purchase-send',
     text: `update purchases u set sends = u.sends + 1
@@ -142,39 +158,49 @@ export type PurchaseEnd = {
 /** Ends a purchase. Its request gives way to the answer. Nothing changes for one that has ended. */
 export function endPurchase(
   pool: Pool,
-  { id, keyring, end }: { id: string; keyring: Keyring; end: PurchaseEnd },
+  given: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
 ): Promise<void> {
-  return transaction(pool, async (db) => {
-    const { rows } = await db.query<PurchaseRow>(
-      `select ${PURCHASE_COLUMNS} from purchases u where u.id = $1 and u.ended_at is null for no key update`,
-      [id],
-    )
-    const row = rows[0]
-    if (row === undefined) return
-    const place = { projectId: row.project_id, id }
-    const sealed =
-      end.answer === undefined ? null : sealContent(keyring, place, CONTENT.answer, end.answer)
-    const { rows: ended } = await db.query<PurchaseRow>({
-      name: 'end-purchase',
-      text: `update purchases u set state = $2, reason = $3, detail = $4, status = $5, claimed_tx = $6,
-               seller_receipt = $7, content_version = ${CONTENT.answer}, key_id = $8, wrapped_key = $9, ciphertext = $10,
-               content_until = clock_timestamp() + interval '${ANSWER_KEPT}', ended_at = clock_timestamp(),
-               receipt_verdict = $11, offer_verdict = $12
-             where u.id = $1 returning ${PURCHASE_COLUMNS}`,
-      values: [
-        ...[id, end.state, end.reason ?? null, end.detail?.slice(0, 500) ?? null],
-        ...[end.answer?.status ?? null, end.claimedTx ?? null, end.sellerReceipt ?? null],
-        ...[sealed?.keyId ?? null, sealed?.wrappedKey ?? null, sealed?.ciphertext ?? null],
-        ...[end.receiptVerdict ?? null, end.offerVerdict ?? null],
-      ],
-    })
-    const final = end.offer ? await storeTerms(db, id, end.offer) : ended[0]!
-    await db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
-    if (end.state === 'refused') {
-      const data = purchaseEvent(final)
-      await recordEvents(db, [{ projectId: row.project_id, type: 'purse.refused', data }])
-    }
+  const { end } = given
+  const isMore = end.state === 'refused' || (end.offer ?? null) !== null
+  return isMore ? transaction(pool, (db) => endIn(db, given)) : endIn(pool, given)
+}
+
+async function endIn(
+  db: Queryable,
+  {
+    id,
+    projectId,
+    keyring,
+    end,
+  }: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
+): Promise<void> {
+  const sealed =
+    end.answer === undefined
+      ? null
+      : sealContent(keyring, { projectId, id }, CONTENT.answer, end.answer)
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'end-purchase',
+    text: `
+      with ended as (
+        update purchases u set state = $2, reason = $3, detail = $4, status = $5, claimed_tx = $6,
+          seller_receipt = $7, content_version = ${CONTENT.answer}, key_id = $8, wrapped_key = $9, ciphertext = $10,
+          content_until = clock_timestamp() + interval '${ANSWER_KEPT}', ended_at = clock_timestamp(),
+          receipt_verdict = $11, offer_verdict = $12
+        where u.id = $1 and u.ended_at is null returning ${PURCHASE_COLUMNS}
+      )
+      select ended.*, pg_notify('${CHANGES_CHANNEL}', id) from ended`,
+    values: [
+      ...[id, end.state, end.reason ?? null, end.detail?.slice(0, 500) ?? null],
+      ...[end.answer?.status ?? null, end.claimedTx ?? null, end.sellerReceipt ?? null],
+      ...[sealed?.keyId ?? null, sealed?.wrappedKey ?? null, sealed?.ciphertext ?? null],
+      ...[end.receiptVerdict ?? null, end.offerVerdict ?? null],
+    ],
   })
+  const [ended] = rows
+  if (ended === undefined) return
+  const final = end.offer ? await storeTerms(db, id, end.offer) : ended
+  if (end.state !== 'refused') return
+  await recordEvents(db, [{ projectId, type: 'purse.refused', data: purchaseEvent(final) }])
 }
 
 /** Stores the terms of the chosen offer. */

@@ -5,10 +5,10 @@ import type { ProofVerdict } from '../../shared/purse/offerReceipt.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import type { UseRequest, UseTarget } from '../../shared/vault/useRequest.ts'
-import { type Actor, setOutcome, writeAudit } from '../account/audit.ts'
+import { type Actor, AUDIT_COLUMNS, auditValues, setOutcome } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
-import { addJob } from '../queue/jobs.ts'
+import { addJob, addPayloadsFrom, jobPayload } from '../queue/jobs.ts'
 import { type OpenCredential, openCredential } from '../vault/credentialReads.ts'
 import type { Failed } from '../vault/credentials.ts'
 import { CONTENT, type ContentRow, openContent, sealContent } from './purchaseContent.ts'
@@ -222,44 +222,60 @@ export function acceptPurchase<Refusal>(
   pool: Pool,
   purchase: NewPurchase<Refusal>,
 ): Promise<AcceptedPurchase<Refusal>> {
+  if (purchase.credential === null) return store(pool, purchase)
+  const { projectId } = purchase.actor
+  return transaction(pool, async (db) => {
+    const before = await findByKey(db, projectId, purchase.key)
+    if (before !== null) return found(before, purchase.requestHash)
+    return (await judgeCredential(db, purchase)) ?? (await store(db, purchase))
+  })
+}
+
+/** One statement stores the purchase, its audit entry and its job. */
+async function store<Refusal>(
+  db: Queryable,
+  purchase: NewPurchase<Refusal>,
+): Promise<AcceptedPurchase<Refusal>> {
   const { actor, keyring, kind, request, target, tool, credential, requestHash, key } = purchase
   const { projectId } = actor
-  return transaction(pool, async (db) => {
-    const before = await findByKey(db, projectId, key)
-    if (before !== null) return found(before, requestHash)
-    const refusal = await judgeCredential(db, purchase)
-    if (refusal !== null) return refusal
-    const id = newPurchaseId()
-    const sealed = sealContent(keyring, { projectId, id }, CONTENT.request, request)
-    const { rowCount } = await db.query({
-      name: 'accept-purchase',
-      text: `insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic,
-               why, asked_by, key_id, wrapped_key, ciphertext, tool, credential_name)
-             select $1, j.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
-             from projects j cross join lateral (
-               select count(*) filter (where ended_at is null) as open,
-                 coalesce(sum(octet_length(ciphertext)), 0) as bytes
-               from purchases where project_id = j.id and key_id is not null) kept
-             where j.id = $2 and j.deleted_at is null
-               and kept.open < ${OPEN_MAX} and kept.bytes < ${KEPT_BYTES_MAX}
-             on conflict (project_id, idempotency_key) do nothing`,
-      values: [
-        ...[id, projectId, kind, key, requestHash, target.method, target.host, target.path],
-        ...[String(purchase.maxAtomic), purchase.why, actor.keyPrefix],
-        ...[sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
-        ...[tool, credential?.name ?? null],
-      ],
-    })
-    if (rowCount === 0) {
-      const rival = await findByKey(db, projectId, key)
-      if (rival !== null) return found(rival, requestHash)
-      return { kind: (await isLive(db, projectId)) ? 'busy' : 'no_project' }
-    }
-    const detail = `${target.method} ${target.host}${target.path}`.slice(0, 1_000)
-    await writeAudit(db, actor, { action: `purse.${kind}`, subject: id, detail, outcome: 'ok' })
-    await queuePurchase(db, id)
-    return { kind: 'ok', id }
+  const id = newPurchaseId()
+  const sealed = sealContent(keyring, { projectId, id }, CONTENT.request, request)
+  const detail = `${target.method} ${target.host}${target.path}`.slice(0, 1_000)
+  const { rowCount } = await db.query({
+    name: 'accept-purchase',
+    text: `
+      with stored as (
+        insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic,
+          why, asked_by, key_id, wrapped_key, ciphertext, tool, credential_name)
+        select $1, j.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
+        from projects j cross join lateral (
+          select count(*) filter (where ended_at is null) as open,
+            coalesce(sum(octet_length(ciphertext)), 0) as bytes
+          from purchases where project_id = j.id and key_id is not null) kept
+        where j.id = $2 and j.deleted_at is null
+          and kept.open < ${OPEN_MAX} and kept.bytes < ${KEPT_BYTES_MAX}
+        on conflict (project_id, idempotency_key) do nothing
+        returning id
+      ), audited as (
+        insert into audit_log (${AUDIT_COLUMNS})
+        select $17::text, $18::text, $19::text, $20::text, $21::text, $22::text, 'ok' from stored
+      ), due as (
+        select 'buy' as task, 'buy:' || id as key, $23::json as payload from stored
+      )
+      select (${addPayloadsFrom('due')}) from stored`,
+    values: [
+      ...[id, projectId, kind, key, requestHash, target.method, target.host, target.path],
+      ...[String(purchase.maxAtomic), purchase.why, actor.keyPrefix],
+      ...[sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+      ...[tool, credential?.name ?? null],
+      ...auditValues(actor, { action: `purse.${kind}`, subject: id, detail }),
+      jobPayload('buy', { purchaseId: id }),
+    ],
   })
+  if (rowCount === 1) return { kind: 'ok', id }
+  const before = await findByKey(db, projectId, key)
+  if (before !== null) return found(before, requestHash)
+  return { kind: (await isLive(db, projectId)) ? 'busy' : 'no_project' }
 }
 
 /** Opens the credential of a request, with its audit entry. @returns null: there is none, or it may be used. */

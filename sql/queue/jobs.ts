@@ -17,23 +17,27 @@ export type NewJob<Name extends TaskName = TaskName> = {
   keepsTime?: boolean
 }
 
-/** Queues one job in the caller's transaction. The job continues the trace of its caller. */
+/** The payload of a job, as JSON. The job continues the trace of its caller. */
+export function jobPayload<Name extends TaskName>(task: Name, payload: TaskPayload<Name>): string {
+  const trace = traceparent()
+  return JSON.stringify({
+    ...taskPayloads[task].parse(payload),
+    ...(trace === null ? {} : { traceparent: trace }),
+  })
+}
+
+/** Queues one job in the caller's transaction. */
 export async function addJob<Name extends TaskName>(
   db: Queryable,
   job: NewJob<Name>,
 ): Promise<void> {
-  const trace = traceparent()
-  const payload = {
-    ...taskPayloads[job.task].parse(job.payload),
-    ...(trace === null ? {} : { traceparent: trace }),
-  }
   await db.query({
     name: 'add-job',
     text: `select queue_jobs(
       array[row($1, $2::json, null, $3::timestamptz, null, $4, $5, null)::graphile_worker.job_spec], $6)`,
     values: [
       job.task,
-      JSON.stringify(payload),
+      jobPayload(job.task, job.payload),
       job.runAt ?? null,
       job.key,
       job.priority ?? null,

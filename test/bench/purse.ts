@@ -13,19 +13,21 @@ import { changeProject } from '../support/changeProject.ts'
 import { freePort, printed, startProcess } from '../support/process/process.ts'
 import { fund, payTo } from '../support/till/till.ts'
 import { waitFor } from '../support/waitFor.ts'
-import { compare, type Row } from './measure.ts'
+import { byTurns, compare, type Row, rowOf } from './measure.ts'
 import type { Setting } from './setting.ts'
 
-const MANY = 200
+const MANY = 500
 const IN_FLIGHT = 50
-const FEW = 20
+const FEW = 10
 const BLOCK_TIME_S = 2
 const FUNDS_ATOMIC = 1_000_000_000n
 
-type Bought = { times: number[]; ms: number }
+/** Milliseconds of each purchase, and from the start to the end of each. */
+type Bought = { times: number[]; ends: number[] }
 type Shop = { url: string; api: string; key: string }
 
 const BESIDE = `@x402/fetch with a raw key, the same seller, ${BLOCK_TIME_S} s blocks`
+const AT_ONCE = '@x402/fetch with a raw key, the same seller, a block for each transaction at once'
 const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!
 
 /** Buys with one purse beside the reference's client with a raw key, from one seller that settles through this service. */
@@ -55,11 +57,16 @@ export async function* purseRows(setting: Setting): AsyncGenerator<Row> {
     await Promise.all(parts.map((part) => printed(part, /"msg":"ready"/)))
     const api = `http://127.0.0.1:${port}`
     await waitFor('the till', async () => (await fetch(`${api}/readyz`)).ok)
-    const seller = startProcess('examples/sellerHono.ts', { KEY: setting.key, API: api, PORT: '0' })
+    const seller = startProcess('test/bench/timedSeller.ts', { KEY: setting.key, API: api })
     stack.use(seller)
     const [, url = ''] = await printed(seller, /selling at (\S+)/)
     await openFundedPurse(setting, devnet.rpcUrl, new URL(url).host)
-    yield* compareBuyers({ url, api, key: setting.key })
+    const shop = { url, api, key: setting.key }
+    yield* compareBuyers(shop)
+    const chain = devnetClient(devnet.rpcUrl)
+    await chain.setIntervalMining({ interval: 0 })
+    await chain.setAutomine(true)
+    yield await compareRates(shop, AT_ONCE)
   } finally {
     await devnet.stop()
     rmSync(directory, { recursive: true, force: true })
@@ -95,23 +102,55 @@ async function openFundedPurse(setting: Setting, rpcUrl: string, host: string): 
 }
 
 async function* compareBuyers(shop: Shop): AsyncGenerator<Row> {
-  yield await compare({
+  yield await compareRates(shop, BESIDE)
+  const [ours, baseline] = await byTurns([
+    () => buyOneByOne(shop, buyByPurse),
+    () => buyOneByOne(shop, buyRaw),
+  ])
+  for (const [name, of] of [
+    ['purchase p50, one in flight', (one: Alone) => one.p50],
+    ["purchase p50 above the seller's own time, one in flight", (one: Alone) => one.aboveSeller],
+  ] as const) {
+    yield rowOf({ name, unit: 'ms', detail: BESIDE }, ours!.map(of), baseline!.map(of))
+  }
+}
+
+/** Medians of purchases, milliseconds. */
+type Alone = { p50: number; aboveSeller: number }
+
+async function buyOneByOne(
+  shop: Shop,
+  buy: (shop: Shop, count: number, inFlight: number) => Promise<Bought>,
+): Promise<Alone> {
+  const asked = async () => (await (await fetch(new URL('/times', shop.url))).json()) as number[]
+  await asked()
+  const { times } = await buy(shop, FEW, 1)
+  const sold = await asked()
+  if (sold.length !== 2 * times.length) throw new Error(`${sold.length} answers of the seller`)
+  return {
+    p50: median(times),
+    aboveSeller: median(times.map((ms, n) => ms - sold[2 * n]! - sold[2 * n + 1]!)),
+  }
+}
+
+const compareRates = (shop: Shop, detail: string): Promise<Row> =>
+  compare({
     name: `purchases, ${IN_FLIGHT} in flight`,
     unit: 'purchases/s',
-    detail: BESIDE,
+    detail,
     ours: async () => rateOf(await buyByPurse(shop, MANY, IN_FLIGHT)),
     baseline: async () => rateOf(await buyRaw(shop, MANY, IN_FLIGHT)),
   })
-  yield await compare({
-    name: 'purchase p50, one in flight',
-    unit: 'ms',
-    detail: BESIDE,
-    ours: async () => median((await buyByPurse(shop, FEW, 1)).times),
-    baseline: async () => median((await buyRaw(shop, FEW, 1)).times),
-  })
-}
 
-const rateOf = ({ times, ms }: Bought): number => (times.length * 1000) / ms
+/**
+ * Purchases a second, from the end of the first ones in flight. A buyer that starts in the middle of a block would gain or
+ * lose up to a block.
+ */
+function rateOf({ ends }: Bought): number {
+  const sorted = ends.toSorted((a, b) => a - b)
+  const fromMs = sorted[IN_FLIGHT - 1]!
+  return ((sorted.length - IN_FLIGHT) * 1000) / (sorted.at(-1)! - fromMs)
+}
 
 let keys = 0
 
@@ -121,6 +160,7 @@ async function buyByPurse(
   inFlight: number,
 ): Promise<Bought> {
   const times: number[] = []
+  const ends: number[] = []
   let next = 0
   const startedMs = performance.now()
   const lane = async () => {
@@ -137,11 +177,13 @@ async function buyByPurse(
       })
       const bought = (await response.json()) as { state: string }
       if (bought.state !== 'answered') throw new Error(JSON.stringify(bought))
-      times.push(performance.now() - beganMs)
+      const nowMs = performance.now()
+      times.push(nowMs - beganMs)
+      ends.push(nowMs - startedMs)
     }
   }
   await Promise.all(Array.from({ length: inFlight }, lane))
-  return { times, ms: performance.now() - startedMs }
+  return { times, ends }
 }
 
 /** In a Node process of its own, as its users run it. */

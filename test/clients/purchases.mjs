@@ -1,6 +1,6 @@
 /**
  * The buyer beside ours in the bench: an unmodified @x402/fetch with a raw key. Reads {url, privateKey, count, inFlight} from
- * stdin, and prints the milliseconds of each purchase and of all.
+ * stdin, and prints the milliseconds of each purchase, and from the start to the end of each.
  */
 import { ExactEvmScheme } from '@x402/evm'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
@@ -15,6 +15,7 @@ const client = new x402Client().register(
 )
 const pay = wrapFetchWithPayment(fetch, client)
 const times = []
+const ends = []
 let next = 0
 const startedMs = performance.now()
 const lane = async () => {
@@ -23,8 +24,10 @@ const lane = async () => {
     const response = await pay(url)
     if (response.status !== 200) throw new Error(`status ${response.status}`)
     await response.text()
-    times.push(performance.now() - beganMs)
+    const nowMs = performance.now()
+    times.push(nowMs - beganMs)
+    ends.push(nowMs - startedMs)
   }
 }
 await Promise.all(Array.from({ length: inFlight }, lane))
-process.stdout.write(JSON.stringify({ times, ms: performance.now() - startedMs }))
+process.stdout.write(JSON.stringify({ times, ends }))

@@ -18,16 +18,19 @@ import {
   endPurchase,
   findDuePurchase,
   type PurchaseEnd,
+  type StartedSend,
   startAsking,
   startSend,
+  termsOf,
 } from '../../sql/purse/purchaseSteps.ts'
 import { queuePurchase } from '../../sql/purse/purchases.ts'
-import { type Reserved, reserve } from '../../sql/purse/reserve.ts'
+import type { Reserved } from '../../sql/purse/reserve.ts'
 import { signInAt } from '../../sql/purse/signIn.ts'
 import { readChainStatus } from '../../sql/till/watch/chainStatus.ts'
 import type { Exchange, OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import { NOT_SENT } from '../vault/sendFilled.ts'
+import { createReservations } from './reservations.ts'
 import { type Call, createSellerCalls } from './sellerCalls.ts'
 import { createSellerKeys } from './sellerKeys.ts'
 
@@ -55,9 +58,12 @@ export const createBuy = (
 ): Task<'buy'> => {
   const sellers = createSellerCalls(pool, { keyring: source, policy })
   const keysOf = createSellerKeys(policy)
+  const reserve = createReservations(pool, source)
 
-  async function finish({ id }: DuePurchase, end: PurchaseEnd): Promise<void> {
-    await outcomes.record(async () => endPurchase(pool, { id, keyring: await source(pool), end }))
+  async function finish({ id, projectId }: DuePurchase, end: PurchaseEnd): Promise<void> {
+    await outcomes.record(async () =>
+      endPurchase(pool, { id, projectId, keyring: await source(pool), end }),
+    )
   }
 
   const refuse = (due: DuePurchase, reason: RefusalReason, offer: Offer | null = null) =>
@@ -117,13 +123,12 @@ export const createBuy = (
   ): Promise<void> {
     if (deniedPayees.has(offer.payTo)) return refuse(due, 'payee_denied', offer)
     if (due.kind === 'quote') return finish(due, { state: 'quoted', offer: shown(due, offer) })
-    const keyring = await source(pool)
     const hash = termsHash(offer)
     if (due.approvedHash !== null && !due.approvedHash.equals(hash)) {
       return refuse(due, 'terms_changed', offer)
     }
     const reserved: Reserved = await outcomes.record(() =>
-      reserve(pool, { id: due.id, url, offer, keyring, termsHash: hash }),
+      reserve(due.projectId, { id: due.id, url, offer, termsHash: hash }),
     )
     switch (reserved.kind) {
       case 'refused':
@@ -133,18 +138,27 @@ export const createBuy = (
           askOwner(pool, { id: due.id, offer: shown(due, offer), reason: reserved.reason, hash }),
         )
         return
-      default: {
-        // Also after a commit whose answer was lost: the purchase is signed then.
-        const signed = await findDuePurchase(pool, due.id)
-        if (signed?.state === 'signed') await send(signed)
+      case 'signed': {
+        const { payer, content, validBefore } = reserved
+        const signed = { ...due, terms: termsOf(shown(due, offer), payer) }
+        return send(signed, { content, validBefore, sends: 1 })
       }
+      default:
+        // Also after a commit whose answer was lost: the purchase is signed then.
+        return resume(await findDuePurchase(pool, due.id))
     }
   }
 
-  /** Sends the signed request, and comes back while the seller has not decided and the signature lives. */
-  async function send(due: DuePurchase): Promise<void> {
+  /** Sends a signed request again. */
+  async function resume(due: DuePurchase | null): Promise<void> {
+    if (due?.state !== 'signed') return
     const started = await startSend(pool, due.id, await source(pool))
     if (started === null) return finish(due, EXPIRED)
+    await send(due, started)
+  }
+
+  /** Sends the signed request, and comes back while the seller has not decided and the signature lives. */
+  async function send(due: DuePurchase, started: StartedSend): Promise<void> {
     const { content, sends, validBefore } = started
     const call = await sellers.call(due, content.request, content.header)
     if (call.kind === 'unfilled') {
@@ -212,7 +226,7 @@ export const createBuy = (
     if (due === null) return
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
-    if (due.state === 'signed') return send(due)
+    if (due.state === 'signed') return resume(due)
     // After an approval the seller is asked anew: it answered 402 before, and has not acted.
     if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
       return finish(due, CUT_OFF)

@@ -1,0 +1,35 @@
+import { type Batcher, createBatcher } from '../../shared/process/batcher.ts'
+import type { Pool } from '../../sql/db.ts'
+import type { KeyringSource } from '../../sql/keyring/keyring.ts'
+import { type Reserved, reserve, type Wanted } from '../../sql/purse/reserve.ts'
+
+/** Payments that one transaction signs. It holds the lock of the purse for some 2 ms each. */
+const GROUP_MAX = 50
+
+/**
+ * Reserves and signs payments. Those of one purse that wait for its lock form a group (docs/decisions/batching.md); purses
+ * do not wait for each other.
+ */
+export function createReservations(pool: Pool, source: KeyringSource) {
+  const purses = new Map<string, { batcher: Batcher<Wanted, Reserved>; waiting: number }>()
+  const open = (projectId: string) => {
+    const batcher = createBatcher<Wanted, Reserved>({
+      run: async (wanted) => reserve(pool, await source(pool), { projectId, wanted }),
+      batchMax: GROUP_MAX,
+      parallel: 1,
+    })
+    const purse = { batcher, waiting: 0 }
+    purses.set(projectId, purse)
+    return purse
+  }
+  return async (projectId: string, wanted: Wanted): Promise<Reserved> => {
+    const purse = purses.get(projectId) ?? open(projectId)
+    purse.waiting++
+    try {
+      return await purse.batcher.submit(wanted)
+    } finally {
+      purse.waiting--
+      if (purse.waiting === 0) purses.delete(projectId)
+    }
+  }
+}
