@@ -1,23 +1,14 @@
 /** Purchases: requests of agents that are paid at most once. */
 import type { Cursor } from '../../shared/cursor.ts'
-import { newPurchaseId } from '../../shared/ids.ts'
 import type { ProofVerdict } from '../../shared/purse/offerReceipt.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
-import type { UseRequest, UseTarget } from '../../shared/vault/useRequest.ts'
-import { type Actor, AUDIT_COLUMNS, auditValues, setOutcome } from '../account/audit.ts'
-import { type Pool, type Queryable, transaction } from '../db.ts'
+import type { UseRequest } from '../../shared/vault/useRequest.ts'
+import type { Pool, Queryable } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
-import { addJob, addPayloadsFrom, jobPayload } from '../queue/jobs.ts'
-import { type OpenCredential, openCredential } from '../vault/credentialReads.ts'
-import type { Failed } from '../vault/credentials.ts'
-import { CONTENT, type ContentRow, openContent, sealContent } from './purchaseContent.ts'
+import { addJob } from '../queue/jobs.ts'
+import { CONTENT, type ContentRow, openContent } from './purchaseContent.ts'
 import { type Refund, refundsOfPurchase } from './refunds/refunds.ts'
-
-/** Purchases of one project that have not ended. Requests at the same moment may pass it by their number. */
-const OPEN_MAX = 500
-/** Bytes of requests and answers that are kept for one project. */
-const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 export type PurchaseState =
   | 'queued'
@@ -184,142 +175,6 @@ const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
           mandateIds: row.mandate_ids,
         },
 })
-
-/** A purchase to accept. */
-export type NewPurchase<Refusal> = {
-  actor: Actor
-  keyring: Keyring
-  kind: 'payment' | 'quote'
-  request: UseRequest
-  target: UseTarget
-  /** The MCP tool that the request calls; null: plain HTTP. */
-  tool: string | null
-  /** The credential whose fields the request holds, and its judge; null: the request holds none. */
-  credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
-  requestHash: Buffer
-  /** Null for a quote. */
-  key: string | null
-  maxAtomic: bigint
-  why: string | null
-}
-
-export type AcceptedPurchase<Refusal> =
-  | { kind: 'ok'; id: string }
-  /** The Idempotency-Key belongs to another request. */
-  | { kind: 'other_request' }
-  /** The project has too many purchases under way, or too large answers. */
-  | { kind: 'busy' }
-  | { kind: 'no_project' }
-  /** The vault does not give the credential, or the judge refuses the request. */
-  | { kind: 'credential'; failed: Failed }
-  | { kind: 'refused_by_judge'; refusal: Refusal }
-
-/**
- * Stores a purchase and its job. The same Idempotency-Key finds the first one, however old it is. It takes no lock of the
- * project: two hundred purchases at once waited five seconds for it.
- */
-export function acceptPurchase<Refusal>(
-  pool: Pool,
-  purchase: NewPurchase<Refusal>,
-): Promise<AcceptedPurchase<Refusal>> {
-  if (purchase.credential === null) return store(pool, purchase)
-  const { projectId } = purchase.actor
-  return transaction(pool, async (db) => {
-    const before = await findByKey(db, projectId, purchase.key)
-    if (before !== null) return found(before, purchase.requestHash)
-    return (await judgeCredential(db, purchase)) ?? (await store(db, purchase))
-  })
-}
-
-/** One statement stores the purchase, its audit entry and its job. */
-async function store<Refusal>(
-  db: Queryable,
-  purchase: NewPurchase<Refusal>,
-): Promise<AcceptedPurchase<Refusal>> {
-  const { actor, keyring, kind, request, target, tool, credential, requestHash, key } = purchase
-  const { projectId } = actor
-  const id = newPurchaseId()
-  const sealed = sealContent(keyring, { projectId, id }, CONTENT.request, request)
-  const detail = `${target.method} ${target.host}${target.path}`.slice(0, 1_000)
-  const { rowCount } = await db.query({
-    name: 'accept-purchase',
-    text: `
-      with stored as (
-        insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic,
-          why, asked_by, key_id, wrapped_key, ciphertext, tool, credential_name)
-        select $1, j.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
-        from projects j cross join lateral (
-          select count(*) filter (where ended_at is null) as open,
-            coalesce(sum(octet_length(ciphertext)), 0) as bytes
-          from purchases where project_id = j.id and key_id is not null) kept
-        where j.id = $2 and j.deleted_at is null
-          and kept.open < ${OPEN_MAX} and kept.bytes < ${KEPT_BYTES_MAX}
-        on conflict (project_id, idempotency_key) do nothing
-        returning id
-      ), audited as (
-        insert into audit_log (${AUDIT_COLUMNS})
-        select $17::text, $18::text, $19::text, $20::text, $21::text, $22::text, 'ok' from stored
-      ), due as (
-        select 'buy' as task, 'buy:' || id as key, $23::json as payload from stored
-      )
-      select (${addPayloadsFrom('due')}) from stored`,
-    values: [
-      ...[id, projectId, kind, key, requestHash, target.method, target.host, target.path],
-      ...[String(purchase.maxAtomic), purchase.why, actor.keyPrefix],
-      ...[sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
-      ...[tool, credential?.name ?? null],
-      ...auditValues(actor, { action: `purse.${kind}`, subject: id, detail }),
-      jobPayload('buy', { purchaseId: id }),
-    ],
-  })
-  if (rowCount === 1) return { kind: 'ok', id }
-  const before = await findByKey(db, projectId, key)
-  if (before !== null) return found(before, requestHash)
-  return { kind: (await isLive(db, projectId)) ? 'busy' : 'no_project' }
-}
-
-/** Opens the credential of a request, with its audit entry. @returns null: there is none, or it may be used. */
-async function judgeCredential<Refusal>(
-  db: Queryable,
-  { actor, keyring, credential, target }: NewPurchase<Refusal>,
-): Promise<AcceptedPurchase<Refusal> | null> {
-  if (credential === null) return null
-  const { name, judge } = credential
-  const detail = `${target.method} ${target.host}${target.path}`.slice(0, 1_000)
-  const action = 'vault.use'
-  const opened = await openCredential(db, { actor, keyring, name, action, isOwner: false, detail })
-  if (opened.kind !== 'ok') return { kind: 'credential', failed: opened }
-  const refusal = judge(opened.credential)
-  if (refusal === null) return null
-  await setOutcome(db, opened.auditRow, 'refused')
-  return { kind: 'refused_by_judge', refusal }
-}
-
-type Before = { id: string; request_hash: Buffer }
-
-const found = ({ id, request_hash: hash }: Before, requestHash: Buffer): AcceptedPurchase<never> =>
-  hash.equals(requestHash) ? { kind: 'ok', id } : { kind: 'other_request' }
-
-async function findByKey(
-  db: Queryable,
-  projectId: string,
-  key: string | null,
-): Promise<Before | null> {
-  if (key === null) return null
-  const { rows } = await db.query<Before>({
-    name: 'find-purchase-by-key',
-    text: 'select id, request_hash from purchases where project_id = $1 and idempotency_key = $2',
-    values: [projectId, key],
-  })
-  return rows[0] ?? null
-}
-
-async function isLive(db: Queryable, projectId: string): Promise<boolean> {
-  const { rowCount } = await db.query('select from projects where id = $1 and deleted_at is null', [
-    projectId,
-  ])
-  return rowCount === 1
-}
 
 /** Queues the job of a purchase. @param runAt absent: now. */
 export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
