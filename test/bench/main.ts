@@ -15,6 +15,7 @@ import { purseRows } from './purse.ts'
 import { scaleRows } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 import { vaultRows } from './vault.ts'
+import { walRows } from './wal.ts'
 import { webhookRows } from './webhooks.ts'
 
 const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable<Row>> = {
@@ -28,6 +29,7 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   purse: purseRows,
   scale: scaleRows,
   vault: vaultRows,
+  wal: walRows,
   webhooks: webhookRows,
 }
 

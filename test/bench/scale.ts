@@ -75,7 +75,7 @@ async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
 }
 
 /** Fills the queue, starts the workers, and measures from the first tenth until nothing is open. */
-async function drain(setting: Setting, work: Work, processes: number): Promise<Drained> {
+export async function drain(setting: Setting, work: Work, processes: number): Promise<Drained> {
   await work.fill()
   const env = { ...setting.env, ...work.env, LOG_LEVEL: 'info' }
   await using stack = new AsyncDisposableStack()
@@ -113,7 +113,7 @@ async function drain(setting: Setting, work: Work, processes: number): Promise<D
   }
 }
 
-async function addInboxes({ pool }: Setting): Promise<string[]> {
+export async function addInboxes({ pool }: Setting): Promise<string[]> {
   const addresses = Array.from({ length: INBOXES }, (_, n) => `scale${n}@mail.test`)
   for (const emailAddress of addresses) {
     await createProject(pool, {
@@ -127,7 +127,7 @@ async function addInboxes({ pool }: Setting): Promise<string[]> {
   return addresses
 }
 
-function inbound(setting: Setting, name: string, inboxes: string[]): Work {
+export function inbound(setting: Setting, name: string, inboxes: string[]): Work {
   const count = 2_000
   const waiting = `select count(*)::int as n from inbound_mails where state = 'accepted'`
   return {

@@ -8,6 +8,8 @@ import type { Endpoint, EndpointTrial, PaymentItem, Project } from '../kit/types
 import { badge, button, copyButton, facts, notice, panel, table } from '../kit/ui.ts'
 
 const REFRESH_MS = 1_000
+/** A trial that has not ended by then may be started anew. The service refuses it sooner. */
+const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'
 
 const pathOf = (projectId: string, endpointId: string): string =>
@@ -85,7 +87,10 @@ export const endpointTrial = ofProject('endpoints', async ({ projectId }, { para
     ],
   })
   function actions({ canBuy, trial }: Shown): HTMLElement {
-    const isRunning = trial !== null && trial.endedAt === null
+    const isRunning =
+      trial !== null &&
+      trial.endedAt === null &&
+      Date.now() - Date.parse(trial.createdAt) < LOST_AFTER_MS
     const start = (buy: boolean) => async () => {
       await startTrial(path, buy)
       await shown.refresh()
@@ -104,6 +109,12 @@ export const endpointTrial = ofProject('endpoints', async ({ projectId }, { para
     shown.element,
   ]
 })
+
+/** A browser shows the page of the paywall. */
+const pageLink = ({ urlPattern }: Endpoint): Child =>
+  /^https?:\/\//.test(urlPattern)
+    ? h('a', { href: urlPattern, target: '_blank', rel: 'noopener noreferrer' }, 'Open the URL')
+    : null
 
 const summary = ({ priceUsdc, urlPattern, verification, webhookUrl }: Endpoint): HTMLElement =>
   panel(
@@ -147,7 +158,7 @@ function arrived(projectId: string, { endpoint, canBuy, payments }: Shown): Chil
         ? null
         : h('p', {}, 'On a real network a buyer pays with real money. Ask it yourself:'),
       h('pre', { class: 'text command' }, command),
-      copyButton(command, 'Copy command'),
+      h('div', { class: 'actions' }, copyButton(command, 'Copy command'), pageLink(endpoint)),
     )
   }
   return table<PaymentItem>(

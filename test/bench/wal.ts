@@ -1,0 +1,57 @@
+import type { Row } from './measure.ts'
+import { addInboxes, drain, inbound } from './scale.ts'
+import type { Setting } from './setting.ts'
+
+/** Kinds of WAL that are less than this share of it are summed up. */
+const SHARE_MIN = 0.01
+
+/**
+ * What writes the WAL while mails are parsed and stored: full-page images after a checkpoint, and changes, by table and
+ * index. The figure of a row is KB a mail, its ratio the share of all.
+ */
+export async function* walRows(setting: Setting): AsyncGenerator<Row> {
+  const { pool } = setting
+  await pool.query('create extension if not exists pg_walinspect')
+  const work = inbound(setting, 'WAL', await addInboxes(setting))
+  const lsn = async () =>
+    (await pool.query('select pg_current_wal_lsn() as at')).rows[0].at as string
+  let from = ''
+  const fill = async () => {
+    await work.fill()
+    await pool.query('checkpoint')
+    from = await lsn()
+  }
+  await drain(setting, { ...work, fill }, 1)
+  const until = await lsn()
+  const { rows } = await pool.query<{ name: string; kind: string; kb: number }>(
+    // A record counts for the table or index of its first block.
+    `with records as (
+       select coalesce(min(c.relname) filter (where b.block_id = 0), 'other') as name,
+         min(b.record_length) as bytes, sum(b.block_fpi_length) as images
+       from pg_get_wal_block_info($1, $2) b left join pg_class c on c.relfilenode = b.relfilenode
+       group by b.start_lsn
+     ), sums as (
+       select name, 'images' as kind, sum(images) as bytes from records group by name
+       union all select name, 'changes', sum(bytes - images) from records group by name
+     )
+     select name, kind, bytes::float8 / 1024 / $3 as kb from sums where bytes > 0 order by bytes desc`,
+    [from, until, work.count],
+  )
+  const all = rows.reduce((sum, { kb }) => sum + kb, 0)
+  const rowOf = (name: string, kb: number): Row => ({
+    name,
+    unit: 'KB',
+    ours: kb,
+    baseline: all,
+    ratio: kb / all,
+    detail: 'all WAL of a mail of 4 KB',
+  })
+  for (const kind of ['images', 'changes']) {
+    const of = rows.filter((row) => row.kind === kind)
+    yield rowOf(
+      kind,
+      of.reduce((sum, { kb }) => sum + kb, 0),
+    )
+    for (const { name, kb } of of) if (kb / all >= SHARE_MIN) yield rowOf(`${kind}: ${name}`, kb)
+  }
+}
