@@ -31,8 +31,8 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
       const value = await load(watching)
       const seen = JSON.stringify(value)
       if (signal.aborted || seen === shown) return
-      shown = seen
       replaceContent(element, draw(value))
+      shown = seen
     } catch (error) {
       if (signal.aborted) return
       // A network error keeps the old content; an error answer replaces it.

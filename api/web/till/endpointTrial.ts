@@ -110,12 +110,6 @@ export const endpointTrial = ofProject('endpoints', async ({ projectId }, { para
   ]
 })
 
-/** A browser shows the page of the paywall. */
-const pageLink = ({ urlPattern }: Endpoint): Child =>
-  /^https?:\/\//.test(urlPattern)
-    ? h('a', { href: urlPattern, target: '_blank', rel: 'noopener noreferrer' }, 'Open the URL')
-    : null
-
 const summary = ({ priceUsdc, urlPattern, verification, webhookUrl }: Endpoint): HTMLElement =>
   panel(
     `${priceUsdc} USDC`,
@@ -158,7 +152,12 @@ function arrived(projectId: string, { endpoint, canBuy, payments }: Shown): Chil
         ? null
         : h('p', {}, 'On a real network a buyer pays with real money. Ask it yourself:'),
       h('pre', { class: 'text command' }, command),
-      h('div', { class: 'actions' }, copyButton(command, 'Copy command'), pageLink(endpoint)),
+      h(
+        'div',
+        { class: 'actions' },
+        copyButton(command, 'Copy command'),
+        copyButton(endpoint.urlPattern, 'Copy link'),
+      ),
     )
   }
   return table<PaymentItem>(
