@@ -1,4 +1,5 @@
 /** The signed payment of a purchase, in the header of either version of x402. */
+import { randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
 import { authorizationDigest } from '../till/authorization.ts'
 import { encodeHeader } from '../till/x402v2.ts'
@@ -12,14 +13,15 @@ export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
 
 /**
  * Signs one EIP-3009 authorization of exactly the price. The domain is that of our own table.
- * @param nonce 32 random bytes, `0x` and hexadecimal.
- * @param validBefore Unix seconds.
+ * @returns also its nonce, 32 random bytes, and its end in Unix seconds.
  */
 export async function signPayment(
-  { challenge, raw, network, amountAtomic, payTo }: Offer,
+  offer: Offer,
   signer: DigestSigner,
-  { nonce, validBefore }: { nonce: Hex; validBefore: bigint },
-): Promise<PaymentHeader> {
+): Promise<{ header: PaymentHeader; nonce: Hex; validBefore: bigint }> {
+  const { network, amountAtomic, payTo } = offer
+  const nonce: Hex = `0x${randomBytes(32).toString('hex')}`
+  const validBefore = BigInt(Math.floor(Date.now() / 1000) + offer.windowS)
   const authorization = {
     from: signer.address,
     to: getAddress(payTo),
@@ -39,6 +41,10 @@ export async function signPayment(
       validBefore: String(validBefore),
     },
   }
+  return { header: headerWith(offer, payload), nonce, validBefore }
+}
+
+function headerWith({ challenge, raw, network }: Offer, payload: object): PaymentHeader {
   if (challenge.x402Version === 1) {
     const value = { x402Version: 1, scheme: 'exact', network: network.network, payload }
     return { name: 'X-PAYMENT', value: encodeHeader(value) }

@@ -1,4 +1,5 @@
 import type { Queryable } from '../db.ts'
+import { addPayloadsFrom } from '../queue/jobs.ts'
 
 /** The result of one attempt. */
 export type AttemptResult = {
@@ -43,14 +44,13 @@ const RECORD_ATTEMPTS = `
     select id, n, ended_at - ms * interval '1 millisecond', ended_at, status_code, error, response_prefix
     from updated join input using (place)
   ), retried as (
-    select id, n + 1 as n, next_attempt_at from updated join input using (place) where next_attempt_at is not null
+    select 'deliver_webhook' as task, 'deliver_webhook:' || id as key,
+      json_build_object('deliveryId', id, 'attempt', n + 1) as payload, next_attempt_at
+    from updated join input using (place) where next_attempt_at is not null order by id
   )
   select
     array(select place::int from updated) as recorded,
-    (select queue_jobs(array(
-      select row('deliver_webhook', json_build_object('deliveryId', id, 'attempt', n), null, next_attempt_at, null,
-                 'deliver_webhook:' || id, null, null)::graphile_worker.job_spec
-      from retried order by id)))`
+    (${addPayloadsFrom('retried', { runAt: 's.next_attempt_at' })})`
 
 /**
  * Records attempts, advances their deliveries and queues the next attempts. When it throws, nothing is stored.

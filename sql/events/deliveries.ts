@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { newDeliveryId } from '../../shared/ids.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 import type { Pool, Queryable } from '../db.ts'
-import { addJobsFrom } from '../queue/jobs.ts'
+import { addJobsFrom, addPayloadsFrom } from '../queue/jobs.ts'
 import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecrets.ts'
 
 /** An event for one webhook URL. */
@@ -158,10 +158,10 @@ export async function postponeAttempt(
     name: 'postpone-attempt',
     text: `
       with next as materialized (
-        select id from webhook_deliveries where id = $1 and status = 'pending' and attempt = $2 - 1 for update
-      )
-      select queue_jobs(array[row('deliver_webhook', json_build_object('deliveryId', id, 'attempt', $2::int), null,
-        $3::timestamptz, null, $4, null, null)::graphile_worker.job_spec]) from next`,
+        select 'deliver_webhook' as task, $4::text as key,
+          json_build_object('deliveryId', id, 'attempt', $2::int) as payload
+        from webhook_deliveries where id = $1 and status = 'pending' and attempt = $2 - 1 for update
+      ) ${addPayloadsFrom('next', { runAt: '$3::timestamptz' })}`,
     values: [deliveryId, attempt, runAt, jobKey(deliveryId)],
   })
 }

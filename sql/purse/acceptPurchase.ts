@@ -68,7 +68,7 @@ async function store<Refusal>(
   const { projectId } = actor
   const id = newPurchaseId()
   const sealed = sealContent(keyring, { projectId, id }, CONTENT.request, request)
-  const detail = `${target.method} ${target.host}${target.path}`.slice(0, 1_000)
+  const detail = auditDetail(target)
   const { rowCount } = await db.query({
     name: 'accept-purchase',
     text: `
@@ -106,6 +106,9 @@ async function store<Refusal>(
   return { kind: (await isLive(db, projectId)) ? 'busy' : 'no_project' }
 }
 
+const auditDetail = ({ method, host, path }: UseTarget): string =>
+  `${method} ${host}${path}`.slice(0, 1_000)
+
 /** Opens the credential of a request, with its audit entry. @returns null: there is none, or it may be used. */
 async function judgeCredential<Refusal>(
   db: Queryable,
@@ -113,7 +116,7 @@ async function judgeCredential<Refusal>(
 ): Promise<AcceptedPurchase<Refusal> | null> {
   if (credential === null) return null
   const { name, judge } = credential
-  const detail = `${target.method} ${target.host}${target.path}`.slice(0, 1_000)
+  const detail = auditDetail(target)
   const action = 'vault.use'
   const opened = await openCredential(db, { actor, keyring, name, action, isOwner: false, detail })
   if (opened.kind !== 'ok') return { kind: 'credential', failed: opened }

@@ -31,8 +31,6 @@ export type DuePurchase = {
   /** The MCP tool that it calls; null: plain HTTP. */
   tool: string | null
   maxAtomic: bigint
-  sends: number
-  validBefore: bigint | null
   /** The purse that would pay; null: the project has none. */
   payer: string | null
   /** SHA-256 of the terms that the owner approved; null: nobody was asked. */
@@ -85,8 +83,6 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
     credentialName: row.credential_name,
     tool: row.tool,
     maxAtomic: BigInt(row.max_atomic),
-    sends: row.sends,
-    validBefore: row.valid_before === null ? null : BigInt(row.valid_before),
     payer: row.purse,
     approvedHash: row.approved_hash,
     terms:
@@ -161,8 +157,8 @@ export function endPurchase(
   given: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
 ): Promise<void> {
   const { end } = given
-  const isMore = end.state === 'refused' || (end.offer ?? null) !== null
-  return isMore ? transaction(pool, (db) => endIn(db, given)) : endIn(pool, given)
+  const hasFurtherStatements = end.state === 'refused' || (end.offer ?? null) !== null
+  return hasFurtherStatements ? transaction(pool, (db) => endIn(db, given)) : endIn(pool, given)
 }
 
 async function endIn(

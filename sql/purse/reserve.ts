@@ -5,8 +5,6 @@
  * project never see each other's gap. The signatures are stored in the same transaction, so that none goes out that does
  * not count.
  */
-import { randomBytes } from 'node:crypto'
-import type { Hex } from 'viem'
 import { brokenBound, covers } from '../../shared/purse/mandate.ts'
 import type { Offer } from '../../shared/purse/offers.ts'
 import { type DigestSigner, signPayment } from '../../shared/purse/paymentHeader.ts'
@@ -46,7 +44,7 @@ export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer 
 
 /**
  * Reserves and signs payments of one project, each in every mandate that covers it; or says why not. A group takes the locks
- * once: 50 purchases of one purse waited 220 ms each for their turn. Each is judged as if those before it were stored.
+ * once: 50 purchases of one purse waited 220 ms each for their turn. Each payment counts for the bounds of the next.
  * @returns one answer for each, in order.
  */
 export function reserve(
@@ -152,9 +150,7 @@ async function sign({
   signer: DigestSigner
   decided: Fits
 }): Promise<SignedPayment> {
-  const nonce: Hex = `0x${randomBytes(32).toString('hex')}`
-  const validBefore = BigInt(Math.floor(Date.now() / 1000) + offer.windowS)
-  const header = await signPayment(offer, signer, { nonce, validBefore })
+  const { header, nonce, validBefore } = await signPayment(offer, signer)
   return {
     id: purchase.id,
     projectId: purchase.project_id,
@@ -166,7 +162,7 @@ async function sign({
   }
 }
 
-/** Counts a signed payment, so that the next one of the group sees it. @returns its warnings */
+/** Adds a signed payment to the sums that the next one of the group is judged by. @returns its warnings */
 function count(
   { purse, paidBefore }: State,
   { projectId, offer: { amountAtomic }, base }: SignedPayment,

@@ -5,7 +5,7 @@ import {
 } from '../../shared/oauth/clientDocument.ts'
 import { ClientMetadataError } from '../../shared/oauth/clientMetadata.ts'
 import { findWantedUrl, recordDocument } from '../../sql/account/oauth/clientDocuments.ts'
-import { guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
+import { guardedExchange, headerOf, type OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
 const TIMEOUT_MS = 5_000
@@ -32,18 +32,13 @@ async function fetchDocument(url: string, policy: OutboundPolicy & { ca?: string
   if (!answer.ok) return { fault: answer.detail }
   if (answer.status !== 200) return { fault: `it answers ${answer.status}, not 200` }
   if (answer.truncated) return { fault: `it has more than ${DOCUMENT_MAX_BYTES} bytes` }
-  if (!JSON_TYPE.test(header(answer.headers, 'content-type') ?? ''))
+  if (!JSON_TYPE.test(headerOf(answer.headers, 'content-type') ?? ''))
     return { fault: 'it is not JSON' }
   try {
     const metadata = readClientDocument(url, answer.body.toString('utf8'))
-    return { ...metadata, freshSeconds: freshSeconds(header(answer.headers, 'cache-control')) }
+    return { ...metadata, freshSeconds: freshSeconds(headerOf(answer.headers, 'cache-control')) }
   } catch (error) {
     if (!(error instanceof ClientMetadataError)) throw error
     return { fault: error.message }
   }
-}
-
-function header(headers: readonly string[], name: string): string | null {
-  const at = headers.findIndex((one, n) => n % 2 === 0 && one.toLowerCase() === name)
-  return at === -1 ? null : (headers[at + 1] ?? null)
 }

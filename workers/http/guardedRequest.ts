@@ -67,6 +67,12 @@ export type Exchange =
     }
   | Failure
 
+/** The first header of a name in lower case; null: there is none. */
+export function headerOf(headers: readonly string[], wanted: string): string | null {
+  const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === wanted)
+  return at === -1 ? null : (headers[at + 1] ?? null)
+}
+
 export type GuardedResponse =
   | {
       ok: true

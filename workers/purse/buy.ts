@@ -27,7 +27,7 @@ import { queuePurchase } from '../../sql/purse/purchases.ts'
 import type { Reserved } from '../../sql/purse/reserve.ts'
 import { signInAt } from '../../sql/purse/signIn.ts'
 import { readChainStatus } from '../../sql/till/watch/chainStatus.ts'
-import type { Exchange, OutboundPolicy } from '../http/guardedRequest.ts'
+import { type Exchange, headerOf, type OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import { NOT_SENT } from '../vault/sendFilled.ts'
 import { createReservations } from './reservations.ts'
@@ -149,7 +149,7 @@ export const createBuy = (
     }
   }
 
-  /** Sends a signed request again. */
+  /** Sends what is signed: it was cut off, or the seller has not decided. */
   async function resume(due: DuePurchase | null): Promise<void> {
     if (due?.state !== 'signed') return
     const started = await startSend(pool, due.id, await source(pool))
@@ -168,7 +168,8 @@ export const createBuy = (
     const { exchange: answer, secrets } = call
     const settlement = answer.ok
       ? readSellerSettlement(
-          headerOf(answer, 'payment-response') ?? headerOf(answer, 'x-payment-response'),
+          headerOf(answer.headers, 'payment-response') ??
+            headerOf(answer.headers, 'x-payment-response'),
         )
       : null
     const pauseMs = PAUSES_MS[Math.min(sends, PAUSES_MS.length) - 1]!
@@ -242,7 +243,7 @@ const isChallenged = (call: Call): call is Extract<Call, { kind: 'made' }> & { e
   call.kind === 'made' && call.exchange.ok && call.exchange.status === 402
 
 const challengeOf = (answer: Answer) =>
-  readChallenge(headerOf(answer, 'payment-required'), answer.body.toString('utf8'))
+  readChallenge(headerOf(answer.headers, 'payment-required'), answer.body.toString('utf8'))
 
 /** An offer as it may be shown. A seller that knows a secret of the vault could repeat it in its words. */
 function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offer: Given): Given {
@@ -253,11 +254,6 @@ function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offe
 function bareUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`
-}
-
-function headerOf({ headers }: { headers: string[] }, wanted: string): string | null {
-  const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === wanted)
-  return at === -1 ? null : headers[at + 1]!
 }
 
 function unasked({ kind, detail }: Extract<Exchange, { ok: false }>): PurchaseEnd {

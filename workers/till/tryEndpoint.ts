@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto'
-import type { Hex } from 'viem'
 import { sign } from 'viem/accounts'
 import { chooseOffer, readChallenge, type SellerChallenge } from '../../shared/purse/offers.ts'
 import {
@@ -19,8 +17,14 @@ import {
   TRIAL_BODY_MAX,
   TRIAL_CHALLENGE_MAX,
 } from '../../sql/till/endpoints/endpointTrials.ts'
-import { type Exchange, guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
+import {
+  type Exchange,
+  guardedExchange,
+  headerOf,
+  type OutboundPolicy,
+} from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
+import { askUnpaid, EMPTY_CALL, type EmptyCall } from './emptyCall.ts'
 
 const ASK_TIMEOUT_MS = 10_000
 /** A seller settles on the chain before it answers. */
@@ -50,7 +54,7 @@ export const createTryEndpoint =
     }
     const end = (given: End) => outcomes.record(() => endTrial(pool, trialId, given))
     const pay = async (payment: PaymentHeader, method: DueTrial['method']) =>
-      end(paidEnd(await send(policy, { url: due.url, method, payment })))
+      end(paidEnd(await send(policy, { url: due.url, call: EMPTY_CALL[method], payment })))
     try {
       if (due.payment !== null) return await pay(due.payment, due.method)
       const asked = await ask(policy, due.url)
@@ -67,10 +71,8 @@ export const createTryEndpoint =
         const detail = refusalText(chosen.reason)
         return await end({ state: 'failed', detail, challenge: shown, status: 402 })
       }
-      const nonce: Hex = `0x${randomBytes(32).toString('hex')}`
-      const validBefore = BigInt(Math.floor(Date.now() / 1000) + chosen.offer.windowS)
-      const signed = await signPayment(chosen.offer, devnetPayer, { nonce, validBefore })
-      const wanted = { id: trialId, method, challenge: shown, payment: signed }
+      const { header } = await signPayment(chosen.offer, devnetPayer)
+      const wanted = { id: trialId, method, challenge: shown, payment: header }
       const stored = await storePayment(pool, wanted)
       if (stored !== null) await pay(stored, method)
     } finally {
@@ -80,14 +82,9 @@ export const createTryEndpoint =
 
 type Asked = { challenge: SellerChallenge; method: DueTrial['method'] } | { end: End }
 
-/** Asks without a payment. A 404 or 405 can mean that the endpoint takes POST only. */
+/** Reads the 402 of an endpoint. */
 async function ask(policy: OutboundPolicy, url: string): Promise<Asked> {
-  let method: DueTrial['method'] = 'GET'
-  let answer = await send(policy, { url, method, payment: null })
-  if (answer.ok && (answer.status === 404 || answer.status === 405)) {
-    method = 'POST'
-    answer = await send(policy, { url, method, payment: null })
-  }
+  const { answer, method } = await askUnpaid((call) => send(policy, { url, call, payment: null }))
   if (!answer.ok) return { end: { state: 'failed', detail: answer.detail } }
   const said = { status: answer.status, body: textOf(answer.body) }
   if (answer.status !== 402) {
@@ -101,22 +98,17 @@ async function ask(policy: OutboundPolicy, url: string): Promise<Asked> {
   return { end: { state: 'failed', detail: 'answered 402 without a challenge', ...said } }
 }
 
-function send(
+const send = (
   policy: OutboundPolicy,
-  { url, method, payment }: Pick<DueTrial, 'url' | 'method' | 'payment'>,
-): Promise<Exchange> {
-  return guardedExchange({
+  { url, call, payment }: { url: string; call: EmptyCall; payment: PaymentHeader | null },
+): Promise<Exchange> =>
+  guardedExchange({
     ...policy,
     url,
-    method,
+    ...call,
     timeoutMs: payment === null ? ASK_TIMEOUT_MS : PAY_TIMEOUT_MS,
-    headers: {
-      ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
-      ...(payment === null ? {} : { [payment.name]: payment.value }),
-    },
-    ...(method === 'POST' ? { body: '{}' } : {}),
+    headers: { ...call.headers, ...(payment === null ? {} : { [payment.name]: payment.value }) },
   })
-}
 
 function paidEnd(answer: Exchange): End {
   if (!answer.ok) {
@@ -143,8 +135,3 @@ function shownChallenge({ x402Version, entries, resource, extensions, error }: S
 /** PostgreSQL stores no NUL. */
 const textOf = (body: Buffer): string =>
   body.toString('utf8').replaceAll('\0', '\ufffd').slice(0, TRIAL_BODY_MAX)
-
-function headerOf(headers: readonly string[], wanted: string): string | null {
-  const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === wanted)
-  return at === -1 ? null : headers[at + 1]!
-}

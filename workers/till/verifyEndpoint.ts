@@ -23,6 +23,7 @@ import {
   type OutboundPolicy,
 } from '../http/guardedRequest.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
+import { askUnpaid } from './emptyCall.ts'
 
 const VERIFY_TIMEOUT_MS = 10_000
 const AGAIN_MS = 60 * 60 * 1000
@@ -43,7 +44,9 @@ export const createVerifyEndpoint =
     }
     try {
       await startEndpointCheck(pool, endpointId)
-      const answer = await ask(policy, url)
+      const { answer } = await askUnpaid((call) =>
+        guardedRequest({ ...policy, url, timeoutMs: VERIFY_TIMEOUT_MS, ...call }),
+      )
       const payees = answer.ok ? challengePayees(answer.bodyPrefix, answer.paymentRequired) : []
       const judgement = judge(answer)
       const seen = readSeen(answer.ok && answer.status === 402 ? answer.paymentRequired : undefined)
@@ -65,15 +68,6 @@ const queueAt = (db: Queryable, endpointId: string, inMs: number) =>
     key: `verify_endpoint:${endpointId}`,
     runAt: new Date(Date.now() + inMs),
   })
-
-/** Asks without a payment. A 404 or 405 can mean that the endpoint takes POST only. */
-async function ask(policy: OutboundPolicy, url: string): Promise<GuardedResponse> {
-  const request = { ...policy, url, timeoutMs: VERIFY_TIMEOUT_MS }
-  const answer = await guardedRequest({ ...request, method: 'GET' })
-  if (!answer.ok || (answer.status !== 404 && answer.status !== 405)) return answer
-  const headers = { 'content-type': 'application/json' }
-  return guardedRequest({ ...request, method: 'POST', headers, body: '{}' })
-}
 
 /** Reads the OpenAPI document of an endpoint, and keeps as much of it as a challenge can hold. */
 async function readDocument(

@@ -64,7 +64,7 @@ export const sellSomething = ({ projectId }: Project): void =>
 
 type Shown = EndpointTrial & { endpoint: Endpoint; payments: PaymentItem[] }
 
-/** One endpoint as a buyer sees it: its 402, a purchase on the devnet, and the payment that arrives. */
+/** The page of one endpoint. It shows the 402 that a buyer gets, and the payments that arrive. */
 export const endpointTrial = ofProject('endpoints', async ({ projectId }, { params, signal }) => {
   const path = pathOf(projectId, params[1]!)
   const payments = at`/projects/${projectId}/v0/payments?endpointId=${params[1]!}&limit=${PAYMENTS_SHOWN}`

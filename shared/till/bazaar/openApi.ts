@@ -22,7 +22,7 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** What a document says of a URL, or why it says nothing. */
+/** The metadata that a document has of a URL, or the reason for its absence. */
 export type OpenApiRead = { metadata: Metadata } | { fault: string }
 
 /**

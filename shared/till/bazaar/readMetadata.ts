@@ -99,7 +99,7 @@ export const readInput = (value: unknown, isMcp: boolean): Read<HttpInput | McpI
 export const readOutput = (value: unknown): Read<Output> =>
   read<Output>(outputSchema, 'output', value)
 
-/** What is wrong with schemas and examples, as a sentence; null: each example follows its schema. */
+/** A sentence that names a fault of schemas and examples; null: each example follows its schema. */
 export function examplesFault(metadata: Metadata): string | null {
   const fault = metadataFault(metadata)
   return fault === null ? null : `${fault.path} must ${fault.must}`

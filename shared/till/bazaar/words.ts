@@ -37,7 +37,7 @@ const TEMPLATE = /^\/[a-zA-Z0-9_/:.\-~%]+$/
 const TEMPLATE_CHARS_MAX = 512
 const DECODINGS_MAX = 5
 
-/** Whether a text is the path of a route with names of its parts, such as `/weather/:city`. */
+/** Whether a text is a path with named parts, such as `/weather/:city`. */
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text

@@ -116,7 +116,7 @@ export async function storePayment(
   return rows[0] ?? null
 }
 
-/** Ends a trial. Nothing changes for one that has ended. */
+/** Ends a trial. An ended trial stays as it is. */
 export async function endTrial(
   db: Queryable,
   id: string,

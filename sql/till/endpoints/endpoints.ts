@@ -32,7 +32,7 @@ export type Endpoint = {
   metadata: Metadata
   /** Null: the seller names no OpenAPI document. */
   openApi: OpenApi | null
-  /** What its own 402 declared when it was last checked. */
+  /** The metadata of its own 402, from the last check. */
   seen: SeenMetadata
   verification: { status: VerificationStatus; checkedAt: Date | null; detail: string | null }
   createdAt: Date

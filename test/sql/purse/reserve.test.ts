@@ -1,4 +1,4 @@
-/** Payments of one purse that are judged in one group: each as if those before it were stored. */
+/** A group of payments from one purse: each payment counts for the bounds of the next. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash, randomBytes } from 'node:crypto'
 import { parseConfig } from '../../../shared/config/config.ts'

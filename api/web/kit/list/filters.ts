@@ -51,7 +51,7 @@ function dayStart(date: string, days = 0): string | null {
   return new Date(Number(year), Number(month) - 1, Number(day) + days).toISOString()
 }
 
-/** The parameters of a request. A text that is no day stays as it is, so that the service names the fault. */
+/** The parameters of a request. The service names the fault of a text that is no day. */
 export function toQuery(
   filters: readonly Filter[],
   { since, until, ...same }: Given,

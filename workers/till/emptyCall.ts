@@ -1,0 +1,17 @@
+/** A call of an endpoint whose input nobody knows. */
+export const EMPTY_CALL = {
+  GET: { method: 'GET', headers: {} },
+  POST: { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' },
+} as const
+
+export type EmptyCall = (typeof EMPTY_CALL)[keyof typeof EMPTY_CALL]
+
+/** Asks without a payment. A 404 or 405 can mean that the endpoint takes POST only. */
+export async function askUnpaid<Answer extends { ok: false } | { ok: true; status: number }>(
+  send: (call: EmptyCall) => Promise<Answer>,
+): Promise<{ answer: Answer; method: EmptyCall['method'] }> {
+  const answer = await send(EMPTY_CALL.GET)
+  return answer.ok && (answer.status === 404 || answer.status === 405)
+    ? { answer: await send(EMPTY_CALL.POST), method: 'POST' }
+    : { answer, method: 'GET' }
+}
