@@ -61,14 +61,26 @@ export function createPool({
 }
 
 /** Runs `work` in one transaction: commits when it returns, rolls back when it throws. */
-export async function transaction<Result>(
+export const transaction = <Result>(
+  pool: Pool,
+  work: (client: Client) => Promise<Result>,
+): Promise<Result> => within('begin', pool, work)
+
+/** Runs reads that all see the database as it is at the first of them. */
+export const snapshot = <Result>(
+  pool: Pool,
+  work: (client: Client) => Promise<Result>,
+): Promise<Result> => within('begin isolation level repeatable read read only', pool, work)
+
+async function within<Result>(
+  begin: string,
   pool: Pool,
   work: (client: Client) => Promise<Result>,
 ): Promise<Result> {
   const client = await pool.connect()
   let broken: Error | undefined
   try {
-    await client.query('begin')
+    await client.query(begin)
     const result = await work(client)
     await client.query('commit')
     return result

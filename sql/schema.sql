@@ -1318,6 +1318,49 @@ create table receipt_keys (
   constraint receipt_keys_pkey PRIMARY KEY (kid)
 );
 
+-- A piece of the sorted words of a segment, each with the messages that hold it.
+create table search_blocks (
+  segment_id bigint not null,
+  first_term bytea not null,
+  terms bytea not null,
+  constraint search_blocks_segment_id_fkey FOREIGN KEY (segment_id) REFERENCES search_segments(id) ON DELETE CASCADE,
+  constraint search_blocks_pkey PRIMARY KEY (segment_id, first_term)
+);
+
+-- Up to 240 messages of a project whose words stand in a segment.
+create table search_leaves (
+  project_id text not null,
+  leaf integer not null,
+  since timestamp(3) with time zone not null,
+  until timestamp(3) with time zone not null,
+  message_rows bigint[] not null,
+  constraint search_leaves_message_rows_check CHECK (((cardinality(message_rows) >= 1) AND (cardinality(message_rows) <= 240))),
+  constraint search_leaves_pkey PRIMARY KEY (project_id, leaf)
+) with (toast_tuple_target=4080);
+
+-- Messages whose words no segment holds yet. A search reads each of them.
+create table search_pending (
+  project_id text not null,
+  created_at timestamp(3) with time zone not null,
+  message_row bigint not null,
+  text_bytes integer not null,
+  constraint search_pending_pkey PRIMARY KEY (project_id, created_at, message_row)
+);
+
+-- The sorted words of 1, 16 or 256 neighbouring leaves. Sixteen become one.
+create table search_segments (
+  id bigint generated always as identity not null,
+  project_id text not null,
+  first_leaf integer not null,
+  last_leaf integer not null,
+  since timestamp(3) with time zone not null,
+  until timestamp(3) with time zone not null,
+  checked_at timestamp(3) with time zone default clock_timestamp() not null,
+  constraint search_segments_check CHECK ((last_leaf >= first_leaf)),
+  constraint search_segments_pkey PRIMARY KEY (id),
+  constraint search_segments_project_id_first_leaf_key UNIQUE (project_id, first_leaf) DEFERRABLE INITIALLY DEFERRED
+);
+
 -- The endpoints of all projects.
 create table seller_endpoints (
   id text not null,
@@ -1687,8 +1730,6 @@ CREATE INDEX messages_raw_age ON public.messages USING btree (project_id, create
 
 CREATE UNIQUE INDEX messages_retransmission ON public.messages USING btree (project_id, content_hash) WHERE (direction = 'received'::text);
 
-CREATE INDEX messages_search ON public.messages USING gin (search) WITH (gin_pending_list_limit='256');
-
 CREATE INDEX messages_thread ON public.messages USING btree (thread_row, created_at DESC, "row" DESC);
 
 CREATE INDEX messages_unindexed ON public.messages USING btree ("row") WHERE (search IS NULL);
@@ -1797,6 +1838,8 @@ CREATE INDEX purses_balance_age ON public.purses USING btree (balance_at NULLS F
 
 CREATE INDEX raw_mails_blob_of ON public.raw_mails USING btree (blob) WHERE (blob IS NOT NULL);
 
+CREATE INDEX search_segments_checked ON public.search_segments USING btree (checked_at);
+
 CREATE INDEX seller_endpoints_discoverable ON public.seller_endpoints USING btree ("row") WHERE (discoverable AND (deleted_at IS NULL));
 
 CREATE INDEX seller_endpoints_listing ON public.seller_endpoints USING btree (project_id, created_at DESC, "row" DESC);
@@ -1854,6 +1897,10 @@ CREATE TRIGGER message_attachments_blob_named AFTER INSERT ON message_attachment
 CREATE TRIGGER messages_labels_added AFTER INSERT ON messages REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION keep_new_labels();
 
 CREATE TRIGGER messages_labels_kept AFTER UPDATE OF labels ON messages FOR EACH ROW EXECUTE FUNCTION keep_message_labels();
+
+CREATE TRIGGER messages_search_added AFTER INSERT ON messages REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION keep_search_pending();
+
+CREATE TRIGGER messages_search_changed AFTER UPDATE OF search ON messages FOR EACH ROW EXECUTE FUNCTION keep_search_changed();
 
 CREATE TRIGGER messages_storage_added AFTER INSERT ON messages REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_storage();
 
@@ -1928,6 +1975,38 @@ begin
   insert into message_labels (project_id, label, created_at, message_row)
   select distinct a.project_id, l.label, a.created_at, a.row from added a, unnest(a.labels) l (label)
   on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.keep_search_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into search_pending (project_id, created_at, message_row, text_bytes)
+  values (new.project_id, new.created_at, new.row, new.text_bytes)
+  on conflict (project_id, created_at, message_row) do update set text_bytes = excluded.text_bytes;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.keep_search_pending()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into search_pending (project_id, created_at, message_row, text_bytes)
+  select project_id, created_at, row, text_bytes from added;
+  perform queue_jobs(array(
+    select row('index_search', json_build_object('projectId', looked.project_id), null, null, null,
+               'index_search:' || looked.project_id, null, null)::graphile_worker.job_spec
+    from (
+      select distinct project_id from added where random() < 1.0 / 32 + text_bytes / 524288.0
+    ) looked
+    where (
+      select count(*) >= 240 or sum(text_bytes) >= 2097152
+      from (select text_bytes from search_pending p where p.project_id = looked.project_id limit 240) pending
+    ) and not exists (select from graphile_worker.jobs where key = 'index_search:' || looked.project_id)
+    order by looked.project_id));
   return null;
 end $function$;
 

@@ -17,6 +17,7 @@ import type { OutboundPolicy } from './http/guardedRequest.ts'
 import { createAnnounceApproval, createExpireApproval } from './mail/announceApproval.ts'
 import type { Dns } from './mail/dns.ts'
 import { createExpandEvents } from './mail/inbound/expandEvents.ts'
+import { createIndexSearch } from './mail/inbound/indexSearch.ts'
 import { createParseInbound } from './mail/inbound/parseInbound.ts'
 import { createReadAttachments } from './mail/inbound/readAttachments.ts'
 import { createReadReport } from './mail/inbound/readReport.ts'
@@ -75,6 +76,7 @@ export const inboundRunner = (options: {
       ...createParseInbound(context, { ...stores, slots: INBOUND_SLOTS }),
       read_report: createReadReport(context, stores),
       read_attachments: createReadAttachments(context, stores),
+      index_search: createIndexSearch(context),
       expand_events: createExpandEvents(context),
       purge_project: createPurgeProject(context),
       verify_domain: createVerifyDomain(context, options),

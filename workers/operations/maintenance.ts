@@ -15,8 +15,9 @@ import { deleteStaleEvents } from '../../sql/events/events.ts'
 import { forgetUnanswered, requeueExpansions } from '../../sql/mail/calendar/instances.ts'
 import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
 import { requeueLostReadings } from '../../sql/mail/messages/pendingTexts.ts'
-import { indexMessages, listUnindexed } from '../../sql/mail/messages/searchMessages.ts'
 import { deleteExpiredPolicies } from '../../sql/mail/outbound/mtaStsPolicies.ts'
+import { requeueUnbuilt } from '../../sql/mail/search/buildSegments.ts'
+import { indexMessages, listUnindexed } from '../../sql/mail/search/unindexed.ts'
 import { forgetStaleReports } from '../../sql/operations/processReports.ts'
 import { forgetStaleListeners } from '../../sql/operations/smtpListeners.ts'
 import { deleteStaleMinutes, recordMinutes } from '../../sql/operations/statisticsHistory.ts'
@@ -70,6 +71,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
         await deleteStaleRateWindows(pool)
         await forgetDeletedMessages(pool)
         await forgetUnanswered(pool)
+        await requeueUnbuilt(pool)
         await deleteStaleApprovals(pool)
         await deleteStaleEvents(pool)
         await deleteStaleSessions(pool)

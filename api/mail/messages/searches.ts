@@ -1,6 +1,7 @@
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { isStatementTimeout } from '../../../sql/db.ts'
+import { SearchTimeoutError } from '../../../sql/mail/search/found.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 
 /** Searches of one project at once. More would take the processors of the database from the others. */
@@ -34,7 +35,7 @@ export function createSearches(pool: Pool, size: number): Searches {
       try {
         return await read(pool)
       } catch (error) {
-        if (!isStatementTimeout(error)) throw error
+        if (!(error instanceof SearchTimeoutError) && !isStatementTimeout(error)) throw error
         throw badRequest(
           'The search takes too long: use rarer words, or give after and before a shorter time',
         )

@@ -18,7 +18,7 @@ const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
 
 /** Adjacent terms. With `prefix` the last one is a prefix. */
-type Phrase = { terms: string[]; prefix: boolean }
+export type Phrase = { terms: string[]; prefix: boolean }
 
 /** A query: every clause must hold. */
 export type SearchQuery = {
@@ -118,20 +118,6 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
       )
       return `${not ? '!' : ''}(${options.map((option) => `(${option})`).join(' | ')})`
     })
-    .join(' & ')
-}
-
-/**
- * A wider `tsquery`: the words of every phrase, in any place and field. The index alone answers it; a phrase is checked
- * in the terms of each message.
- */
-export function candidatesText(projectId: string, { clauses }: SearchQuery): string {
-  const key = searchKey(projectId)
-  const words = ({ terms, prefix }: Phrase) =>
-    terms.map((term, n) => `${lexeme(key, term)}${prefix && n === terms.length - 1 ? ':*' : ''}`)
-  return clauses
-    .filter(({ not }) => !not)
-    .map(({ anyOf }) => `(${anyOf.map((phrase) => `(${words(phrase).join(' & ')})`).join(' | ')})`)
     .join(' & ')
 }
 

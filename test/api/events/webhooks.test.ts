@@ -247,7 +247,7 @@ test('a deleted project leaves only audit rows', async () => {
   )
   expect(await holding()).toBe(
     'api_keys,audit_log,credentials,deleted_messages,email_rules,event_streams,events,idempotency_keys,inbound_mails,' +
-      'message_labels,messages,outbound_mails,project_storage,project_usage,project_webhooks,send_quotas,thread_identifiers,threads,webhook_deliveries',
+      'message_labels,messages,outbound_mails,project_storage,project_usage,project_webhooks,search_pending,send_quotas,thread_identifiers,threads,webhook_deliveries',
   )
   await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
   await waitFor('the purge', async () => (await holding()) === 'api_keys')

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { generateKey } from '../../../shared/apiKey.ts'
+import { LEAF_MESSAGES } from '../../../shared/mail/search/postings.ts'
 import { searchKey } from '../../../shared/mail/search/searchTerms.ts'
 import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
 import { createPool } from '../../../sql/db.ts'
@@ -20,7 +21,7 @@ export type Neighbourhood = AsyncDisposable & {
   smtpPort: number
   victim: Tenant
   attacker: Tenant
-  /** Waits until no mail is left to be read. */
+  /** Waits until no mail is left to be read, nor words to be taken into segments. */
   calm(): Promise<void>
 }
 
@@ -71,25 +72,29 @@ export async function startNeighbourhood(inboxMessages: number): Promise<Neighbo
   }
   const [victim, attacker] = [await newTenant('victim'), await newTenant('attacker')]
   await fillInbox(database.url, attacker, inboxMessages)
-  return {
+  const neighbourhood: Neighbourhood = {
     url,
     smtpPort,
     victim,
     attacker,
     calm: async () => {
       await waitFor(
-        'the end of the mail of an attack',
+        'the end of the mail of an attack, and its words in segments',
         async () => {
           const { rows } = await database.pool.query(
-            `select count(*)::int as n from inbound_mails where state = 'accepted'`,
+            `select (select count(*) from inbound_mails where state = 'accepted')::int as mails,
+               (select count(*) from search_pending where project_id = $1)::int as words`,
+            [attacker.projectId],
           )
-          return rows[0].n === 0
+          return rows[0].mails === 0 && rows[0].words < LEAF_MESSAGES
         },
         CALM_MS,
       )
     },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   }
+  await neighbourhood.calm()
+  return neighbourhood
 }
 
 /** Fills an inbox by SQL with messages of many words. */

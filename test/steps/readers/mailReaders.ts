@@ -37,6 +37,8 @@ import { readTlsReport } from '../../../shared/mail/reports/tlsReport.ts'
 import { unpackReport } from '../../../shared/mail/reports/unpackReport.ts'
 import * as query from '../../../shared/mail/search/searchQuery.ts'
 import * as terms from '../../../shared/mail/search/searchTerms.ts'
+import { segmentMatches, wantedTerms } from '../../../shared/mail/search/segmentMatches.ts'
+import * as blocks from '../../../shared/mail/search/termBlocks.ts'
 import * as threading from '../../../shared/mail/threading.ts'
 import { ADDRESSES, ENCODED, HEADER, HTML, MIME, TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import { ADDRESSES_AGAIN } from '../inputs/slowTexts.ts'
@@ -161,13 +163,17 @@ export const MAIL_READERS: readonly Reader[] = [
   ),
   // parseSearch bounds the terms; the text is that of a message.
   ...Object.entries({
-    searchText: (parsed: query.SearchQuery) => query.searchText('p', parsed),
-    candidatesText: (parsed: query.SearchQuery) => query.candidatesText('p', parsed),
-    holdsIn: (parsed: query.SearchQuery, text: string) => query.holdsIn(parsed, { text: [text] }),
-    highlight: (parsed: query.SearchQuery, text: string) => query.highlight(text, parsed, 'text'),
+    'segmentMatches.ts wantedTerms': (parsed: query.SearchQuery) => wantedTerms([parsed]),
+    'segmentMatches.ts segmentMatches': (parsed: query.SearchQuery) =>
+      segmentMatches({ firstLeaf: 1, lastLeaf: 256 }, [parsed], new Map()),
+    'searchQuery.ts searchText': (parsed: query.SearchQuery) => query.searchText('p', parsed),
+    'searchQuery.ts holdsIn': (parsed: query.SearchQuery, text: string) =>
+      query.holdsIn(parsed, { text: [text] }),
+    'searchQuery.ts highlight': (parsed: query.SearchQuery, text: string) =>
+      query.highlight(text, parsed, 'text'),
   }).map(([name, read]) =>
     mailReader(
-      `search/searchQuery.ts ${name}`,
+      `search/${name}`,
       MAIL_MAX,
       TEXT,
       (text) => {
@@ -197,6 +203,14 @@ export const MAIL_READERS: readonly Reader[] = [
     lexeme: (text: string) => terms.lexeme('k', text),
   }).map(([name, read]) =>
     mailReader(`search/searchTerms.ts ${name}`, MAIL_MAX, TEXT, (text) => read(text)),
+  ),
+  ...['BlockWriter', 'byteString', 'eachTermOf'].map((name) =>
+    mailReader(`search/termBlocks.ts ${name}`, MAIL_MAX, TEXT, (text) => {
+      const words = new Set(terms.termsOf(text).map(({ term }) => blocks.byteString(term)))
+      const writer = new blocks.BlockWriter()
+      for (const word of [...words].sort()) writer.add(word, Buffer.of(1, 1, 1))
+      for (const block of writer.take(true)) blocks.eachTermOf(block, () => true)
+    }),
   ),
   ...Object.entries({
     searchVector: terms.searchVector,

@@ -10,8 +10,8 @@ import {
   listMessages,
   type MessageFilter,
 } from '../../../../sql/mail/messages/messages.ts'
-import { findFirstReceived } from '../../../../sql/mail/messages/searchMessages.ts'
 import { updateThreadLabels } from '../../../../sql/mail/messages/threads.ts'
+import { findFirstReceived } from '../../../../sql/mail/search/findFirstReceived.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newSent, rawMail, receive } from '../../../support/mail/mailRows.ts'
 import { blocked, newProject, whileHeld } from '../../../support/till/tillRows.ts'

@@ -50,9 +50,11 @@ async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[
   return rows.map(({ id }) => id)
 }
 
+/** The jobs, but for those of the search: they are one for a project. */
 const jobsOf = async (pool: Pool) => {
   const { rows } = await pool.query<{ key: string; payload: { inboundIds?: string[] } }>(
-    'select key, payload from graphile_worker._private_jobs order by id',
+    `select key, payload from graphile_worker._private_jobs
+     where key is null or key not like 'index_search:%' order by id`,
   )
   return rows
 }

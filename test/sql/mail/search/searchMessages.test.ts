@@ -1,4 +1,4 @@
-/** Searches of an inbox larger than the first steps: every step finds the same page. */
+/** Searches of small and large inboxes, with and without segments: each finds the same page. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import {
@@ -6,13 +6,10 @@ import {
   searchKey,
   searchVector,
 } from '../../../../shared/mail/search/searchTerms.ts'
-import {
-  findFirstReceived,
-  indexMessages,
-  listUnindexed,
-  type MessageSearch,
-  searchMessages,
-} from '../../../../sql/mail/messages/searchMessages.ts'
+import { buildSegments } from '../../../../sql/mail/search/buildSegments.ts'
+import { findFirstReceived } from '../../../../sql/mail/search/findFirstReceived.ts'
+import { type MessageSearch, searchMessages } from '../../../../sql/mail/search/searchMessages.ts'
+import { indexMessages, listUnindexed } from '../../../../sql/mail/search/unindexed.ts'
 import { binaryArray } from '../../../../sql/packedBytes.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { rawMail, receive } from '../../../support/mail/mailRows.ts'
@@ -26,33 +23,47 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** More than the newest 256 and 4,096 messages of the first steps. */
+/** Eighteen leaves: sixteen become one segment. */
 const COUNT = 4_500
 const START = Date.UTC(2026, 0, 1)
 /** The messages that hold a word; 0 is the newest. */
 const WORDS: Record<string, (n: number) => boolean> = {
-  // Found in the first step, in the second step, and by the index alone.
   common: () => true,
   hundredth: (n) => n % 100 === 0,
   seldom: (n) => n === 10 || n === 4_200 || n === 4_400,
 }
-/** Three messages have the same time. */
-const timeOf = (n: number) => new Date(START - Math.floor(n / 3) * 1_000)
+/** Seven messages have the same time, so that a leaf ends between two of them. */
+const timeOf = (n: number) => new Date(START - Math.floor(n / 7) * 1_000)
 const isMarked = (n: number) => n % 200 === 0 || n === 4_200
 
-/** An inbox of `count` messages, `<0>` the newest. */
-async function fill(count: number): Promise<string> {
+/** Builds the segments of a project. */
+async function build(projectId: string): Promise<void> {
+  while ((await buildSegments(pool, projectId)) !== null);
+}
+
+/** An inbox of `count` messages, `<0>` the newest. The oldest of them have segments. */
+async function fill(count: number, built: 'none' | 'half' | 'all' = 'all'): Promise<string> {
   const projectId = await newProject(pool)
   await receive(pool, projectId, rawMail({ id: 'seed@example.com' }))
   const numbers = Array.from({ length: count }, (_, n) => count - 1 - n)
+  await pool.query(`delete from messages where project_id = $1 and message_id like '<seed%'`, [
+    projectId,
+  ])
+  await insert(projectId, numbers.slice(0, built === 'half' ? count / 2 : count))
+  if (built !== 'none') await build(projectId)
+  if (built === 'half') await insert(projectId, numbers.slice(count / 2))
+  return projectId
+}
+
+async function insert(projectId: string, numbers: number[]) {
   const words = (n: number) => Object.keys(WORDS).filter((word) => WORDS[word]!(n))
   await pool.query(
     `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
                            created_at, search)
-     select m.project_id, m.thread_row, m.direction, v.id, sha256(v.id::bytea), '', '', string_to_array(v.labels, ','),
+     select t.project_id, t.row, 'received', v.id, sha256(v.id::bytea), '', '', string_to_array(v.labels, ','),
             v.at, v.search::tsvector
-     from messages m, unnest($2::text[], $3::text[], $4::timestamptz[], $5::text[]) v (id, labels, at, search)
-     where m.project_id = $1`,
+     from threads t, unnest($2::text[], $3::text[], $4::timestamptz[], $5::text[]) v (id, labels, at, search)
+     where t.project_id = $1`,
     [
       projectId,
       numbers.map((n) => `<${n}>`),
@@ -65,72 +76,71 @@ async function fill(count: number): Promise<string> {
       ),
     ],
   )
-  await pool.query(`delete from messages where project_id = $1 and message_id like '<seed%'`, [
-    projectId,
-  ])
-  return projectId
 }
 
 const nameOf = ({ messageId }: { messageId: string }) => Number(messageId.slice(1, -1))
 
-test('a page holds the newest matches in every step', async () => {
-  const [projectId, neighbour] = [await fill(COUNT), await fill(300)]
-  const rows = new Map<number, bigint>()
-  const stored = await pool.query('select row, message_id from messages where project_id = $1', [
-    projectId,
-  ])
-  for (const { row, message_id } of stored.rows) rows.set(Number(message_id.slice(1, -1)), row)
-  const find = (word: string, changes: Partial<MessageSearch>) =>
-    searchMessages(pool, {
+test.each(['none', 'half', 'all'] as const)(
+  'a page holds the newest matches, with segments of: %s',
+  async (built) => {
+    const [projectId, neighbour] = [await fill(COUNT, built), await fill(300, built)]
+    const rows = new Map<number, bigint>()
+    const stored = await pool.query('select row, message_id from messages where project_id = $1', [
       projectId,
-      queries: [parseSearch(word)],
-      labels: [],
-      after: null,
-      before: null,
-      cursor: null,
-      limit: 10,
-      ...changes,
-    })
-  for (const word of Object.keys(WORDS)) {
-    for (const labels of [[], ['x'], ['received', 'x']]) {
-      for (const after of [null, 20, 350, 4_399]) {
-        for (const behind of [null, { before: 101 }, { cursor: 300 }, { cursor: 4_100 }]) {
-          const beforeN = behind !== null && 'before' in behind ? behind.before! : null
-          const cursorN = behind !== null && 'cursor' in behind ? behind.cursor! : null
-          const expected = Array.from({ length: COUNT }, (_, n) => n).filter(
-            (n) =>
-              WORDS[word]!(n) &&
-              (labels.length === 0 || isMarked(n)) &&
-              (after === null || timeOf(n) >= timeOf(after)) &&
-              (beforeN === null || timeOf(n) < timeOf(beforeN)) &&
-              (cursorN === null || n > cursorN),
-          )
-          for (const limit of [2, 10]) {
-            const { messages, more } = await find(word, {
-              labels,
-              after: after === null ? null : timeOf(after),
-              before: beforeN === null ? null : timeOf(beforeN),
-              cursor:
-                cursorN === null
-                  ? null
-                  : { atMs: timeOf(cursorN).getTime(), row: BigInt(rows.get(cursorN)!) },
-              limit,
-            })
-            const asked = { word, labels, after, behind, limit }
-            expect([asked, messages.map(nameOf), more]).toEqual([
-              asked,
-              expected.slice(0, limit),
-              expected.length > limit,
-            ])
+    ])
+    for (const { row, message_id } of stored.rows) rows.set(Number(message_id.slice(1, -1)), row)
+    const find = (word: string, changes: Partial<MessageSearch>) =>
+      searchMessages(pool, {
+        projectId,
+        queries: [parseSearch(word)],
+        labels: [],
+        after: null,
+        before: null,
+        cursor: null,
+        limit: 10,
+        ...changes,
+      })
+    for (const word of Object.keys(WORDS)) {
+      for (const labels of [[], ['x'], ['received', 'x']]) {
+        for (const after of [null, 20, 350, 4_262, 4_399]) {
+          for (const behind of [null, { before: 101 }, { cursor: 300 }, { cursor: 4_257 }]) {
+            const beforeN = behind !== null && 'before' in behind ? behind.before! : null
+            const cursorN = behind !== null && 'cursor' in behind ? behind.cursor! : null
+            const expected = Array.from({ length: COUNT }, (_, n) => n).filter(
+              (n) =>
+                WORDS[word]!(n) &&
+                (labels.length === 0 || isMarked(n)) &&
+                (after === null || timeOf(n) >= timeOf(after)) &&
+                (beforeN === null || timeOf(n) < timeOf(beforeN)) &&
+                (cursorN === null || n > cursorN),
+            )
+            for (const limit of [2, 10]) {
+              const { messages, more } = await find(word, {
+                labels,
+                after: after === null ? null : timeOf(after),
+                before: beforeN === null ? null : timeOf(beforeN),
+                cursor:
+                  cursorN === null
+                    ? null
+                    : { atMs: timeOf(cursorN).getTime(), row: BigInt(rows.get(cursorN)!) },
+                limit,
+              })
+              const asked = { word, labels, after, behind, limit }
+              expect([asked, messages.map(nameOf), more]).toEqual([
+                asked,
+                expected.slice(0, limit),
+                expected.length > limit,
+              ])
+            }
           }
         }
       }
     }
-  }
-  // Another inbox has the same words.
-  const own = await find('seldom', { projectId: neighbour })
-  expect([own.messages.map(nameOf), own.more]).toEqual([[10], false])
-})
+    // Another inbox has the same words.
+    const own = await find('seldom', { projectId: neighbour })
+    expect([own.messages.map(nameOf), own.more]).toEqual([[10], false])
+  },
+)
 
 test('a message must match every query', async () => {
   const projectId = await fill(300)
@@ -158,26 +168,29 @@ test('findFirstReceived returns the oldest message with the word', async () => {
   expect(await first(['seldom'], new Date(0), ['x'])).toBeNull()
 })
 
-test('findFirstReceived finds a word beyond the oldest messages in every step', async () => {
-  const projectId = await fill(COUNT)
-  const first = async (word: string, after: Date, labels: string[] = []) => {
-    const search = { projectId, labels, after, queries: [parseSearch(word)] }
-    const found = await findFirstReceived(pool, search)
-    return found === null ? null : nameOf(found)
-  }
-  for (const word of Object.keys(WORDS)) {
-    for (const labels of [[], ['x']]) {
-      for (const after of [new Date(0), timeOf(4_000), timeOf(350), timeOf(20)]) {
-        const expected = Array.from({ length: COUNT }, (_, n) => n)
-          .filter((n) => WORDS[word]!(n) && (labels.length === 0 || isMarked(n)))
-          .findLast((n) => timeOf(n) > after)
-        const found = await first(word, after, labels)
-        const time = (n: number | null | undefined) => (n == null ? null : timeOf(n).getTime())
-        expect([word, labels, after, time(found)]).toEqual([word, labels, after, time(expected)])
+test.each(['none', 'half', 'all'] as const)(
+  'findFirstReceived finds the oldest match, with segments of: %s',
+  async (built) => {
+    const projectId = await fill(COUNT, built)
+    const first = async (word: string, after: Date, labels: string[] = []) => {
+      const search = { projectId, labels, after, queries: [parseSearch(word)] }
+      const found = await findFirstReceived(pool, search)
+      return found === null ? null : nameOf(found)
+    }
+    for (const word of Object.keys(WORDS)) {
+      for (const labels of [[], ['x']]) {
+        for (const after of [new Date(0), timeOf(4_000), timeOf(350), timeOf(20)]) {
+          const expected = Array.from({ length: COUNT }, (_, n) => n)
+            .filter((n) => WORDS[word]!(n) && (labels.length === 0 || isMarked(n)))
+            .findLast((n) => timeOf(n) > after)
+          const found = await first(word, after, labels)
+          const time = (n: number | null | undefined) => (n == null ? null : timeOf(n).getTime())
+          expect([word, labels, after, time(found)]).toEqual([word, labels, after, time(expected)])
+        }
       }
     }
-  }
-})
+  },
+)
 
 test('messages with very long texts end the first step early, and are still found', async () => {
   const projectId = await fill(300)

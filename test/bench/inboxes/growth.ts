@@ -1,9 +1,9 @@
-import { generateKey } from '../../shared/apiKey.ts'
-import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { createProject } from '../../sql/account/projects/projects.ts'
-import { printed, startProcess } from '../support/process/process.ts'
-import { compare, perSecond, type Row } from './measure.ts'
-import { createSetting, type Setting } from './setting.ts'
+import { generateKey } from '../../../shared/apiKey.ts'
+import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
+import { createProject } from '../../../sql/account/projects/projects.ts'
+import { printed, startProcess } from '../../support/process/process.ts'
+import { compare, perSecond, type Row } from '../measure.ts'
+import { createSetting, type Setting } from '../setting.ts'
 
 const SLICE_MS = 1_000
 const PROJECTS = 10_000

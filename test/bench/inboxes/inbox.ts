@@ -1,12 +1,13 @@
-import { generateKey } from '../../shared/apiKey.ts'
-import { searchKey } from '../../shared/mail/search/searchTerms.ts'
-import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { createProject } from '../../sql/account/projects/projects.ts'
-import type { Queryable } from '../../sql/db.ts'
-import { printed, startProcess } from '../support/process/process.ts'
-import { messagePath } from '../support/service.ts'
-import { compare, perSecond, type Row } from './measure.ts'
-import type { Setting } from './setting.ts'
+import { generateKey } from '../../../shared/apiKey.ts'
+import { searchKey } from '../../../shared/mail/search/searchTerms.ts'
+import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
+import { createProject } from '../../../sql/account/projects/projects.ts'
+import type { Queryable } from '../../../sql/db.ts'
+import { printed, startProcess } from '../../support/process/process.ts'
+import { messagePath } from '../../support/service.ts'
+import { compare, perSecond, type Row } from '../measure.ts'
+import type { Setting } from '../setting.ts'
+import { loadInBulk } from './bulkMessages.ts'
 
 const SIZES = [1_000, 100_000, 1_000_000]
 const SLICE_MS = 1_000
@@ -27,24 +28,17 @@ const QUERIES: readonly [name: string, query: string][] = [
   ['search a sender', '?limit=20&from=sender7@example.com'],
 ]
 
-type Inbox = { size: number; key: string }
+type Inbox = { projectId: string; size: number; key: string }
 
 /** The cost of an inbox's size: the same requests to inboxes of 1 k, 100 k and 1 M messages, by turns. */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const client = await setting.pool.connect()
   await client.query('set statement_timeout = 0')
-  await client.query('drop index messages_search')
-  await client.query('alter table messages disable trigger messages_labels_added')
   const inboxes: Inbox[] = []
-  for (const size of SIZES) inboxes.push(await fill(setting, client, size))
-  await client.query(
-    'create index messages_search on messages using gin (search) with (gin_pending_list_limit = 256)',
-  )
-  await client.query(
-    `insert into message_labels (project_id, label, created_at, message_row)
-     select project_id, unnest(labels), created_at, row from messages`,
-  )
-  await client.query('vacuum analyze messages, threads, message_labels')
+  await loadInBulk(client, setting.pool, async () => {
+    for (const size of SIZES) inboxes.push(await fill(setting, client, size))
+    return { largeProjects: inboxes.map(({ projectId }) => projectId) }
+  })
   client.release(true)
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
@@ -124,5 +118,5 @@ async function fill({ pool }: Setting, client: Queryable, size: number): Promise
       term('word'),
     ],
   )
-  return { size, key }
+  return { projectId: project.id, size, key }
 }

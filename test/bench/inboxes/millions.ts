@@ -1,19 +1,20 @@
 import pg from 'pg'
-import { generateKey } from '../../shared/apiKey.ts'
-import { searchKey } from '../../shared/mail/search/searchTerms.ts'
-import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { createProject } from '../../sql/account/projects/projects.ts'
-import { requeueLostDeliveries } from '../../sql/events/deliveries.ts'
-import { deleteStaleEvents } from '../../sql/events/events.ts'
-import { forgetDeletedMessages } from '../../sql/mail/messages/deleteMail.ts'
-import { listUnindexed } from '../../sql/mail/messages/searchMessages.ts'
-import { releaseJobsOfDeadPools } from '../../sql/queue/workerPools.ts'
-import { talkSmtp } from '../support/mail/smtpTalk.ts'
-import { printed, startProcess } from '../support/process/process.ts'
-import { messagePath } from '../support/service.ts'
-import { waitFor } from '../support/waitFor.ts'
-import { compare, perSecond, type Row } from './measure.ts'
-import { createSetting, type Setting } from './setting.ts'
+import { generateKey } from '../../../shared/apiKey.ts'
+import { searchKey } from '../../../shared/mail/search/searchTerms.ts'
+import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
+import { createProject } from '../../../sql/account/projects/projects.ts'
+import { requeueLostDeliveries } from '../../../sql/events/deliveries.ts'
+import { deleteStaleEvents } from '../../../sql/events/events.ts'
+import { forgetDeletedMessages } from '../../../sql/mail/messages/deleteMail.ts'
+import { listUnindexed } from '../../../sql/mail/search/unindexed.ts'
+import { releaseJobsOfDeadPools } from '../../../sql/queue/workerPools.ts'
+import { talkSmtp } from '../../support/mail/smtpTalk.ts'
+import { printed, startProcess } from '../../support/process/process.ts'
+import { messagePath } from '../../support/service.ts'
+import { waitFor } from '../../support/waitFor.ts'
+import { compare, perSecond, type Row } from '../measure.ts'
+import { createSetting, type Setting } from '../setting.ts'
+import { loadInBulk } from './bulkMessages.ts'
 
 const PROJECTS = 10_000
 const MESSAGES_EACH = 200
@@ -167,9 +168,8 @@ async function addProjects({ pool }: Setting): Promise<{ id: string }[]> {
   return rows
 }
 
-/** Loads messages without the indexes that would slow it, then builds them. */
 async function load(
-  { url }: Setting,
+  { url, pool }: Setting,
   tenants: readonly { id: string }[],
   each: number,
 ): Promise<void> {
@@ -178,20 +178,12 @@ async function load(
   await client.connect()
   try {
     await client.query(`set statement_timeout = 0; set maintenance_work_mem = '1GB'`)
-    await client.query('drop index messages_search')
-    await client.query('alter table messages disable trigger messages_labels_added')
-    for (let at = 0; at < tenants.length; at += 1_000) {
-      await insert(client, tenants.slice(at, at + 1_000), each)
-    }
-    await client.query(
-      'create index messages_search on messages using gin (search) with (gin_pending_list_limit = 256)',
-    )
-    await client.query('alter table messages enable trigger messages_labels_added')
-    await client.query(
-      `insert into message_labels (project_id, label, created_at, message_row)
-       select project_id, unnest(labels), created_at, row from messages on conflict do nothing`,
-    )
-    await client.query('vacuum analyze messages, threads, message_labels')
+    await loadInBulk(client, pool, async () => {
+      for (let at = 0; at < tenants.length; at += 1_000) {
+        await insert(client, tenants.slice(at, at + 1_000), each)
+      }
+      return { largeProjects: each === LARGE ? tenants.map(({ id }) => id) : [] }
+    })
   } finally {
     await client.end()
   }

@@ -1,0 +1,76 @@
+/**
+ * The postings of a term: the messages that hold it. A project's messages stand in leaves of at most LEAF_MESSAGES; a
+ * leaf has its number in the project, and each of its messages a place in it.
+ *
+ * The bytes: for each leaf its number (LEB128), the count of its places, and one byte a place. A count of 0 stands for a
+ * bitmap instead. No byte depends on the leaves before: postings of neighbouring segments are joined end to end.
+ */
+
+/** Messages of one leaf. */
+export const LEAF_MESSAGES = 240
+/** Bytes of a bitmap of the places of one leaf. */
+const BITMAP_BYTES = LEAF_MESSAGES / 8
+
+/** Whether a message of a leaf is taken. */
+export type IsTaken = (leaf: number, place: number) => boolean
+
+/** The postings of one leaf. @param places ascending, not empty. */
+export function leafPostings(leaf: number, places: readonly number[]): Buffer {
+  const head = leb128(leaf)
+  if (places.length < BITMAP_BYTES) return Buffer.from([...head, places.length, ...places])
+  const bytes = Buffer.alloc(head.length + 1 + BITMAP_BYTES)
+  bytes.set(head)
+  for (const place of places) bytes[head.length + 1 + (place >> 3)]! |= 1 << (place & 7)
+  return bytes
+}
+
+/** Visits the messages of postings, by leaf and place. */
+export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: number) => void): void {
+  for (let at = 0; at < bytes.length; ) {
+    const [leaf, countAt] = readLeb128(bytes, at)
+    const count = bytes[countAt]!
+    const start = countAt + 1
+    at = start + (count === 0 ? BITMAP_BYTES : count)
+    for (let n = start; n < at; n++) {
+      if (count !== 0) visit(leaf, bytes[n]!)
+      else {
+        const places = bytes[n]!
+        for (let bit = 0; bit < 8; bit++) {
+          if (places & (1 << bit)) visit(leaf, (n - start) * 8 + bit)
+        }
+      }
+    }
+  }
+}
+
+/** The postings of the messages that are taken. */
+export function takenPostings(bytes: Uint8Array, isTaken: IsTaken): Buffer {
+  const byLeaf = new Map<number, number[]>()
+  eachPosting(bytes, (leaf, place) => {
+    if (!isTaken(leaf, place)) return
+    const places = byLeaf.get(leaf)
+    if (places === undefined) byLeaf.set(leaf, [place])
+    else places.push(place)
+  })
+  return Buffer.concat([...byLeaf].map(([leaf, places]) => leafPostings(leaf, places)))
+}
+
+/** A number below 2^31 in groups of seven bits, the lowest first; the high bit says that another follows. */
+export function leb128(value: number): number[] {
+  const bytes: number[] = []
+  let rest = value
+  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80)
+  bytes.push(rest)
+  return bytes
+}
+
+/** Reads a number of {@link leb128}, and where it ends. */
+export function readLeb128(bytes: Uint8Array, start: number): [value: number, end: number] {
+  let value = 0
+  let at = start
+  for (let shift = 0; ; shift += 7) {
+    const byte = bytes[at++]!
+    value |= (byte & 0x7f) << shift
+    if (byte < 0x80) return [value, at]
+  }
+}

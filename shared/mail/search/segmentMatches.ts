@@ -1,0 +1,102 @@
+/** Finds the messages of a segment that may match a query, by the postings of its words. */
+import { eachPosting, LEAF_MESSAGES } from './postings.ts'
+import type { Phrase, SearchQuery } from './searchQuery.ts'
+import { byteString } from './termBlocks.ts'
+
+/** A term that a query reads. With `prefix`, all terms that it begins. `term` is a byte string. */
+export type WantedTerm = { term: string; prefix: boolean }
+
+/** Consecutive leaves whose terms stand together. */
+export type LeafRange = { firstLeaf: number; lastLeaf: number }
+
+/** A set of messages of a segment: a bit for each place of each leaf. */
+export class Places {
+  readonly #firstLeaf: number
+  readonly #bits: Uint8Array
+  constructor({ firstLeaf, lastLeaf }: LeafRange) {
+    this.#firstLeaf = firstLeaf
+    this.#bits = new Uint8Array(((lastLeaf - firstLeaf + 1) * LEAF_MESSAGES) / 8)
+  }
+
+  /** Adds the messages of postings. */
+  add(postings: Uint8Array): void {
+    eachPosting(postings, (leaf, place) => {
+      const bit = (leaf - this.#firstLeaf) * LEAF_MESSAGES + place
+      this.#bits[bit >> 3]! |= 1 << (bit & 7)
+    })
+  }
+
+  /** Keeps the messages that the other set of the same segment has too. */
+  keep(other: Places): void {
+    for (const [n, bits] of other.#bits.entries()) this.#bits[n]! &= bits
+  }
+
+  /** Adds the messages of another set of the same segment. */
+  join(other: Places): void {
+    for (const [n, bits] of other.#bits.entries()) this.#bits[n]! |= bits
+  }
+
+  /** The leaves that have one, ascending, with the places of each. */
+  byLeaf(): [leaf: number, places: number[]][] {
+    const found: [number, number[]][] = []
+    for (const [n, bits] of this.#bits.entries()) {
+      if (bits === 0) continue
+      const leaf = this.#firstLeaf + Math.floor((n * 8) / LEAF_MESSAGES)
+      const start = (n * 8) % LEAF_MESSAGES
+      if (found.at(-1)?.[0] !== leaf) found.push([leaf, []])
+      const places = found.at(-1)![1]
+      for (let bit = 0; bit < 8; bit++) if (bits & (1 << bit)) places.push(start + bit)
+    }
+    return found
+  }
+}
+
+/** The terms that decide which messages may match: those of every phrase that a message must not lack. */
+export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
+  const phrases = queries.flatMap(({ clauses }) =>
+    clauses.flatMap(({ anyOf, not }) => (not ? [] : anyOf)),
+  )
+  const wanted = new Map(
+    phrases.flatMap((phrase) => termsOf(phrase).map((term) => [wantedKey(term), term] as const)),
+  )
+  return [...wanted.values()]
+}
+
+/**
+ * The messages whose words fit every query. The order of words, fields and excluded words are not looked at: a match may
+ * be none, but no match is left out.
+ * @param placesOf the messages of a wanted term, by its key.
+ */
+export function segmentMatches(
+  range: LeafRange,
+  queries: readonly SearchQuery[],
+  placesOf: ReadonlyMap<string, Places>,
+): Places {
+  const ofPhrase = (phrase: Phrase) =>
+    allOf(termsOf(phrase).map((term) => placesOf.get(wantedKey(term)) ?? new Places(range)))
+  const allOf = ([first, ...others]: readonly Places[]): Places => {
+    const all = new Places(range)
+    if (first !== undefined) all.join(first)
+    for (const other of others) all.keep(other)
+    return all
+  }
+  const anyOf = (phrases: readonly Phrase[]): Places => {
+    const any = new Places(range)
+    for (const phrase of phrases) any.join(ofPhrase(phrase))
+    return any
+  }
+  return allOf(
+    queries.flatMap(({ clauses }) =>
+      clauses.flatMap((clause) => (clause.not ? [] : anyOf(clause.anyOf))),
+    ),
+  )
+}
+
+/** A name of a wanted term. */
+export const wantedKey = ({ term, prefix }: WantedTerm): string => `${term}${prefix ? '*' : ''}`
+
+const termsOf = ({ terms, prefix }: Phrase): WantedTerm[] =>
+  terms.map((term, n) => ({
+    term: byteString(term),
+    prefix: prefix && n === terms.length - 1,
+  }))

@@ -1,0 +1,82 @@
+/**
+ * Sorted terms with their postings, cut into blocks that each fit a quarter of a page of PostgreSQL. A block says of each
+ * term how many bytes it shares with the term before, then the other bytes, then the postings.
+ *
+ * Terms are byte strings: one character a byte of their UTF-8. JavaScript then sorts them as PostgreSQL sorts `bytea`.
+ */
+import { leb128, readLeb128 } from './postings.ts'
+
+/** A row of more than 2,032 bytes leaves its page. A term with more postings has a block of its own. */
+const BLOCK_BYTES = 1_900
+
+/** The terms of a block and their postings. `firstTerm` is a byte string. */
+export type TermBlock = { firstTerm: string; terms: Buffer }
+
+/** The byte string of a text. */
+export const byteString = (text: string): string => Buffer.from(text).toString('latin1')
+
+/** Cuts terms into blocks. */
+export class BlockWriter {
+  #firstTerm = ''
+  #lastTerm = ''
+  #parts: Uint8Array[] = []
+  #bytes = 0
+  #done: TermBlock[] = []
+
+  /** Adds a term, greater than the one before. */
+  add(term: string, postings: Uint8Array): void {
+    const isFirst = this.#parts.length === 0
+    const shared = isFirst ? 0 : sharedBytes(this.#lastTerm, term)
+    const rest = Buffer.from(term.slice(shared), 'latin1')
+    const head = [...leb128(shared), ...leb128(rest.length)]
+    const size = leb128(postings.length)
+    const bytes = head.length + rest.length + size.length + postings.length
+    if (!isFirst && this.#bytes + bytes > BLOCK_BYTES) {
+      this.#end()
+      this.add(term, postings)
+      return
+    }
+    if (isFirst) this.#firstTerm = term
+    this.#lastTerm = term
+    this.#parts.push(Uint8Array.from(head), rest, Uint8Array.from(size), postings)
+    this.#bytes += bytes
+  }
+
+  /** The blocks that are full; with `isLast` also the block that is not. */
+  take(isLast: boolean): TermBlock[] {
+    if (isLast) this.#end()
+    const taken = this.#done
+    this.#done = []
+    return taken
+  }
+
+  #end(): void {
+    if (this.#parts.length === 0) return
+    this.#done.push({ firstTerm: this.#firstTerm, terms: Buffer.concat(this.#parts) })
+    this.#parts = []
+    this.#bytes = 0
+  }
+}
+
+/** Visits the terms of a block in order, until `visit` returns false. */
+export function eachTermOf(
+  { terms }: Pick<TermBlock, 'terms'>,
+  visit: (term: string, postings: Uint8Array) => boolean,
+): void {
+  let term = ''
+  for (let at = 0; at < terms.length; ) {
+    const [shared, lengthAt] = readLeb128(terms, at)
+    const [length, restAt] = readLeb128(terms, lengthAt)
+    term = term.slice(0, shared) + terms.toString('latin1', restAt, restAt + length)
+    const [size, postingsAt] = readLeb128(terms, restAt + length)
+    at = postingsAt + size
+    if (!visit(term, terms.subarray(postingsAt, at))) return
+  }
+}
+
+function sharedBytes(one: string, other: string): number {
+  const most = Math.min(one.length, other.length)
+  let n = 0
+  while (n < most && one.charCodeAt(n) === other.charCodeAt(n)) n++
+  return n
+}

@@ -1,0 +1,242 @@
+/** Makes segments of the words of a project's messages (docs/decisions/search-segments.md). */
+import { LEAF_MESSAGES, leafPostings, takenPostings } from '../../../shared/mail/search/postings.ts'
+import type { LeafRange } from '../../../shared/mail/search/segmentMatches.ts'
+import {
+  BlockWriter,
+  byteString,
+  eachTermOf,
+  type TermBlock,
+} from '../../../shared/mail/search/termBlocks.ts'
+import { type Client, type Pool, transaction } from '../../db.ts'
+import { addJobsFrom } from '../../queue/jobs.ts'
+import {
+  BLOCKS_AT_ONCE,
+  deletedPlaces,
+  insertBlocks,
+  insertLeaf,
+  insertSegment,
+  LEAVES_MAX,
+  listSegments,
+  MERGED_SEGMENTS,
+  type Segment,
+  segmentBlocks,
+} from './segments.ts'
+
+/** Bytes of text that make a leaf of fewer messages: a search reads all words of messages without a leaf. */
+const LEAF_TEXT_BYTES = 2 * 1024 * 1024
+/** Days after which the words of deleted messages are looked for. */
+const CHECK_DAYS = 7
+
+/** A step of the work on a project's segments; null: there is none, or another process is at it. */
+export type Built = 'leaf' | 'merged' | 'checked' | null
+
+/** Does the next step for a project, in one transaction: a crash leaves the segments as they were. */
+export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
+  transaction(pool, async (db) => {
+    if (!(await isOurs(db, projectId))) return null
+    const segments = await listSegments(db, projectId)
+    const merged = neighboursToMerge(segments)
+    if (merged !== null) {
+      await rewrite(db, projectId, merged)
+      return 'merged'
+    }
+    if (await buildLeaf(db, projectId, (segments.at(-1)?.lastLeaf ?? 0) + 1)) return 'leaf'
+    const unchecked = await takeUnchecked(db, projectId)
+    if (unchecked === null) return null
+    const { deleted } = await deletedPlaces(db, projectId, unchecked)
+    if (deleted.size > 0) await rewrite(db, projectId, [unchecked])
+    return 'checked'
+  })
+
+/** One process at a time works on a project. */
+async function isOurs(db: Client, projectId: string): Promise<boolean> {
+  const { rows } = await db.query<{ taken: boolean }>(
+    `select pg_try_advisory_xact_lock(hashtextextended('search ' || $1, 0)) as taken`,
+    [projectId],
+  )
+  return rows[0]!.taken
+}
+
+/** Takes the words of the oldest messages that have no leaf, if they are enough for one. */
+async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
+  const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
+    name: 'pending-of-leaf',
+    // The lock comes before the words are read: a change of them waits, and then adds its row again. A message that is
+    // being changed is left for the next leaf, because two that wait for each other's rows would be a deadlock.
+    text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
+           where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
+           for update skip locked`,
+    values: [projectId],
+  })
+  const taken: typeof pending = []
+  let bytes = 0
+  for (const message of pending) {
+    if (bytes >= LEAF_TEXT_BYTES) break
+    taken.push(message)
+    bytes += message.bytes
+  }
+  if (taken.length < LEAF_MESSAGES && bytes < LEAF_TEXT_BYTES) return false
+  const { rows: messages } = await db.query<{ row: string; at: Date; terms: string | null }>({
+    name: 'words-of-leaf',
+    // No term holds a line break.
+    text: `select row, created_at as at, array_to_string(tsvector_to_array(search), E'\\n') as terms
+           from messages where row = any ($1::bigint[]) order by created_at, row`,
+    values: [taken.map(({ row }) => row)],
+  })
+  // Where most were deleted meanwhile, the others wait for more.
+  const waits = messages.length < taken.length / 2
+  const living = new Set(messages.map(({ row }) => row))
+  const ended = waits ? taken.filter(({ row }) => !living.has(row)) : taken
+  await db.query({
+    name: 'delete-pending',
+    text: `delete from search_pending p using unnest($2::timestamptz[], $3::bigint[]) t (at, row)
+           where p.project_id = $1 and p.created_at = t.at and p.message_row = t.row`,
+    values: [projectId, ended.map(({ at }) => at), ended.map(({ row }) => row)],
+  })
+  if (waits) return true
+  const times = { since: messages[0]!.at, until: messages.at(-1)!.at }
+  await insertLeaf(
+    db,
+    projectId,
+    { leaf, ...times },
+    messages.map(({ row }) => row),
+  )
+  const segmentId = await insertSegment(db, projectId, { firstLeaf: leaf, lastLeaf: leaf })
+  await insertBlocks(db, segmentId, blocksOfLeaf(leaf, messages))
+  return true
+}
+
+function blocksOfLeaf(leaf: number, messages: readonly { terms: string | null }[]): TermBlock[] {
+  const placesOf = new Map<string, number[]>()
+  for (const [place, { terms }] of messages.entries()) {
+    if (terms === null || terms === '') continue
+    for (const lexeme of byteString(terms).split('\n')) {
+      // The project's prefix tells its words from others' in the vectors; a segment has one project.
+      const term = lexeme.slice(lexeme.indexOf(':') + 1)
+      const places = placesOf.get(term)
+      if (places === undefined) placesOf.set(term, [place])
+      else places.push(place)
+    }
+  }
+  const writer = new BlockWriter()
+  for (const [term, places] of [...placesOf].sort(([one], [other]) => (one < other ? -1 : 1))) {
+    writer.add(term, leafPostings(leaf, places))
+  }
+  return writer.take(true)
+}
+
+/** The oldest sixteen neighbours of one size, if there are so many behind the larger ones. */
+export function neighboursToMerge<Range extends LeafRange>(
+  segments: readonly Range[],
+): Range[] | null {
+  for (const [most, least] of [
+    [MERGED_SEGMENTS - 1, 1],
+    [LEAVES_MAX - 1, MERGED_SEGMENTS],
+  ] as const) {
+    const ofSize = segments.filter((segment) => {
+      const leaves = segment.lastLeaf - segment.firstLeaf + 1
+      return leaves >= least && leaves <= most
+    })
+    if (ofSize.length >= MERGED_SEGMENTS) return ofSize.slice(0, MERGED_SEGMENTS)
+  }
+  return null
+}
+
+/** Writes neighbouring segments as one, without the words of deleted messages. */
+async function rewrite(db: Client, projectId: string, segments: readonly Segment[]): Promise<void> {
+  const range = { firstLeaf: segments[0]!.firstLeaf, lastLeaf: segments.at(-1)!.lastLeaf }
+  const { deleted, isEmpty } = await deletedPlaces(db, projectId, range)
+  if (!isEmpty) {
+    const segmentId = await insertSegment(db, projectId, range)
+    const writer = new BlockWriter()
+    const isTaken = (leaf: number, place: number) => deleted.get(leaf)?.has(place) !== true
+    let terms = 0
+    for await (const [term, postings] of mergedTerms(db, segments)) {
+      const taken = deleted.size === 0 ? postings : takenPostings(postings, isTaken)
+      if (taken.length > 0) writer.add(term, taken)
+      if (++terms % STORED_TERMS === 0) await insertBlocks(db, segmentId, writer.take(false))
+    }
+    await insertBlocks(db, segmentId, writer.take(true))
+  } else {
+    await db.query('delete from search_leaves where project_id = $1 and leaf between $2 and $3', [
+      projectId,
+      range.firstLeaf,
+      range.lastLeaf,
+    ])
+  }
+  await db.query('delete from search_segments where id = any ($1::bigint[])', [
+    segments.map(({ id }) => id),
+  ])
+}
+
+/** Terms between two statements that store their blocks. */
+const STORED_TERMS = BLOCKS_AT_ONCE * 100
+
+type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
+
+/** The terms of neighbouring segments in order, with the postings of all, oldest leaf first. */
+async function* mergedTerms(
+  db: Client,
+  segments: readonly Segment[],
+): AsyncGenerator<[term: string, postings: Uint8Array]> {
+  const sources = segments.map(({ id }) => segmentBlocks(db, id))
+  const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
+  /** Reads the next block of a source whose block is used up. Its place stays behind the last one at its end. */
+  const fill = async (n: number) => {
+    const next = await sources[n]!.next()
+    if (next.done === true) return
+    const terms: Head['terms'] = []
+    eachTermOf(next.value, (term, postings) => terms.push([term, postings]) > 0)
+    heads[n] = { terms, at: 0 }
+  }
+  for (const n of sources.keys()) await fill(n)
+  for (;;) {
+    let least: string | null = null
+    for (const { terms, at } of heads) {
+      const term = terms[at]?.[0]
+      if (term !== undefined && (least === null || term < least)) least = term
+    }
+    if (least === null) return
+    const parts: Uint8Array[] = []
+    for (const [n, head] of heads.entries()) {
+      if (head.terms[head.at]?.[0] !== least) continue
+      parts.push(head.terms[head.at]![1])
+      head.at++
+      if (head.at === head.terms.length) await fill(n)
+    }
+    yield [least, parts.length === 1 ? parts[0]! : Buffer.concat(parts)]
+  }
+}
+
+/** The segment that was checked longest ago, if that is due. It counts as checked from now on. */
+async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
+  const { rows } = await db.query<Segment>({
+    name: 'take-unchecked-segment',
+    text: `
+      with due as (
+        select id from search_segments
+        where project_id = $1 and checked_at < clock_timestamp() - interval '${CHECK_DAYS} days'
+        order by checked_at limit 1
+      )
+      update search_segments s set checked_at = clock_timestamp() from due where s.id = due.id
+      returning s.id, first_leaf as "firstLeaf", last_leaf as "lastLeaf", since, until`,
+    values: [projectId],
+  })
+  return rows[0] ?? null
+}
+
+/** Projects whose jobs are queued at once. */
+const UNBUILT_MAX = 1_000
+
+/** Queues a job for projects with a leaf to build or a segment to check: after an upgrade, and for lost jobs. */
+export async function requeueUnbuilt(pool: Pool): Promise<void> {
+  await pool.query(`
+    with unbuilt as (
+      select project_id as payload_id from search_pending
+      group by project_id having count(*) >= ${LEAF_MESSAGES} or sum(text_bytes) >= ${LEAF_TEXT_BYTES}
+      union
+      select project_id from search_segments
+      where checked_at < clock_timestamp() - interval '${CHECK_DAYS} days'
+      limit ${UNBUILT_MAX}
+    ) ${addJobsFrom('unbuilt', 'index_search', 'projectId')}`)
+}

@@ -1,0 +1,152 @@
+import type { SearchQuery } from '../../../shared/mail/search/searchQuery.ts'
+import { segmentMatches, wantedTerms } from '../../../shared/mail/search/segmentMatches.ts'
+import type { Queryable } from '../../db.ts'
+import type { Order } from '../../pageStart.ts'
+import {
+  LEAVES_MAX,
+  type Leaf,
+  listLeaves,
+  listSegments,
+  readLeaves,
+  readPlaces,
+  type Segment,
+} from './segments.ts'
+
+/** Messages that may match, and the time that no message of a later batch passes: infinite behind the last batch. */
+export type CandidateBatch = { rows: string[]; boundMs: number }
+
+/** What a search looks for. The times bound it roughly, both inclusive. */
+export type Wanted = {
+  projectId: string
+  queries: readonly SearchQuery[]
+  order: Order
+  sinceMs: number
+  untilMs: number
+}
+
+/** Messages without a leaf that are read at once. */
+const PENDING_AT_ONCE = 256
+/** Bytes of their text. The terms of one message take up to a megabyte, and each is read from its own place. */
+const PENDING_TEXT_BYTES = 2 * 1024 * 1024
+/** Candidates of the first batch of a segment. Each further batch has twice as many. */
+const FIRST_BATCH = 64
+const BATCH_MAX = 1_024
+/** Leaves of the segments whose words are read at once: those of the largest at first, then four times as many. */
+const READ_LEAVES_MAX = 16 * LEAVES_MAX
+
+/** Behind every time, in the order of a search. */
+const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
+
+/** Messages that no segment holds. Their words are not looked at. */
+export async function* pendingCandidates(
+  db: Queryable,
+  { projectId, order, sinceMs, untilMs }: Wanted,
+): AsyncGenerator<CandidateBatch> {
+  const [behind, direction] = order === 'newest' ? ['<', 'desc'] : ['>', 'asc']
+  let last = { at: timestamp(-endOf(order)), row: '0' }
+  for (;;) {
+    const { rows }: { rows: { row: string; at: Date; bytes: number }[] } = await db.query({
+      name: `pending-candidates-${order}`,
+      text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
+             where project_id = $1 and created_at between $2::timestamptz and $3::timestamptz
+               and (created_at, message_row) ${behind} ($4::timestamptz, $5::bigint)
+             order by created_at ${direction}, message_row ${direction} limit ${PENDING_AT_ONCE}`,
+      values: [projectId, timestamp(sinceMs), timestamp(untilMs), last.at, last.row],
+    })
+    const isLast = rows.length < PENDING_AT_ONCE
+    let taken: string[] = []
+    let bytes = 0
+    for (const [n, { row, at, bytes: own }] of rows.entries()) {
+      taken.push(row)
+      bytes += own
+      last = { at: at.toISOString(), row }
+      if (bytes < PENDING_TEXT_BYTES && n < rows.length - 1) continue
+      yield {
+        rows: taken,
+        boundMs: isLast && n === rows.length - 1 ? endOf(order) : at.getTime(),
+      }
+      taken = []
+      bytes = 0
+    }
+    if (isLast) return
+  }
+}
+
+/** Messages of the segments whose words fit. */
+export async function* segmentCandidates(
+  db: Queryable,
+  wanted: Wanted,
+): AsyncGenerator<CandidateBatch> {
+  const { projectId, queries, order } = wanted
+  const terms = wantedTerms(queries)
+  const segments = inOrder(
+    order,
+    (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
+  )
+  let batchMax = FIRST_BATCH
+  let leavesMax = LEAVES_MAX
+  for (
+    let start = 0;
+    start < segments.length;
+    leavesMax = Math.min(4 * leavesMax, READ_LEAVES_MAX)
+  ) {
+    const group = firstLeaves(segments.slice(start), leavesMax)
+    start += group.length
+    const others = segments.slice(start)
+    const placesOf = await readPlaces(db, group, terms)
+    const found = new Map(
+      group.flatMap((segment) =>
+        segmentMatches(segment, queries, placesOf.get(segment.id) ?? new Map()).byLeaf(),
+      ),
+    )
+    if (found.size === 0) {
+      yield { rows: [], boundMs: boundOf(order, others) }
+      continue
+    }
+    const leaves = inOrder(order, await listLeaves(db, projectId, [...found.keys()]))
+    let batch: number[] = []
+    let count = 0
+    for (const [n, { leaf, ...times }] of leaves.entries()) {
+      if (isWithin(times, wanted)) {
+        batch.push(leaf)
+        count += found.get(leaf)!.length
+      }
+      if (count < batchMax && n < leaves.length - 1) continue
+      const rows = await readLeaves(db, projectId, batch)
+      yield {
+        rows: batch.flatMap((one) => found.get(one)!.map((place) => rows.get(one)![place]!)),
+        boundMs: boundOf(order, [...leaves.slice(n + 1), ...others]),
+      }
+      if (count >= batchMax) batchMax = Math.min(2 * batchMax, BATCH_MAX)
+      batch = []
+      count = 0
+    }
+  }
+}
+
+/** The first segments that have at most so many leaves together; at least one. */
+function firstLeaves(segments: readonly Segment[], max: number): readonly Segment[] {
+  let leaves = 0
+  const end = segments.findIndex(({ firstLeaf, lastLeaf }, n) => {
+    leaves += lastLeaf - firstLeaf + 1
+    return n > 0 && leaves > max
+  })
+  return end === -1 ? segments : segments.slice(0, end)
+}
+
+const inOrder = <Item>(order: Order, oldestFirst: readonly Item[]): readonly Item[] =>
+  order === 'newest' ? oldestFirst.toReversed() : oldestFirst
+
+type Times = Pick<Leaf, 'since' | 'until'>
+
+const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
+  until.getTime() >= sinceMs && since.getTime() <= untilMs
+
+/** The time that no message of these passes. */
+const boundOf = (order: Order, remaining: readonly Times[]): number =>
+  order === 'newest'
+    ? remaining.reduce((most, { until }) => Math.max(most, until.getTime()), endOf(order))
+    : remaining.reduce((least, { since }) => Math.min(least, since.getTime()), endOf(order))
+
+const timestamp = (ms: number): string =>
+  Number.isFinite(ms) ? new Date(ms).toISOString() : ms > 0 ? 'infinity' : '-infinity'

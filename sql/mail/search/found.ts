@@ -1,0 +1,70 @@
+import { type SearchQuery, searchText } from '../../../shared/mail/search/searchQuery.ts'
+import { type Client, type Pool, type Queryable, snapshot } from '../../db.ts'
+import { pendingCandidates, segmentCandidates, type Wanted } from './candidates.ts'
+
+/** A search took too long. */
+export class SearchTimeoutError extends Error {}
+
+/** Milliseconds of all statements of one search. */
+const SEARCH_MAX_MS = 3_000
+/** A project without segments that has at most this is searched message by message. */
+const SMALL_MESSAGES = 240
+const SMALL_TEXT_BYTES = 2 * 1024 * 1024
+
+/** Whether a project has so few messages that the words of each are read. */
+export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {
+  const { rows } = await db.query<{ small: boolean }>({
+    name: 'is-small-search',
+    text: `
+      select not exists (select from search_segments where project_id = $1) and (
+        select count(*) <= ${SMALL_MESSAGES} and coalesce(sum(text_bytes), 0) <= ${SMALL_TEXT_BYTES}
+        from (select text_bytes from search_pending where project_id = $1 limit ${SMALL_MESSAGES + 1}) pending
+      ) as small`,
+    values: [projectId],
+  })
+  return rows[0]!.small
+}
+
+/** A message that matches. */
+export type Hit = { row: string; at: Date }
+
+/**
+ * The first messages that match, in the order of the search.
+ * @param check returns the matches among rows, the first `limit` of them.
+ * @throws {SearchTimeoutError}
+ */
+export const findHits = (
+  pool: Pool,
+  wanted: Wanted & { limit: number },
+  check: (db: Client, rows: readonly string[]) => Promise<Hit[]>,
+  maxMs = SEARCH_MAX_MS,
+): Promise<Hit[]> =>
+  // A job may move a message from the pending ones to a segment meanwhile, and replace segments.
+  snapshot(pool, async (db) => {
+    const { order, limit } = wanted
+    const startMs = performance.now()
+    const direction = order === 'newest' ? -1 : 1
+    // Places on an axis on which the search goes forward.
+    const placeOf = (hit: Hit) => direction * hit.at.getTime()
+    const sources = [pendingCandidates(db, wanted), segmentCandidates(db, wanted)].map(
+      (batches) => ({ batches, bound: -Infinity }),
+    )
+    const hits = new Map<string, Hit>()
+    for (;;) {
+      const found = [...hits.values()]
+        .sort((a, b) => placeOf(a) - placeOf(b) || direction * (Number(a.row) - Number(b.row)))
+        .slice(0, limit)
+      const [source] = sources.toSorted((a, b) => a.bound - b.bound)
+      const isFull = found.length === limit && placeOf(found.at(-1)!) < source!.bound
+      if (isFull || source!.bound === Infinity) return found
+      if (performance.now() - startMs > maxMs) throw new SearchTimeoutError()
+      const next = await source!.batches.next()
+      source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
+      if (next.done === true || next.value.rows.length === 0) continue
+      for (const hit of await check(db, next.value.rows)) hits.set(hit.row, hit)
+    }
+  })
+
+/** The `tsquery` that matches all of the queries; empty: there is none. */
+export const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
+  queries.map((query) => searchText(projectId, query)).join(' & ')

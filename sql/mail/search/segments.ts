@@ -1,0 +1,207 @@
+import { LEAF_MESSAGES } from '../../../shared/mail/search/postings.ts'
+import {
+  type LeafRange,
+  Places,
+  type WantedTerm,
+  wantedKey,
+} from '../../../shared/mail/search/segmentMatches.ts'
+import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBlocks.ts'
+import type { Queryable } from '../../db.ts'
+
+/** Segments of one size that become the next larger one. */
+export const MERGED_SEGMENTS = 16
+/** Leaves of the largest segment: 61,440 messages. */
+export const LEAVES_MAX = MERGED_SEGMENTS ** 2
+
+/** The sorted words of neighbouring leaves, and the times of their messages. */
+export type Segment = LeafRange & { id: string; since: Date; until: Date }
+
+/** The segments of a project, oldest leaf first. */
+export async function listSegments(db: Queryable, projectId: string): Promise<Segment[]> {
+  const { rows } = await db.query<Segment>({
+    name: 'list-search-segments',
+    text: `select id, first_leaf as "firstLeaf", last_leaf as "lastLeaf", since, until
+           from search_segments where project_id = $1 order by first_leaf`,
+    values: [projectId],
+  })
+  return rows
+}
+
+/** A leaf without its messages. */
+export type Leaf = { leaf: number; since: Date; until: Date }
+
+/** Leaves by their numbers, oldest first. */
+export async function listLeaves(
+  db: Queryable,
+  projectId: string,
+  leaves: readonly number[],
+): Promise<Leaf[]> {
+  const { rows } = await db.query<Leaf>({
+    name: 'list-search-leaves',
+    text: `select leaf, since, until from search_leaves
+           where project_id = $1 and leaf = any ($2::int[]) order by leaf`,
+    values: [projectId, leaves],
+  })
+  return rows
+}
+
+/** The rows of the messages of leaves, by leaf and place. */
+export async function readLeaves(
+  db: Queryable,
+  projectId: string,
+  leaves: readonly number[],
+): Promise<Map<number, string[]>> {
+  const { rows } = await db.query<{ leaf: number; rows: string[] }>({
+    name: 'read-search-leaves',
+    text: `select leaf, message_rows as rows from search_leaves
+           where project_id = $1 and leaf = any ($2::int[])`,
+    values: [projectId, leaves],
+  })
+  return new Map(rows.map((row) => [row.leaf, row.rows]))
+}
+
+/**
+ * The messages of wanted terms in segments, by the id of the segment and the key of the term.
+ *
+ * The block that holds a term is the last that does not begin behind it. A beginning of a word reads on from there:
+ * no byte of UTF-8 is 0xff.
+ */
+export async function readPlaces(
+  db: Queryable,
+  segments: readonly Segment[],
+  wanted: readonly WantedTerm[],
+): Promise<Map<string, Map<string, Places>>> {
+  const { rows } = await db.query<{ id: string; n: number; terms: Buffer }>({
+    name: 'read-search-blocks',
+    text: `
+      select s.id, w.n::int, b.terms
+      from unnest($1::bigint[]) s (id)
+      cross join unnest($2::bytea[], $3::boolean[]) with ordinality w (term, prefix, n)
+      cross join lateral (
+        (select terms from search_blocks
+         where segment_id = s.id and first_term <= w.term order by first_term desc limit 1)
+        union all
+        select terms from search_blocks
+        where w.prefix and segment_id = s.id and first_term > w.term and first_term < w.term || '\\xff'::bytea
+      ) b`,
+    values: [
+      segments.map(({ id }) => id),
+      wanted.map(({ term }) => Buffer.from(term, 'latin1')),
+      wanted.map(({ prefix }) => prefix),
+    ],
+  })
+  const ranges = new Map(segments.map((segment) => [segment.id, segment]))
+  const found = new Map<string, Map<string, Places>>()
+  for (const { id, n, terms } of rows) {
+    const term = wanted[n - 1]!
+    const ofSegment = found.getOrInsertComputed(id, () => new Map())
+    const places = ofSegment.getOrInsertComputed(wantedKey(term), () => new Places(ranges.get(id)!))
+    eachTermOf({ terms }, (there, postings) => {
+      if (there === term.term || (term.prefix && there.startsWith(term.term))) places.add(postings)
+      return there <= term.term || (term.prefix && there.startsWith(term.term))
+    })
+  }
+  return found
+}
+
+/** Reads the blocks of a segment in order, some at a time. */
+export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGenerator<TermBlock> {
+  for (let after: Buffer | null = null; ; ) {
+    const { rows }: { rows: { first_term: Buffer; terms: Buffer }[] } = await db.query({
+      name: 'segment-blocks',
+      text: `select first_term, terms from search_blocks
+             where segment_id = $1 and ($2::bytea is null or first_term > $2)
+             order by first_term limit ${BLOCKS_AT_ONCE}`,
+      values: [segmentId, after],
+    })
+    for (const { first_term, terms } of rows) {
+      yield { firstTerm: first_term.toString('latin1'), terms }
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < BLOCKS_AT_ONCE) return
+    after = last.first_term
+  }
+}
+
+/** Some 64 KB. A block with many postings has 8 KB at most. */
+export const BLOCKS_AT_ONCE = 32
+
+/** A new segment of leaves that are stored. */
+export async function insertSegment(
+  db: Queryable,
+  projectId: string,
+  { firstLeaf, lastLeaf }: LeafRange,
+): Promise<string> {
+  const { rows } = await db.query<{ id: string }>({
+    name: 'insert-search-segment',
+    text: `insert into search_segments (project_id, first_leaf, last_leaf, since, until)
+           select $1, $2, $3, min(since), max(until) from search_leaves
+           where project_id = $1 and leaf between $2 and $3
+           returning id`,
+    values: [projectId, firstLeaf, lastLeaf],
+  })
+  return rows[0]!.id
+}
+
+/** Adds blocks to a segment. */
+export async function insertBlocks(
+  db: Queryable,
+  segmentId: string,
+  blocks: readonly TermBlock[],
+): Promise<void> {
+  if (blocks.length === 0) return
+  await db.query({
+    name: 'insert-search-blocks',
+    text: `insert into search_blocks (segment_id, first_term, terms)
+           select $1, * from unnest($2::bytea[], $3::bytea[])`,
+    values: [
+      segmentId,
+      blocks.map(({ firstTerm }) => Buffer.from(firstTerm, 'latin1')),
+      blocks.map(({ terms }) => terms),
+    ],
+  })
+}
+
+/** Adds a leaf. @param rows its messages, by place. */
+export async function insertLeaf(
+  db: Queryable,
+  projectId: string,
+  { leaf, since, until }: Leaf,
+  rows: readonly string[],
+): Promise<void> {
+  if (rows.length > LEAF_MESSAGES) throw new Error(`A leaf has at most ${LEAF_MESSAGES} messages`)
+  await db.query({
+    name: 'insert-search-leaf',
+    text: `insert into search_leaves (project_id, leaf, since, until, message_rows)
+           values ($1, $2, $3, $4, $5::bigint[])`,
+    values: [projectId, leaf, since, until, rows],
+  })
+}
+
+/** The places of the deleted messages of leaves, and whether any other message is left. */
+export async function deletedPlaces(
+  db: Queryable,
+  projectId: string,
+  { firstLeaf, lastLeaf }: LeafRange,
+): Promise<{ deleted: Map<number, Set<number>>; isEmpty: boolean }> {
+  const { rows } = await db.query<{ leaf: number; places: number[] | null; all: boolean | null }>({
+    name: 'deleted-search-places',
+    text: `select l.leaf, gone.places, cardinality(gone.places) = cardinality(l.message_rows) as "all"
+           from search_leaves l
+           cross join lateral (
+             select array_agg(r.n::int - 1) as places
+             from unnest(l.message_rows) with ordinality r (message_row, n)
+             where not exists (select from messages m where m.row = r.message_row)
+           ) gone
+           where l.project_id = $1 and l.leaf between $2 and $3`,
+    values: [projectId, firstLeaf, lastLeaf],
+  })
+  return {
+    deleted: new Map(
+      rows.flatMap(({ leaf, places }) =>
+        places === null ? [] : [[leaf, new Set(places)] as const],
+      ),
+    ),
+    isEmpty: rows.every(({ all }) => all === true),
+  }
+}

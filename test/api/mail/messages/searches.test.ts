@@ -1,0 +1,23 @@
+import { expect, test } from 'bun:test'
+import { createSearches } from '../../../../api/mail/messages/searches.ts'
+import { createPool } from '../../../../sql/db.ts'
+import { SearchTimeoutError } from '../../../../sql/mail/search/found.ts'
+import { createTestDatabase } from '../../../support/database/database.ts'
+
+test('a search that takes too long is a 400 that says what to do, and the next one has its turn', async () => {
+  await using database = await createTestDatabase()
+  const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
+  const searches = createSearches(pool, 1)
+  const refusal = { status: 400, message: expect.stringContaining('The search takes too long') }
+  for (const read of [
+    () => pool.query('select pg_sleep(60)'),
+    () => Promise.reject(new SearchTimeoutError()),
+  ]) {
+    const error = await searches.run('prj_1', read).catch((caught: unknown) => caught)
+    expect(error).toMatchObject(refusal)
+  }
+  expect(await searches.run('prj_1', async () => 'found')).toBe('found')
+  const other = searches.run('prj_1', () => Promise.reject(new TypeError('a bug')))
+  await expect(other).rejects.toThrow(TypeError)
+  await pool.end()
+})

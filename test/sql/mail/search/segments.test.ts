@@ -1,0 +1,250 @@
+/** The segments of a search beside what PostgreSQL says of the words of each message. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { parseField, parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
+import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
+import { buildSegments } from '../../../../sql/mail/search/buildSegments.ts'
+import { findFirstReceived } from '../../../../sql/mail/search/findFirstReceived.ts'
+import { findHits, queriesText, SearchTimeoutError } from '../../../../sql/mail/search/found.ts'
+import { searchMessages } from '../../../../sql/mail/search/searchMessages.ts'
+import { createRandom } from '../../../chaos/random.ts'
+import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+
+let database: TestDatabase
+let pool: TestDatabase['pool']
+beforeAll(async () => {
+  database = await createTestDatabase()
+  pool = database.pool
+})
+afterAll(() => database[Symbol.asyncDispose]())
+
+const START = Date.UTC(2026, 0, 1)
+const WORDS = [
+  ...['order', 'orders', 'ordinary', 'café', 'Straße', '東京都', '京都', 'नमस्ते', '4711', 'x'],
+  ...Array.from({ length: 60 }, (_, n) => `seldom${n * n}`),
+]
+const SENDERS = ['ada@example.com', 'bob@shop.example.com', '"o\'neil"@example.org']
+const QUERIES = [
+  ...['order', 'ord*', '"order orders"', 'order -orders', 'café OR 京都', '東*', '京', 'strasse'],
+  ...['order 4711 x', '"4711 order"', 'seldom1*', 'seldom0', 'seldom3481', 'nobody', 'नमस्ते -x'],
+].map(parseSearch)
+const FIELDS = [parseField('from', 'ada@example.com'), parseField('subject', 'order')]
+
+const random = createRandom(7, 'search')
+const someWords = (count: number) =>
+  Array.from({ length: count }, () => random.pick(random.chance(0.6) ? WORDS.slice(0, 10) : WORDS))
+const vectorOf = (projectId: string, text = someWords(6).join(' ')) =>
+  searchVector(projectId, {
+    subject: someWords(2).join(' '),
+    from: [random.pick(SENDERS)],
+    to: [],
+    text,
+  })
+
+async function newInbox(): Promise<string> {
+  const projectId = await newProject(pool)
+  await pool.query(
+    `insert into threads (id, project_id, subject, created_at, updated_at, message_count)
+     values ('thd_' || $1, $1, 'Thread', clock_timestamp(), clock_timestamp(), 1)`,
+    [projectId],
+  )
+  return projectId
+}
+
+let messages = 0
+/** Stores messages, each with a time about a minute after the one before. */
+async function store(projectId: string, vectors: readonly string[], textBytes = 100) {
+  const numbers = vectors.map(() => ++messages)
+  const { rows } = await pool.query<{ row: string }>(
+    `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body,
+                           text_bytes, labels, created_at, search)
+     select $1, t.row, 'received', v.id, sha256(v.id::bytea), '', '', $5, '{received}', v.at, v.search::tsvector
+     from threads t, unnest($2::text[], $3::timestamptz[], $4::text[]) v (id, at, search) where t.project_id = $1
+     returning row`,
+    [
+      projectId,
+      numbers.map((n) => `<${n}>`),
+      numbers.map((n) => new Date(START + (n + random.int(0, 5)) * 60_000)),
+      vectors,
+      textBytes,
+    ],
+  )
+  return rows.map(({ row }) => row)
+}
+
+async function build(projectId: string) {
+  const done: string[] = []
+  for (;;) {
+    const built = await buildSegments(pool, projectId)
+    if (built === null) return done
+    done.push(built)
+  }
+}
+
+const count = async (table: string, projectId: string) => {
+  const { rows } = await pool.query(
+    `select count(*)::int as n from ${table} where project_id = $1`,
+    [projectId],
+  )
+  return rows[0].n as number
+}
+
+/** Every query finds the messages that PostgreSQL finds when it reads the words of each. */
+async function expectAllFound(projectId: string) {
+  for (const queries of [...QUERIES, ...FIELDS].map((query) => [query])) {
+    const { rows } = await pool.query<{ id: string }>(
+      `select message_id as id from messages where project_id = $1 and search @@ $2::tsquery
+       order by created_at desc, row desc`,
+      [projectId, queriesText(projectId, queries)],
+    )
+    const search = { projectId, queries, labels: [], after: null, before: null, cursor: null }
+    for (const limit of [1, 25, 5_000]) {
+      const page = await searchMessages(pool, { ...search, limit })
+      const found = page.messages.map(({ messageId }) => messageId)
+      expect([queries, limit, found, page.more]).toEqual([
+        queries,
+        limit,
+        rows.slice(0, limit).map(({ id }) => id),
+        rows.length > limit,
+      ])
+    }
+    const first = await findFirstReceived(pool, { ...search, after: new Date(0) })
+    const oldest = await pool.query<{ id: string }>(
+      `select message_id as id from messages where project_id = $1 and search @@ $2::tsquery
+       order by created_at, row limit 1`,
+      [projectId, queriesText(projectId, queries)],
+    )
+    expect(first?.messageId).toBe(oldest.rows[0]?.id)
+  }
+}
+
+const many = (projectId: string, length: number) =>
+  Array.from({ length }, () => vectorOf(projectId))
+
+test('drawn mails are found by drawn words while they are stored, changed and deleted', async () => {
+  const projectId = await newInbox()
+  const rows = await store(projectId, many(projectId, 700))
+  await expectAllFound(projectId)
+  expect(await build(projectId)).toEqual(['leaf', 'leaf'])
+  expect(await count('search_pending', projectId)).toBe(220)
+  await expectAllFound(projectId)
+
+  for (const row of rows.filter((_, n) => n % 9 === 0)) {
+    await pool.query('update messages set search = $2::tsvector where row = $1', [
+      row,
+      vectorOf(projectId),
+    ])
+  }
+  await expectAllFound(projectId)
+  await pool.query('delete from messages where row = any ($1::bigint[])', [
+    rows.filter((_, n) => n % 4 === 0),
+  ])
+  await expectAllFound(projectId)
+
+  await store(projectId, many(projectId, 3_500))
+  const built = await build(projectId)
+  expect([built.at(-1), new Set(built).has('merged')]).toEqual(['leaf', true])
+  await expectAllFound(projectId)
+}, 60_000)
+
+test('the words of a deleted message leave the segments within days, and an empty segment goes', async () => {
+  const projectId = await newInbox()
+  const secret = vectorOf(projectId, 'zebrafish')
+  const rows = await store(projectId, [secret, ...many(projectId, 239)])
+  await build(projectId)
+  const holds = async () => {
+    const { rows } = await pool.query(
+      `select exists (select from search_blocks b join search_segments s on s.id = b.segment_id
+                      where s.project_id = $1 and position('zebrafish'::bytea in b.terms) > 0) as found`,
+      [projectId],
+    )
+    return rows[0].found as boolean
+  }
+  const aWeekLater = () =>
+    pool.query(
+      `update search_segments set checked_at = checked_at - interval '8 days' where project_id = $1`,
+      [projectId],
+    )
+  expect(await holds()).toBe(true)
+  await pool.query('delete from messages where row = $1', [rows[0]])
+  expect(await build(projectId)).toEqual([])
+  await aWeekLater()
+  expect(await build(projectId)).toEqual(['checked'])
+  expect(await holds()).toBe(false)
+  await expectAllFound(projectId)
+
+  await pool.query('delete from messages where project_id = $1', [projectId])
+  await aWeekLater()
+  expect(await build(projectId)).toEqual(['checked'])
+  expect([
+    await count('search_segments', projectId),
+    await count('search_leaves', projectId),
+  ]).toEqual([0, 0])
+  // The numbers of its leaves are free again.
+  await store(projectId, many(projectId, 240))
+  expect(await build(projectId)).toEqual(['leaf'])
+  await expectAllFound(projectId)
+})
+
+test('a few long messages make a leaf, because a search reads the words of those without one', async () => {
+  const projectId = await newInbox()
+  await store(projectId, many(projectId, 5), 500_000)
+  expect(await build(projectId)).toEqual(['leaf'])
+  await expectAllFound(projectId)
+})
+
+test('deleted messages make no leaf', async () => {
+  const projectId = await newInbox()
+  const rows = await store(projectId, many(projectId, 240))
+  await pool.query('delete from messages where row = any ($1::bigint[])', [rows.slice(20)])
+  await build(projectId)
+  expect([
+    await count('search_leaves', projectId),
+    await count('search_pending', projectId),
+  ]).toEqual([0, 20])
+  await expectAllFound(projectId)
+})
+
+test('a search that takes too long ends', async () => {
+  const projectId = await newInbox()
+  await store(projectId, many(projectId, 300))
+  const wanted = { projectId, queries: [parseSearch('order')], order: 'newest', limit: 20 } as const
+  const times = { sinceMs: -Infinity, untilMs: Infinity }
+  const found = findHits(pool, { ...wanted, ...times }, async () => [], -1)
+  await expect(found).rejects.toThrow(SearchTimeoutError)
+})
+
+test('a search finds all that was stored before it, while segments are built and words change', async () => {
+  const projectId = await newInbox()
+  const known = vectorOf(projectId, 'known')
+  let [stored, isOver] = [0, false]
+  const write = async () => {
+    for (let n = 0; n < 60; n++) {
+      const rows = await store(projectId, Array<string>(90).fill(vectorOf(projectId, 'other')))
+      // Each message gets the word by a change, which may come while its leaf is built.
+      await pool.query('update messages set search = $2::tsvector where row = any ($1::bigint[])', [
+        rows.slice(0, 5),
+        known,
+      ])
+      stored += 5
+    }
+    isOver = true
+  }
+  const builder = async () => {
+    while (!isOver) await buildSegments(pool, projectId)
+  }
+  const searcher = async () => {
+    const search = { projectId, queries: [parseSearch('known')], labels: [], limit: 5_000 }
+    while (!isOver) {
+      const least = stored
+      const { messages } = await searchMessages(pool, {
+        ...search,
+        ...{ after: null, before: null, cursor: null },
+      })
+      expect(messages.length).toBeGreaterThanOrEqual(least)
+    }
+  }
+  await Promise.all([write(), builder(), builder(), searcher()])
+  await build(projectId)
+  await expectAllFound(projectId)
+}, 60_000)

@@ -1,0 +1,29 @@
+import { Costs } from '../../../shared/fair/costs.ts'
+import { CostTurns } from '../../../shared/fair/costTurns.ts'
+import { type Built, buildSegments } from '../../../sql/mail/search/buildSegments.ts'
+import { patiently } from '../../queue/patiently.ts'
+import type { PoolContext, Task } from '../../queue/task.ts'
+
+/** Takes the words of a project's mail into the segments of its search, one step in each turn. */
+export function createIndexSearch({ pool, log }: PoolContext): Task<'index_search'> {
+  const turns = new CostTurns(new Costs(), 1)
+  const inHand = new Set<string>()
+
+  const step = (projectId: string): Promise<Built> =>
+    turns.run([projectId], () => patiently(() => buildSegments(pool, projectId)))
+
+  return async ({ projectId }) => {
+    // A flood of mail queues many jobs for one project.
+    if (inHand.has(projectId)) return
+    inHand.add(projectId)
+    try {
+      for (;;) {
+        const built = await step(projectId)
+        if (built === null) return
+        log.debug({ projectId, built }, 'search segments were built')
+      }
+    } finally {
+      inHand.delete(projectId)
+    }
+  }
+}
