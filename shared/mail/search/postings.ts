@@ -26,20 +26,40 @@ export function leafPostings(leaf: number, places: readonly number[]): Buffer {
 
 /** Visits the messages of postings, by leaf and place. */
 export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: number) => void): void {
-  for (let at = 0; at < bytes.length; ) {
-    const [leaf, countAt] = readLeb128(bytes, at)
-    const count = bytes[countAt]!
-    const start = countAt + 1
-    at = start + (count === 0 ? BITMAP_BYTES : count)
-    for (let n = start; n < at; n++) {
+  eachLeaf(bytes, (leaf, start, count) => {
+    for (let n = start; n < start + (count || BITMAP_BYTES); n++) {
       if (count !== 0) visit(leaf, bytes[n]!)
       else {
-        const places = bytes[n]!
         for (let bit = 0; bit < 8; bit++) {
-          if (places & (1 << bit)) visit(leaf, (n - start) * 8 + bit)
+          if (bytes[n]! & (1 << bit)) visit(leaf, (n - start) * 8 + bit)
         }
       }
     }
+  })
+}
+
+/** Sets the bits of the messages of postings. A leaf has BITMAP_BYTES, beginning with the first leaf. */
+export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array): void {
+  eachLeaf(bytes, (leaf, start, count) => {
+    const at = (leaf - firstLeaf) * BITMAP_BYTES
+    for (let n = 0; n < (count || BITMAP_BYTES); n++) {
+      const byte = bytes[start + n]!
+      if (count === 0) bits[at + n]! |= byte
+      else bits[at + (byte >> 3)]! |= 1 << (byte & 7)
+    }
+  })
+}
+
+/** Visits the leaves of postings: where the places of each start, and their count; 0: a bitmap. */
+function eachLeaf(
+  bytes: Uint8Array,
+  visit: (leaf: number, start: number, count: number) => void,
+): void {
+  for (let at = 0; at < bytes.length; ) {
+    const [leaf, countAt] = readLeb128(bytes, at)
+    const count = bytes[countAt]!
+    visit(leaf, countAt + 1, count)
+    at = countAt + 1 + (count || BITMAP_BYTES)
   }
 }
 

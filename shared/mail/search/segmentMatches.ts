@@ -1,5 +1,5 @@
 /** Finds the messages of a segment that may match a query, by the postings of its words. */
-import { eachPosting, LEAF_MESSAGES } from './postings.ts'
+import { LEAF_MESSAGES, setBits } from './postings.ts'
 import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
@@ -20,10 +20,7 @@ export class Places {
 
   /** Adds the messages of postings. */
   add(postings: Uint8Array): void {
-    eachPosting(postings, (leaf, place) => {
-      const bit = (leaf - this.#firstLeaf) * LEAF_MESSAGES + place
-      this.#bits[bit >> 3]! |= 1 << (bit & 7)
-    })
+    setBits(this.#bits, this.#firstLeaf, postings)
   }
 
   /** Keeps the messages that the other set of the same segment has too. */
@@ -60,6 +57,17 @@ export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
     phrases.flatMap((phrase) => termsOf(phrase).map((term) => [wantedKey(term), term] as const)),
   )
   return [...wanted.values()]
+}
+
+/** Whether a message of a segment may match, by the whole words that the segment holds. Beginnings of words are not looked at. */
+export function mayMatch(
+  queries: readonly SearchQuery[],
+  placesOf: ReadonlyMap<string, Places>,
+): boolean {
+  const holds = (term: WantedTerm) => term.prefix || placesOf.has(wantedKey(term))
+  return queries.every(({ clauses }) =>
+    clauses.every(({ anyOf, not }) => not || anyOf.some((phrase) => termsOf(phrase).every(holds))),
+  )
 }
 
 /**

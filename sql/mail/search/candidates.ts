@@ -1,5 +1,10 @@
 import type { SearchQuery } from '../../../shared/mail/search/searchQuery.ts'
-import { segmentMatches, wantedTerms } from '../../../shared/mail/search/segmentMatches.ts'
+import {
+  mayMatch,
+  type Places,
+  segmentMatches,
+  wantedTerms,
+} from '../../../shared/mail/search/segmentMatches.ts'
 import type { Queryable } from '../../db.ts'
 import type { Order } from '../../pageStart.ts'
 import {
@@ -31,7 +36,7 @@ const PENDING_TEXT_BYTES = 2 * 1024 * 1024
 /** Candidates of the first batch of a segment. Each further batch has twice as many. */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
-/** Leaves of the segments whose words are read at once: those of the largest at first, then four times as many. */
+/** Leaves of the segments whose whole words are read at once: those of the largest at first, then four times as many. */
 const READ_LEAVES_MAX = 16 * LEAVES_MAX
 
 /** Behind every time, in the order of a search. */
@@ -78,26 +83,20 @@ export async function* segmentCandidates(
   wanted: Wanted,
 ): AsyncGenerator<CandidateBatch> {
   const { projectId, queries, order } = wanted
-  const terms = wantedTerms(queries)
+  const readMax = wantedTerms(queries).some(({ prefix }) => prefix) ? LEAVES_MAX : READ_LEAVES_MAX
   const segments = inOrder(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
-  for (
-    let start = 0;
-    start < segments.length;
-    leavesMax = Math.min(4 * leavesMax, READ_LEAVES_MAX)
-  ) {
+  for (let start = 0; start < segments.length; leavesMax = Math.min(4 * leavesMax, readMax)) {
     const group = firstLeaves(segments.slice(start), leavesMax)
     start += group.length
     const others = segments.slice(start)
-    const placesOf = await readPlaces(db, group, terms)
+    const places = await placesIn(db, group, queries)
     const found = new Map(
-      group.flatMap((segment) =>
-        segmentMatches(segment, queries, placesOf.get(segment.id) ?? new Map()).byLeaf(),
-      ),
+      [...places].flatMap(([segment, own]) => segmentMatches(segment, queries, own).byLeaf()),
     )
     if (found.size === 0) {
       yield { rows: [], boundMs: boundOf(order, others) }
@@ -122,6 +121,33 @@ export async function* segmentCandidates(
       count = 0
     }
   }
+}
+
+/**
+ * The messages of the wanted terms in each segment that may have a match. Beginnings of words can be thousands of terms:
+ * they are read where the whole words leave a match.
+ */
+async function placesIn(
+  db: Queryable,
+  segments: readonly Segment[],
+  queries: readonly SearchQuery[],
+): Promise<Map<Segment, Map<string, Places>>> {
+  const terms = wantedTerms(queries)
+  const words = await readPlaces(
+    db,
+    segments,
+    terms.filter(({ prefix }) => !prefix),
+  )
+  const ofSegment = ({ id }: Segment) => words.get(id) ?? new Map<string, Places>()
+  const left = segments.filter((segment) => mayMatch(queries, ofSegment(segment)))
+  const beginnings = await readPlaces(
+    db,
+    left,
+    terms.filter(({ prefix }) => prefix),
+  )
+  return new Map(
+    left.map((one) => [one, new Map([...ofSegment(one), ...(beginnings.get(one.id) ?? [])])]),
+  )
 }
 
 /** The first segments that have at most so many leaves together; at least one. */

@@ -27,6 +27,9 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
   return rows
 }
 
+/** Milliseconds in which blocks are decoded at a stretch. */
+const SLICE_MS = 2
+
 /** A leaf without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
 
@@ -71,6 +74,7 @@ export async function readPlaces(
   segments: readonly Segment[],
   wanted: readonly WantedTerm[],
 ): Promise<Map<string, Map<string, Places>>> {
+  if (segments.length === 0 || wanted.length === 0) return new Map()
   const { rows } = await db.query<{ id: string; n: number; terms: Buffer }>({
     name: 'read-search-blocks',
     text: `
@@ -92,13 +96,22 @@ export async function readPlaces(
   })
   const ranges = new Map(segments.map((segment) => [segment.id, segment]))
   const found = new Map<string, Map<string, Places>>()
+  let startMs = performance.now()
   for (const { id, n, terms } of rows) {
+    // Other requests go on meanwhile.
+    if (performance.now() - startMs > SLICE_MS) {
+      await new Promise((resolve) => setImmediate(resolve))
+      startMs = performance.now()
+    }
     const term = wanted[n - 1]!
     const ofSegment = found.getOrInsertComputed(id, () => new Map())
-    const places = ofSegment.getOrInsertComputed(wantedKey(term), () => new Places(ranges.get(id)!))
     eachTermOf({ terms }, (there, postings) => {
-      if (there === term.term || (term.prefix && there.startsWith(term.term))) places.add(postings)
-      return there <= term.term || (term.prefix && there.startsWith(term.term))
+      const isWanted = there === term.term || (term.prefix && there.startsWith(term.term))
+      if (isWanted) {
+        const places = () => new Places(ranges.get(id)!)
+        ofSegment.getOrInsertComputed(wantedKey(term), places).add(postings)
+      }
+      return isWanted || there < term.term
     })
   }
   return found

@@ -37,7 +37,11 @@ import { readTlsReport } from '../../../shared/mail/reports/tlsReport.ts'
 import { unpackReport } from '../../../shared/mail/reports/unpackReport.ts'
 import * as query from '../../../shared/mail/search/searchQuery.ts'
 import * as terms from '../../../shared/mail/search/searchTerms.ts'
-import { segmentMatches, wantedTerms } from '../../../shared/mail/search/segmentMatches.ts'
+import {
+  mayMatch,
+  segmentMatches,
+  wantedTerms,
+} from '../../../shared/mail/search/segmentMatches.ts'
 import * as blocks from '../../../shared/mail/search/termBlocks.ts'
 import * as threading from '../../../shared/mail/threading.ts'
 import { ADDRESSES, ENCODED, HEADER, HTML, MIME, TEXT, URL_TEXT } from '../inputs/grammars.ts'
@@ -164,6 +168,7 @@ export const MAIL_READERS: readonly Reader[] = [
   // parseSearch bounds the terms; the text is that of a message.
   ...Object.entries({
     'segmentMatches.ts wantedTerms': (parsed: query.SearchQuery) => wantedTerms([parsed]),
+    'segmentMatches.ts mayMatch': (parsed: query.SearchQuery) => mayMatch([parsed], new Map()),
     'segmentMatches.ts segmentMatches': (parsed: query.SearchQuery) =>
       segmentMatches({ firstLeaf: 1, lastLeaf: 256 }, [parsed], new Map()),
     'searchQuery.ts searchText': (parsed: query.SearchQuery) => query.searchText('p', parsed),

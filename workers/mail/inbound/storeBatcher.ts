@@ -12,7 +12,7 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /** Bytes of messages in one batch. The next batch, of whoever is lighter, waits for its end. */
-const BATCH_MAX_BYTES = 64 * 1024
+const BATCH_MAX_BYTES = 128 * 1024
 /** The smallest mail costs as much as these bytes. */
 const BASE_BYTES = 4 * 1024
 /** A larger message is stored apart. */

@@ -8,7 +8,12 @@ import {
   takenPostings,
 } from '../../../../shared/mail/search/postings.ts'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
-import { Places, segmentMatches, wantedKey } from '../../../../shared/mail/search/segmentMatches.ts'
+import {
+  mayMatch,
+  Places,
+  segmentMatches,
+  wantedKey,
+} from '../../../../shared/mail/search/segmentMatches.ts'
 import {
   BlockWriter,
   byteString,
@@ -114,6 +119,10 @@ test('a segment gives the messages that hold the words of every clause', () => {
   expect(found('b OR c a')).toEqual([1, 500])
   expect(found('nobody')).toEqual([])
   expect(found('a nobody')).toEqual([])
+  // Beginnings of words are read only where this is true.
+  const may = (typed: string) => mayMatch([parseSearch(typed)], placesOf)
+  expect(['a b', 'nobody OR a', 'abc*', 'a -nobody', 'abc* a'].map(may)).not.toContain(false)
+  expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)
 })
 
 test('sixteen neighbours of one size become one, the oldest first', () => {
