@@ -7,6 +7,7 @@ import {
   eachTermOf,
   type TermBlock,
 } from '../../../shared/mail/search/termBlocks.ts'
+import { createSlices } from '../../../shared/process/slices.ts'
 import { type Client, type Pool, transaction } from '../../db.ts'
 import { addJobsFrom } from '../../queue/jobs.ts'
 import {
@@ -102,13 +103,18 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
     messages.map(({ row }) => row),
   )
   const segmentId = await insertSegment(db, projectId, { firstLeaf: leaf, lastLeaf: leaf })
-  await insertBlocks(db, segmentId, blocksOfLeaf(leaf, messages))
+  await insertBlocks(db, segmentId, await blocksOfLeaf(leaf, messages))
   return true
 }
 
-function blocksOfLeaf(leaf: number, messages: readonly { terms: string | null }[]): TermBlock[] {
+async function blocksOfLeaf(
+  leaf: number,
+  messages: readonly { terms: string | null }[],
+): Promise<TermBlock[]> {
+  const slice = createSlices()
   const placesOf = new Map<string, number[]>()
   for (const [place, { terms }] of messages.entries()) {
+    await slice()
     if (terms === null || terms === '') continue
     for (const lexeme of byteString(terms).split('\n')) {
       // The project's prefix tells its words from others' in the vectors; a segment has one project.
@@ -120,6 +126,7 @@ function blocksOfLeaf(leaf: number, messages: readonly { terms: string | null }[
   }
   const writer = new BlockWriter()
   for (const [term, places] of [...placesOf].sort(([one], [other]) => (one < other ? -1 : 1))) {
+    await slice()
     writer.add(term, leafPostings(leaf, places))
   }
   return writer.take(true)

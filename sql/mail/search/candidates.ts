@@ -88,6 +88,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
+  // A page of pending messages may be newer than all of them.
+  yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
   for (let start = 0; start < segments.length; leavesMax = Math.min(4 * leavesMax, readMax)) {

@@ -1,4 +1,4 @@
-import type { Client, Pool, Queryable } from '../../db.ts'
+import { type Client, type Pool, type Queryable, snapshot } from '../../db.ts'
 import {
   type Message,
   type MessageRow,
@@ -43,8 +43,10 @@ export async function findFirstReceived(pool: Pool, search: FirstSearch): Promis
     untilMs: Infinity,
     limit: 1,
   } as const
-  const [hit] = await findHits(pool, wanted, (db, rows) => check(db, search, rows))
-  return hit === undefined ? null : await readRow(pool, hit.row)
+  return await snapshot(pool, async (db) => {
+    const [hit] = await findHits(db, wanted, (rows) => check(db, search, rows))
+    return hit === undefined ? null : await readRow(db, hit.row)
+  })
 }
 
 const COLUMNS = 'row, created_at, text_bytes'
@@ -97,9 +99,13 @@ async function firstOf(db: Queryable, search: FirstSearch, found: string): Promi
 async function check(db: Client, search: FirstSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>({
     name: 'first-received-among',
-    text: `select row, created_at as at from messages
-           where row = any ($5::bigint[]) and ${RECEIVED} and ${CARRIES} and search @@ $4::tsquery
-           order by created_at, row limit 1`,
+    // The rows are read apart, as a search does.
+    text: `with given as materialized (
+             select row, project_id, created_at, labels, direction, search from messages
+             where row = any ($5::bigint[])
+           )
+           select row, created_at as at from given
+           where ${RECEIVED} and ${CARRIES} and search @@ $4::tsquery order by created_at, row limit 1`,
     values: [...valuesOf(search), rows],
   })
   return found.rows

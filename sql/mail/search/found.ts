@@ -1,5 +1,5 @@
 import { type SearchQuery, searchText } from '../../../shared/mail/search/searchQuery.ts'
-import { type Client, type Pool, type Queryable, snapshot } from '../../db.ts'
+import type { Client, Queryable } from '../../db.ts'
 import { pendingCandidates, segmentCandidates, type Wanted } from './candidates.ts'
 
 /** A search took too long. */
@@ -30,40 +30,40 @@ export type Hit = { row: string; at: Date }
 
 /**
  * The first messages that match, in the order of the search.
+ * @param db a {@link snapshot}: a job may move a message from the pending ones to a segment meanwhile, and replace segments.
  * @param check returns the matches among rows, the first `limit` of them.
  * @throws {SearchTimeoutError}
  */
-export const findHits = (
-  pool: Pool,
+export async function findHits(
+  db: Client,
   wanted: Wanted & { limit: number },
-  check: (db: Client, rows: readonly string[]) => Promise<Hit[]>,
+  check: (rows: readonly string[]) => Promise<Hit[]>,
   maxMs = SEARCH_MAX_MS,
-): Promise<Hit[]> =>
-  // A job may move a message from the pending ones to a segment meanwhile, and replace segments.
-  snapshot(pool, async (db) => {
-    const { order, limit } = wanted
-    const startMs = performance.now()
-    const direction = order === 'newest' ? -1 : 1
-    // Places on an axis on which the search goes forward.
-    const placeOf = (hit: Hit) => direction * hit.at.getTime()
-    const sources = [pendingCandidates(db, wanted), segmentCandidates(db, wanted)].map(
-      (batches) => ({ batches, bound: -Infinity }),
-    )
-    const hits = new Map<string, Hit>()
-    for (;;) {
-      const found = [...hits.values()]
-        .sort((a, b) => placeOf(a) - placeOf(b) || direction * (Number(a.row) - Number(b.row)))
-        .slice(0, limit)
-      const [source] = sources.toSorted((a, b) => a.bound - b.bound)
-      const isFull = found.length === limit && placeOf(found.at(-1)!) < source!.bound
-      if (isFull || source!.bound === Infinity) return found
-      if (performance.now() - startMs > maxMs) throw new SearchTimeoutError()
-      const next = await source!.batches.next()
-      source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
-      if (next.done === true || next.value.rows.length === 0) continue
-      for (const hit of await check(db, next.value.rows)) hits.set(hit.row, hit)
-    }
-  })
+): Promise<Hit[]> {
+  const { order, limit } = wanted
+  const startMs = performance.now()
+  const direction = order === 'newest' ? -1 : 1
+  // Places on an axis on which the search goes forward.
+  const placeOf = (hit: Hit) => direction * hit.at.getTime()
+  const sources = [pendingCandidates(db, wanted), segmentCandidates(db, wanted)].map((batches) => ({
+    batches,
+    bound: -Infinity,
+  }))
+  const hits = new Map<string, Hit>()
+  for (;;) {
+    const found = [...hits.values()]
+      .sort((a, b) => placeOf(a) - placeOf(b) || direction * (Number(a.row) - Number(b.row)))
+      .slice(0, limit)
+    const [source] = sources.toSorted((a, b) => a.bound - b.bound)
+    const isFull = found.length === limit && placeOf(found.at(-1)!) < source!.bound
+    if (isFull || source!.bound === Infinity) return found
+    if (performance.now() - startMs > maxMs) throw new SearchTimeoutError()
+    const next = await source!.batches.next()
+    source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
+    if (next.done === true || next.value.rows.length === 0) continue
+    for (const hit of await check(next.value.rows)) hits.set(hit.row, hit)
+  }
+}
 
 /** The `tsquery` that matches all of the queries; empty: there is none. */
 export const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>

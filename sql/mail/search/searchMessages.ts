@@ -1,6 +1,6 @@
 import type { Cursor } from '../../../shared/cursor.ts'
 import type { SearchQuery } from '../../../shared/mail/search/searchQuery.ts'
-import type { Client, Pool } from '../../db.ts'
+import { type Client, type Pool, snapshot } from '../../db.ts'
 import {
   type DeliveryStatus,
   type Message,
@@ -31,27 +31,28 @@ export async function searchMessages(
   pool: Pool,
   search: MessageSearch,
 ): Promise<{ messages: Message[]; more: boolean }> {
-  const { projectId, limit } = search
-  const { rows } = await pool.query<MessageRow & { found: number }>(
-    (await isSmall(pool, projectId))
-      ? {
-          // The limit is a literal: for a parameter the planner expects a tenth of the inbox and sorts all of it.
-          text: `with page as (${matchesAmong('true')} order by created_at desc, row desc limit ${limit + 1}) ${WITHIN_BYTES}`,
-          values: valuesOf(search),
-        }
-      : {
-          name: 'found-messages',
-          text: `with page as (
-                   select row, created_at, text_bytes from messages where row = any ($1::bigint[])
-                 ) ${WITHIN_BYTES}`,
-          values: [(await hitsOf(pool, search)).map(({ row }) => row)],
-        },
-  )
-  const messages = rows.slice(0, limit).map(toMessage)
+  const rows = (await isSmall(pool, search.projectId))
+    ? await readSmall(pool, search)
+    : await snapshot(pool, (db) => readLarge(db, search))
+  const messages = rows.slice(0, search.limit).map(toMessage)
   return { messages, more: messages.length < (rows[0]?.found ?? 0) }
 }
 
-function hitsOf(pool: Pool, search: MessageSearch): Promise<Hit[]> {
+type FoundRow = MessageRow & { found: number }
+
+async function readSmall(pool: Pool, search: MessageSearch): Promise<FoundRow[]> {
+  const { rows } = await pool.query<FoundRow>(
+    // The limit is a literal: for a parameter the planner expects a tenth of the inbox and sorts all of it.
+    `with page as (
+       select row, created_at, text_bytes from messages where ${FITS} and search @@ $4::tsquery
+       order by created_at desc, row desc limit ${search.limit + 1}
+     ) ${WITHIN_BYTES}`,
+    valuesOf(search),
+  )
+  return rows
+}
+
+async function readLarge(db: Client, search: MessageSearch): Promise<FoundRow[]> {
   const { projectId, queries, after, limit } = search
   const until = upperBound(search).at
   const wanted = {
@@ -62,14 +63,30 @@ function hitsOf(pool: Pool, search: MessageSearch): Promise<Hit[]> {
     untilMs: until instanceof Date ? until.getTime() : Infinity,
     limit: limit + 1,
   } as const
-  return findHits(pool, wanted, (db, rows) => check(db, search, rows))
+  const hits = await findHits(db, wanted, (rows) => check(db, search, rows))
+  const { rows } = await db.query<FoundRow>({
+    name: 'found-messages',
+    text: `with page as (
+             select row, created_at, text_bytes from messages where row = any ($1::bigint[])
+           ) ${WITHIN_BYTES}`,
+    values: [hits.map(({ row }) => row)],
+  })
+  return rows
 }
 
-/** The terms of a message are read, newest first, until the page is full. */
+/**
+ * The terms of a message are read, newest first, until the page is full. The rows are read apart: the planner would read
+ * the whole inbox in order, because it expects to find a page soon.
+ */
 async function check(db: Client, search: MessageSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>(
-    `select row, created_at as at from (${candidatesAmong('row = any ($8::bigint[])')}
-       order by created_at desc, row desc offset 0) candidates
+    `with given as materialized (
+       select row, project_id, created_at, labels, delivery_status, search from messages
+       where row = any ($8::bigint[])
+     )
+     select row, created_at as at from (
+       select row, created_at, search from given where ${FITS} order by created_at desc, row desc offset 0
+     ) fitting
      where search @@ $4::tsquery order by created_at desc, row desc limit ${search.limit + 1}`,
     [...valuesOf(search), rows],
   )
@@ -90,10 +107,6 @@ const valuesOf = (search: MessageSearch): unknown[] => {
   ]
 }
 
-const candidatesAmong = (condition: string) => `
-  select row, created_at, text_bytes, search from messages
-  where ${condition} and project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint)
-    and created_at >= $6::timestamptz and labels @> $5::text[] and ($7::text is null or delivery_status = $7)`
-
-const matchesAmong = (condition: string) =>
-  `${candidatesAmong(condition)} and search @@ $4::tsquery`
+const FITS = `
+  project_id = $1 and (created_at, row) < ($2::timestamptz, $3::bigint) and created_at >= $6::timestamptz
+  and labels @> $5::text[] and ($7::text is null or delivery_status = $7)`

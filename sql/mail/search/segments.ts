@@ -6,6 +6,7 @@ import {
   wantedKey,
 } from '../../../shared/mail/search/segmentMatches.ts'
 import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBlocks.ts'
+import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 
 /** Segments of one size that become the next larger one. */
@@ -26,9 +27,6 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
   })
   return rows
 }
-
-/** Milliseconds in which blocks are decoded at a stretch. */
-const SLICE_MS = 2
 
 /** A leaf without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
@@ -96,13 +94,9 @@ export async function readPlaces(
   })
   const ranges = new Map(segments.map((segment) => [segment.id, segment]))
   const found = new Map<string, Map<string, Places>>()
-  let startMs = performance.now()
+  const slice = createSlices()
   for (const { id, n, terms } of rows) {
-    // Other requests go on meanwhile.
-    if (performance.now() - startMs > SLICE_MS) {
-      await new Promise((resolve) => setImmediate(resolve))
-      startMs = performance.now()
-    }
+    await slice()
     const term = wanted[n - 1]!
     const ofSegment = found.getOrInsertComputed(id, () => new Map())
     eachTermOf({ terms }, (there, postings) => {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseField, parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
+import { snapshot } from '../../../../sql/db.ts'
 import { buildSegments } from '../../../../sql/mail/search/buildSegments.ts'
 import { findFirstReceived } from '../../../../sql/mail/search/findFirstReceived.ts'
 import { findHits, queriesText, SearchTimeoutError } from '../../../../sql/mail/search/found.ts'
@@ -210,7 +211,7 @@ test('a search that takes too long ends', async () => {
   await store(projectId, many(projectId, 300))
   const wanted = { projectId, queries: [parseSearch('order')], order: 'newest', limit: 20 } as const
   const times = { sinceMs: -Infinity, untilMs: Infinity }
-  const found = findHits(pool, { ...wanted, ...times }, async () => [], -1)
+  const found = snapshot(pool, (db) => findHits(db, { ...wanted, ...times }, async () => [], -1))
   await expect(found).rejects.toThrow(SearchTimeoutError)
 })
 
