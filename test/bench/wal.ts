@@ -29,7 +29,7 @@ async function* rowsOf(setting: Setting, where: string, inboxes: string[]): Asyn
     await pool.query('checkpoint')
     from = await lsn()
   }
-  const { databaseMs, workerMs } = await drain(setting, { ...work, fill }, 1)
+  const { databaseMs, oursMs } = await drain(setting, { ...work, fill }, 1)
   const until = await lsn()
   const { rows } = await pool.query<{ name: string; kind: string; kb: number }>(
     // A record counts for the table or index of its first block.
@@ -52,7 +52,7 @@ async function* rowsOf(setting: Setting, where: string, inboxes: string[]): Asyn
     ours: kb,
     baseline: all,
     ratio: kb / all,
-    detail: `all WAL of a mail of 4 KB; CPU: ${databaseMs.toFixed(2)} ms database, ${workerMs.toFixed(2)} ms workers`,
+    detail: `all WAL of a mail of 4 KB; CPU: ${databaseMs.toFixed(2)} ms database, ${oursMs.toFixed(2)} ms workers`,
   })
   for (const kind of ['images', 'changes']) {
     const of = rows.filter((row) => row.kind === kind)

@@ -32,14 +32,11 @@ type Inbox = { projectId: string; size: number; key: string }
 
 /** The cost of an inbox's size: the same requests to inboxes of 1 k, 100 k and 1 M messages, by turns. */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
-  const client = await setting.pool.connect()
-  await client.query('set statement_timeout = 0')
   const inboxes: Inbox[] = []
-  await loadInBulk(client, setting.pool, async () => {
+  await loadInBulk(setting, async (client) => {
     for (const size of SIZES) inboxes.push(await fill(setting, client, size))
     return { largeProjects: inboxes.map(({ projectId }) => projectId) }
   })
-  client.release(true)
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
   // Requests are not logged while they are measured.

@@ -1,8 +1,8 @@
-import pg from 'pg'
 import { generateKey } from '../../../shared/apiKey.ts'
 import { searchKey } from '../../../shared/mail/search/searchTerms.ts'
 import { PROJECT_SCOPES } from '../../../shared/scopes.ts'
 import { createProject } from '../../../sql/account/projects/projects.ts'
+import type { Queryable } from '../../../sql/db.ts'
 import { requeueLostDeliveries } from '../../../sql/events/deliveries.ts'
 import { deleteStaleEvents } from '../../../sql/events/events.ts'
 import { forgetDeletedMessages } from '../../../sql/mail/messages/deleteMail.ts'
@@ -169,28 +169,20 @@ async function addProjects({ pool }: Setting): Promise<{ id: string }[]> {
 }
 
 async function load(
-  { url, pool }: Setting,
+  setting: Setting,
   tenants: readonly { id: string }[],
   each: number,
 ): Promise<void> {
-  // Its statements take minutes, and the pool would give them up.
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query(`set statement_timeout = 0; set maintenance_work_mem = '1GB'`)
-    await loadInBulk(client, pool, async () => {
-      for (let at = 0; at < tenants.length; at += 1_000) {
-        await insert(client, tenants.slice(at, at + 1_000), each)
-      }
-      return { largeProjects: each === LARGE ? tenants.map(({ id }) => id) : [] }
-    })
-  } finally {
-    await client.end()
-  }
+  await loadInBulk(setting, async (client) => {
+    for (let at = 0; at < tenants.length; at += 1_000) {
+      await insert(client, tenants.slice(at, at + 1_000), each)
+    }
+    return { largeProjects: each === LARGE ? tenants.map(({ id }) => id) : [] }
+  })
 }
 
 async function insert(
-  client: pg.Client,
+  client: Queryable,
   tenants: readonly { id: string }[],
   each: number,
 ): Promise<void> {

@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs'
+import { processesBelow } from '../support/process/processTree.ts'
+import type { Setting } from './setting.ts'
+
+/** What one job, or request, costs. */
+export type Cost = {
+  perSecond: number
+  /** CPU of our processes. */
+  oursMs: number
+  databaseMs: number
+  /** Cores that both kept busy. */
+  cores: number
+  walKb: number
+  /** The most memory of our processes, and the connections of all of them. */
+  memoryMb: number
+  connections: number
+}
+
+/** Begins to measure. @param ours the main file of our processes. @returns the cost of one of `count` works since then. */
+export async function beginCost(
+  { pool }: Setting,
+  ours = 'workers/main.ts',
+): Promise<(count: number) => Promise<Cost>> {
+  const wal = async () => {
+    const { rows } = await pool.query(`select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') as n`)
+    return Number(rows[0].n)
+  }
+  const walBefore = await wal()
+  const [before, startMs] = [cpuMs(ours), performance.now()]
+  return async (count) => {
+    const [ms, after] = [performance.now() - startMs, cpuMs(ours)]
+    const { rows } = await pool.query(
+      `select count(*)::int as n from pg_stat_activity
+       where datname = current_database() and application_name like 'purser %'`,
+    )
+    const [oursMs, databaseMs] = [after.ours - before.ours, after.database - before.database]
+    return {
+      perSecond: (count * 1000) / ms,
+      oursMs: oursMs / count,
+      databaseMs: databaseMs / count,
+      cores: (oursMs + databaseMs) / ms,
+      walKb: ((await wal()) - walBefore) / 1024 / count,
+      memoryMb: memoryMb(ours),
+      connections: rows[0].n,
+    }
+  }
+}
+
+/** The means of several rounds. */
+export function costText(rounds: readonly Cost[]): string {
+  const mean = (field: keyof Cost) =>
+    rounds.reduce((sum, one) => sum + one[field], 0) / rounds.length
+  return (
+    `CPU of one: ${mean('oursMs').toFixed(2)} ms ours, ${mean('databaseMs').toFixed(2)} ms database, ` +
+    `${mean('walKb').toFixed(2)} KB of WAL; ${mean('cores').toFixed(2)} cores, ${mean('memoryMb').toFixed(0)} MB, ` +
+    `${mean('connections').toFixed(0)} connections`
+  )
+}
+
+/** Linux counts CPU time in ticks of this length, milliseconds. */
+const TICK_MS = 10
+
+/** CPU milliseconds so far of processes of ours and of PostgreSQL, below this process (Linux). `ours`: its main file. */
+function cpuMs(ours = 'workers/main.ts'): { ours: number; database: number } {
+  const sum = { ours: 0, database: 0 }
+  for (const { pid, command } of processesBelow(process.pid)) {
+    if (command.includes(ours)) sum.ours += cpuMsOf(pid)
+    if (/postgres/.test(command.split(' ')[0] ?? '')) sum.database += cpuMsOf(pid)
+  }
+  return sum
+}
+
+/** The most memory that each of these processes has held (VmHWM of proc(5)), together, in MB. */
+function memoryMb(ours = 'workers/main.ts'): number {
+  const kb = processesBelow(process.pid)
+    .filter(({ command }) => command.includes(ours))
+    .map(({ pid }) => /VmHWM:\s+(\d+)/.exec(read(`/proc/${pid}/status`))?.[1] ?? '0')
+  return kb.reduce((sum, one) => sum + Number(one), 0) / 1024
+}
+
+/** Fields 14 to 17 of /proc/PID/stat: user and system time of the process and of its ended children (proc(5)). */
+function cpuMsOf(pid: number): number {
+  const text = read(`/proc/${pid}/stat`)
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return fields.slice(11, 15).reduce((ms, ticks) => ms + Number(ticks) * TICK_MS, 0)
+}
+
+/** Empty for a process that ended in between. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
