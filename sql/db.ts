@@ -66,7 +66,7 @@ export const transaction = <Result>(
   work: (client: Client) => Promise<Result>,
 ): Promise<Result> => within('begin', pool, work)
 
-/** Runs reads that all see the database as it is at the first of them. */
+/** Runs reads in one snapshot: each sees the database as the first read saw it. */
 export const snapshot = <Result>(
   pool: Pool,
   work: (client: Client) => Promise<Result>,

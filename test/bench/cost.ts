@@ -61,7 +61,7 @@ export function costText(rounds: readonly Cost[]): string {
 const TICK_MS = 10
 
 /** CPU milliseconds so far of processes of ours and of PostgreSQL, below this process (Linux). `ours`: its main file. */
-function cpuMs(ours = 'workers/main.ts'): { ours: number; database: number } {
+function cpuMs(ours: string): { ours: number; database: number } {
   const sum = { ours: 0, database: 0 }
   for (const { pid, command } of processesBelow(process.pid)) {
     if (command.includes(ours)) sum.ours += cpuMsOf(pid)
@@ -71,7 +71,7 @@ function cpuMs(ours = 'workers/main.ts'): { ours: number; database: number } {
 }
 
 /** The most memory that each of these processes has held (VmHWM of proc(5)), together, in MB. */
-function memoryMb(ours = 'workers/main.ts'): number {
+function memoryMb(ours: string): number {
   const kb = processesBelow(process.pid)
     .filter(({ command }) => command.includes(ours))
     .map(({ pid }) => /VmHWM:\s+(\d+)/.exec(read(`/proc/${pid}/status`))?.[1] ?? '0')

@@ -11,7 +11,7 @@ const REQUESTS = 3_000
 const LANES = 16
 const PAGES: readonly [name: string, path: string][] = [
   ['a page of 20 messages', '/v0/messages?limit=20'],
-  ['a search of a page', '/v0/messages?limit=20&q=text'],
+  [`a search in ${MESSAGES} messages`, '/v0/messages?limit=20&q=text'],
 ]
 
 /** What a page costs the API and the database. */

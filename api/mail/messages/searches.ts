@@ -1,7 +1,7 @@
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 import type { Pool } from '../../../sql/db.ts'
 import { isStatementTimeout } from '../../../sql/db.ts'
-import { SearchTimeoutError } from '../../../sql/mail/search/found.ts'
+import { SearchTimeoutError } from '../../../sql/mail/search/hits.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 
 /** Searches of one project at once. More would take the processors of the database from the others. */

@@ -8,11 +8,13 @@
 
 /** Messages of one leaf. */
 export const LEAF_MESSAGES = 240
+/** Bytes of text that make a leaf of fewer messages: a search reads all words of messages without a leaf. */
+export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Bytes of a bitmap of the places of one leaf. */
 const BITMAP_BYTES = LEAF_MESSAGES / 8
 
-/** Whether a message of a leaf is taken. */
-export type IsTaken = (leaf: number, place: number) => boolean
+/** Whether the postings of a message stay. */
+export type IsKept = (leaf: number, place: number) => boolean
 
 /** The postings of one leaf. @param places ascending, not empty. */
 export function leafPostings(leaf: number, places: readonly number[]): Buffer {
@@ -63,11 +65,11 @@ function eachLeaf(
   }
 }
 
-/** The postings of the messages that are taken. */
-export function takenPostings(bytes: Uint8Array, isTaken: IsTaken): Buffer {
+/** The postings of some of the messages. */
+export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
   const byLeaf = new Map<number, number[]>()
   eachPosting(bytes, (leaf, place) => {
-    if (!isTaken(leaf, place)) return
+    if (!isKept(leaf, place)) return
     const places = byLeaf.get(leaf)
     if (places === undefined) byLeaf.set(leaf, [place])
     else places.push(place)

@@ -9,13 +9,20 @@ export type WantedTerm = { term: string; prefix: boolean }
 /** Consecutive leaves whose terms stand together. */
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
-/** A set of messages of a segment: a bit for each place of each leaf. */
+/** A set of messages of a segment: a bit for each place of each leaf. Iterators took ten times as long as its loops. */
 export class Places {
   readonly #firstLeaf: number
   readonly #bits: Uint8Array
   constructor({ firstLeaf, lastLeaf }: LeafRange) {
     this.#firstLeaf = firstLeaf
     this.#bits = new Uint8Array(((lastLeaf - firstLeaf + 1) * LEAF_MESSAGES) / 8)
+  }
+
+  /** All places of all leaves, also those without a message. */
+  static all(range: LeafRange): Places {
+    const all = new Places(range)
+    all.#bits.fill(0xff)
+    return all
   }
 
   /** Adds the messages of postings. */
@@ -25,12 +32,12 @@ export class Places {
 
   /** Keeps the messages that the other set of the same segment has too. */
   keep(other: Places): void {
-    for (const [n, bits] of other.#bits.entries()) this.#bits[n]! &= bits
+    for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! &= other.#bits[n]!
   }
 
   /** Adds the messages of another set of the same segment. */
   join(other: Places): void {
-    for (const [n, bits] of other.#bits.entries()) this.#bits[n]! |= bits
+    for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! |= other.#bits[n]!
   }
 
   /** The leaves that have one, ascending, with the places of each. */

@@ -42,6 +42,11 @@ export class BlockWriter {
     this.#bytes += bytes
   }
 
+  /** The number of blocks that are full. */
+  get full(): number {
+    return this.#done.length
+  }
+
   /** The blocks that are full; with `isLast` also the block that is not. */
   take(isLast: boolean): TermBlock[] {
     if (isLast) this.#end()

@@ -1,5 +1,10 @@
 /** Makes segments of the words of a project's messages (docs/decisions/search-segments.md). */
-import { LEAF_MESSAGES, leafPostings, takenPostings } from '../../../shared/mail/search/postings.ts'
+import {
+  keptPostings,
+  LEAF_MESSAGES,
+  LEAF_TEXT_BYTES,
+  leafPostings,
+} from '../../../shared/mail/search/postings.ts'
 import type { LeafRange } from '../../../shared/mail/search/segmentMatches.ts'
 import {
   BlockWriter,
@@ -23,8 +28,6 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** Bytes of text that make a leaf of fewer messages: a search reads all words of messages without a leaf. */
-const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Days after which the words of deleted messages are looked for. */
 const CHECK_DAYS = 7
 
@@ -156,12 +159,11 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
   if (!isEmpty) {
     const segmentId = await insertSegment(db, projectId, range)
     const writer = new BlockWriter()
-    const isTaken = (leaf: number, place: number) => deleted.get(leaf)?.has(place) !== true
-    let terms = 0
+    const isKept = (leaf: number, place: number) => deleted.get(leaf)?.has(place) !== true
     for await (const [term, postings] of mergedTerms(db, segments)) {
-      const taken = deleted.size === 0 ? postings : takenPostings(postings, isTaken)
-      if (taken.length > 0) writer.add(term, taken)
-      if (++terms % STORED_TERMS === 0) await insertBlocks(db, segmentId, writer.take(false))
+      const kept = deleted.size === 0 ? postings : keptPostings(postings, isKept)
+      if (kept.length > 0) writer.add(term, kept)
+      if (writer.full >= BLOCKS_AT_ONCE) await insertBlocks(db, segmentId, writer.take(false))
     }
     await insertBlocks(db, segmentId, writer.take(true))
   } else {
@@ -175,9 +177,6 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
     segments.map(({ id }) => id),
   ])
 }
-
-/** Terms between two statements that store their blocks. */
-const STORED_TERMS = BLOCKS_AT_ONCE * 100
 
 type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 

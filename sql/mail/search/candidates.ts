@@ -1,3 +1,4 @@
+import { LEAF_TEXT_BYTES } from '../../../shared/mail/search/postings.ts'
 import type { SearchQuery } from '../../../shared/mail/search/searchQuery.ts'
 import {
   mayMatch,
@@ -5,6 +6,7 @@ import {
   segmentMatches,
   wantedTerms,
 } from '../../../shared/mail/search/segmentMatches.ts'
+import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 import type { Order } from '../../pageStart.ts'
 import {
@@ -12,8 +14,9 @@ import {
   type Leaf,
   listLeaves,
   listSegments,
+  readBeginnings,
   readLeaves,
-  readPlaces,
+  readWords,
   type Segment,
 } from './segments.ts'
 
@@ -29,15 +32,13 @@ export type Wanted = {
   untilMs: number
 }
 
-/** Messages without a leaf that are read at once. */
+/** Messages without a leaf that are read at once, unless their text has LEAF_TEXT_BYTES before. */
 const PENDING_AT_ONCE = 256
-/** Bytes of their text. The terms of one message take up to a megabyte, and each is read from its own place. */
-const PENDING_TEXT_BYTES = 2 * 1024 * 1024
 /** Candidates of the first batch of a segment. Each further batch has twice as many. */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
-/** Leaves of the segments whose whole words are read at once: those of the largest at first, then four times as many. */
-const READ_LEAVES_MAX = 16 * LEAVES_MAX
+/** Leaves of the segments that are read at once: those of the largest at first, then four times as many. */
+const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
 /** Behind every time, in the order of a search. */
 const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
@@ -65,7 +66,7 @@ export async function* pendingCandidates(
       taken.push(row)
       bytes += own
       last = { at: at.toISOString(), row }
-      if (bytes < PENDING_TEXT_BYTES && n < rows.length - 1) continue
+      if (bytes < LEAF_TEXT_BYTES && n < rows.length - 1) continue
       yield {
         rows: taken,
         boundMs: isLast && n === rows.length - 1 ? endOf(order) : at.getTime(),
@@ -83,7 +84,6 @@ export async function* segmentCandidates(
   wanted: Wanted,
 ): AsyncGenerator<CandidateBatch> {
   const { projectId, queries, order } = wanted
-  const readMax = wantedTerms(queries).some(({ prefix }) => prefix) ? LEAVES_MAX : READ_LEAVES_MAX
   const segments = inOrder(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
@@ -92,14 +92,11 @@ export async function* segmentCandidates(
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
-  for (let start = 0; start < segments.length; leavesMax = Math.min(4 * leavesMax, readMax)) {
+  for (let start = 0; start < segments.length; leavesMax = READ_LEAVES_MAX) {
     const group = firstLeaves(segments.slice(start), leavesMax)
     start += group.length
     const others = segments.slice(start)
-    const places = await placesIn(db, group, queries)
-    const found = new Map(
-      [...places].flatMap(([segment, own]) => segmentMatches(segment, queries, own).byLeaf()),
-    )
+    const found = new Map(await matchesIn(db, group, queries))
     if (found.size === 0) {
       yield { rows: [], boundMs: boundOf(order, others) }
       continue
@@ -115,7 +112,9 @@ export async function* segmentCandidates(
       if (count < batchMax && n < leaves.length - 1) continue
       const rows = await readLeaves(db, projectId, batch)
       yield {
-        rows: batch.flatMap((one) => found.get(one)!.map((place) => rows.get(one)![place]!)),
+        rows: batch.flatMap((one) =>
+          found.get(one)!.flatMap((place) => rows.get(one)![place] ?? []),
+        ),
         boundMs: boundOf(order, [...leaves.slice(n + 1), ...others]),
       }
       if (count >= batchMax) batchMax = Math.min(2 * batchMax, BATCH_MAX)
@@ -125,31 +124,29 @@ export async function* segmentCandidates(
   }
 }
 
-/**
- * The messages of the wanted terms in each segment that may have a match. Beginnings of words can be thousands of terms:
- * they are read where the whole words leave a match.
- */
-async function placesIn(
+/** The places of segments whose words fit, by leaf. Beginnings of words are read where the whole words leave a match. */
+async function matchesIn(
   db: Queryable,
   segments: readonly Segment[],
   queries: readonly SearchQuery[],
-): Promise<Map<Segment, Map<string, Places>>> {
-  const terms = wantedTerms(queries)
-  const words = await readPlaces(
+): Promise<[leaf: number, places: number[]][]> {
+  const wanted = wantedTerms(queries)
+  const beginnings = wanted.filter(({ prefix }) => prefix)
+  const words = await readWords(
     db,
     segments,
-    terms.filter(({ prefix }) => !prefix),
+    wanted.filter(({ prefix }) => !prefix),
   )
-  const ofSegment = ({ id }: Segment) => words.get(id) ?? new Map<string, Places>()
-  const left = segments.filter((segment) => mayMatch(queries, ofSegment(segment)))
-  const beginnings = await readPlaces(
-    db,
-    left,
-    terms.filter(({ prefix }) => prefix),
-  )
-  return new Map(
-    left.map((one) => [one, new Map([...ofSegment(one), ...(beginnings.get(one.id) ?? [])])]),
-  )
+  const found: [number, number[]][] = []
+  const slice = createSlices()
+  for (const segment of segments) {
+    await slice()
+    const own = words.get(segment.id) ?? new Map<string, Places>()
+    if (!mayMatch(queries, own)) continue
+    const begun = await readBeginnings(db, segment, beginnings)
+    found.push(...segmentMatches(segment, queries, new Map([...own, ...begun])).byLeaf())
+  }
+  return found
 }
 
 /** The first segments that have at most so many leaves together; at least one. */

@@ -6,7 +6,7 @@ import {
   toMessage,
   WITHIN_BYTES,
 } from '../messages/messages.ts'
-import { findHits, type Hit, isSmall, queriesText } from './found.ts'
+import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 import type { MessageSearch } from './searchMessages.ts'
 
 /** A one-time code, an attachment that was read, or an invite; null: anything. */

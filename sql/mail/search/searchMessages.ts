@@ -1,27 +1,17 @@
-import type { Cursor } from '../../../shared/cursor.ts'
 import type { SearchQuery } from '../../../shared/mail/search/searchQuery.ts'
 import { type Client, type Pool, snapshot } from '../../db.ts'
 import {
-  type DeliveryStatus,
   type Message,
+  type MessageFilter,
   type MessageRow,
   toMessage,
   upperBound,
   WITHIN_BYTES,
 } from '../messages/messages.ts'
-import { findHits, type Hit, isSmall, queriesText } from './found.ts'
+import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 
-export type MessageSearch = {
-  projectId: string
-  /** A message must match all of them. */
-  queries: readonly SearchQuery[]
-  labels: readonly string[]
-  after: Date | null
-  before: Date | null
-  deliveryStatus?: DeliveryStatus | null
-  cursor: Cursor | null
-  limit: number
-}
+/** `queries`: a message must match all of them. */
+export type MessageSearch = MessageFilter & { queries: readonly SearchQuery[] }
 
 /**
  * One page of the messages that match, newest first, and whether there are more.

@@ -62,54 +62,100 @@ export async function readLeaves(
 }
 
 /**
- * The messages of wanted terms in segments, by the id of the segment and the key of the term.
- *
- * The block that holds a term is the last that does not begin behind it. A beginning of a word reads on from there:
- * no byte of UTF-8 is 0xff.
+ * The messages of whole words in segments, by the id of the segment and the key of the word. A word without messages is
+ * absent. The block that holds a word is the last that does not begin behind it.
  */
-export async function readPlaces(
+export async function readWords(
   db: Queryable,
   segments: readonly Segment[],
-  wanted: readonly WantedTerm[],
+  words: readonly WantedTerm[],
 ): Promise<Map<string, Map<string, Places>>> {
-  if (segments.length === 0 || wanted.length === 0) return new Map()
+  if (segments.length === 0 || words.length === 0) return new Map()
   const { rows } = await db.query<{ id: string; n: number; terms: Buffer }>({
-    name: 'read-search-blocks',
+    name: 'read-search-words',
     text: `
       select s.id, w.n::int, b.terms
       from unnest($1::bigint[]) s (id)
-      cross join unnest($2::bytea[], $3::boolean[]) with ordinality w (term, prefix, n)
+      cross join unnest($2::bytea[]) with ordinality w (term, n)
       cross join lateral (
-        (select terms from search_blocks
-         where segment_id = s.id and first_term <= w.term order by first_term desc limit 1)
-        union all
         select terms from search_blocks
-        where w.prefix and segment_id = s.id and first_term > w.term and first_term < w.term || '\\xff'::bytea
+        where segment_id = s.id and first_term <= w.term order by first_term desc limit 1
       ) b`,
-    values: [
-      segments.map(({ id }) => id),
-      wanted.map(({ term }) => Buffer.from(term, 'latin1')),
-      wanted.map(({ prefix }) => prefix),
-    ],
+    values: [segments.map(({ id }) => id), words.map(bytesOf)],
   })
   const ranges = new Map(segments.map((segment) => [segment.id, segment]))
   const found = new Map<string, Map<string, Places>>()
   const slice = createSlices()
   for (const { id, n, terms } of rows) {
     await slice()
-    const term = wanted[n - 1]!
     const ofSegment = found.getOrInsertComputed(id, () => new Map())
-    eachTermOf({ terms }, (there, postings) => {
-      const isWanted = there === term.term || (term.prefix && there.startsWith(term.term))
-      if (isWanted) {
-        const places = () => new Places(ranges.get(id)!)
-        ofSegment.getOrInsertComputed(wantedKey(term), places).add(postings)
-      }
-      return isWanted || there < term.term
-    })
+    addPlaces(ofSegment, ranges.get(id)!, words[n - 1]!, terms)
   }
   return found
 }
+
+/** Blocks of one beginning that are read, some 250 KB. A stranger can write millions of words with one beginning. */
+const BEGINNING_BLOCKS = 128
+
+/**
+ * The messages of beginnings of words in a segment, by the key of the beginning. One with too many words does not tell
+ * messages apart: it has all of them.
+ */
+export async function readBeginnings(
+  db: Queryable,
+  segment: Segment,
+  beginnings: readonly WantedTerm[],
+  blocksMax = BEGINNING_BLOCKS,
+): Promise<Map<string, Places>> {
+  const found = new Map<string, Places>()
+  if (beginnings.length === 0) return found
+  const { rows } = await db.query<{ n: number; terms: Buffer }>({
+    name: 'read-search-beginnings',
+    // No byte of UTF-8 is 0xff: every word with the beginning stands before it.
+    text: `
+      select w.n::int, b.terms
+      from unnest($2::bytea[]) with ordinality w (term, n)
+      cross join lateral (
+        (select terms from search_blocks
+         where segment_id = $1 and first_term <= w.term order by first_term desc limit 1)
+        union all
+        (select terms from search_blocks
+         where segment_id = $1 and first_term > w.term and first_term < w.term || '\\xff'::bytea
+         order by first_term limit $3)
+      ) b`,
+    values: [segment.id, beginnings.map(bytesOf), blocksMax],
+  })
+  const slice = createSlices()
+  const blocks = beginnings.map(() => 0)
+  for (const { n, terms } of rows) {
+    await slice()
+    blocks[n - 1]!++
+    addPlaces(found, segment, beginnings[n - 1]!, terms)
+  }
+  for (const [n, beginning] of beginnings.entries()) {
+    if (blocks[n]! >= blocksMax) found.set(wantedKey(beginning), Places.all(segment))
+  }
+  return found
+}
+
+/** Adds the messages of a wanted term that a block holds. */
+function addPlaces(
+  found: Map<string, Places>,
+  range: LeafRange,
+  wanted: WantedTerm,
+  terms: Buffer,
+): void {
+  const { term, prefix } = wanted
+  eachTermOf({ terms }, (there, postings) => {
+    const isWanted = there === term || (prefix && there.startsWith(term))
+    if (isWanted) {
+      found.getOrInsertComputed(wantedKey(wanted), () => new Places(range)).add(postings)
+    }
+    return isWanted || there < term
+  })
+}
+
+const bytesOf = ({ term }: WantedTerm): Buffer => Buffer.from(term, 'latin1')
 
 /** Reads the blocks of a segment in order, some at a time. */
 export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGenerator<TermBlock> {

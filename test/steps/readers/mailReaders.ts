@@ -39,7 +39,9 @@ import * as query from '../../../shared/mail/search/searchQuery.ts'
 import * as terms from '../../../shared/mail/search/searchTerms.ts'
 import {
   mayMatch,
+  Places,
   segmentMatches,
+  wantedKey,
   wantedTerms,
 } from '../../../shared/mail/search/segmentMatches.ts'
 import * as blocks from '../../../shared/mail/search/termBlocks.ts'
@@ -169,8 +171,12 @@ export const MAIL_READERS: readonly Reader[] = [
   ...Object.entries({
     'segmentMatches.ts wantedTerms': (parsed: query.SearchQuery) => wantedTerms([parsed]),
     'segmentMatches.ts mayMatch': (parsed: query.SearchQuery) => mayMatch([parsed], new Map()),
-    'segmentMatches.ts segmentMatches': (parsed: query.SearchQuery) =>
-      segmentMatches({ firstLeaf: 1, lastLeaf: 256 }, [parsed], new Map()),
+    'segmentMatches.ts segmentMatches': (parsed: query.SearchQuery) => {
+      const range = { firstLeaf: 1, lastLeaf: 1 }
+      const all = Places.all(range)
+      const placesOf = new Map(wantedTerms([parsed]).map((term) => [wantedKey(term), all]))
+      segmentMatches(range, [parsed], placesOf).byLeaf()
+    },
     'searchQuery.ts searchText': (parsed: query.SearchQuery) => query.searchText('p', parsed),
     'searchQuery.ts holdsIn': (parsed: query.SearchQuery, text: string) =>
       query.holdsIn(parsed, { text: [text] }),

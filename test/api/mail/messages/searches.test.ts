@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { createSearches } from '../../../../api/mail/messages/searches.ts'
 import { createPool } from '../../../../sql/db.ts'
-import { SearchTimeoutError } from '../../../../sql/mail/search/found.ts'
+import { SearchTimeoutError } from '../../../../sql/mail/search/hits.ts'
 import { createTestDatabase } from '../../../support/database/database.ts'
 
-test('a search that takes too long is a 400 that says what to do, and the next one has its turn', async () => {
+test('a search that takes too long is a 400 with advice, and the next search has its turn', async () => {
   await using database = await createTestDatabase()
   const pool = createPool({ url: database.url, size: 1, name: 'test', statementTimeoutMs: 20 })
   const searches = createSearches(pool, 1)

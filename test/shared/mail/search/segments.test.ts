@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
 import {
   eachPosting,
+  keptPostings,
   LEAF_MESSAGES,
   leafPostings,
   leb128,
   readLeb128,
-  takenPostings,
 } from '../../../../shared/mail/search/postings.ts'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import {
@@ -48,7 +48,7 @@ test('postings of any leaves are read as they were written, also when joined', (
     const all = written.flatMap(([leaf, places]) => places.map((place) => [leaf, place] as const))
     expect(listed(bytes)).toEqual(all as [number, number][])
     const isEven = (leaf: number, place: number) => (leaf + place) % 2 === 0
-    expect(listed(takenPostings(bytes, isEven))).toEqual(
+    expect(listed(keptPostings(bytes, isEven))).toEqual(
       all.filter(([leaf, place]) => isEven(leaf, place)) as [number, number][],
     )
   }

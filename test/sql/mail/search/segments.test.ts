@@ -2,11 +2,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseField, parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
+import { wantedKey } from '../../../../shared/mail/search/segmentMatches.ts'
 import { snapshot } from '../../../../sql/db.ts'
 import { buildSegments } from '../../../../sql/mail/search/buildSegments.ts'
 import { findFirstReceived } from '../../../../sql/mail/search/findFirstReceived.ts'
-import { findHits, queriesText, SearchTimeoutError } from '../../../../sql/mail/search/found.ts'
+import { findHits, queriesText, SearchTimeoutError } from '../../../../sql/mail/search/hits.ts'
 import { searchMessages } from '../../../../sql/mail/search/searchMessages.ts'
+import { listSegments, readBeginnings } from '../../../../sql/mail/search/segments.ts'
 import { createRandom } from '../../../chaos/random.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newProject } from '../../../support/till/tillRows.ts'
@@ -204,6 +206,53 @@ test('deleted messages make no leaf', async () => {
     await count('search_pending', projectId),
   ]).toEqual([0, 20])
   await expectAllFound(projectId)
+})
+
+test('a beginning of very many words reads a bounded part of them, and finds every message', async () => {
+  const projectId = await newInbox()
+  const texts = Array.from({ length: 240 }, (_, n) =>
+    Array.from({ length: 60 }, (_, m) => `many${`${n}x${m}x`.repeat(6)}`).join(' '),
+  )
+  texts[17] += ' known'
+  await store(
+    projectId,
+    texts.map((text) => vectorOf(projectId, text)),
+  )
+  await build(projectId)
+  const [segment] = await listSegments(pool, projectId)
+  const wanted = { term: 'many', prefix: true }
+  const placesIn = async (blocksMax?: number) => {
+    const found = await readBeginnings(pool, segment!, [wanted], blocksMax)
+    return found.get(wantedKey(wanted))!.byLeaf()
+  }
+  const all = [[1, Array.from({ length: 240 }, (_, place) => place)]]
+  expect([await placesIn(), await placesIn(100_000)] as unknown).toEqual([all, all])
+  // No block of another beginning is read for it.
+  expect(await readBeginnings(pool, segment!, [{ term: 'manz', prefix: true }])).toEqual(new Map())
+  const count = async (typed: string) => {
+    const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 5_000 }
+    const found = await searchMessages(pool, { ...search, queries: [parseSearch(typed)] })
+    return found.messages.length
+  }
+  expect([await count('many*'), await count('many* known'), await count('many17x5*')]).toEqual([
+    240, 1, 1,
+  ])
+})
+
+test('a beginning whose words are not all read stands for every message of its segment', async () => {
+  const projectId = await newInbox()
+  await store(projectId, [
+    vectorOf(projectId, 'alone'),
+    ...Array.from({ length: 239 }, () => vectorOf(projectId, 'x')),
+  ])
+  await build(projectId)
+  const [segment] = await listSegments(pool, projectId)
+  const wanted = { term: 'alo', prefix: true }
+  const count = async (blocksMax?: number) => {
+    const found = await readBeginnings(pool, segment!, [wanted], blocksMax)
+    return found.get(wantedKey(wanted))!.byLeaf()[0]![1].length
+  }
+  expect([await count(), await count(1)]).toEqual([1, 240])
 })
 
 test('a search that takes too long ends', async () => {

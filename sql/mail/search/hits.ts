@@ -1,3 +1,4 @@
+import { LEAF_MESSAGES, LEAF_TEXT_BYTES } from '../../../shared/mail/search/postings.ts'
 import { type SearchQuery, searchText } from '../../../shared/mail/search/searchQuery.ts'
 import type { Client, Queryable } from '../../db.ts'
 import { pendingCandidates, segmentCandidates, type Wanted } from './candidates.ts'
@@ -7,18 +8,15 @@ export class SearchTimeoutError extends Error {}
 
 /** Milliseconds of all statements of one search. */
 const SEARCH_MAX_MS = 3_000
-/** A project without segments that has at most this is searched message by message. */
-const SMALL_MESSAGES = 240
-const SMALL_TEXT_BYTES = 2 * 1024 * 1024
 
-/** Whether a project has so few messages that the words of each are read. */
+/** Whether a project has no segments and no more than a leaf of messages: the words of each are read. */
 export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ small: boolean }>({
     name: 'is-small-search',
     text: `
       select not exists (select from search_segments where project_id = $1) and (
-        select count(*) <= ${SMALL_MESSAGES} and coalesce(sum(text_bytes), 0) <= ${SMALL_TEXT_BYTES}
-        from (select text_bytes from search_pending where project_id = $1 limit ${SMALL_MESSAGES + 1}) pending
+        select count(*) <= ${LEAF_MESSAGES} and coalesce(sum(text_bytes), 0) <= ${LEAF_TEXT_BYTES}
+        from (select text_bytes from search_pending where project_id = $1 limit ${LEAF_MESSAGES + 1}) pending
       ) as small`,
     values: [projectId],
   })
@@ -49,11 +47,10 @@ export async function findHits(
     batches,
     bound: -Infinity,
   }))
-  const hits = new Map<string, Hit>()
+  const byPlace = (a: Hit, b: Hit) =>
+    placeOf(a) - placeOf(b) || direction * (Number(a.row) - Number(b.row))
+  let found: Hit[] = []
   for (;;) {
-    const found = [...hits.values()]
-      .sort((a, b) => placeOf(a) - placeOf(b) || direction * (Number(a.row) - Number(b.row)))
-      .slice(0, limit)
     const [source] = sources.toSorted((a, b) => a.bound - b.bound)
     const isFull = found.length === limit && placeOf(found.at(-1)!) < source!.bound
     if (isFull || source!.bound === Infinity) return found
@@ -61,7 +58,9 @@ export async function findHits(
     const next = await source!.batches.next()
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
-    for (const hit of await check(next.value.rows)) hits.set(hit.row, hit)
+    // A message whose words were changed stands in a leaf and among the pending ones.
+    const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
+    found = [...hits.values()].sort(byPlace).slice(0, limit)
   }
 }
 
