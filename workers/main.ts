@@ -20,27 +20,12 @@ import { masterKeys } from '../sql/keyring/keyring.ts'
 import { reportMetrics } from '../sql/operations/processReports.ts'
 import { startKeyring, startSigningKeys } from './keyring.ts'
 import { createDns } from './mail/dns.ts'
-import { createLookUp } from './mail/lookUp.ts'
-import { createTransport } from './mail/outbound/createTransport.ts'
-import { createMtaSts } from './mail/outbound/mtaSts.ts'
 import { startBlobSweep } from './operations/blobSweep.ts'
 import { freshDns, PUBLIC_PORTS } from './operations/doctor/look.ts'
 import { startMaintenance } from './operations/maintenance.ts'
 import { createJobMetrics } from './queue/jobMetrics.ts'
 import { startPool } from './queue/pool.ts'
 import type { PoolSettings } from './queue/runner.ts'
-import {
-  inboundRunner,
-  outboundRunner,
-  paymentsRunner,
-  purseRunner,
-  textLimits,
-  vaultRunner,
-  webhooksRunner,
-} from './runners.ts'
-import { measureNodes } from './till/chain/rpcMetrics.ts'
-import { measureGas } from './till/settle/gasMetrics.ts'
-import { startTill, type Till } from './till/till.ts'
 
 const CONCURRENCY_MAX = 500
 
@@ -133,21 +118,20 @@ type Parts = {
   stop(): Promise<void>
 }
 
+/** Each runner's code is loaded for it alone: loading all costs a process 40 MB and half a second. */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
-  const policies = createPool({ url: databaseUrl, size: 2, name: 'purser mta-sts', log })
-  const findPolicy = createMtaSts({ pool: policies, dns, allowPrivate, log })
-  const direct = { dns, ownName: mailHostname, allowPrivate, findPolicy, log }
-  const transport = createTransport(config, direct, log)
   const examine = () => ({ config, ...freshDns(config), ports: PUBLIC_PORTS })
   const objectStore = openStoreOf(config.blobStore, fetch, log, { observe: measureBlobs(registry) })
-  let till: Till | null = null
+  const stops: (() => Promise<void>)[] = []
   return {
     objectStore,
     start: {
-      inbound: async () =>
-        inboundRunner({
+      inbound: async () => {
+        const { inboundRunner, textLimits } = await import('./runners/inbound.ts')
+        const { createLookUp } = await import('./mail/lookUp.ts')
+        return inboundRunner({
           mailDomain,
           mailHostname,
           dns,
@@ -156,8 +140,20 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
           objectStore,
           postmaster: config.postmaster,
           textLimits: textLimits(config),
-        }),
+        })
+      },
       outbound: async () => {
+        const { outboundRunner } = await import('./runners/outbound.ts')
+        const { createTransport } = await import('./mail/outbound/createTransport.ts')
+        const { createMtaSts } = await import('./mail/outbound/mtaSts.ts')
+        const pool = createPool({ url: databaseUrl, size: 2, name: 'purser mta-sts', log })
+        const findPolicy = createMtaSts({ pool, dns, allowPrivate, log })
+        const direct = { dns, ownName: mailHostname, allowPrivate, findPolicy, log }
+        const transport = createTransport(config, direct, log)
+        stops.push(async () => {
+          transport.close()
+          await pool.end()
+        })
         const keyring = await startSigningKeys(config, databaseUrl)
         void transport.check()
         return outboundRunner({
@@ -173,31 +169,37 @@ function createParts(config: Config, databaseUrl: string, log: Logger, registry:
         })
       },
       webhooks: async () => {
+        const { webhooksRunner } = await import('./runners/webhooks.ts')
         const keyring = await startKeyring(config, databaseUrl, log)
         const { company } = config
         const { baseUrl } = config.http
         return webhooksRunner({ keyring, company, baseUrl, policy: { allowPrivate }, examine })
       },
       vault: async () => {
+        const { vaultRunner } = await import('./runners/vault.ts')
         const keyring = await startKeyring(config, databaseUrl, log)
         return vaultRunner({ keyring, policy: { allowPrivate } })
       },
       purse: async () => {
+        const { purseRunner } = await import('./runners/purse.ts')
         const keyring = await startKeyring(config, databaseUrl, log)
         const deniedPayees = new Set(config.chain.deniedPayees)
         return purseRunner({ keyring, policy: { allowPrivate }, deniedPayees })
       },
       payments: async () => {
+        const { paymentsRunner } = await import('./runners/payments.ts')
+        const { startTill } = await import('./till/till.ts')
+        const { measureNodes } = await import('./till/chain/rpcMetrics.ts')
+        const { measureGas } = await import('./till/settle/gasMetrics.ts')
         const observe = measureNodes(registry, config.chain)
-        till = await startTill(config, databaseUrl, log, { observe })
+        const till = await startTill(config, databaseUrl, log, { observe })
+        stops.push(() => till.stop())
         measureGas(registry, till.view)
         return paymentsRunner(till, { examine })
       },
     },
     async stop() {
-      await till?.stop()
-      transport.close()
-      await policies.end()
+      await Promise.all(stops.map((stop) => stop()))
     },
   }
 }

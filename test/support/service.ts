@@ -27,14 +27,11 @@ import type { ExamineOptions } from '../../workers/operations/doctor/examine.ts'
 import { freshDns } from '../../workers/operations/doctor/look.ts'
 import { startPool } from '../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../workers/queue/runner.ts'
-import {
-  inboundRunner,
-  outboundRunner,
-  purseRunner,
-  textLimits,
-  vaultRunner,
-  webhooksRunner,
-} from '../../workers/runners.ts'
+import { inboundRunner, textLimits } from '../../workers/runners/inbound.ts'
+import { outboundRunner } from '../../workers/runners/outbound.ts'
+import { purseRunner } from '../../workers/runners/purse.ts'
+import { vaultRunner } from '../../workers/runners/vault.ts'
+import { webhooksRunner } from '../../workers/runners/webhooks.ts'
 import { createTestDatabase, type TestDatabase } from './database/database.ts'
 import { undocumented } from './documentedAnswers.ts'
 import { trustingLookUp } from './mail/fakeLookUp.ts'

@@ -2,14 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { POOLS, TASK_POOL } from '../../../shared/tasks.ts'
 import { readHistory, recordMinutes } from '../../../sql/operations/statisticsHistory.ts'
 import type { PoolSettings } from '../../../workers/queue/runner.ts'
-import {
-  inboundRunner,
-  outboundRunner,
-  paymentsRunner,
-  purseRunner,
-  vaultRunner,
-  webhooksRunner,
-} from '../../../workers/runners.ts'
+import { inboundRunner } from '../../../workers/runners/inbound.ts'
+import { outboundRunner } from '../../../workers/runners/outbound.ts'
+import { paymentsRunner } from '../../../workers/runners/payments.ts'
+import { purseRunner } from '../../../workers/runners/purse.ts'
+import { vaultRunner } from '../../../workers/runners/vault.ts'
+import { webhooksRunner } from '../../../workers/runners/webhooks.ts'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { register, sendEvent } from '../../support/events/webhooks.ts'
 import { createClient, startTestService, type TestService } from '../../support/service.ts'

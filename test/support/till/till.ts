@@ -15,7 +15,7 @@ import { type DevnetClient, devnetClient } from '../../../workers/devnet/contrac
 import { type Devnet, startDevnet } from '../../../workers/devnet/devnet.ts'
 import { startPool } from '../../../workers/queue/pool.ts'
 import type { PoolSettings } from '../../../workers/queue/runner.ts'
-import { paymentsRunner } from '../../../workers/runners.ts'
+import { paymentsRunner } from '../../../workers/runners/payments.ts'
 import type { ObserveNode } from '../../../workers/till/chain/chainRpc.ts'
 import type { TillTiming } from '../../../workers/till/chain/chainView.ts'
 import { startTill, type Till } from '../../../workers/till/till.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { startPool } from '../../../../workers/queue/pool.ts'
-import { outboundRunner } from '../../../../workers/runners.ts'
+import { outboundRunner } from '../../../../workers/runners/outbound.ts'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail, sunkAt, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'

@@ -1,0 +1,41 @@
+/** The looks of each section of a report. A report is rare: their code is loaded with the first one. */
+import type { Finding } from '../../../shared/doctor/finding.ts'
+import type { Section } from '../../../shared/doctor/report.ts'
+import { lookAtChain } from './chain.ts'
+import { lookAtDatabase, lookAtSettings } from './database.ts'
+import type { DoctorTools } from './look.ts'
+import { lookAtMailIn } from './mailIn.ts'
+import { lookAtMailOut } from './mailOut.ts'
+import { askOutside } from './outside.ts'
+import { lookAtPolicies } from './policies.ts'
+import { DOMAINS_MAX, servedDomains } from './served.ts'
+import { lookAtStorage } from './storage.ts'
+import { lookAtWeb, lookAtWebhooks, webCertificate } from './web.ts'
+
+/** Looks at a section, and returns its findings. */
+export const LOOKS: Record<Section, (tools: DoctorTools) => Promise<Finding[]>> = {
+  async service(tools) {
+    const outside = askOutside(tools)
+    const areas = [
+      lookAtSettings(tools, outside),
+      lookAtDatabase(tools),
+      lookAtWeb(tools, webCertificate(tools)),
+      lookAtWebhooks(tools, outside),
+    ]
+    return (await Promise.all(areas)).flat()
+  },
+  async mail(tools) {
+    const outside = askOutside(tools)
+    const states = { states: ['verified'], limit: DOMAINS_MAX } as const
+    const served = await servedDomains(tools.config, tools.database.pool, states)
+    const issuer = webCertificate(tools).then((certificate) => certificate?.issuer ?? '')
+    const areas = [
+      lookAtStorage(tools),
+      lookAtMailIn(tools, served, outside),
+      lookAtMailOut(tools, served, outside),
+      lookAtPolicies(tools, served, issuer),
+    ]
+    return (await Promise.all(areas)).flat()
+  },
+  chain: lookAtChain,
+}

@@ -1,0 +1,59 @@
+import type { ObjectStore } from '../../shared/blobs/objectStore.ts'
+import type { Config } from '../../shared/config/config.ts'
+import type { BounceKeys } from '../../shared/mail/compose/bounceAddress.ts'
+import { createBlobs } from '../../sql/blobs/blobs.ts'
+import type { TextLimits } from '../../sql/mail/messages/pendingTexts.ts'
+import type { Dns } from '../mail/dns.ts'
+import { createExpandEvents } from '../mail/inbound/expandEvents.ts'
+import { createIndexSearch } from '../mail/inbound/indexSearch.ts'
+import { createParseInbound } from '../mail/inbound/parseInbound.ts'
+import { createReadAttachments } from '../mail/inbound/readAttachments.ts'
+import { createReadReport } from '../mail/inbound/readReport.ts'
+import type { LookUp } from '../mail/lookUp.ts'
+import { createVerifyDomain } from '../mail/verifyDomain.ts'
+import { createPurgeProject } from '../operations/purgeProject.ts'
+import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
+import type { Runner } from './runner.ts'
+
+/** Jobs of inbound mail, and inbound mails, at the same time. */
+const INBOUND_SLOTS = 200
+
+/** What reading attachments may cost a project in a day, by the settings. */
+export const textLimits = ({ limits }: Pick<Config, 'limits'>): TextLimits => ({
+  bytes: limits.dailyTextBytes,
+  cpuSeconds: limits.dailyTextSeconds,
+})
+
+/** Parses mail, checks mail domains and removes deleted projects. */
+export const inboundRunner = (options: {
+  mailDomain: string
+  mailHostname: string
+  dns: Dns
+  lookUp: LookUp
+  bounceKeys: BounceKeys
+  /** Null: all contents of mail stay in the database. */
+  objectStore: ObjectStore | null
+  /** The inbox that stands in for the postmaster and for reports. */
+  postmaster?: string | undefined
+  /** What reading attachments may cost a project in a day. */
+  textLimits?: TextLimits
+}): Runner<'inbound'> => ({
+  name: 'inbound',
+  tasks: (context) => {
+    const stores = { ...options, blobs: createBlobs(context.pool, options.objectStore) }
+    return {
+      ...createParseInbound(context, { ...stores, slots: INBOUND_SLOTS }),
+      read_report: createReadReport(context, stores),
+      read_attachments: createReadAttachments(context, stores),
+      index_search: createIndexSearch(context),
+      expand_events: createExpandEvents(context),
+      purge_project: createPurgeProject(context),
+      verify_domain: createVerifyDomain(context, options),
+    }
+  },
+  // A mail that found its share in use comes back after 250 ms.
+  pollIntervalMs: 250,
+  // A job waits for DNS answers most of its time.
+  concurrency: INBOUND_SLOTS,
+  connections: RUNNER_CONNECTIONS.inbound,
+})

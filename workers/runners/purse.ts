@@ -1,0 +1,19 @@
+import { createBuy } from '../purse/buy.ts'
+import { createPayOut } from '../purse/payOut.ts'
+import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
+import type { OutboundHttp, Runner } from './runner.ts'
+
+/** Buys for agents. */
+export const purseRunner = (
+  options: OutboundHttp & { deniedPayees: ReadonlySet<string> },
+): Runner<'purse'> => ({
+  name: 'purse',
+  tasks: (context) => ({
+    buy: createBuy(context, options),
+    pay_out: createPayOut(context, options),
+  }),
+  pollIntervalMs: 500,
+  // A job waits for a seller that settles on the chain.
+  concurrency: 100,
+  connections: RUNNER_CONNECTIONS.purse,
+})

@@ -1,0 +1,29 @@
+import { nextDeliveryInMs } from '../../sql/events/deliveries.ts'
+import { createReadClientDocument } from '../account/readClientDocument.ts'
+import { type CompanyOptions, createSignInCompany } from '../account/signInCompany.ts'
+import { createDeliverWebhook } from '../events/deliverWebhook.ts'
+import { createExamineService, type ExamineOptions } from '../operations/doctor/examine.ts'
+import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
+import { createTryEndpoint } from '../till/tryEndpoint.ts'
+import { createVerifyEndpoint } from '../till/verifyEndpoint.ts'
+import type { OutboundHttp, Runner } from './runner.ts'
+
+/** Delivers webhooks, asks the company's identity provider, verifies and tries endpoints, and looks at the service for the doctor. */
+export const webhooksRunner = (
+  options: OutboundHttp & CompanyOptions & ExamineOptions,
+): Runner<'webhooks'> => ({
+  name: 'webhooks',
+  tasks: (context) => ({
+    deliver_webhook: createDeliverWebhook(context, options),
+    verify_endpoint: createVerifyEndpoint(context, options.policy),
+    try_endpoint: createTryEndpoint(context, options.policy),
+    read_client_document: createReadClientDocument(context, options.policy),
+    sign_in_company: createSignInCompany(context, options),
+    examine_service: createExamineService(context, options),
+  }),
+  pollIntervalMs: 500,
+  // A job waits for its receiver most of its time and needs the database for a few milliseconds.
+  concurrency: 200,
+  connections: RUNNER_CONNECTIONS.webhooks,
+  nextInMs: nextDeliveryInMs,
+})
