@@ -8,8 +8,9 @@ import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 import { addJob } from '../queue/jobs.ts'
+import { queuePurchase } from './purchaseJobs.ts'
 import { purchaseEvent, storeTerms } from './purchaseSteps.ts'
-import { PURCHASE_COLUMNS, type PurchaseRow, queuePurchase } from './purchases.ts'
+import { PURCHASE_COLUMNS, type PurchaseRow } from './purchases.ts'
 import type { AskReason } from './reserve.ts'
 
 /** Makes a purchase wait, with its request, its event, and the jobs that tell the owner and end it. */

@@ -18,12 +18,14 @@ import {
 import { decideHeld } from '../../sql/mail/approval/heldMails.ts'
 import { heldBytes, readHeldMails } from '../../sql/mail/approval/heldReads.ts'
 import type { MailStores } from '../../sql/mail/outbound/composedMails.ts'
-import { decidePayment } from '../../sql/purse/askedPayments.ts'
-import { findPurchase } from '../../sql/purse/purchases.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail } from './serviceMail.ts'
+
+/** The purse's code costs 11 MB, most of it viem: it is loaded with the first payment that is announced. */
+const purchases = () => import('../../sql/purse/purchases.ts')
+const askedPayments = () => import('../../sql/purse/askedPayments.ts')
 
 type AnnounceOptions = {
   mailDomain: string
@@ -70,7 +72,10 @@ export const createExpireApproval =
       const actor = { projectId: approval.projectId, keyPrefix: 'service', requestId: approvalId }
       const expired = { id: approvalId, decision: { state: 'expired' } } as const
       if (approval.kind === 'mail') await decideHeld(pool, actor, expired)
-      else await decidePayment(pool, actor, expired)
+      else {
+        const { decidePayment } = await askedPayments()
+        await decidePayment(pool, actor, expired)
+      }
     })
 
 /** Mails each approver a link of their own. */
@@ -103,6 +108,7 @@ async function readAct(
     const recipients = [...mail.to, ...mail.cc, ...mail.bcc]
     return { kind, subject: mail.subject, recipients }
   }
+  const { findPurchase } = await purchases()
   const purchase = await findPurchase(db, { projectId, id: subject, keyring: null })
   if (purchase?.terms == null) return null
   const { host, terms } = purchase

@@ -13,6 +13,7 @@ import { termsHash } from '../../shared/purse/termsHash.ts'
 import { type UsdcNetwork, usdcNetwork } from '../../shared/till/usdc.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { askOwner } from '../../sql/purse/askedPayments.ts'
+import { queuePurchase } from '../../sql/purse/purchaseJobs.ts'
 import {
   type DuePurchase,
   endPurchase,
@@ -23,7 +24,6 @@ import {
   startSend,
   termsOf,
 } from '../../sql/purse/purchaseSteps.ts'
-import { queuePurchase } from '../../sql/purse/purchases.ts'
 import type { Reserved } from '../../sql/purse/reserve.ts'
 import { signInAt } from '../../sql/purse/signIn.ts'
 import { readChainStatus } from '../../sql/till/watch/chainStatus.ts'

@@ -1,6 +1,6 @@
 /** A purchase whose job is gone ends all the same. */
 import { expect, test } from 'bun:test'
-import { requeueLostPurchases } from '../../../sql/purse/purchases.ts'
+import { requeueLostPurchases } from '../../../sql/purse/purchaseJobs.ts'
 import { newBuyer, startPurseTill, startSeller } from '../../support/purse/purseScene.ts'
 
 test('a purchase that lost its job is queued again after a minute, and one that waits for its owner is not', async () => {

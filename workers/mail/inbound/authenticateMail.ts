@@ -1,4 +1,4 @@
-import { type AuthenticateResult, authenticate, type DNSResolver, dmarc } from 'mailauth'
+import type { AuthenticateResult, DNSResolver } from 'mailauth'
 import { addressKey, asciiDomain, domainOf, isDomain } from '../../../shared/mail/address.ts'
 import {
   type Authentication,
@@ -22,6 +22,9 @@ const DMARC_MS = 6_000
 /** Each costs a DNS key and a hash of the body. More are an attack; RFC 6376 §8.4 leaves the limit to us. */
 const SIGNATURES_MAX = 10
 
+/** The library costs a process 14 MB and 0.1 s of CPU: it is loaded with the first mail from outside. */
+const library = () => import('mailauth')
+
 /**
  * Authenticates the sender of a message by envelope, signatures and DNS.
  * @param authors the addresses of From as a reader sees them.
@@ -36,6 +39,7 @@ export async function authenticateMail(
   if (extent === 'no') return STRANGER
   try {
     const signed = withSignatures(bytes, extent === 'whole' ? SIGNATURES_MAX : 0)
+    const { authenticate } = await library()
     const found = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
@@ -79,6 +83,7 @@ async function dmarcWord(
   const [domain, ...others] = new Set(authors.map(domainOf))
   if (domain === undefined) return 'none'
   if (others.length > 0 || !isDomain(domain)) return 'permerror'
+  const { dmarc } = await library()
   const verdict = await dmarc({
     headerFrom: domain,
     spfDomains: spf !== false && spf?.status.result === 'pass' ? [asciiDomain(spf.domain)] : [],

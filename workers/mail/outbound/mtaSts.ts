@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache'
-import { parsePolicy } from 'mailauth/lib/mta-sts'
 import type { Logger } from 'pino'
 import { type MtaStsPolicy, policyIdOf } from '../../../shared/mail/mtaSts.ts'
 import type { Pool } from '../../../sql/db.ts'
@@ -79,6 +78,7 @@ export async function fetchPolicy(
   // RFC 8461 §3.3: redirects are not followed.
   if (answer.status !== 200 || answer.truncated) return { fault: `status ${answer.status}` }
   try {
+    const { parsePolicy } = await import('mailauth/lib/mta-sts')
     const { mode = 'none', mx = [], maxAge = 0 } = parsePolicy(answer.body)
     const maxAgeS = Math.min(MAX_AGE_S.most, Math.max(MAX_AGE_S.least, maxAge))
     return { mode: mode as MtaStsPolicy['mode'], mx: [...mx], maxAgeS }
