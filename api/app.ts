@@ -9,7 +9,7 @@ import { whoamiRoutes } from './account/whoamiRoutes.ts'
 import { admitConsole } from './console/admit.ts'
 import { consoleRoutes } from './console/consoleRoutes.ts'
 import { readDelegation } from './console/delegation.ts'
-import { markdownDocs } from './docs/docsMarkdown.ts'
+import { type MarkdownDocs, markdownDocs } from './docs/docsMarkdown.ts'
 import { docsPageRoutes, docsRoutes } from './docs/docsRoutes.ts'
 import { openApiDocument } from './docs/openApi.ts'
 import { RouteTable } from './docs/routeTable.ts'
@@ -195,10 +195,11 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(wellKnownRoutes(services))
   const { baseUrl } = services.config.http
   const document = openApiDocument(api, baseUrl)
-  const markdown = markdownDocs(document, baseUrl)
+  let markdown: MarkdownDocs | undefined
+  const markdownOnce = () => (markdown ??= markdownDocs(document, baseUrl))
   // The routes below are not in the OpenAPI document.
   return api
-    .use(docsRoutes(document, markdown))
+    .use(docsRoutes(document, markdownOnce))
     .use(docsPageRoutes())
     .use(mcpRoutes(services))
     .use(oauthRoutes(services))

@@ -9,8 +9,8 @@ import { LANDING_PAGE, LANDING_POLICY } from './landing.ts'
 import type { OpenApiDocument } from './openApi.ts'
 import { findViewerAsset, VIEWER_PAGE, VIEWER_POLICY } from './viewer.ts'
 
-/** The OpenAPI document, the API viewer and the Markdown documentation. */
-export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
+/** The OpenAPI document, the API viewer and the Markdown documentation, which is made at its first request. */
+export function docsRoutes(document: OpenApiDocument, markdown: () => MarkdownDocs) {
   const describe = { tag: 'Service', access: 'public' } as const
   return new Elysia()
     .get('/openapi.json', () => document, {
@@ -28,7 +28,7 @@ export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
         success: { status: 200, description: 'An HTML page.' },
       }),
     })
-    .get('/llms.txt', () => text(markdown.index, 'text/plain'), {
+    .get('/llms.txt', () => text(markdown().index, 'text/plain'), {
       detail: operation({
         ...describe,
         summary: 'The index of the documentation for language models',
@@ -38,7 +38,7 @@ export function docsRoutes(document: OpenApiDocument, markdown: MarkdownDocs) {
     .get(
       '/docs/:page',
       ({ params }) => {
-        const found = markdown.pages.get(params.page)
+        const found = markdown().pages.get(params.page)
         if (found === undefined) throw notFound()
         return text(found, 'text/markdown')
       },

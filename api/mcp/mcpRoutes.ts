@@ -1,7 +1,3 @@
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
-import { isLegacyRequest } from '@modelcontextprotocol/server'
 import { Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Config } from '../../shared/config/config.ts'
@@ -13,13 +9,17 @@ import { countFurther, MCP_PATH } from '../http/gate.ts'
 import { operation } from '../http/operation.ts'
 import { callerOf, identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { answerModern } from './modernServer.ts'
+import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
-import { createMcpServer } from './server.ts'
 
 /** The last protocol version with JSON-RPC batches. Its clients send no version header. */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
+/** JSON-RPC 2.0 §5.1. */
+const PARSE_ERROR = -32_700
+
+/** The SDKs cost 13 MB and 0.1 s of CPU: a process loads them with its first MCP request. */
+const sdks = () => import('./exchange.ts')
 
 const Query = t.Object({
   names: t.Optional(t.Union([t.Literal('dotted'), t.Literal('underscore')])),
@@ -78,7 +78,8 @@ async function answer(
   if (body === null) return new Response(null, { status: 202 })
   if (kind === 'oauth') requireScope(body, scopes, services.config)
   await countFurther(services, projectId, toolCalls(body) - 1)
-  const connection = {
+  const { exchange } = await sdks()
+  return exchange(request, body, {
     services,
     projectId,
     inboxAddress,
@@ -86,18 +87,7 @@ async function answer(
     // Hosts with OAuth refuse names with a dot.
     naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
     disconnected: request.signal,
-  }
-  if (!(await isLegacyRequest(request, body))) return await answerModern(request, body, connection)
-  if (lacksVersion(body)) return versionMissing(body)
-  const mcp = createMcpServer(connection)
-  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  // The SDK's own class misses its own interface under exactOptionalPropertyTypes.
-  await mcp.connect(transport as Transport)
-  try {
-    return await transport.handleRequest(request, { parsedBody: body })
-  } finally {
-    await mcp.close()
-  }
+  })
 }
 
 /**
@@ -152,21 +142,10 @@ function readMessages(value: unknown, version: string | null): object | null {
   return rest.length === 0 ? null : rest
 }
 
-/** Whether an `initialize` names no version. The SDK would answer with the code of an internal error. */
-const lacksVersion = (body: object): boolean =>
-  methodOf(body) === 'initialize' &&
-  typeof (body as { params?: { protocolVersion?: unknown } }).params?.protocolVersion !== 'string'
-
-function versionMissing(body: object): Response {
-  const id = 'id' in body ? body.id : null
-  const message = 'params.protocolVersion must be a text, such as 2025-11-25'
-  return Response.json({ jsonrpc: '2.0', id, error: { code: JsonRpcCode.InvalidParams, message } })
-}
-
 /** The answer to a body that is no JSON (JSON-RPC 2.0 §5.1). Its id is unknown. */
 export function parseError(): Response {
   const error = {
-    code: JsonRpcCode.ParseError,
+    code: PARSE_ERROR,
     message: 'Parse error: the body must be valid JSON',
   }
   return Response.json({ jsonrpc: '2.0', id: null, error }, { status: 400 })
@@ -181,6 +160,3 @@ const isCancellation = (message: unknown): boolean =>
 
 const toolCalls = (body: object): number =>
   [body].flat().filter((message) => methodOf(message) === 'tools/call').length
-
-const methodOf = (message: unknown): unknown =>
-  typeof message === 'object' && message !== null && 'method' in message ? message.method : null

@@ -17,8 +17,10 @@ export const misspeltVariables = (env: Record<string, string | undefined>): Miss
   Object.keys(env)
     .filter((name) => !KNOWN.includes(name) && name.length <= NAME_CHARS_MAX)
     .flatMap((name) => {
-      const nearest = nearestName(name, KNOWN)
       const most = Math.min(Math.floor(name.length / CHARS_PER_CHANGE), CHANGES_MAX)
+      // A name that is shorter or longer by more is farther: all distances cost a process 30 ms of its start.
+      const near = KNOWN.filter((known) => Math.abs(known.length - name.length) <= most)
+      const nearest = nearestName(name, near)
       if (nearest === undefined || nearest.distance > most) return []
       return [{ name, nearest: nearest.name }]
     })

@@ -1,0 +1,38 @@
+/** Answers JSON-RPC messages by the SDK of their protocol version. */
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
+import { isLegacyRequest } from '@modelcontextprotocol/server'
+import { methodOf } from './methodOf.ts'
+import { answerModern } from './modernServer.ts'
+import { type Connection, createMcpServer } from './server.ts'
+
+/** Answers a message or a batch of one request. Each request gets a server of its own. */
+export async function exchange(
+  request: Request,
+  body: object,
+  connection: Connection,
+): Promise<Response> {
+  if (!(await isLegacyRequest(request, body))) return await answerModern(request, body, connection)
+  if (lacksVersion(body)) return versionMissing(body)
+  const mcp = createMcpServer(connection)
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  // The SDK's own class misses its own interface under exactOptionalPropertyTypes.
+  await mcp.connect(transport as Transport)
+  try {
+    return await transport.handleRequest(request, { parsedBody: body })
+  } finally {
+    await mcp.close()
+  }
+}
+
+/** Whether an `initialize` names no version. The SDK would answer with the code of an internal error. */
+const lacksVersion = (body: object): boolean =>
+  methodOf(body) === 'initialize' &&
+  typeof (body as { params?: { protocolVersion?: unknown } }).params?.protocolVersion !== 'string'
+
+function versionMissing(body: object): Response {
+  const id = 'id' in body ? body.id : null
+  const message = 'params.protocolVersion must be a text, such as 2025-11-25'
+  return Response.json({ jsonrpc: '2.0', id, error: { code: JsonRpcCode.InvalidParams, message } })
+}
