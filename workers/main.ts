@@ -70,8 +70,9 @@ const ARGUMENTS = process.argv.slice(2)
 const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
-  // Graphile Worker does not await the statement that deletes a finished job's row. A connection that breaks right then
-  // rejects a promise without a handler. queue/recoverJobs.ts then releases the job; a second run changes nothing.
+  // Graphile Worker does not await the statement that deletes a finished job's row. If a connection breaks right then,
+  // a promise without a handler rejects. queue/recoverJobs.ts then releases the job. A second run of the job changes
+  // nothing.
   process.on('unhandledRejection', (error) => {
     if (isDatabaseUnavailable(error)) {
       return log.warn({ err: error }, 'the end of a job was not recorded: the database is away')

@@ -48,7 +48,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // This waits until the running statement has ended.
+        // The call waits until the running statement has ended.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }

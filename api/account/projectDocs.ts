@@ -17,10 +17,11 @@ const EmailName = t.String({
   error:
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
-/** This is more than the number of scopes, so that the error for a list that is too long can name the unknown scope. */
+/** The limit exceeds the number of scopes, so that the error for a list that is too long can name the unknown scope. */
 const SCOPES_MAX = 50
 /**
- * This is a pattern and not a union, because Elysia splits a string into letters if the schema is an array of a union.
+ * The schema is a pattern and not a union, because Elysia splits a string into letters if the schema is an array of a
+ * union.
  */
 const ProjectScope = t.String({
   pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,

@@ -24,7 +24,7 @@ const Query = t.Object({
   ),
 })
 
-/** The version of the line format. A new kind of line or a new field does not change it. */
+/** Is the version of the line format. A new kind of line or a new field does not change this number. */
 const FORMAT = 1
 
 /** Serves the export of a project. */

@@ -28,13 +28,13 @@ export class PaywallError extends PurserError {
 /** Reports that the service returned an error. */
 export class ApiError extends PurserError {
   override readonly name: string = 'ApiError'
-  /** The HTTP status of the response. */
+  /** Is the HTTP status of the response. */
   readonly status: number
-  /** The error code of the service, e.g. `bad_request`. */
+  /** Is the error code of the service, e.g. `bad_request`. */
   readonly code: string
-  /** This id names the request when you ask the operator of the service about it. */
+  /** This id identifies the request when you ask the operator of the service about it. */
   readonly requestId: string | null
-  /** The whole body of the response. */
+  /** Holds the whole body of the response. */
   readonly body: Readonly<Record<string, unknown>>
 
   constructor(answer: ErrorAnswer) {
@@ -52,7 +52,7 @@ export type ErrorAnswer = {
   message: string
   requestId: string | null
   body: Record<string, unknown>
-  /** The number of seconds in Retry-After. */
+  /** Is the number of seconds in Retry-After. */
   retryAfterS: number | null
 }
 
@@ -89,7 +89,7 @@ export class ExpiredError extends ApiError {
 /** Reports status 429. It is thrown when the required wait exceeds the time limit of the call. */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
-  /** The required wait in seconds (Retry-After), or `null`. */
+  /** Is the required wait in seconds (Retry-After), or `null`. */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)
@@ -100,7 +100,7 @@ export class RateLimitError extends ApiError {
 /** Reports a status of 500 or above. */
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
-  /** The required wait in seconds before a retry (Retry-After), or `null`. */
+  /** Is the required wait in seconds before a retry (Retry-After), or `null`. */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)

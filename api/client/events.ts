@@ -84,14 +84,14 @@ type UseEvent = Partial<{
 }>
 
 export type EventsQuery = {
-  /** The wanted event types. The default is all types that the scopes of the key allow. */
+  /** Names the wanted event types. The default is all types that the scopes of the key allow. */
   types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
-  /** The id of the last known event. Without it only new events are returned. */
+  /** Is the id of the last known event. Without this id only new events are returned. */
   lastEventId?: string | undefined
 }
 
 const RETRY_MS = 2_000
-/** This is three keep-alive intervals of the service (15 s). */
+/** The limit is three keep-alive intervals of the service (15 s). */
 const SILENCE_MAX_MS = 45_000
 
 /**

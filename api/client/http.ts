@@ -4,11 +4,11 @@ import { OPERATIONS, type Operations } from './operations.ts'
 export type ClientOptions = {
   /** The key begins with `loid-…` for a project, or with `lopk-…` for the platform. */
   apiKey: string
-  /** The URL of the service. The default is http://127.0.0.1:3000. */
+  /** Is the URL of the service. The default is http://127.0.0.1:3000. */
   baseUrl?: string
   /** Limits the time of a call with all its retries, in ms. The default is 60,000. */
   timeoutMs?: number
-  /** The number of attempts after the first one. The default is 3. */
+  /** Limits the attempts after the first one. The default is 3. */
   retries?: number
   /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
@@ -38,7 +38,7 @@ const TIMEOUT_MS = 60_000
 const RETRIES = 3
 const BACK_OFF_MS = 250
 const BACK_OFF_MAX_MS = 8_000
-/** The maximum delay of `setTimeout`. A timer with a longer delay fires at once. */
+/** Is the maximum delay of `setTimeout`. A timer with a longer delay fires at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** Lists the transient statuses. Proxies return 502 and 504 while the service is down. */

@@ -12,7 +12,7 @@ export type PaidFetch = {
   body?: unknown
   /** The owner reads this reason for the purchase. */
   why?: string
-  /** The name of the purchase. The same key never pays twice. The default is a random key. */
+  /** Names the purchase. The same key never pays twice. The default is a random key. */
   key?: string
 }
 

@@ -7,11 +7,11 @@ export class InvalidWebhookError extends PurserError {
 }
 
 export type WebhookEvent = {
-  /** The event type, which is `payment.received`. */
+  /** Is the event type, always `payment.received`. */
   event: string
   /** The key is the same on every attempt, so handle each key once. */
   idempotencyKey: string
-  /** The signed receipt. `verifyReceipt` checks the signature of the receipt. */
+  /** Holds the signed receipt. `verifyReceipt` checks the signature of the receipt. */
   receipt: Receipt
 }
 

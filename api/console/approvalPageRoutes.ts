@@ -175,7 +175,7 @@ async function act(
   const again = (note: string) => pageOf(services, open, { note })
   try {
     const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
-    // A request that has already ended gets a separate response.
+    // If the request has already ended, the response below tells how.
     const isOpen = state === 'waiting' && Date.parse(expiresAt) > Date.now()
     if (isOpen && decision.state === 'approved') {
       if (sha256 !== form.sha256) return await again(CHANGED)

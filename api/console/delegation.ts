@@ -21,16 +21,16 @@ import { actorOf } from './access.ts'
 
 /** Describes a console request for a route of the API. */
 export type Delegation = {
-  /** It is `null` for routes of the platform. */
+  /** Routes of the platform have `null` here. */
   projectId: string | null
-  /** The path in the API, percent-encoded. */
+  /** Holds the path in the API, percent-encoded. */
   path: string
 }
 
 type Opened = {
-  /** The least role that may use the route, in the project that the path names. */
+  /** Names the least role that may use the route, in the project that the path names. */
   role: Role
-  /** The action in the audit log. It is `null` for a read, or for a change that its handler records. */
+  /** Names the action in the audit log. A read, or a change that its handler records, has `null` here. */
   action: string | null
 }
 

@@ -10,10 +10,10 @@ export type Access = 'public' | 'key' | 'console' | Scope
 
 export type Route = {
   method: string
-  /** The path with its `:name` parameters. */
+  /** Holds the path with its `:name` parameters. */
   path: string
   access: Access
-  /** The names of the query parameters. */
+  /** Lists the names of the query parameters. */
   query: readonly string[]
   /** Limits the body size in bytes. Without this field the default limit applies. */
   bodyMaxBytes?: number
@@ -23,15 +23,15 @@ export type Route = {
   largeScope?: Scope
   /** Tells whether pages of every origin may read the response. */
   cors?: true
-  /** The body may be any JSON value; the handler checks it. */
+  /** The body may be any JSON value. The handler checks it. */
   anyJson?: true
   /** The body is an HTML form. */
   form?: true
   /** The browser loads this console route in a frame, and so without the console header. */
   framed?: true
   /**
-   * The least role that may use this console route. If the path has `:projectId`, the person needs the role in that
-   * project.
+   * Names the least role that may use this console route. If the path has `:projectId`, the person needs the role in
+   * that project.
    */
   role?: Role
 }

@@ -59,7 +59,7 @@ type Reader = { position: bigint; ended: boolean; pause: Pause }
 type Channel = {
   projectId: string
   readers: Set<Reader>
-  /** The newest events without a gap, up to `head`. */
+  /** Holds the newest events without a gap, up to `head`. */
   recent: StoredEvent[]
   head: bigint
   /** Tells that the database may hold events after `head`. */

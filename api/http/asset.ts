@@ -11,7 +11,7 @@ export type Asset = {
   bytes: Uint8Array<ArrayBuffer>
   contentType: string
   hash: string
-  /** The compressed bytes. The first request compresses them outside of the event loop. */
+  /** Holds the compressed bytes. The first request compresses them outside of the event loop. */
   packed: Map<Encoding, Promise<Uint8Array<ArrayBuffer>>>
 }
 
@@ -52,7 +52,7 @@ async function pack(asset: Asset, encoding: Encoding): Promise<Uint8Array<ArrayB
 }
 
 const REVALIDATED = 'no-cache'
-/** This is for a file name that holds the hash of the bytes. Other bytes have another name. */
+/** Use this header for a file name that holds the hash of the bytes. Other bytes have another name. */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 /** Returns the file in an encoding that the browser accepts, or a 304 if the browser has the file. */

@@ -56,7 +56,7 @@ export const notFound = (message = 'Not found') => new ApiError(404, 'not_found'
 /** Makes a 409. */
 export const conflict = (message: string) => new ApiError(409, 'conflict', message)
 
-/** The SQLSTATE of a write on a full disk. Reads still work then. */
+/** PostgreSQL reports a write on a full disk by this SQLSTATE. Reads still work then. */
 const DISK_FULL = '53100'
 /** After a failed write, the disk counts as full for this time. */
 const DISK_FULL_SHOWN_MS = 10_000
@@ -65,7 +65,7 @@ let diskFullMs = Number.NEGATIVE_INFINITY
 /** Tells whether a recent request found the disk of the database full. */
 export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
 
-/** The value of Retry-After in seconds while the database is unreachable. */
+/** Is the value of Retry-After in seconds while the database is unreachable. */
 const UNAVAILABLE_RETRY_S = 2
 
 /** Tells whether a request failed because the database or the object store is unreachable. */

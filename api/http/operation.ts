@@ -41,14 +41,14 @@ export type Operation = {
     description: string
     schema?: TSchema
     example?: unknown
-    /** The media type of the response. The default is application/json. */
+    /** Is the media type of the response. The default is application/json. */
     contentType?: string
   }
-  /** The second possible status, with the same body, or 204. */
+  /** Describes the second possible status, with the same body, or 204. */
   alsoAnswer?: { status: number; description: string }
   /** The documentation shows this example of the request body. */
   requestExample?: unknown
-  /** The errors of this route. Errors that every route with this access has are left out. */
+  /** Describes the errors of this route, except those of every route with this access. */
   errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 

@@ -51,7 +51,7 @@ export function replicaReads({
   writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
-  /** The position that the replica has reached at least. `null` means that the replica is not used. */
+  /** Is the position that the replica has reached at least. `null` means that the replica is not used. */
   let replayed: Lsn | null = null
   let stopping = false
   const poll = async () => {

@@ -7,24 +7,24 @@ import type { Budget } from './gate.ts'
 
 /** Holds the state of one request. The steps of `app.ts` write it. */
 export type RequestState = {
-  /** The identifier of the request in the log and in `X-Request-Id`. */
+  /** Identifies the request in the log and in `X-Request-Id`. */
   requestId: string
-  /** The IP address of the caller, without trusted proxies. It is empty before the gate. */
+  /** Is the IP address of the caller, without trusted proxies. The address is empty before the gate. */
   clientAddress: string
   route: Route | null
   budget: Budget | null
-  /** The gate sets this when it has checked key and scope. */
+  /** The gate sets this field when it has checked key and scope. */
   identity: Identity | null
-  /** The gate sets this when it has checked the console's cookie. */
+  /** The gate sets this field when it has checked the console's cookie. */
   session: ConsoleSession | null
-  /** The error that caused a response with a status of 500 or more. */
+  /** Holds the error that caused a response with a status of 500 or more. */
   error: unknown
   /**
-   * The position that a replica must have reached to hold everything that the caller's project wrote. `null` means that
-   * any replica will do.
+   * Is the position that a replica must have reached to hold everything that the caller's project wrote. `null` means
+   * that any replica will do.
    */
   writtenTo: Lsn | null
-  /** The number of body bytes that have arrived. */
+  /** Counts the body bytes that have arrived. */
   bodyBytes: number
 }
 

@@ -28,14 +28,14 @@ import { primaryReads, replicaReads } from './reads.ts'
 import { stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
-/** This is above the body limit of every route, so that a client gets our error response, and not Bun's. */
+/** The limit is above the body limit of every route, so that a client gets our error response, and not Bun's. */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
-/** The time limit of a statement in milliseconds. It is short, because a caller waits for every statement. */
+/** Limits the time of a statement in milliseconds. The limit is short, because a caller waits for every statement. */
 const STATEMENT_TIMEOUT_MS = 10_000
 
-/** The time limit of one search statement in milliseconds. */
+/** Limits the time of one search statement in milliseconds. */
 const SEARCH_TIMEOUT_MS = 3_000
 /** The gate gets this part of a process's connections, and the searches get an equal part. */
 const POOL_PART = 5

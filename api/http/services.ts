@@ -33,7 +33,7 @@ export type Services = {
   gatePool: Pool
   /** Finds keys, and counts their requests. */
   keys: Batcher<WantedKey, FoundKey | null>
-  /** The store of large mail contents. */
+  /** Stores large mail contents. */
   blobs: Blobs
   searches: Searches
   /** Runs reads of lists on a replica if there is one. */

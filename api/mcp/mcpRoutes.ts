@@ -17,7 +17,7 @@ import { answerModern } from './modernServer.ts'
 import { findTool } from './naming.ts'
 import { createMcpServer } from './server.ts'
 
-/** This is the last protocol version with JSON-RPC batches. Its clients send no version header. */
+/** Is the last protocol version with JSON-RPC batches. Clients of this version send no version header. */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
 

@@ -121,9 +121,9 @@ export function createMetrics({
   limits,
 }: {
   pool: Pool
-  /** The event readers of this process that wait. */
+  /** Counts the waiting event readers of this process. */
   events: { size(): number }
-  /** The limits that the service sets for each project and day. */
+  /** Holds the limits that the service sets for each project and day. */
   limits: SettlementLimits
 }): Metrics {
   const registry = new Registry()

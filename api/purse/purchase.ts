@@ -31,9 +31,9 @@ export type GivenPurchase = {
   method?: UseMethod
   headers?: Record<string, string>
   body?: unknown
-  /** The MCP tool to call at the server of `url`. */
+  /** Names the MCP tool to call at the server of `url`. */
   tool?: { name: string; arguments?: Record<string, unknown> }
-  /** The vault credential whose {{fields}} the request holds. */
+  /** Names the vault credential whose {{fields}} the request holds. */
   credential?: string
   maxAmount?: string
   why?: string

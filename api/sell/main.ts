@@ -16,7 +16,7 @@ const PORT = '4402'
 const TIMEOUT_S = '60'
 /** Bun's default of 10 s ends slow responses. This is the highest value that Bun allows. */
 const IDLE_TIMEOUT_S = 255
-/** This is below the idle time-out, so that the proxy can still send an error when the server is late. */
+/** The limit is below the idle time-out, so that the proxy can still send an error when the server is late. */
 const TIMEOUT_MAX_S = 240
 
 const USAGE =

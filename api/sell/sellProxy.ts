@@ -7,10 +7,10 @@ import { normalPath, PathError } from './sellPath.ts'
 
 export type SellOptions = {
   purser: Purser
-  /** The server behind the proxy, such as `http://localhost:4000`. */
+  /** Is the server behind the proxy, such as `http://localhost:4000`. */
   origin: string
   prices: Prices
-  /** The public origin as payers see it. */
+  /** Is the public origin as payers see it. */
   publicOrigin: string
   /** Limits the time until the server behind the proxy begins its response. */
   timeoutMs: number

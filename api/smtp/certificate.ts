@@ -8,7 +8,7 @@ export type Certificate = { cert: Buffer; key: Buffer }
 
 export type CertificateFiles = { certFile: string; keyFile: string }
 
-/** The interval between two checks of the files. Certificates are renewed weeks before they expire. */
+/** Sets the interval between two checks of the files. Certificates are renewed weeks before they expire. */
 const WATCH_MS = 10_000
 
 /** Reads certificate and key. @throws {ConfigError} when one of them is unusable, or the key does not match. */

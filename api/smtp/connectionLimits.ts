@@ -6,9 +6,9 @@ const WIDE_FACTOR = 4
 
 /** Describes an open connection. */
 export type OpenConnection = {
-  /** The client's address, or its /64, then the wider network if there is one. */
+  /** Holds the client's address, or its /64, then the wider network if there is one. */
   readonly networks: readonly string[]
-  /** The time of its last command, or of its last progress within a message, by performance.now(). */
+  /** Is the time of the last command, or of the last progress within a message, by performance.now(). */
   activeMs: number
   /** Ends the connection with a 421 reply. */
   readonly hangUp: (reason: string) => void

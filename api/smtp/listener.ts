@@ -51,11 +51,11 @@ type Parts = AcceptingParts & {
 
 /** Holds the state of one SMTP session. */
 type SessionState = {
-  /** The inboxes of the accepted recipients, by their RCPT address. */
+  /** Maps the RCPT addresses of accepted recipients to their inboxes. */
   inboxes: Map<string, string>
-  /** The number of unknown recipients. */
+  /** Counts the unknown recipients. */
   unknown: number
-  /** The entry of this session among the open connections. `null` means that the connection was refused. */
+  /** Is the entry of this session among the open connections. `null` means that the connection was refused. */
   connection: OpenConnection | null
   /** This timer ends a session after its maximum life. */
   deadline: ReturnType<typeof setTimeout> | undefined

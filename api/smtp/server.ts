@@ -27,7 +27,7 @@ import { SenderRates } from './senderRates.ts'
 import { createSmtpMetrics } from './smtpMetrics.ts'
 import { Spool } from './spool.ts'
 
-/** The number of connections to PostgreSQL: two for the mover, the others for address lookups. */
+/** Sets the number of connections to PostgreSQL: two for the mover, the others for address lookups. */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
 /** A network or an inbox may send as much large mail at once as its rate allows in this many seconds. */
@@ -36,7 +36,7 @@ const LARGE_BURST_S = 2
 /** Describes a running SMTP listener. */
 export type SmtpServer = Running & {
   port: number
-  /** The port of mail over HTTP. `null` means that mail over HTTP is turned off. */
+  /** Is the port of mail over HTTP. `null` means that mail over HTTP is turned off. */
   httpPort: number | null
 }
 

@@ -78,7 +78,7 @@ export class Spool {
   readonly #writer: SpoolWriter
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
-  /** The local copy of the inbox addresses, so that mail is accepted while PostgreSQL is unreachable. */
+  /** Is the local copy of the inbox addresses, with which mail is accepted while PostgreSQL is unreachable. */
   readonly addresses: SpoolAddresses
 
   constructor(dataDir: string) {

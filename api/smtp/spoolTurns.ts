@@ -25,9 +25,9 @@ export class SpoolTurns {
   readonly #spool: Spool
   readonly #size: SpooledSize
   readonly #costs: Costs
-  /** The lines of waiting mails, by inboxes and network. */
+  /** Holds the lines of waiting mails, by inboxes and network. */
   readonly #lines = new Map<string, Line>()
-  /** The line of each waiting mail. */
+  /** Names the line of each waiting mail. */
   readonly #keys = new Map<number, string>()
   #lastId = 0
 

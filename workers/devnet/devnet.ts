@@ -28,13 +28,13 @@ type DevnetLog = {
 }
 
 export type StartDevnetParameters = {
-  /** The port to listen on. 0 means any unused port. */
+  /** Is the port to listen on. 0 means any unused port. */
   port: number
   /** Tells whether the devnet may use any other port when `port` is taken. */
   orAnyPort?: boolean
   /** The state is kept in this file. The files `<stateFile>.pid` and `<stateFile>.cache` lie beside it. */
   stateFile: string
-  /** The number of seconds between two blocks. Without this setting each transaction is mined at once. */
+  /** Sets the number of seconds between two blocks. Without this setting each transaction is mined at once. */
   blockTimeS?: number
   log: DevnetLog
 }
@@ -45,7 +45,7 @@ export type Devnet = {
   chainId: number
   /** Resolves with the reason when the process ends by itself. */
   ended: Promise<string>
-  /** Saves the state and ends the process; further calls do nothing. */
+  /** Saves the state and ends the process. Further calls do nothing. */
   stop(): Promise<void>
 }
 

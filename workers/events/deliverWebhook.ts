@@ -17,7 +17,7 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import { createDeliveryBatchers, type DeliveryBatchers } from './deliveryBatchers.ts'
 
 type DeliverOptions = {
-  /** The keyring that decrypts the secrets of webhooks. */
+  /** Decrypts the secrets of webhooks. */
   keyring: KeyringSource
   policy: OutboundPolicy
 }
@@ -32,7 +32,7 @@ const LOGGED_BYTES = 1024
 
 /**
  * Makes one attempt to deliver an event and records its outcome. The same transaction queues the next attempt. A crash
- * before that transaction repeats the attempt under the same idempotency key; a crash after it changes nothing.
+ * before that transaction repeats the attempt under the same idempotency key. A crash after it changes nothing.
  */
 export const createDeliverWebhook = (
   context: PoolContext,

@@ -48,7 +48,7 @@ export type GuardedRequestParameters = OutboundPolicy & {
   timeoutMs: number
   /** The default is {@link RESPONSE_BYTES_MAX}. */
   responseBytesMax?: number
-  /** Additional certificate authorities in PEM form. */
+  /** Adds certificate authorities in PEM form. */
   ca?: string
   /** Reuses a connection of the same owner. Without this setting the connection ends with the response. */
   kept?: { by: KeptConnections; owner: string }
@@ -77,7 +77,7 @@ export type GuardedResponse =
   | {
       ok: true
       status: number
-      /** The value of the header `PAYMENT-REQUIRED` of x402 version 2. */
+      /** Is the value of the header `PAYMENT-REQUIRED` of x402 version 2. */
       paymentRequired?: string | undefined
       bodyPrefix: string
       truncated: boolean
@@ -252,7 +252,7 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     return { ok: false, kind: 'network', detail: errorCode(error), ms: ms() }
   } finally {
     clearTimeout(timer)
-    // This ends the connection after a cut or missing response too.
+    // The call ends the connection after a cut or missing response too.
     request.on('error', () => {})
     if (!isWhole) request.destroy()
   }

@@ -31,7 +31,7 @@ type AnnounceOptions = {
   baseUrl: string
   transport: Transport
   keyring: KeyringSource
-  /** The store of large mail contents. */
+  /** Stores large mail contents. */
   blobs: Blobs
   approvalTokens: ApprovalTokens
 }

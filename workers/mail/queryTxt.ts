@@ -14,19 +14,19 @@ import {
   streamEncode,
 } from 'dns-packet'
 
-/** The largest answer that passes every network without fragments (DNS flag day 2020). */
+/** Is the largest answer that passes every network without fragments (DNS flag day 2020). */
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
-/** The wait before a resend. It is longer than most answers take, and doubles at each resend. */
+/** Sets the wait before a resend. The wait is longer than most answers take, and doubles at each resend. */
 const RESEND_MS = 250
 const NXDOMAIN = 'NXDOMAIN'
 const NOERROR = 'NOERROR'
 
 export type TxtOptions = {
-  /** The servers as `address`, `address:port` or `[address]:port`. They are asked in this order. */
+  /** Lists the servers as `address`, `address:port` or `[address]:port`. They are asked in this order. */
   servers: readonly string[]
   timeoutMs: number
-  /** The number of rounds through the servers. */
+  /** Limits the rounds through the servers. */
   tries: number
 }
 

@@ -5,7 +5,7 @@ const CHECK_MS = 250
 /** An idle child process ends after this time, because it holds some 60 MB. */
 const IDLE_MS = 30_000
 const PAGE_BYTES = 4096
-/** The unit of time of proc_pid_stat(5). Linux reports 100 ticks a second to every program. */
+/** Is the unit of time of proc_pid_stat(5). Linux reports 100 ticks a second to every program. */
 const TICK_MS = 10
 /**
  * A child may have to wait for a processor. On a busy machine an honest request takes a multiple of its processor time.
@@ -23,7 +23,7 @@ type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: st
 /** Reports that a child did not start, threw, died, or exceeded a limit. */
 export class ChildError extends Error {
   override readonly name = 'ChildError'
-  /** The processor time that the request took, in milliseconds. For a killed child it is the time until the kill. */
+  /** Is the processor time that the request took, in milliseconds. For a killed child it is the time until the kill. */
   readonly cpuMs: number
   constructor(message: string, cpuMs: number) {
     super(message)

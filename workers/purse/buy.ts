@@ -41,7 +41,7 @@ type Options = {
   deniedPayees: ReadonlySet<string>
 }
 
-/** The pauses between two sends of the same signed request. The last pause repeats. */
+/** Lists the pauses between two sends of the same signed request. The last pause repeats. */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
 /** A seller refuses an authorization that ends sooner than this. */
 const EXPIRY_MARGIN_S = 6n

@@ -41,7 +41,7 @@ class UnreachedError extends Error {
 
 /** Responses with these statuses have no body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
-/** The JSON-RPC code of a challenge in version 1 of the transport. */
+/** Is the JSON-RPC code of a challenge in version 1 of the transport. */
 const PAYMENT_REQUIRED = 402
 /** The tool refused. It would refuse the same call again. */
 const TOOL_FAILED = 422

@@ -64,7 +64,7 @@ const LANES_MAX = 10_000
 type Request = { lane: Lane; sharer: string; sinceMs: number }
 
 type Lane = {
-  /** The open requests in the order of their start. */
+  /** Holds the open requests in the order of their start. */
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null

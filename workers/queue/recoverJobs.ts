@@ -26,7 +26,7 @@ export function recoverJobs(options: {
   jobs: JobsInHand
   operations: WatchedOperations
   fetches: Fetches
-  /** The time between two checks. */
+  /** Sets the time between two checks. */
   intervalMs: number
   onStuck: () => void
   /** Is called with the number of jobs that became available. */

@@ -27,19 +27,20 @@ const FETCHES = 5
 export type PoolSettings = {
   name: RunnerName
   databaseUrl: string
-  /** The number of jobs that run at the same time. */
+  /** Limits the jobs that run at the same time. */
   concurrency: number
   /**
-   * The interval at which the pool polls for jobs whose time has come. A new job is announced and waits for no poll.
+   * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced and waits for no
+   * poll.
    */
   pollIntervalMs: number
   /** Creates the tasks once for each pool. */
   tasks: (context: PoolContext) => Tasks
   /** Sets how lanes share the slots. The default is the limits for webhooks. */
   lanes?: LaneLimits
-  /** The number of database connections. The default is enough for every job at once. */
+  /** Sets the number of database connections. The default is enough for every job at once. */
   connections?: number
-  /** The interval at which the pool searches for jobs that it has locked but does not have in memory. */
+  /** Sets the interval at which the pool searches for jobs that it has locked but does not have in memory. */
   recoveryIntervalMs?: number
   /** Measures the jobs. Without this setting nothing is measured. */
   metrics?: JobMetrics
@@ -145,7 +146,7 @@ const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
     worker: {
       concurrentJobs: concurrency,
       pollInterval: pollIntervalMs,
-      // One fetch serves all workers of the pool. For -1 see operations.ts.
+      // One fetch serves all workers of the pool. operations.ts explains the value -1.
       localQueue: { size: concurrency + 1 },
       completeJobBatchDelay: -1,
       failJobBatchDelay: -1,

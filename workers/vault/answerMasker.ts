@@ -11,7 +11,7 @@ import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
  * text times the length of the secret.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
-/** The processor time of one project: a burst, and the time that it regains each second. */
+/** Sets the processor time of one project: a burst, and the time that it regains each second. */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 
 /** Masks HTTP responses, each in a child process with limits on time and memory. */

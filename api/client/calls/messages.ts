@@ -12,7 +12,7 @@ type ListQuery = Omit<
   NonNullable<Operations['getMessages']['input']['query']>,
   'limit' | 'labels'
 > & {
-  /** The size of a page: 1–100. The default is 50. */
+  /** A page has 1–100 messages. The default is 50. */
   limit?: number | undefined
   /** A message must have all of these labels. */
   labels?: readonly string[] | undefined
@@ -26,7 +26,7 @@ type WaitQuery = Omit<
   labels?: readonly string[] | undefined
 }
 
-/** This is longer than the maximum wait of the service (60 s). */
+/** The client waits longer than the maximum wait of the service (60 s). */
 const WAIT_TIMEOUT_MS = 75_000
 
 /**

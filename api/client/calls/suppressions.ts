@@ -6,7 +6,7 @@ import type { Operations } from '../operations.ts'
 export type Suppression = Operations['getSuppressions']['result']['suppressions'][number]
 
 type ListQuery = Omit<NonNullable<Operations['getSuppressions']['input']['query']>, 'limit'> & {
-  /** The size of a page: 1–100. The default is 50. */
+  /** A page has 1–100 addresses. The default is 50. */
   limit?: number | undefined
 }
 

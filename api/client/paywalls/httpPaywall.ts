@@ -21,7 +21,7 @@ export type HttpRequest = {
   method: string
   protocol: string
   host: string
-  /** The path and query without a fragment. */
+  /** Holds the path and query of the request without a fragment. */
   target: string
   header: Header
   /** Returns the hash of the request body, or `null` if it is unknown. A lost response cannot be sent again then. */
@@ -66,7 +66,7 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    // Some wallets send one payment in both headers. It is redeemed only once.
+    // Some wallets send one payment in both headers. The payment is redeemed only once.
     const payment = header('payment-signature') ?? header('x-payment') ?? null
     const judged = await judge({
       payment,

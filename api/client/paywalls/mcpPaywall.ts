@@ -20,13 +20,13 @@ const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 
 export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
   /**
-   * The registered URL of the tool. Each tool needs a different URL, because a lost response is found by resource and
-   * arguments.
+   * Is the registered URL of the tool. Each tool needs a different URL, because a lost response is found by resource
+   * and arguments.
    */
   resource: string
   /**
-   * The x402 version of the challenge. The default is 2. One result holds one version. A payment of either version is
-   * accepted.
+   * Sets the x402 version of the challenge. The default is 2. One result holds one version. A payment of either version
+   * is accepted.
    */
   x402Version?: 1 | 2
 }
@@ -34,8 +34,8 @@ export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
 /**
  * Puts a price on the callback of an MCP tool. The payer sends its payment in `_meta["x402/payment"]` (or
  * `x402.payment`, `x-payment`), as an object or as base64. The result holds the settlement in
- * `_meta["x402/payment-response"]`. A paid tool should have no `outputSchema`: clients would check the challenge
- * against it.
+ * `_meta["x402/payment-response"]`. A paid tool should have no `outputSchema`, because clients would check the
+ * challenge against that schema.
  *
  * @example
  * const paid = requirePayment({ purser, amount: '0.01', resource: 'https://a.example/mcp/weather' }, weather)

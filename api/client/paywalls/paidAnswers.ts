@@ -26,7 +26,7 @@ export type Sale<Answer> = {
 }
 
 export type Asked<Answer> =
-  /** This is the first request of its kind, so redeem the payment and serve. */
+  /** No equal request came before this one, so redeem the payment and serve. */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }
   /** The request was answered before, and the response is not stored. */

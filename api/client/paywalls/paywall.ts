@@ -11,18 +11,18 @@ import { requestKey } from './paidRequest.ts'
 
 export type PaywallOptions = {
   purser: Purser
-  /** The price in decimal USDC, e.g. `0.01`. */
+  /** Sets the price in decimal USDC, e.g. `0.01`. */
   amount: string
-  /** The registered URL as the payer sees it. The default is the URL of the request. */
+  /** Is the registered URL as the payer sees it. The default is the URL of the request. */
   resource?: string
-  /** The payer sees this description. It has at most 500 characters. */
+  /** The payer sees this description, which has at most 500 characters. */
   description?: string
-  /** The media type of the resource, e.g. `application/json`. */
+  /** Is the media type of the resource, e.g. `application/json`. */
   mimeType?: string
   /**
-   * The versions of x402 that a 402 offers. The default is both. A payment of either version is accepted. A wallet of
-   * `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the body when a header of version 2 is
-   * present.
+   * Lists the versions of x402 that a 402 offers. The default is both. A payment of either version is accepted. A
+   * wallet of `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the body when a header of
+   * version 2 is present.
    */
   versions?: readonly (1 | 2)[]
 }
@@ -46,7 +46,7 @@ export type Refused = {
   status: 402 | 503
   headers: Record<string, string>
   body: Record<string, unknown>
-  /** The offer in version 1, even if the body has none. It is `null` for a refusal without an offer. */
+  /** Holds the offer in version 1, even if the body has none. A refusal without an offer has `null` here. */
   challenge: Omit<Challenge, 'headers'> | null
 }
 
@@ -54,7 +54,8 @@ export type Payment = {
   payment: string | object | null
   resource: string
   /**
-   * Everything that the payer asks for beside the resource. `null` means unknown, so that no response is sent twice.
+   * Holds everything that the payer asks for beside the resource. `null` means unknown, so that no response is sent
+   * twice.
    */
   asked: readonly unknown[] | null
 }
@@ -203,7 +204,7 @@ const notYet = (retryAfterS: number): Refused => ({
   challenge: null,
 })
 
-/** The body of a 503 response. */
+/** Is the body of a 503 response. */
 const UNAVAILABLE = {
   error: 'unavailable',
   message:

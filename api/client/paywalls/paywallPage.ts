@@ -38,7 +38,7 @@ export async function pageHeaders(): Promise<Record<string, string>> {
 
 /** Describes the price that a page shows. */
 export type ShownOffer = {
-  /** The price in decimal USDC. */
+  /** Is the price in decimal USDC. */
   amount: string
   challenge: Omit<Challenge, 'headers'>
 }

@@ -98,7 +98,7 @@ async function readUpTo(
     bytes += value.length
     pieces.push(value)
     if (bytes <= maxBytes) continue
-    // This is not awaited, because a branch of a tee ends only together with the other branch.
+    // The call is not awaited, because a branch of a tee ends only together with the other branch.
     reader.cancel().catch(() => {})
     return null
   }

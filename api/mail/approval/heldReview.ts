@@ -16,17 +16,17 @@ export const ReviewQuery = t.Object({
   seen: t.Optional(t.String({ maxLength: 100 })),
 })
 
-/** The error message for an approval whose pages were not all shown. */
+/** Is the error message for an approval whose pages were not all shown. */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
 /** Describes one page of a held mail. */
 export type ReviewPage = {
   sha256: string
-  /** The page number, counted from 1. */
+  /** Is the page number, counted from 1. */
   page: number
   pages: number
   sections: Section[]
-  /** The reasons why the held mail cannot be approved here. The list is empty if it can. */
+  /** Lists the reasons why the held mail cannot be approved here. The list is empty if it can. */
   obstacles: string[]
   /**
    * The seal proves that this page was shown. A request for the next page needs it, and after the last page the

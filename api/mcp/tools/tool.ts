@@ -13,7 +13,7 @@ export type ToolContext = {
   services: Services
   projectId: string
   inboxAddress: string
-  /** The caller, for operations that check scopes and write the audit log themselves. */
+  /** Describes the caller, for operations that check scopes and write the audit log themselves. */
   caller: Caller
   /** Aborts when the call is cancelled or its connection closes. A waiting tool must then end. */
   signal: AbortSignal
@@ -42,10 +42,10 @@ export const READS: ToolHints = {
 export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
-  /** The name with a dot, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
+  /** Holds the name with a dot, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
   name: string
   title: string
-  /** The description for a model: purpose, result, one example. It writes names of other tools with dots. */
+  /** Describes the tool for a model: purpose, result, one example. It writes names of other tools with dots. */
   description: string
   scope: Exclude<Access, 'public'>
   input: Input

@@ -15,7 +15,7 @@ export const whoamiTool = defineTool({
   async run({ services, caller }) {
     const identity = {
       ...(await projectIdentity(services.pool, caller)),
-      // These are the scopes of the connection, because an app has fewer scopes than the key.
+      // The result lists the scopes of the connection, because an app has fewer scopes than the key.
       scopes: [...caller.scopes],
     }
     return {

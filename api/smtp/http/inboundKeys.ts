@@ -19,7 +19,7 @@ const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 export type InboundKey = {
   /** One of these secrets must have made the signature. */
   secrets: Uint8Array[]
-  /** The only domain that the key delivers to. `null` means every domain. */
+  /** Names the only domain that the key delivers to. `null` means every domain. */
   domain: string | null
 }
 

@@ -57,7 +57,7 @@ export function startMailServer(
       port: http.port,
       hostname: host,
       idleTimeout: IDLE_TIMEOUT_S,
-      // This is above our own limit, so that a client gets our error response, and not Bun's.
+      // The limit is above our own limit, so that a client gets our error response, and not Bun's.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
         inFlight++

@@ -43,7 +43,7 @@ export const createAskSns =
 
 export type SesParts = {
   settings: NonNullable<NonNullable<Config['smtp']['http']>['ses']>
-  /** The bucket of large mail. `null` means that mail only comes inside the notification. */
+  /** Is the bucket of large mail. `null` means that mail only comes inside the notification. */
   bucket: ObjectStore | null
   ask: AskSns
   log: Logger

@@ -32,7 +32,7 @@ export type HandedMail = {
   provider: MailProvider
   /** The key is a UUID. An equal request has the same key, so that a repeated request is stored once. */
   sourceKey: string
-  /** The bytes of the message (RFC 5322). */
+  /** Holds the bytes of the message (RFC 5322). */
   content: AsyncIterable<Uint8Array>
   /** Checks the proof of the whole message before the message is stored. @throws {HttpRefusal} */
   check(bytes: Buffer): void

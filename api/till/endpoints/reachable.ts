@@ -17,7 +17,7 @@ const WAIT_MS = 5_000
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
 /**
- * The pause between two checks that challenges start. A challenge in between waits, because a seller that has just
+ * Sets the pause between two checks that challenges start. A challenge in between waits, because a seller that has just
  * become reachable must be able to sell.
  */
 const PROVOKE_PAUSE_MS = 2_000

@@ -10,7 +10,7 @@ import type { Services } from '../../http/services.ts'
 /** In this header a facilitator tells how it handled an extension (x402 specs/extensions/bazaar.md). */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
-/** The pause between two checks that settlements start. */
+/** Sets the pause between two checks that settlements start. */
 const LOOK_PAUSE_MS = 60_000
 
 /** A longer declaration does not fit into a header. */

@@ -12,7 +12,7 @@ import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer, Seller } from '../payments/offer.ts'
 
-/** The resource of a version 2 payment that names none, because version 2 requires no name. */
+/** Is the resource of a version 2 payment that names none, because version 2 requires no name. */
 const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 

@@ -18,15 +18,15 @@ export type Grant = {
   ok: true
   paymentResponse: string
   txHash: string
-  /** It is `null` if an older version settled the payment. */
+  /** A payment that an older version settled has `null` here. */
   logIndex: number | null
   payer: string
   paymentId: string
   paymentInId: string
   signedReceipt: unknown
-  /** The time in ISO 8601. A repeated response has the time of the first response. */
+  /** Is the time in ISO 8601. A repeated response has the time of the first response. */
   grantedAt: string
-  /** The headers for the payer, in the x402 version of the payment. */
+  /** Holds the headers for the payer, in the x402 version of the payment. */
   headers: Record<string, string>
 }
 

@@ -24,13 +24,13 @@ export type Seller = { projectId: string; payTo: string; network: NetworkName; c
 /** Describes a price for a resource. */
 export type Offer = {
   seller: Seller
-  /** It is `null` for an unregistered resource, which only the facilitator routes accept. */
+  /** An unregistered resource has `null` here. Only the facilitator routes accept it. */
   endpointId: string | null
-  /** The verdict of the endpoint's last check. `paused` means that the seller accepts no new buyers. */
+  /** Is the verdict of the endpoint's last check. `paused` means that the seller accepts no new buyers. */
   verification: VerificationStatus | 'paused' | null
-  /** The host and path that found the endpoint. It is `null` if `endpointId` is `null`. */
+  /** Names the host and path that found the endpoint. It is `null` if `endpointId` is `null`. */
   matchKey: string | null
-  /** The URL of the resource that the payer uses, in normal form. */
+  /** Is the URL of the resource that the payer uses, in normal form. */
   resource: string
   /** `payer` means that only the payer named the resource (facilitator, version 2). */
   resourceSource: 'seller' | 'payer'

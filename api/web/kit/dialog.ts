@@ -5,12 +5,12 @@ import { button, copyButton, toasts } from './ui.ts'
 type DialogParts = {
   title: string
   body: Child
-  /** The label of the main button. */
+  /** Is the label of the main button. */
   action: string
   danger?: boolean
   /**
-   * The action of the main button. If it fails, the dialog shows the error and stays open. If it returns a function,
-   * this function runs after the dialog has closed.
+   * Runs when the user presses the main button. If this function fails, the dialog shows the error and stays open. If
+   * it returns a function, that function runs after the dialog has closed.
    */
   act: (form: FormData) => Promise<unknown>
   /**
@@ -20,7 +20,7 @@ type DialogParts = {
   leaving?: () => boolean | Promise<boolean>
   /** Runs when the dialog has closed, for whatever reason. */
   closed?: () => void
-  /** Additional buttons before the main button. */
+  /** Adds buttons before the main button. */
   more?: Child
 }
 

@@ -7,7 +7,7 @@ type Watched<Value> = {
   /** Loads the value. `watching` is `true` for polls. */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /** The poll interval. Without it there is no polling. */
+  /** Sets the poll interval. Without it there is no polling. */
   everyMs?: number
   /** Aborts when the user leaves the screen. */
   signal: AbortSignal
@@ -102,7 +102,7 @@ async function readPages<Name extends string, Item>(
 export function liveList<Name extends string, Item>(options: {
   name: Name
   path: string
-  /** Additional query parameters. `limit` is 50 by default. */
+  /** Adds query parameters. `limit` is 50 by default. */
   query?: Record<string, string>
   draw: (items: Item[]) => Child
   /** Makes the content of an empty list. */

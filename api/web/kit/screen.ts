@@ -7,7 +7,7 @@ import { copyable, heading, tabs } from './ui.ts'
 /** Holds the context of a screen. */
 export type ScreenContext = {
   params: string[]
-  /** The query part of the page's address. */
+  /** Holds the query part of the page's address. */
   query: URLSearchParams
   session: Session
   /** Aborts when the user leaves the screen. */

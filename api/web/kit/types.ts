@@ -27,9 +27,9 @@ export type Part = Omit<Minute, 'jobs'>
 
 export type Overview = {
   at: string
-  /** The minutes of the last hour. */
+  /** Holds the minutes of the last hour. */
   minutes: Minute[]
-  /** The chosen period in parts of equal width. Parts without counts are left out. */
+  /** Holds the chosen period in parts of equal width. Parts without counts are left out. */
   history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
   failedJobs: number
@@ -73,7 +73,7 @@ export type Project = {
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /** The retention in days. `null` means forever. */
+  /** Sets the retention in days. `null` means forever. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }
@@ -91,7 +91,7 @@ export type Thread = {
   subject: string
   messageCount: number
   updatedAt: string
-  /** The authors of the newest message. The field is absent when the thread has no message left. */
+  /** Names the authors of the newest message. The field is absent when the thread has no message left. */
   from?: string[]
   snippet?: string
   unread?: boolean
@@ -201,7 +201,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** It is `null` if the agent deleted the message. */
+  /** A message that the agent deleted has `null` here. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }

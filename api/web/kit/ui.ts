@@ -92,9 +92,9 @@ type ButtonOptions = {
   kind?: 'plain' | 'primary' | 'danger' | 'small'
   keep?: string
   title?: string
-  /** The accessible name. It is needed when several buttons have the same text. */
+  /** Is the accessible name. It is needed when several buttons have the same text. */
   label?: string
-  /** The least role that may use the button. People without this role do not see the button. */
+  /** Names the least role that may use the button. People without this role do not see the button. */
   needs?: Role
 }
 

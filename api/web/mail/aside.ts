@@ -29,7 +29,7 @@ export function aside(
   const found = placeOf('found')
   const events = placeOf('events')
   const invites = placeOf('invites')
-  // This is a group and not a landmark, because each message of a thread has one.
+  // The element is a group and not a landmark, because each message of a thread has one.
   return h(
     'div',
     { class: 'aside', role: 'group', 'aria-label': 'Beside the message' },

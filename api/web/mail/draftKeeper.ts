@@ -3,7 +3,8 @@ import { exactly } from '../kit/format.ts'
 import type { Draft } from '../kit/types.ts'
 
 /**
- * The delay after the last key. One request for each key would be too many, and the loss of a second's typing is small.
+ * Sets the delay after the last key. One request for each key would be too many, and the loss of a second's typing is
+ * small.
  */
 const KEEP_AFTER_MS = 800
 
@@ -28,7 +29,7 @@ export function draftKeeper({
   const path = at`/projects/${projectId}/v0/messages/drafts`
   let draftId = opened?.draftId ?? null
   let isMade = false
-  /** The content at the start. While nothing is added to it, there is nothing to store. */
+  /** Holds the content at the start. While the user adds nothing to it, there is nothing to store. */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
   let timer: ReturnType<typeof setTimeout> | undefined

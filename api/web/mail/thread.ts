@@ -17,7 +17,7 @@ const RAW_SHOWN = 200_000
 /** Shows one thread. The console does not mark its messages as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
-  // An open message does not change while new messages arrive.
+  // An open message is not drawn again when new messages arrive.
   const bodies = new Map<string, HTMLElement>()
   return live({
     signal,

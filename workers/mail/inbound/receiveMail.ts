@@ -51,13 +51,13 @@ export type ParseOptions = {
   lookUp: LookUp
   /** These keys recognise the addresses that bounces and reports are sent to. */
   bounceKeys: BounceKeys
-  /** The store of large mail contents. */
+  /** Stores large mail contents. */
   blobs: Blobs
   /** This inbox receives the mail to the postmaster and the reports. */
   postmaster?: string | undefined
-  /** The number of mails that the pool parses at the same time. */
+  /** Counts the mails that the pool parses at the same time. */
   slots: number
-  /** The costs that inboxes and networks have caused. */
+  /** Holds the costs that inboxes and networks have caused. */
   costs?: Costs
 }
 
@@ -73,7 +73,7 @@ type Parser = PoolContext &
 
 /** Describes how a mail is received. */
 type Care = {
-  /** The rules of the inbox for senders. */
+  /** Holds the rules of the inbox for senders. */
   rules: readonly Rule[]
   /** Parses the mail in a child process, because it may have killed a process before. */
   isolated: boolean

@@ -19,7 +19,7 @@ export type DirectOptions = MailHostsOptions & {
   port?: number
   /** Finds the MTA-STS policy of a domain. Without this function no domain has a policy. */
   findPolicy?: FindPolicy
-  /** Additional certificate authorities of mail hosts in PEM form. */
+  /** Adds certificate authorities of mail hosts in PEM form. */
   ca?: string
   log?: Pick<Logger, 'info'>
 }

@@ -16,7 +16,7 @@ export type MailHosts =
 
 export type MailHostsOptions = {
   dns: Dns
-  /** Our own host name. Mail to a domain that leads back to this name would loop. */
+  /** Is our own host name. Mail to a domain that leads back to this name would loop. */
   ownName: string
   /** Allows hosts at private addresses (development). */
   allowPrivate: boolean

@@ -17,7 +17,7 @@ export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 type FetchOptions = OutboundPolicy & {
   /** The default port is 443. Tests set another port. */
   port?: number
-  /** Additional certificate authorities in PEM form. */
+  /** Adds certificate authorities in PEM form. */
   ca?: string
 }
 
@@ -82,7 +82,7 @@ export async function fetchPolicy(
     ...(ca === undefined ? {} : { ca }),
   })
   if (!answer.ok) return { fault: answer.detail }
-  // RFC 8461 §3.3: redirects are not followed.
+  // RFC 8461 §3.3: the client follows no redirect.
   if (answer.status !== 200 || answer.truncated) return { fault: `status ${answer.status}` }
   try {
     const { mode = 'none', mx = [], maxAge = 0 } = parsePolicy(answer.body)

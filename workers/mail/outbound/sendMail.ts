@@ -18,9 +18,9 @@ import type { Consignment, Transport } from './transport.ts'
 type SendOptions = {
   mailDomain: string
   transport: Transport
-  /** The keyring that decrypts the keys that sign mail. */
+  /** Decrypts the keys that sign mail. */
   keyring: KeyringSource
-  /** The store of large mail contents. */
+  /** Stores large mail contents. */
   blobs: Blobs
   /** These keys make the envelope senders. */
   bounceKeys: BounceKeys

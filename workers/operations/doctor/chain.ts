@@ -38,8 +38,8 @@ const TOKEN_ABI = parseAbi([
   'function decimals() view returns (uint8)',
 ])
 /**
- * The number of blocks that a chain node must keep. Base makes a block every two seconds, and a block is final after
- * some 20 minutes. Payments are looked up until then.
+ * A chain node must keep this many blocks. Base makes a block every two seconds, and a block is final after some 20
+ * minutes. Payments are looked up until then.
  */
 const OLD_BLOCKS = 600
 /** One settlement to a new recipient costs this much gas: 102,856 gas were measured. */

@@ -12,7 +12,7 @@ export type DoctorTools = {
   database: { pool: Pool } | { pool: null; reason: string }
   dns: Dns
   lookUp: LookUp
-  /** The ports to examine. Tests set other ports. */
+  /** Names the ports to examine. Tests set other ports. */
   ports: { smtp: number; https: number }
   /** Tests set a resolver for HTTPS, and certificate authorities in PEM form. */
   resolve?: Resolve

@@ -7,9 +7,9 @@ import { type DoctorTools, LOOK_MS } from './look.ts'
 /** Describes the response of OUTSIDE_URL: a page that tells who asks, such as Cloudflare's `cdn-cgi/trace`. */
 export type Outside = {
   outcome: GuardedOutcome
-  /** Our address as the page sees it. It is `null` if the page does not tell it. */
+  /** Is our address as the page sees it, or `null` if the page does not tell it. */
   address: string | null
-  /** Our clock minus the clock of the page. It is `null` if the page does not tell its time. */
+  /** Is our clock minus the clock of the page, or `null` if the page does not tell its time. */
   aheadMs: number | null
 }
 

@@ -9,7 +9,7 @@ export type SmtpLook =
   | { reached: Exclude<Reached, 'answered'> }
   | {
       reached: 'answered'
-      /** The lines of the reply to EHLO in upper case, without the reply code. */
+      /** Holds the lines of the reply to EHLO in upper case, without the reply code. */
       extensions: readonly string[]
       /** `null` means that the server has no STARTTLS, or that STARTTLS failed. */
       certificate: SeenCertificate | null

@@ -11,9 +11,9 @@ import { type Rpc, RpcTrouble } from './rpc.ts'
 
 /** Holds the intervals and time-outs of the till. Production uses {@link DEFAULT_TIMING}. */
 export type TillTiming = {
-  /** The time between two polls while we have no open transaction on the chain. */
+  /** Sets the time between two polls while we have no open transaction on the chain. */
   idleMs: number
-  /** The longest time between two polls while a transaction is open. */
+  /** Limits the time between two polls while a transaction is open. */
   watchMs: number
   /** A transaction without news for this long is broadcast again. */
   quietMs: number
@@ -41,21 +41,21 @@ type ChainTools = {
   factories: ReadonlySet<string>
   receiptKey: ReceiptKey
   timing: TillTiming
-  /** The limits that the service sets for each project and day. */
+  /** Holds the limits that the service sets for each project and day. */
   limits: SettlementLimits
 }
 
 /** Holds the chain as this process sees it. Each process has one view, which settler and watcher share. */
 export type ChainView = ChainTools & {
-  /** It is `null` until the RPC has returned its chain id. */
+  /** Is the network of the RPC, or `null` until the RPC has returned its chain id. */
   network: UsdcNetwork | null
   /**
-   * The highest block that this process has seen. It is `null` while `network` is `null`. A lagging node does not have
+   * Is the highest block that this process has seen, or `null` while `network` is `null`. A lagging node does not have
    * this block.
    */
   head: Block | null
   tipWei: bigint
-  /** The balance of each gas wallet in wei at the last poll, by lower-case address. */
+  /** Holds the balance of each gas wallet in wei at the last poll, by lower-case address. */
   balances: Map<string, bigint>
   /** Combines the log lines about an RPC that gives no answer. */
   outage: Outage
@@ -65,9 +65,12 @@ export type ChainView = ChainTools & {
   nudge: () => void
   /** Counts the batches sent so far, because the gas wallets send in rotation. */
   batches: number
-  /** The batch that each gas wallet is sending now, by address. */
+  /** Holds the batch that each gas wallet is sending now, by address. */
   sending: Map<Address, Promise<unknown>>
-  /** The time at which a transaction with a used nonce first had no receipt, in milliseconds of `performance.now()`. */
+  /**
+   * Holds the time at which a transaction with a used nonce first had no receipt, in milliseconds of
+   * `performance.now()`.
+   */
   missingSinceMs: Map<Hex, number>
 }
 

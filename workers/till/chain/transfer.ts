@@ -28,7 +28,7 @@ export const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,byt
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
 
-/** The gas limit of a transfer from an account: 102,856 gas were measured for a new recipient. */
+/** Is the gas limit of a transfer from an account: 102,856 gas were measured for a new recipient. */
 const ACCOUNT_GAS = 160_000n
 /** A wallet contract runs its own code. This limit bounds the gas that it can burn at our expense. */
 const CONTRACT_GAS = 500_000n

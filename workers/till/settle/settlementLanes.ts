@@ -48,14 +48,16 @@ export type SettlementLanes = {
 
 /** Creates the lanes of one process. Payments that go alone have a separate lane, so they never delay the groups. */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
-  /** The waiting jobs, by payment. A look takes all of them. A job that arrives meanwhile is for the next look. */
+  /**
+   * Holds the waiting jobs, by payment. A look takes all of them. A job that arrives meanwhile is for the next look.
+   */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
-  /** The payments of a run that was interrupted. The database may still name this process as their settler. */
+  /** Holds the payments of a run that was interrupted. The database may still name this process as their settler. */
   const dropped = new Set<string>()
   let look: LookState = 'idle'
   let groups: GroupState = 'free'
-  /** The time at which the last group began, by performance.now(). */
+  /** Is the time at which the last group began, by performance.now(). */
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0

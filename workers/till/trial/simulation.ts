@@ -37,7 +37,7 @@ const REVERTS: readonly [RegExp, ChainRefusal['kind'], X402Reason][] = [
 
 const DETAIL_CHARS_MAX = 200
 
-/** The JSON-RPC error code of a reverted call (Geth and clients that follow it). */
+/** Is the JSON-RPC error code of a reverted call (Geth and clients that follow it). */
 const REVERTED = 3
 
 /**

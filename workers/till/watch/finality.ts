@@ -21,7 +21,7 @@ const GONE_LOOKS = 2
 
 /** Holds what a process remembers of reorganisations between its polls. */
 export type ReorganisationMemory = {
-  /** The number of the newest block at the last poll. */
+  /** Is the number of the newest block at the last poll. */
   lastNumber: bigint | null
   /** Tells whether a reorganisation may have happened since the last check that found every settlement in its block. */
   suspicious: boolean

@@ -48,7 +48,7 @@ const REPLACED_LOOKS = 2
 
 /** Holds what a process remembers between its polls. */
 export type PurseMemory = {
-  /** The row of the last open payment that was checked. */
+  /** Is the row of the last open payment that was checked. */
   lastOpenRow: bigint
   /** Counts the successive polls at which the block of the newest transfer was replaced. */
   replacedLooks: number

@@ -12,7 +12,7 @@ type Bulk = {
   title: string
   /** This text tells the number of objects. */
   text: Child
-  /** Additional fields of the form. */
+  /** Adds fields to the form. */
   fields?: Child
   action: string
   danger?: boolean

@@ -9,9 +9,9 @@ import { BULK_MAX } from './bulk.ts'
 export type Chosen = { id: string; name: string; weight: number }
 
 export type Choosing<Item> = {
-  /** The least role that the actions need. Without this role nothing can be chosen. */
+  /** Names the least role that the actions need. Without this role nothing can be chosen. */
   needs: Role
-  /** The noun for one item, such as `message`. `plural` is needed if the noun takes no s. */
+  /** Is the noun for one item, such as `message`. `plural` is needed if the noun takes no s. */
   word: string
   plural?: string
   describe: (item: Item) => { id: string; name: string; weight?: number }

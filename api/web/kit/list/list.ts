@@ -16,9 +16,9 @@ type Look<Item> =
   | { card: (item: Item) => HTMLElement; columns?: never }
 
 type Listed<Name extends string, Item> = {
-  /** The accessible name of the list. */
+  /** Is the accessible name of the list. */
   label: string
-  /** The response field that holds the items. */
+  /** Names the response field that holds the items. */
   name: Name
   path: string
   /** Every request has these parameters. */
@@ -112,7 +112,7 @@ export function filteredList<Name extends string, Item>(
     here: string
     query: URLSearchParams
     filters: readonly Filter[]
-    /** Additional buttons beside the filters. */
+    /** Adds buttons beside the filters. */
     tools?: Child
     /** Makes another list for some filters. `null` means the usual list. */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null

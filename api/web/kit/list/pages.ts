@@ -7,9 +7,9 @@ type Loaded<Item> = { items: Item[]; next: string | null }
 
 type Page<Item> = {
   token: string | null
-  /** It is `null` if the page is out of sight and its items were dropped. */
+  /** Holds the items of the page. They are dropped (`null`) while the page is out of sight. */
   items: Item[] | null
-  /** The token of the following page. It is `null` if there is no such page. */
+  /** Is the token of the following page, or `null` if there is no such page. */
   next: string | null | undefined
   count: number
   height: number
@@ -18,10 +18,10 @@ type Page<Item> = {
 }
 
 type Windowed<Item> = {
-  /** The name of the list in its screen. */
+  /** Is the name of the list in its screen. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
-  /** The element around all pages, such as a table. It holds the pages in `body`. */
+  /** Is the element around all pages, such as a table. It holds the pages in `body`. */
   frame: HTMLElement
   body: HTMLElement
   /** Makes an empty element for one page, such as a tbody. */
