@@ -74,14 +74,14 @@ import { vaultRoutes } from './vault/vaultRoutes.ts'
 import { vaultUseRoutes } from './vault/vaultUseRoutes.ts'
 import { vaultVersionRoutes } from './vault/vaultVersionRoutes.ts'
 
-/** Answers one request from a socket address. */
+/** Returns the response to one request from a socket address. */
 export type App = (request: Request, socketAddress: string) => Promise<Response>
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/
 
 /**
- * The HTTP application. Every request passes the same stations: request id, route, key, limit, scope, body, input
- * schema, handler. Every answer leaves through `finish`.
+ * Creates the HTTP application. Every request passes the same steps: request id, route, key, limit, scope, body, input
+ * schema, handler. Every response leaves through `finish`.
  */
 export function createApp(services: Services, usage: UsageRecorder): App {
   const bodies = new HeldBodies()
@@ -118,7 +118,7 @@ export function createApp(services: Services, usage: UsageRecorder): App {
   }
 }
 
-/** Later reads of the project must see what this request wrote, on every server. */
+/** Records a write, because later reads of the project must see it on every server. */
 async function noteWrite(
   { reads }: Services,
   { method }: Request,
@@ -130,7 +130,7 @@ async function noteWrite(
 }
 
 function createRoutes(services: Services, bodies: HeldBodies) {
-  // With `standardHostname` Elysia skips eleven characters, and misses the path behind a very short Host.
+  // With `standardHostname` Elysia skips eleven characters, and misses the path after a very short Host header.
   const api = new Elysia({ strictPath: true, handler: { standardHostname: false } })
     .onError({ as: 'global' }, ({ code, error, request }) => {
       return fail(stateOf(request), code === 'NOT_FOUND' ? notFound() : error)
@@ -148,7 +148,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         ? (await readJsonValue(request, limit))?.value
         : await read(request, limit)
       bodies.complete(state)
-      // For Elysia undefined means "not parsed here". Null fails the schema of a route with a body.
+      // For Elysia `undefined` means "not parsed here". `null` fails the schema of a route with a body.
       return body ?? null
     })
     .use(healthRoutes(services))
@@ -197,7 +197,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
   const document = openApiDocument(api, baseUrl)
   let markdown: MarkdownDocs | undefined
   const markdownOnce = () => (markdown ??= markdownDocs(document, baseUrl))
-  // The routes below are not in the OpenAPI document.
+  // The OpenAPI document does not list the routes below.
   return api
     .use(docsRoutes(document, markdownOnce))
     .use(docsPageRoutes())
@@ -206,19 +206,22 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(consoleRoutes(services))
 }
 
-/** The body limit of a route. A caller without the scope for large bodies gets the default. */
+/** Returns the body limit of a route. A caller without the scope for large bodies gets the default limit. */
 function bodyMaxBytes({ route, identity }: RequestState): number {
   const { largeScope, bodyMaxBytes = BODY_MAX_BYTES } = route ?? {}
   const isLarge = largeScope === undefined || identity?.scopes.includes(largeScope) === true
   return isLarge ? bodyMaxBytes : Math.min(bodyMaxBytes, BODY_MAX_BYTES)
 }
 
-/** An admitted request. One of the console is rewritten to the API's path; a preflight has its answer. */
+/**
+ * Describes an admitted request. A console request is rewritten to the path of the API. A preflight request already has
+ * its response.
+ */
 type Admitted = {
   request: Request
   preflight?: Response
   answered?: (response: Response) => Promise<void>
-  /** The answer as this person may see it. */
+  /** Returns the response in the form that this person may see. */
   shown?: (response: Response) => Promise<Response>
 }
 
@@ -269,12 +272,12 @@ async function passGate(
     )
   }
   checkEncoding(url)
-  // Others link to public pages, and add parameters of their own.
+  // Other sites link to public pages and add their own parameters.
   if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   return { request }
 }
 
-/** The answer to a thrown error. The state keeps the error for the log. */
+/** Returns the response to a thrown error. The state keeps the error for the log. */
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof GateRefusal) {
     state.budget = thrown.budget
@@ -287,7 +290,7 @@ function fail(state: RequestState, thrown: unknown): Response {
   return errorResponse(shown)
 }
 
-/** Turns Elysia's errors into ours. Elysia also wraps the errors of a body parser. */
+/** Turns an error of Elysia into an error of ours. Elysia also wraps the errors of a body parser. */
 function unwrap(thrown: unknown): unknown {
   if (thrown instanceof ValidationError) {
     if (thrown.type === 'body' && thrown.value === null) return notAnObject()

@@ -23,7 +23,10 @@ await runService(
   },
 )
 
-/** Receipts, links in mail and sign-in links hold BASE_URL: others must reach it, over TLS. */
+/**
+ * Warns of a BASE_URL that others cannot reach over TLS, because receipts, links in mail and sign-in links hold this
+ * URL.
+ */
 function warnOfBaseUrl(baseUrl: string, log: Logger): void {
   const { protocol, hostname } = new URL(baseUrl)
   const isHere = /^(?:localhost|127\.[\d.]+|\[::1?\]|0\.0\.0\.0)$/.test(hostname)

@@ -14,8 +14,8 @@ import { startProcess } from './operations/childProcess.ts'
 import { supervise } from './operations/supervise.ts'
 import { welcome } from './operations/welcome.ts'
 
-/** The entry file of each part. */
-/** Payments have workers of their own: nothing that reads a stranger's bytes must delay one. */
+/** Names the entry file of each part. */
+/** Payments have separate workers, because nothing that reads a stranger's bytes may delay a payment. */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],
   smtp: ['api/smtp/main.ts'],
@@ -25,14 +25,15 @@ const PARTS: Record<string, [file: string, ...args: string[]]> = {
 }
 
 /**
- * `npm start`: starts and migrates the database, creates the first keys, and starts each part as a process, the same that
- * an operator starts by hand. It stops them in reverse order. A database, devnet or part that ends is started again.
+ * `npm start` starts and migrates the database and creates the first keys. Then it starts each part as a process, the
+ * same process that an operator starts by hand. It stops the parts in reverse order. A database, devnet or part that
+ * ends is started again.
  */
 await runService(
   process,
   {
     name: 'purser',
-    // Standard output has the welcome text.
+    // Standard output is for the welcome text.
     openLog: (options) => pino(options, pino.destination({ ...LOG_DESTINATION, dest: 2 })),
     drainLimitMs: 29_000,
   },
@@ -64,7 +65,7 @@ await runService(
 type Environment = Record<string, string | undefined>
 type Stops = (() => Promise<void>)[]
 
-/** Starts the parts. If one cannot start, the started ones are stopped with the rest. */
+/** Starts the parts. If one cannot start, those that have started are stopped with the rest. */
 async function startParts(env: Environment, log: Logger, stops: Stops): Promise<void> {
   const starts = await Promise.allSettled(
     Object.entries(PARTS).map(async ([name, command]) => {
@@ -79,7 +80,7 @@ async function startParts(env: Environment, log: Logger, stops: Stops): Promise<
   for (const start of starts) if (start.status === 'rejected') throw start.reason
 }
 
-/** Starts the devnet unless RPC_URL is set. It keeps its port over restarts. */
+/** Starts the devnet unless RPC_URL is set. The devnet keeps its port over restarts. */
 async function startChain(config: Config, log: Logger, stops: Stops): Promise<Config['chain']> {
   const { chain } = config
   if (!chain.embeddedDevnet) return chain
@@ -122,8 +123,8 @@ async function startDatabase(config: Config, log: Logger, stops: Stops): Promise
 }
 
 /**
- * Holds DATA_DIR for this process by an SQLite lock. The system frees it when the process ends.
- * @throws {ConfigError} when it cannot be written, or another process holds it.
+ * Locks DATA_DIR for this process by an SQLite lock. The system releases the lock when the process ends.
+ * @throws {ConfigError} when DATA_DIR cannot be written, or another process has locked it.
  */
 function holdDataDir({ dataDir }: Config): Database {
   let lock: Database

@@ -12,8 +12,8 @@ import {
 import { hasDkimKeys } from '../sql/mail/domains/dkimKeys.ts'
 
 /**
- * The master keys of a process that sends mail. Stored DKIM keys make them mandatory. They are checked when the
- * database is ready.
+ * Starts the master keys of a process that sends mail. Stored DKIM keys make the master keys mandatory. The keys are
+ * checked when the database is ready.
  * @throws {ConfigError} naming the key that is wrong or missing.
  */
 export async function startSigningKeys(
@@ -32,8 +32,8 @@ export async function startSigningKeys(
 }
 
 /**
- * The master keys of a process that delivers webhooks, checked when the database is ready. Encrypts webhook secrets
- * that an earlier version stored in plain text.
+ * Starts the master keys of a process that delivers webhooks. The keys are checked when the database is ready. Encrypts
+ * webhook secrets that an earlier version stored in plain text.
  * @throws {ConfigError} naming the key that is wrong or missing.
  */
 export async function startKeyring(

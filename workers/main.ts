@@ -31,7 +31,7 @@ const CONCURRENCY_MAX = 500
 
 function readArguments(args: string[]): {
   runners: RunnerName[]
-  /** Null: each pool has its own default. */
+  /** `null` means that each pool uses its own default. */
   concurrency: number | null
 } {
   let values: { pool?: string; concurrency?: string }
@@ -54,7 +54,7 @@ function readArguments(args: string[]): {
   return { runners: chosen, concurrency }
 }
 
-/** The runners of a pool; a runner's own name is that runner alone. */
+/** Returns the runners of a pool. If the name is that of a runner, returns this runner alone. */
 function runnersOf(name: string): readonly RunnerName[] {
   const pools: Record<string, readonly RunnerName[]> = POOLS
   const found = pools[name] ?? RUNNER_NAMES.filter((runner) => runner === name)
@@ -66,12 +66,13 @@ function runnersOf(name: string): readonly RunnerName[] {
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 
 const ARGUMENTS = process.argv.slice(2)
-/** The secrets of all pools that this process runs. */
+/** Returns the secrets that all runners of this process need. */
 const secrets = () => readArguments(ARGUMENTS).runners.flatMap(readBy)
 
 await runService(process, { name: 'workers', openLog, secrets }, async (config, log) => {
-  // Graphile Worker does not await the statement that deletes a finished job's row. A connection that breaks right then
-  // rejects a promise without a handler. queue/recoverJobs.ts then releases the job; a second run changes nothing.
+  // Graphile Worker does not await the statement that deletes a finished job's row. If a connection breaks right then,
+  // a promise without a handler rejects. queue/recoverJobs.ts then releases the job. A second run of the job changes
+  // nothing.
   process.on('unhandledRejection', (error) => {
     if (isDatabaseUnavailable(error)) {
       return log.warn({ err: error }, 'the end of a job was not recorded: the database is away')
@@ -110,15 +111,18 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
   }
 })
 
-/** The parts that the tasks of each runner need; `start` returns the settings of the runner. */
+/** Holds the parts that the tasks of each runner need. `start` returns the settings of the runner. */
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
-  /** Null: large contents are in the database, or this process has no use for them. */
+  /** `null` means that large contents are in the database, or that this process does not need them. */
   objectStore: ObjectStore | null
   stop(): Promise<void>
 }
 
-/** Each runner's code is loaded for it alone: loading all costs a process 40 MB and half a second. */
+/**
+ * Creates the parts. The code of each runner is loaded only when that runner starts, because all code together costs a
+ * process 40 MB and half a second.
+ */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)

@@ -4,7 +4,8 @@ import { badRequest } from '../http/errors.ts'
 import type { Services } from '../http/services.ts'
 
 /**
- * Checks the address that gets the links to decide. An inbox of this service would let an agent approve its own mail.
+ * Checks the address that receives the links for approvals. It may not be an inbox of this service, because an agent
+ * could then approve its own mail.
  * @throws {ApiError} 400
  */
 export async function checkApprover(

@@ -9,26 +9,31 @@ import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** Time limit of one export: its snapshot keeps the database from cleaning up. */
+/** Limits the time of one export, because its snapshot keeps the database from cleaning up. */
 const LIMIT_MS = 6 * 60 * 60_000
-/** The stream collects pieces up to about this size. */
+/** The stream collects pieces until they have about this size. */
 const CHUNK_BYTES = 64 * 1024
 
-/** The open exports of this process. */
+/** Holds the open exports of this process. */
 export type Exports = {
-  /** Opens a snapshot. @throws {ApiError} 429 @returns null: no such project. */
+  /** Opens a snapshot. @throws {ApiError} 429 @returns `null` if there is no such project. */
   open(projectId: string, entry: { actor: Actor; part: string }): Promise<ProjectExport | null>
-  /** Streams pieces as fast as the client takes them, and closes the snapshot at the end, an error or an abort. */
+  /**
+   * Streams pieces as fast as the client reads them. Closes the snapshot at the end, and after an error or an abort.
+   */
   stream(
     taken: ProjectExport,
     pieces: AsyncGenerator<Uint8Array>,
     signal: AbortSignal,
   ): ReadableStream<Uint8Array>
-  /** Ends all exports: the process stops. */
+  /** Ends all exports, because the process stops. */
   stop(): Promise<void>
 }
 
-/** @param stores `pool`: connections for exports alone. One is spare: it refuses a further export at once. */
+/**
+ * @param stores `pool` holds connections for exports only. One of them is spare, so that a further export is refused at
+ * once.
+ */
 export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger): Exports {
   const open = new Set<() => Promise<void>>()
   return {
@@ -43,7 +48,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // Waits for the statement under way.
+        // The call waits until the running statement has ended.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }
@@ -58,14 +63,14 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
               const { chunk, done } = await nextChunk(pieces)
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return
-              // An ended reader without its last line must not look complete.
+              // An aborted export without its last line must not look complete.
               if (!open.has(end)) throw new Error('the export was aborted')
               await end()
               controller.close()
             } catch (error) {
               if (open.has(end)) log.warn({ err: error }, 'an export ended early')
               await end()
-              // The runtime prints this one. The reader sees a broken connection, never a complete file.
+              // The runtime prints this error. The client sees a broken connection, and never a complete file.
               controller.error(new Error('an export ended early'))
             }
           },

@@ -54,7 +54,7 @@ const SEVERITY: Record<Outcome, Severity> = {
   failed: 'error',
 }
 
-/** What an action of a category is done to, where the category has another name. */
+/** Names the kind of object that an action changes, where it differs from the action's category. */
 const TARGET_TYPES: Readonly<Record<string, string>> = { vault: 'credential' }
 
 const Nullable = t.Union([t.String(), t.Null()])
@@ -128,7 +128,7 @@ function toView(entry: AuditEntry) {
   }
 }
 
-/** Entries that one call counts: a project may have millions. */
+/** One call counts at most this many entries, because a project may have millions. */
 const COUNTED_MAX = 100_000
 const Counts = t.Object({}, { additionalProperties: t.Integer() })
 const Stats = t.Object({
@@ -144,7 +144,7 @@ const Stats = t.Object({
   byAction: Counts,
 })
 
-/** The audit log of a project. */
+/** Serves the audit log of a project. */
 export function logRoutes(services: Services) {
   const errors = { 403: 'The key is a platform key' }
   return new Elysia()
@@ -255,7 +255,7 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
   }
 }
 
-/** One page of the audit log. A search of its text waits for its turn. @throws {ApiError} 400 */
+/** Returns one page of the audit log. A search in its text waits for its turn. @throws {ApiError} 400 */
 export async function listLogs(
   { pool, searches }: Pick<Services, 'pool' | 'searches'>,
   projectId: string,

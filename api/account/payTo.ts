@@ -5,7 +5,7 @@ import { isGasWallet } from '../../sql/till/endpoints/seller.ts'
 import { badRequest } from '../http/errors.ts'
 
 /**
- * Refuses an address that would lose the seller's money. The schema has checked its form.
+ * Refuses an address that would lose the seller's money. The schema has already checked the form of the address.
  * @throws {ApiError} 400
  */
 export async function checkPayTo(

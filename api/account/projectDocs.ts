@@ -17,9 +17,12 @@ const EmailName = t.String({
   error:
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
-/** More than there are: a list of too many then says which one is unknown. */
+/** The limit exceeds the number of scopes, so that the error for a list that is too long can name the unknown scope. */
 const SCOPES_MAX = 50
-/** A pattern, not a union: Elysia splits a string into letters where it should be an array of a union. */
+/**
+ * The schema is a pattern and not a union, because Elysia splits a string into letters if the schema is an array of a
+ * union.
+ */
 const ProjectScope = t.String({
   pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,
   error: `be one of ${PROJECT_SCOPES.map((scope) => JSON.stringify(scope)).join(', ')}`,

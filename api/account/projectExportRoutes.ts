@@ -8,7 +8,7 @@ import type { Services } from '../http/services.ts'
 import { platformActor } from './platformActor.ts'
 import { Params } from './projectDocs.ts'
 
-/** The parts of an export. */
+/** Lists the parts of an export. */
 const PARTS = {
   json: { type: 'application/jsonl', ending: 'jsonl', pieces: jsonLines },
   mail: { type: 'application/mbox', ending: 'mbox', pieces: mbox },
@@ -24,10 +24,10 @@ const Query = t.Object({
   ),
 })
 
-/** The version of the lines. A new kind or field does not change it. */
+/** Is the version of the line format. A new kind of line or a new field does not change this number. */
 const FORMAT = 1
 
-/** The export of a project. */
+/** Serves the export of a project. */
 export const projectExportRoutes = (services: Services) =>
   new Elysia().use(routes(services, 'projects')).use(routes(services, 'identities'))
 
@@ -41,7 +41,7 @@ const routes = ({ exports }: Services, collection: 'projects' | 'identities') =>
         'content-type': part.type,
         'content-disposition': `attachment; filename="project.${part.ending}"`,
       }
-      // A HEAD has no reader: its snapshot would stay open.
+      // Nobody reads the body of a HEAD response, so its snapshot would stay open.
       if (request.method === 'HEAD') return new Response(null, { headers })
       const entry = { actor: platformActor(request, projectId), part: name }
       const taken = await exports.open(projectId, entry)

@@ -43,7 +43,7 @@ import {
 import { projectExportRoutes } from './projectExportRoutes.ts'
 import { Limits } from './projectSettings.ts'
 
-/** Manages projects. They are served under both names: some clients call a project an identity. */
+/** Manages projects. The routes have two names, because some clients call a project an identity. */
 export const projectRoutes = (services: Services) =>
   new Elysia()
     .use(routes(services, 'projects'))
@@ -146,7 +146,10 @@ async function get(services: Services, projectId: string) {
   return toView(services, project)
 }
 
-/** The limits protect the service from its projects: an owner does not raise them. @throws {ApiError} 403 */
+/**
+ * Refuses a change of limits by an owner, because the limits protect the service from its projects. @throws {ApiError}
+ * 403
+ */
 function refuseOwnLimits(request: Request, body: Static<typeof UpdateBody>): void {
   const person = stateOf(request).session?.person ?? null
   if (person === null || person.role === 'operator' || body.limits === undefined) return

@@ -1,11 +1,14 @@
-/** Settings of a project that the operator changes: limits and retention. */
+/** Describes the settings of a project that the operator changes: limits and retention. */
 import { Type as t } from '@sinclair/typebox'
 import { RETENTION_CLASSES, type RetentionClass } from '../../shared/retention.ts'
 
-/** Fields that no schema names are dropped otherwise: a misspelt setting must be an error, not a change of nothing. */
+/**
+ * Keeps fields that no schema names. Otherwise they would be dropped, and a misspelt setting would change nothing
+ * instead of causing an error.
+ */
 export const KEEPS_UNKNOWN = { additionalProperties: true }
 
-/** Whole bytes; PostgreSQL and JSON both keep them exactly. */
+/** Limits sizes to whole bytes that PostgreSQL and JSON both store exactly. */
 const BYTES_MAX = 2 ** 50
 const COUNT_MAX = 2 ** 50
 export const Limits = t.Object(

@@ -12,7 +12,7 @@ import { toPurseView } from '../purse/purseDocs.ts'
 
 const Nullable = (schema: ReturnType<typeof t.String>) => t.Union([schema, t.Null()])
 
-/** The identity of a key. */
+/** Describes the identity of a key. */
 export const IdentitySchema = t.Object({
   identityId: Nullable(t.String()),
   projectId: Nullable(t.String({ description: 'The same value as identityId.' })),
@@ -39,7 +39,7 @@ export const IdentitySchema = t.Object({
   ),
 })
 
-/** Answers the identity of a key. */
+/** Returns the identity of the key that made the request. */
 export function whoamiRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/whoami',
@@ -79,7 +79,7 @@ export function whoamiRoutes({ pool }: Services) {
   )
 }
 
-/** The identity of a project key. @throws {ApiError} 404 when the project was just deleted */
+/** Returns the identity of a project key. @throws {ApiError} 404 when the project was just deleted */
 export async function projectIdentity(
   pool: Pool,
   { projectId, scopes }: { projectId: string; scopes: readonly string[] },
@@ -104,7 +104,7 @@ export async function projectIdentity(
   }
 }
 
-/** The identity of a platform key: the fields of a project are null, and the counts are those of the key. */
+/** Returns the identity of a platform key. Its project fields are `null`, and its counts are those of the key. */
 async function platformIdentity(pool: Pool, keyId: string) {
   const key = await findPlatformKeyUsage(pool, keyId)
   return {

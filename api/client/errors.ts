@@ -1,36 +1,40 @@
-/** The base class of all errors of the client. */
+/** Is the base class of all errors of the client. */
 export class PurserError extends Error {
   override readonly name: string = 'PurserError'
 }
 
-/** No connection, or a broken one. The service may or may not have carried out the call. */
+/**
+ * Reports that there was no connection, or that the connection broke. The service may or may not have carried out the
+ * call.
+ */
 export class ConnectionError extends PurserError {
   override readonly name = 'ConnectionError'
 }
 
-/** No answer within `timeoutMs`. The service may or may not have carried out the call. */
+/** Reports that no response came within `timeoutMs`. The service may or may not have carried out the call. */
 export class TimeoutError extends PurserError {
   override readonly name = 'TimeoutError'
 }
 
 /**
- * A configuration error of a paywall: a wrong key, a missing scope, or an unregistered endpoint; see `cause`. It has no
- * `status`: frameworks would send the status of the cause to the payer.
+ * Reports a configuration error of a paywall: a wrong key, a missing scope, or an unregistered endpoint. `cause` holds
+ * the error of the service. This class has no `status`, because frameworks would send the status of the cause to the
+ * payer.
  */
 export class PaywallError extends PurserError {
   override readonly name = 'PaywallError'
 }
 
-/** An error answer of the service. */
+/** Reports that the service returned an error. */
 export class ApiError extends PurserError {
   override readonly name: string = 'ApiError'
-  /** HTTP status. */
+  /** Is the HTTP status of the response. */
   readonly status: number
-  /** The error's code, e.g. `bad_request`. */
+  /** Is the error code of the service, e.g. `bad_request`. */
   readonly code: string
-  /** Identifies the request in questions to the operator of the service. */
+  /** This id identifies the request when you ask the operator of the service about it. */
   readonly requestId: string | null
-  /** The whole body of the answer. */
+  /** Holds the whole body of the response. */
   readonly body: Readonly<Record<string, unknown>>
 
   constructor(answer: ErrorAnswer) {
@@ -48,44 +52,44 @@ export type ErrorAnswer = {
   message: string
   requestId: string | null
   body: Record<string, unknown>
-  /** Seconds, from Retry-After. */
+  /** Is the number of seconds in Retry-After. */
   retryAfterS: number | null
 }
 
-/** 400, 413, 415, 422: `message` names the fault of the call. */
+/** Reports status 400, 413, 415 or 422. `message` tells what is wrong with the call. */
 export class BadRequestError extends ApiError {
   override readonly name = 'BadRequestError'
 }
 
-/** 401: the key is missing, malformed, unknown or revoked. */
+/** Reports status 401: the key is missing, malformed, unknown or revoked. */
 export class AuthenticationError extends ApiError {
   override readonly name = 'AuthenticationError'
 }
 
-/** 403: the key lacks a scope, or payments are not enabled for its project. */
+/** Reports status 403: the key lacks a scope, or payments are not enabled for its project. */
 export class ForbiddenError extends ApiError {
   override readonly name = 'ForbiddenError'
 }
 
-/** 404. */
+/** Reports status 404: the requested object does not exist. */
 export class NotFoundError extends ApiError {
   override readonly name = 'NotFoundError'
 }
 
-/** 409: an idempotency key used for another request, or a taken name. */
+/** Reports status 409: an idempotency key was used for another request, or a name is taken. */
 export class ConflictError extends ApiError {
   override readonly name = 'ConflictError'
 }
 
-/** 410: an expired credential. */
+/** Reports status 410: the credential has expired. */
 export class ExpiredError extends ApiError {
   override readonly name = 'ExpiredError'
 }
 
-/** 429; thrown when the wait exceeds the time limit of the call. */
+/** Reports status 429. It is thrown when the required wait exceeds the time limit of the call. */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
-  /** The wait in seconds (Retry-After), or null. */
+  /** Is the required wait in seconds (Retry-After), or `null`. */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)
@@ -93,10 +97,10 @@ export class RateLimitError extends ApiError {
   }
 }
 
-/** 5xx. */
+/** Reports a status of 500 or above. */
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
-  /** The wait in seconds before a retry (Retry-After), or null. */
+  /** Is the required wait in seconds before a retry (Retry-After), or `null`. */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)
@@ -117,7 +121,7 @@ const BY_STATUS: Record<number, new (answer: ErrorAnswer) => ApiError> = {
   429: RateLimitError,
 }
 
-/** Makes the error of an answer. */
+/** Makes the error object for an error response. */
 export function errorOf(answer: ErrorAnswer): ApiError {
   const Class = BY_STATUS[answer.status] ?? (answer.status >= 500 ? ServerError : ApiError)
   return new Class(answer)

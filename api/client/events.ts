@@ -2,13 +2,13 @@ import type { Message } from './calls/messages.ts'
 import { ConnectionError } from './errors.ts'
 import { type CallOptions, type Http, pause } from './http.ts'
 
-/** An event of the project. */
+/** Describes an event of the project. */
 export type PurserEvent = {
-  /** Pass it as `lastEventId` to continue after this event. */
+  /** Pass this id as `lastEventId` to continue after this event. */
   id: string
   /**
-   * `stream.gap` marks missed events: they are deleted, or a restored backup lacks the last known event. Its data is
-   * empty.
+   * `stream.gap` tells that events were missed: they are deleted, or a restored backup lacks the last known event. The
+   * data of this event is empty.
    */
   type:
     | 'message.received'
@@ -36,7 +36,7 @@ export type PurserEvent = {
   data: MessageEvent & PaymentEvent & UseEvent & PurseEvent
 }
 
-/** The members of purse.* and payment.refunded (docs/contract.md §7). */
+/** Describes the data of purse.* and payment.refunded events (docs/contract.md §7). */
 type PurseEvent = {
   purchaseId?: string
   host?: string
@@ -65,14 +65,14 @@ type PaymentEvent = Partial<{
   network: string
   payerAddress: string
   resourceUrl: string
-  /** `payer`: only the payer named the resource. */
+  /** `payer` means that only the payer named the resource. */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
   failureReason: string | null
 }>
 
-/** The event of a use. Read the answer with `vault.getUse`. */
+/** Describes the event of a use of a secret. Read the response with `vault.getUse`. */
 type UseEvent = Partial<{
   useId: string
   name: string
@@ -84,20 +84,20 @@ type UseEvent = Partial<{
 }>
 
 export type EventsQuery = {
-  /** Absent: all types that the key's scopes allow. */
+  /** Names the wanted event types. The default is all types that the scopes of the key allow. */
   types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
-  /** The last known event. Absent: only new events. */
+  /** Is the id of the last known event. Without this id only new events are returned. */
   lastEventId?: string | undefined
 }
 
 const RETRY_MS = 2_000
-/** Three keep-alive intervals of the service (15 s). */
+/** The limit is three keep-alive intervals of the service (15 s). */
 const SILENCE_MAX_MS = 45_000
 
 /**
- * Follows the events until the iteration ends. After a broken connection it continues after the last event, without gap
- * or repetition.
- * @throws {PurserError} when the service refuses the key or the query; the signal's reason after an abort.
+ * Follows the events until the iteration ends. After a broken connection it continues after the last event, without a
+ * gap or a repeated event.
+ * @throws {PurserError} when the service refuses the key or the query. After an abort, throws the reason of the signal.
  */
 export async function* followEvents(
   http: Http,

@@ -2,26 +2,26 @@ import { ApiError, ConnectionError, type ErrorAnswer, errorOf, TimeoutError } fr
 import { OPERATIONS, type Operations } from './operations.ts'
 
 export type ClientOptions = {
-  /** `loid-…` for a project, `lopk-…` for the platform. */
+  /** The key begins with `loid-…` for a project, or with `lopk-…` for the platform. */
   apiKey: string
-  /** The service's URL; default http://127.0.0.1:3000. */
+  /** Is the URL of the service. The default is http://127.0.0.1:3000. */
   baseUrl?: string
-  /** Time limit of a call with all its retries, in ms; default 60,000. */
+  /** Limits the time of a call with all its retries, in ms. The default is 60,000. */
   timeoutMs?: number
-  /** Attempts after the first; default 3. */
+  /** Limits the attempts after the first one. The default is 3. */
   retries?: number
-  /** Replaces the global fetch. */
+  /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
 }
 
 export type CallOptions = {
-  /** Aborts the call, also between attempts. */
+  /** Aborts the call, even between two attempts. */
   signal?: AbortSignal | undefined
-  /** Time limit of this call with all its retries, in ms. */
+  /** Limits the time of this call with all its retries, in ms. */
   timeoutMs?: number | undefined
   /**
-   * 1–255 visible ASCII characters. A second call with the same key gets the first answer again, so the client may
-   * repeat the call.
+   * The key has 1–255 visible ASCII characters. A second call with the same key gets the first response again, so the
+   * client may repeat the call.
    */
   idempotencyKey?: string | undefined
 }
@@ -38,10 +38,10 @@ const TIMEOUT_MS = 60_000
 const RETRIES = 3
 const BACK_OFF_MS = 250
 const BACK_OFF_MAX_MS = 8_000
-/** The maximum of setTimeout; a longer timer fires at once. */
+/** Is the maximum delay of `setTimeout`. A timer with a longer delay fires at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
-/** Transient statuses. Proxies answer 502 and 504 while the service is down. */
+/** Lists the transient statuses. Proxies return 502 and 504 while the service is down. */
 const RETRIED = new Set([429, 502, 503, 504])
 
 /** Calls the operations of the API. */
@@ -67,9 +67,9 @@ export class Http {
   }
 
   /**
-   * Calls an operation and retries it where that is safe. Every call is retried after 429: the service has done nothing.
-   * Repeatable calls are also retried after 502, 503, 504 and a broken connection.
-   * @throws {PurserError} see errors.ts; the signal's reason after an abort.
+   * Calls an operation, and retries it where that is safe. Every call is retried after a 429, because the service has
+   * done nothing then. Repeatable calls are also retried after 502, 503, 504 and a broken connection.
+   * @throws {PurserError} see errors.ts. After an abort, throws the reason of the signal.
    */
   async call<Id extends OperationId>(
     id: Id,
@@ -108,8 +108,8 @@ export class Http {
   }
 
   /**
-   * Opens the stream of an operation. It never retries: the reader of the stream reconnects.
-   * @throws {PurserError} when the service answers no stream.
+   * Opens the stream of an operation. The method never retries, because the reader of the stream reconnects.
+   * @throws {PurserError} when the service does not return a stream.
    */
   async stream<Id extends OperationId>(
     id: Id,
@@ -121,7 +121,7 @@ export class Http {
     throw errorOf(readError(response, parse(await response.text())))
   }
 
-  /** Whether a retry of the same call may succeed. */
+  /** Tells whether a retry of the same call may succeed. */
   isTransient(error: unknown): boolean {
     return (
       error instanceof ConnectionError || (error instanceof ApiError && RETRIED.has(error.status))
@@ -144,7 +144,7 @@ export class Http {
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
       ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
-      // A redirect would send the key to another host.
+      // A followed redirect would send the key to another host.
       redirect: 'manual',
       signal,
     })
@@ -186,7 +186,7 @@ export class Http {
   }
 }
 
-/** Whether a call is idempotent. Every PATCH sets, adds or removes values; the challenge changes nothing. */
+/** Tells whether a call is idempotent. Every PATCH sets, adds or removes values, and the challenge changes nothing. */
 const isRepeatable = (id: OperationId): boolean =>
   OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'
 
@@ -194,7 +194,8 @@ function pathOf(template: string, { path = {}, query = {} }: Input): string {
   const filled = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name]
     if (value === undefined || value === '') throw new TypeError(`${name} must not be empty`)
-    // The URL parser resolves these as path steps, even encoded: the call would reach another path.
+    // The URL parser treats "." and ".." as path steps even when they are encoded, so the call would reach another
+    // path.
     if (value === '.' || value === '..') throw new TypeError(`${name} must not be "${value}"`)
     return encodeURIComponent(value)
   })
@@ -231,7 +232,7 @@ function readError(response: Response, body: Record<string, unknown> | null): Er
   }
 }
 
-/** Seconds, or a date (RFC 9110 §10.2.3). */
+/** Reads a number of seconds, or a date (RFC 9110 §10.2.3). */
 function readRetryAfter(value: string | null): number | null {
   if (value === null) return null
   if (/^\d{1,9}$/.test(value.trim())) return Number(value)
@@ -239,7 +240,7 @@ function readRetryAfter(value: string | null): number | null {
   return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1_000)
 }
 
-/** Waits, or returns early when the signal aborts. */
+/** Waits. Returns early when the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

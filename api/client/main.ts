@@ -1,5 +1,8 @@
 // biome-ignore-all lint/performance/noBarrelFile: this is the entry point of a package
-/** The exports of `purser-client`. Each paywall has its own entry point, one for each framework. */
+/**
+ * Exports everything of `purser-client` except the paywalls. Each framework has a separate entry point with its
+ * paywall.
+ */
 
 export type { CalendarEvent } from './calls/calendar.ts'
 export type { MailDomain } from './calls/domains.ts'

@@ -2,21 +2,24 @@ import type { Purchase, purse } from './calls/purse.ts'
 import { PurserError } from './errors.ts'
 import type { CallOptions } from './http.ts'
 
-/** A request that may cost money. */
+/** Describes a request that may cost money. */
 export type PaidFetch = {
-  /** The most that it may cost, in USDC. */
+  /** The request may cost at most this amount in USDC. */
   maxAmount: string
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>
-  /** A string is sent as it is; anything else as JSON. */
+  /** A string is sent unchanged. Any other value is sent as JSON. */
   body?: unknown
-  /** Your reason, for the owner. */
+  /** The owner reads this reason for the purchase. */
   why?: string
-  /** The name of the purchase: the same key pays once, for ever. Absent: a random one. */
+  /** Names the purchase. The same key never pays twice. The default is a random key. */
   key?: string
 }
 
-/** A purchase without an answer to give: refused, not reached, or unknown. `purchase` tells what became of the money. */
+/**
+ * Reports a purchase without a response: it was refused, the seller was not reached, or the outcome is unknown.
+ * `purchase` tells the state of the money.
+ */
 export class PurchaseError extends PurserError {
   override readonly name = 'PurchaseError'
   readonly purchase: Purchase
@@ -28,10 +31,10 @@ export class PurchaseError extends PurserError {
 }
 
 const WAIT_S = 40
-/** Statuses whose answers have no body (Fetch Standard). */
+/** Responses with these statuses have no body (Fetch Standard). */
 const NO_BODY = [101, 204, 205, 304]
 
-/** Buys, waits for the end, and gives the seller's answer as a Response. */
+/** Makes a purchase, waits for its end, and returns the seller's response as a `Response`. */
 export async function paidFetch(
   calls: ReturnType<typeof purse>,
   url: string,
@@ -46,7 +49,7 @@ export async function paidFetch(
   const { status, statusText, body } = response
   const headers = new Headers()
   for (const [name, value] of Object.entries(response.headers)) {
-    // The service has decompressed the body.
+    // The service has already decompressed the body.
     if (name === 'content-encoding' || name === 'content-length') continue
     for (const line of name === 'set-cookie' ? String(value).split('\n') : [String(value)]) {
       headers.append(name, line)

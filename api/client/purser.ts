@@ -14,7 +14,7 @@ import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import { type PaidFetch, paidFetch } from './paidFetch.ts'
 
 /**
- * The client of a project: inbox, vault and till.
+ * Is the client of a project: inbox, vault and till.
  *
  * @example
  * const purser = new Purser({ apiKey: 'loid-…', baseUrl: 'https://purser.example.com' })
@@ -51,20 +51,20 @@ export class Purser {
     this.logs = logs(http)
   }
 
-  /** Follows the events until the iteration ends; see {@link followEvents}. */
+  /** Follows the events until the iteration ends. See {@link followEvents}. */
   events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
     return followEvents(this.#http, query, options)
   }
 
   /**
-   * Sends a request through the service, which pays if the seller asks. Repeat a lost call with the same `key`: it pays
-   * once. @throws {PurchaseError} where there is no answer to give
+   * Sends a request through the service, which pays if the seller asks for a payment. If the response is lost, repeat
+   * the call with the same `key`, which pays only once. @throws {PurchaseError} when there is no response to return
    */
   fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {
     return paidFetch(this.purse, url, payment, options)
   }
 
-  /** The project of the key. */
+  /** Returns the project of the key. */
   whoami(options?: CallOptions) {
     return this.#http.call('getWhoami', {}, options)
   }

@@ -6,13 +6,13 @@ import { everyPage } from './everyPage.ts'
 import { type CallOptions, type ClientOptions, Http } from './http.ts'
 import type { Operations } from './operations.ts'
 
-/** A project, as the platform API shows it. */
+/** Describes a project as the platform API returns it. */
 export type Project = Operations['getPlatformProjectsByProjectId']['result']
 
 type ListQuery = NonNullable<Operations['getPlatformProjects']['input']['query']>
 
 /**
- * The client of a platform: projects, mail domains, mail that waits for approval, and the health of the service.
+ * Is the client of a platform: projects, mail domains, mail that waits for approval, and the health of the service.
  *
  * @example
  * const platform = new PurserPlatform({ apiKey: 'lopk-…' })
@@ -39,19 +39,19 @@ export class PurserPlatform {
 }
 
 function projects(http: Http) {
-  /** One page, newest first. */
+  /** Returns one page of projects, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPlatformProjects', { query }, options)
   return {
     list,
-    /** Every project, newest first; iteration loads the pages. */
+    /** Iterates over every project, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.projects,
         query.pageToken,
       ),
-    /** The header that a payer signed, rebuilt from what is stored. */
+    /** Returns the payment header that a payer signed, rebuilt from the stored data. */
     paidHeader: (projectId: string, paymentId: string, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdPaymentsByPaymentIdHeader',
@@ -60,7 +60,7 @@ function projects(http: Http) {
       ),
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectId', { path: { projectId } }, options),
-    /** `rawKey` of the answer is the project's key. Only this answer shows it. */
+    /** Creates a project. `rawKey` in the response is the key of the project. Only this response shows it. */
     create: (
       project: Operations['postPlatformProjects']['input']['body'] = {},
       options?: CallOptions,
@@ -71,12 +71,12 @@ function projects(http: Http) {
       options?: CallOptions,
     ) =>
       http.call('patchPlatformProjectsByProjectId', { path: { projectId }, body: change }, options),
-    /** Replaces a project's key; the old one is refused at once. */
+    /** Replaces the key of a project. The service refuses the old key at once. */
     rotateKey: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdRotateKey', { path: { projectId } }, options),
     /**
-     * Streams a project's export: `json` is JSON Lines, `mail` an mbox. Without its last line, `kind: "end"`, json is
-     * incomplete. It never retries.
+     * Streams the export of a project: `json` is JSON Lines, `mail` is an mbox. A `json` export is complete only if its
+     * last line is `kind: "end"`. The method never retries.
      */
     export: (
       projectId: string,

@@ -1,12 +1,12 @@
 /**
- * Receipts, checked offline: Ed25519 (RFC 8032, by WebCrypto) over canonical JSON (RFC 8785), and the compact JWS
- * (RFC 7515) of the same payment.
+ * Checks receipts offline: Ed25519 (RFC 8032, by WebCrypto) over canonical JSON (RFC 8785), and the compact JWS (RFC
+ * 7515) of the same payment.
  */
 
 import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
-/** An invalid receipt, with the reason. */
+/** Reports an invalid receipt, with the reason. */
 export class InvalidReceiptError extends PurserError {
   override readonly name = 'InvalidReceiptError'
   readonly reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch'
@@ -16,20 +16,20 @@ export class InvalidReceiptError extends PurserError {
   }
 }
 
-/** A JSON Web Key Set, as /.well-known/jwks.json serves it. */
+/** Describes a JSON Web Key Set, as /.well-known/jwks.json returns it. */
 export type Jwks = { keys: readonly { kty?: string; crv?: string; x?: string }[] }
 
-/** CAIP-2 names of the networks. */
+/** Maps the networks to their CAIP-2 names. */
 const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'eip155:84532' }
 
 /**
  * Checks a receipt offline against the trusted keys of the service.
  *
  * @param receipt the receipt of a redeem, a payment record or a webhook.
- * @param keys the service's JWKS, or its public keys as 64 hexadecimal digits each. Never use the key inside a receipt:
- * anyone can sign with their own key.
- * @returns the receipt's body. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale: a valid receipt
- * can be for another payment.
+ * @param keys the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use the key inside a
+ * receipt, because anyone can sign with their own key.
+ * @returns the body of the receipt. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale, because a
+ * valid receipt can belong to another payment.
  * @throws {InvalidReceiptError}
  *
  * @example
@@ -80,7 +80,7 @@ function isReceipt(value: unknown): value is Receipt {
   )
 }
 
-/** Trusted keys as hexadecimal digits. */
+/** Returns the trusted keys as hexadecimal digits. */
 function publicKeys(keys: Jwks | string | readonly string[]): string[] {
   if (typeof keys === 'string') return [keys.toLowerCase()]
   if (!isJwks(keys)) return keys.map((key) => key.toLowerCase())
@@ -95,21 +95,24 @@ function publicKeys(keys: Jwks | string | readonly string[]): string[] {
 const isJwks = (keys: Jwks | readonly string[]): keys is Jwks => !Array.isArray(keys)
 
 /**
- * RFC 8785 for the body of a receipt, a flat object of strings, whole numbers and nulls: names sorted by UTF-16 code
- * units, values in ECMAScript notation.
+ * Writes the body of a receipt by RFC 8785. The body is a flat object of strings, whole numbers and nulls. Names are
+ * sorted by UTF-16 code units, and values have ECMAScript notation.
  */
 function canonical(body: object): string {
   const members = Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1))
   return `{${members.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`
 }
 
-/** The algorithm is fixed: a header with a free choice could choose `none`. */
+/**
+ * Tells whether the algorithm is EdDSA. No other algorithm is allowed, because the header could otherwise choose
+ * `none`.
+ */
 function isEdDsa(header: string): boolean {
   const { alg } = readJson(header)
   return alg === 'EdDSA' || alg === 'Ed25519'
 }
 
-/** Whether the JWS describes the same payment, member by member. */
+/** Tells whether the JWS describes the same payment, member by member. */
 function saysTheSame(payload: string, body: Receipt['body']): boolean {
   const said = readJson(payload)
   return (
@@ -139,7 +142,7 @@ function readJson(part: string): Record<string, unknown> {
 const fromHex = (hex: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(hex.match(/../g)!, (pair) => Number.parseInt(pair, 16))
 
-/** base64 and base64url; null for anything else. */
+/** Decodes base64 and base64url. Returns `null` for any other text. */
 function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
   try {
     const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))

@@ -1,17 +1,17 @@
 import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
-/** A delivery without a valid signature: answer 400 and ignore its content. */
+/** Reports a delivery without a valid signature. Return 400 and ignore its content. */
 export class InvalidWebhookError extends PurserError {
   override readonly name = 'InvalidWebhookError'
 }
 
 export type WebhookEvent = {
-  /** `payment.received`. */
+  /** Is the event type, always `payment.received`. */
   event: string
-  /** The same on every attempt: handle each key once. */
+  /** The key is the same on every attempt, so handle each key once. */
   idempotencyKey: string
-  /** The signed receipt; `verifyReceipt` checks its own signature. */
+  /** Holds the signed receipt. `verifyReceipt` checks the signature of the receipt. */
   receipt: Receipt
 }
 
@@ -20,9 +20,9 @@ type HeaderSource = Headers | Record<string, string | readonly string[] | undefi
 /**
  * Verifies the signature of a webhook, then parses it.
  *
- * @param body the raw bytes of the body; a re-serialised JSON body has other bytes.
+ * @param body the raw bytes of the body. A re-serialised JSON body has other bytes.
  * @param headers the request headers: `Headers`, or Node's object with lower-case names.
- * @param secret the endpoint's `whsec_…`; several during a rotation.
+ * @param secret the `whsec_…` secret of the endpoint. During a rotation pass several secrets.
  * @throws {InvalidWebhookError}
  *
  * @example
@@ -58,7 +58,7 @@ async function isSignedBy(
   signature: Uint8Array<ArrayBuffer>,
   bytes: Uint8Array,
 ): Promise<boolean> {
-  // An unset variable becomes an empty secret, and anyone could sign with it.
+  // An unset variable becomes an empty secret, and then anyone could sign.
   if (secret === '') throw new TypeError('secret must not be empty')
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }

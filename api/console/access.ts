@@ -1,4 +1,4 @@
-/** Access to the console: a session cookie, and a request from the console's own page. */
+/** Controls access to the console. It needs a session cookie, and a request from the console's own page. */
 
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { type Actor, ORGANIZATION } from '../../sql/account/audit.ts'
@@ -13,21 +13,27 @@ import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
-/** The console page sends this header with every request. A form or an image of another site cannot. */
+/** The console page sends this header with every request. A form or an image on another site cannot send it. */
 const HEADER = 'x-purser-console'
 
-/** The session of an admitted request. */
+/** Returns the session of an admitted request. */
 export function sessionOf(request: Request): ConsoleSession {
   const { session } = stateOf(request)
   if (session === null) throw new Error('this route needs access: console')
   return session
 }
 
-/** The actor in the audit log: the person's address. The first operator has an id before it sets an address. */
+/**
+ * Returns the actor for the audit log: the address of the person. The first operator has only an id until an address is
+ * set.
+ */
 export const actorOf = ({ person }: ConsoleSession): string =>
   `console:${person.email ?? person.id}`
 
-/** Who acts, for entries without a project. @param session absent: that of the admitted request. */
+/**
+ * Returns the actor for audit log entries without a project. @param session is by default the session of the admitted
+ * request.
+ */
 export const organizationActor = (
   request: Request,
   session: ConsoleSession = sessionOf(request),
@@ -38,9 +44,9 @@ export const organizationActor = (
 })
 
 /**
- * Refuses cross-site requests (CSRF). SameSite=Strict keeps the cookie out of them, but a sibling subdomain is the same
- * site: this is the second defence.
- * @param framed the HTML body of a mail; the browser requests it without our header.
+ * Refuses cross-site requests (CSRF). SameSite=Strict removes the cookie from such requests, but a sibling subdomain
+ * counts as the same site. So this check is the second defence.
+ * @param framed tells that the request is for the HTML body of a mail. The browser sends it without our header.
  * @throws {ApiError} 403
  */
 export function refuseOtherSites(request: Request, baseUrl: string, framed: boolean): void {
@@ -61,13 +67,13 @@ function isOwnOrigin(origin: string, host: string | null, baseUrl: string): bool
   return origin === new URL(baseUrl).origin || new URL(origin).host === host
 }
 
-/** The cookie's name. Browsers accept the prefix `__Secure-` over TLS only. */
+/** Returns the name of the cookie. Browsers accept the prefix `__Secure-` only over TLS. */
 const cookieName = (baseUrl: string): string =>
   isSecure(baseUrl) ? '__Secure-purser_session' : 'purser_session'
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:')
 
-/** The Set-Cookie header of a session; a `secret` of null deletes the cookie. */
+/** Returns the Set-Cookie header of a session. The `secret` `null` deletes the cookie. */
 export function sessionCookie(baseUrl: string, secret: string | null, expiresAt?: Date): string {
   const attributes = `Path=/console; HttpOnly; SameSite=Strict${isSecure(baseUrl) ? '; Secure' : ''}`
   const lifetime = secret === null ? 'Max-Age=0' : `Expires=${expiresAt?.toUTCString()}`

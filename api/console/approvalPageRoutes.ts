@@ -1,6 +1,6 @@
 /**
- * The page behind the link of a notification mail. GET shows the held mail and changes nothing: scanners open every link of
- * a mail. A POST of its form decides.
+ * Serves the page that the link of a notification mail opens. GET shows the held mail and changes nothing, because
+ * scanners open every link of a mail. A POST of the form decides.
  */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
@@ -32,14 +32,14 @@ const Form = t.Object({
 })
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
 
-/** Nothing is loaded but the style, and no script runs: the held mail's words come from an agent. */
+/** The page loads only its style and runs no script, because an agent wrote the text of the held mail. */
 const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
   "img-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
-  // The HTML part has a policy of its own, without scripts and network.
+  // The HTML part has a separate policy without scripts and network.
   "frame-src 'self'",
   "frame-ancestors 'none'",
 ].join('; ')
@@ -59,7 +59,7 @@ const CHANGED = 'The mail has changed since. Read it again.'
 
 const GONE = 'This link is not valid. It may be mistyped, or its request is deleted.'
 
-/** The pages of the links in notification mails. */
+/** Serves the pages that the links of notification mails open. */
 export const approvalPageRoutes = (services: Services) =>
   new Elysia()
     .get(
@@ -84,7 +84,10 @@ type Open = {
   used: boolean
 }
 
-/** The request of a link; null: no such link. A wrong token counts as a failed sign-in. @throws {ApiError} 429 */
+/**
+ * Returns the approval request of a link, or `null` if there is no such link. A wrong token counts as a failed sign-in.
+ * @throws {ApiError} 429
+ */
 async function find(services: Services, request: Request, token: string): Promise<Open | null> {
   const link = APPROVAL_TOKEN.test(token) ? await findApprovalLink(services.pool, token) : null
   const approval = link === null ? null : await findApproval(services.pool, link.approvalId)
@@ -109,7 +112,7 @@ async function show(
   return await pageOf(services, open, asked)
 }
 
-/** The HTML part for its frame. */
+/** Returns the HTML part for its frame. */
 async function htmlPart(services: Services, { wanted, used }: Open): Promise<Response> {
   const held = await readHeldRequest(services, wanted)
   const { projectId } = wanted
@@ -123,7 +126,7 @@ async function htmlPart(services: Services, { wanted, used }: Open): Promise<Res
   return found === null ? page(endHtml('Nothing here', GONE), 404) : framedMail(found)
 }
 
-/** A page of the held mail with its form, or the end of its request. */
+/** Returns a page of the held mail with the form, or tells how the request ended. */
 async function pageOf(
   services: Services,
   { wanted, used }: Open,
@@ -172,7 +175,7 @@ async function act(
   const again = (note: string) => pageOf(services, open, { note })
   try {
     const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
-    // What is over already has its own answer.
+    // If the request has already ended, the response below tells how.
     const isOpen = state === 'waiting' && Date.parse(expiresAt) > Date.now()
     if (isOpen && decision.state === 'approved') {
       if (sha256 !== form.sha256) return await again(CHANGED)
@@ -190,7 +193,7 @@ async function act(
   }
 }
 
-/** A payment with its form, or the end of its request. */
+/** Returns a payment with the form, or tells how the request ended. */
 async function paymentPage(
   services: Services,
   { wanted, used }: Open,

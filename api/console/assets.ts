@@ -4,12 +4,12 @@ import { type Asset, toAsset } from '../http/asset.ts'
 
 const FOLDER = join(import.meta.dir, '../web')
 
-/** In cascade order: of two rules with equal specificity the later one wins. */
+/** Lists the style sheets in cascade order: of two rules with equal specificity the later rule wins. */
 const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'mail', 'forms', 'narrow']
 
 /**
- * The page's files, by name. Bun bundles the TypeScript modules of `api/web/` in memory at the first request, in some tens of
- * milliseconds.
+ * Loads the files of the page by name. At the first request Bun bundles the TypeScript modules of `api/web/` in memory.
+ * This takes some tens of milliseconds.
  */
 async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   const built = await Bun.build({
@@ -22,7 +22,7 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   const read = (name: string) => readFile(join(FOLDER, name))
   const styles = await Promise.all(STYLES.map((name) => read(`style/${name}.css`)))
   const icon = await read('icon.svg')
-  // Hosts of MCP show this form alone.
+  // MCP hosts show only this format.
   const picture = await read('icon.png')
   return new Map([
     ['app.js', toAsset(new TextEncoder().encode(script), 'text/javascript; charset=utf-8')],
@@ -44,7 +44,7 @@ function assets(): Promise<ReadonlyMap<string, Asset>> {
 
 const HASHED = /^(\w+)\.([\w-]{22})\.(\w+)$/
 
-/** The page's file of that name, or undefined. A name with a hash stands for those bytes alone. */
+/** Returns the page's file of that name, or `undefined`. A name with a hash is valid only for these bytes. */
 export async function findAsset(
   name: string,
 ): Promise<{ asset: Asset; isHashed: boolean } | undefined> {
@@ -54,7 +54,7 @@ export async function findAsset(
   return { asset, isHashed: hash !== undefined }
 }
 
-/** A text in which each `{{name}}` becomes the address of that file, with its hash. */
+/** Replaces each `{{name}}` in a text by the address of that file with its hash. */
 export async function withAddresses(html: string): Promise<string> {
   const found = await assets()
   return html.replace(/\{\{(\w+)\.(\w+)\}\}/g, (_, stem: string, suffix: string) => {

@@ -1,6 +1,6 @@
 /**
- * Delegation: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console session access to routes of
- * the API. The same handlers answer.
+ * Delegates requests: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console session access to
+ * routes of the API. The same handlers serve both.
  */
 import type { Role } from '../../shared/people/roles.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
@@ -19,25 +19,25 @@ import type { Route } from '../docs/routeTable.ts'
 import { notFound } from '../http/errors.ts'
 import { actorOf } from './access.ts'
 
-/** A console request for a route of the API. */
+/** Describes a console request for a route of the API. */
 export type Delegation = {
-  /** Null for routes of the platform. */
+  /** Routes of the platform have `null` here. */
   projectId: string | null
-  /** The path of the API, percent-encoded. */
+  /** Holds the path in the API, percent-encoded. */
   path: string
 }
 
 type Opened = {
-  /** The least role that may ask, in the project that the path names. */
+  /** Names the least role that may use the route, in the project that the path names. */
   role: Role
-  /** The action in the audit log; null: a read, or an act that its handler records. */
+  /** Names the action in the audit log. A read, or a change that its handler records, has `null` here. */
   action: string | null
 }
 
 const opened = (role: Role, routes: Record<string, string | null>): [string, Opened][] =>
   Object.entries(routes).map(([route, action]) => [route, { role, action }])
 
-/** The routes open to the console, with the audit action of each change. */
+/** Lists the routes that are open to the console, with the audit action of each change. */
 const ALLOWED: ReadonlyMap<string, Opened> = new Map([
   ...opened('viewer', {
     'GET /v0/messages': null,
@@ -81,7 +81,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/threads/:threadId': 'thread.label',
     'DELETE /v0/threads/:threadId': 'thread.delete',
     'POST /v0/messages/drafts': 'draft.create',
-    // It is kept as a person types; creating, sending and deleting it is on record.
+    // A draft is saved as a person types. Only its creation, sending and deletion are recorded.
     'PATCH /v0/messages/drafts/:draftId': null,
     'POST /v0/messages/drafts/:draftId/send': 'message.send',
     'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
@@ -90,7 +90,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/reject': null,
-    // The purse itself records each act.
+    // The purse itself records each change.
     'POST /v0/platform/projects/:projectId/purse': null,
     'PATCH /v0/platform/projects/:projectId/purse': null,
     'POST /v0/platform/projects/:projectId/purse/stop': null,
@@ -139,7 +139,10 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
 
 type Made = { subject: string; detail?: string }
 
-/** Reads the subject of a creation from the answer: the request has no id yet. Secrets of the answer are not read. */
+/**
+ * Reads the subject of a creation from the response, because the request has no id yet. Secrets in the response are not
+ * read.
+ */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
   'email_rule.create': ({ id, type, scope, value }) => ({
     subject: id!,
@@ -157,13 +160,15 @@ const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> =
 
 const DELEGATED = /^\/console\/api(?:\/projects\/([\w-]{1,100}))?(\/v0\/.*)$/
 
-/** Reads the path of a request; null without delegation. */
+/** Reads the path of a request. Returns `null` if the path is not a delegated one. */
 export function readDelegation(pathname: string): Delegation | null {
   const match = DELEGATED.exec(pathname)
   return match === null ? null : { projectId: match[1] ?? null, path: match[2]! }
 }
 
-/** Who may ask for a route, and its audit action. @throws {ApiError} 404 for a closed route */
+/**
+ * Returns the role that may use a route, and the audit action of the route. @throws {ApiError} 404 for a closed route
+ */
 export function findOpened(route: Route, { projectId }: Delegation): Opened {
   const found = ALLOWED.get(`${route.method} ${route.path}`)
   const platform = route.access === 'platform:manage'
@@ -171,14 +176,19 @@ export function findOpened(route: Route, { projectId }: Delegation): Opened {
   return found
 }
 
-/** The routes of the API that the console opens, as `GET /v0/vault/:name`, with the least role of each. */
+/**
+ * Lists the API routes that the console opens, in the form `GET /v0/vault/:name`, with the least role of each route.
+ */
 export const listOpened = (): { route: string; role: Role }[] =>
   [...ALLOWED].map(([route, { role }]) => ({ route, role }))
 
-/** What a viewer's requests may read: no codes of mail, no secrets. */
+/** The requests of a viewer may read only this: no codes of mail, and no secrets. */
 const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
 
-/** The identity of the delegated request: the project with the scopes of the person's role, or the platform. @throws {ApiError} 404 */
+/**
+ * Returns the identity of the delegated request: the project with the scopes of the person's role, or the platform.
+ * @throws {ApiError} 404
+ */
 export async function delegatedIdentity(
   pool: Pool,
   session: ConsoleSession,
@@ -200,8 +210,8 @@ export async function delegatedIdentity(
 }
 
 /**
- * Writes the audit entry before the change.
- * @returns a function that sets outcome and subject of the entry from the answer.
+ * Writes the audit log entry before the change.
+ * @returns a function that sets the outcome and subject of the entry from the response.
  */
 export async function openEntry(
   pool: Pool,
@@ -225,10 +235,13 @@ export async function openEntry(
   }
 }
 
-/** A valid subject: one line that the log can store. */
+/** Matches a valid subject: one line that the audit log can store. */
 const SUBJECT = /^[^\p{Cc}]{1,320}$/u
 
-/** The first path parameter: a project, a rule, an address or a domain; null without one. */
+/**
+ * Returns the first path parameter: a project, a rule, an address or a domain. Returns `null` for a route without
+ * parameters.
+ */
 export function subjectOf(route: Route, { path }: Delegation): string | null {
   const position = route.path.split('/').findIndex((part) => part.startsWith(':'))
   const named = path.split('/')[position]

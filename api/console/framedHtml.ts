@@ -1,20 +1,20 @@
 import type { InlineImage } from '../../sql/mail/messages/messageHtml.ts'
 
 /**
- * Elements that load, navigate, submit or run. The sandbox and the policy forbid them all. Their removal also stops
- * browsers that resolve a name or connect before they check the policy.
+ * Lists elements that load, navigate, submit or run. The sandbox and the policy forbid all of them. Some browsers
+ * resolve a name or connect before they check the policy, and the removal stops this too.
  */
 const REMOVED =
   'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
 
 const REMOVED_ATTRIBUTE = /^(on|href$|xlink:|srcset|ping|background|poster|action|formaction)/
 
-/** Mails expect dark text on white, also when the console is dark. */
+/** Mails expect dark text on a white page, even when the console is dark. */
 const PAGE_STYLE =
   'html{color-scheme:light}body{margin:12px;background:#fff;color:#111;font:15px/1.5 system-ui,sans-serif;' +
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
 
-/** A mail's HTML as a page for a frame, with its inline images. A remote image shows its alt text. */
+/** Returns the HTML of a mail as a page for a frame, with its inline images. A remote image shows its alt text. */
 export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
   const carried = new Map(
     images.map(({ contentId, contentType, bytes }) => [
@@ -30,7 +30,7 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
     })
     .on('*', {
       element(element) {
-        // The sandbox opens no link: the title shows its target.
+        // The sandbox opens no link, so the title shows the target of the link.
         const href = element.getAttribute('href')
         for (const name of [...element.attributes].map(([attribute]) => attribute)) {
           if (REMOVED_ATTRIBUTE.test(name) || (name === 'src' && element.tagName !== 'img'))

@@ -21,7 +21,7 @@ const Params = t.Object({
   keyId: t.String({ pattern: '^[1-9][0-9]{0,17}$', error: 'be the number of a key' }),
 })
 
-/** Organization settings: platform keys and the audit log. */
+/** Serves the settings of the organization: platform keys and the audit log. */
 export function organizationRoutes(services: Services) {
   const { pool } = services
   const record = (db: Queryable, request: Request, entry: NewAuditEntry) =>

@@ -12,7 +12,7 @@ import { consoleOperation } from './consoleOperation.ts'
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
-/** The parts of each range. */
+/** Lists the parts of each time range. */
 const RANGES = {
   hour: { widthMs: MINUTE_MS, parts: 60 },
   day: { widthMs: HOUR_MS / 2, parts: 48 },
@@ -30,7 +30,7 @@ const Query = t.Object({
   ),
 })
 
-/** Figures of the whole service, for a page that polls every two seconds. */
+/** Serves the figures of the whole service for a page that polls every two seconds. */
 export function overviewRoutes({ pool }: Services) {
   const reading = new Map<string, ReturnType<typeof readOverview>>()
   return new Elysia().get(

@@ -5,7 +5,7 @@ import { notFound } from '../http/errors.ts'
 import { findAsset, withAddresses } from './assets.ts'
 import { openOperation } from './consoleOperation.ts'
 
-/** Resources of this service only, none inline. Frames hold mails, with their own policy. */
+/** Allows only resources of this service, and none inline. Frames hold mails, which have a separate policy. */
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -37,7 +37,10 @@ const PAGE = `<!doctype html>
 
 let made: Promise<Asset> | null = null
 
-/** The page names its files by their hashes: a new release is seen at the next load, and files are never asked twice. */
+/**
+ * Returns the page. It names its files by their hashes, so a new release is seen at the next load, and no file is
+ * requested twice.
+ */
 async function page({ request }: { request: Request }): Promise<Response> {
   made ??= withAddresses(PAGE)
     .then((html) => toAsset(new TextEncoder().encode(html), PAGE_HEADERS['content-type']))
@@ -50,8 +53,9 @@ async function page({ request }: { request: Request }): Promise<Response> {
 }
 
 /**
- * The page of the console and its files. The page has no data; its script loads them. A sign-in link has the token behind
- * a `#`. Browsers do not send that part: no server, proxy or log sees the token, and link previews do not use it up.
+ * Serves the page of the console and its files. The page holds no data, because its script loads the data. A sign-in
+ * link has its token behind a `#`. Browsers do not send that part, so no server, proxy or log sees the token, and link
+ * previews do not use it up.
  */
 export function pageRoutes() {
   const open = { detail: openOperation() }

@@ -3,15 +3,18 @@ import { errorPage } from './errorPage.ts'
 import { type Guide, guides } from './guides.ts'
 import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'
 
-/** The Markdown documentation: pages by name, and their index. */
+/** Holds the Markdown documentation: pages by name, and their index. */
 export type MarkdownDocs = { pages: ReadonlyMap<string, string>; index: string }
 
-/** Errors of every operation; their page explains them once. */
+/** Every operation can return these errors. The error page explains each of them once. */
 const ANYWHERE = new Set(['401', '408', '415', '500', '503'])
 
 type Media = { content?: { 'application/json'?: { schema?: unknown; example?: unknown } } }
 
-/** Makes one page of each guide, of each tag of the API, of the errors and of MCP, and /llms.txt (llmstxt.org). */
+/**
+ * Makes one page for each guide and for each tag of the API, a page of errors, a page on MCP, and /llms.txt
+ * (llmstxt.org).
+ */
 export function markdownDocs(document: OpenApiDocument, baseUrl: string): MarkdownDocs {
   const pages: Guide[] = [
     ...guides(baseUrl),
@@ -87,7 +90,7 @@ type Schema = Partial<
 > &
   Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number>> & { anyOf?: Schema[] }
 
-/** The type, the values, the bounds and the default of a parameter. */
+/** Returns the type, the values, the bounds and the default of a parameter. */
 function rangeOf(schema: Schema): string[] {
   const { type, format, pattern, minimum, maximum, minLength, maxLength } = schema
   const values = schema.enum ?? schema.anyOf?.map((member) => member.const)

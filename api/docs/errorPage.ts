@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../http/errors.ts'
 
-/** Each error code with its statuses, its meaning and what a client does. */
+/** Describes each error code: its statuses, its meaning and what a client should do. */
 const ERRORS: Record<ErrorCode, { status: string; meaning: string; remedy: string }> = {
   bad_request: {
     status: '400',
@@ -86,7 +86,7 @@ const ERRORS: Record<ErrorCode, { status: string; meaning: string; remedy: strin
   },
 }
 
-/** The page that explains each error code once. */
+/** Returns the page that explains each error code once. */
 export function errorPage(): string {
   const rows = Object.entries(ERRORS).map(
     ([code, { status, meaning, remedy }]) => `| \`${code}\` | ${status} | ${meaning} | ${remedy} |`,

@@ -1,12 +1,14 @@
-/** The pages for readers, as the repository has them: served by the service that they describe. */
+/** Reads the guides of the repository. The service that they describe serves them. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dir, '../..')
-/** The address in the pages. */
+/** The guides use this address as an example. */
 const EXAMPLE_URL = 'http://127.0.0.1:3000'
 
-/** Pages of the folder docs, in the order of their readers: agents, sellers, authors of clients, operators. */
+/**
+ * Names the pages of the folder docs, in the order of their readers: agents, sellers, authors of clients, operators.
+ */
 const GUIDES = [
   'agent',
   'seller',
@@ -25,7 +27,7 @@ const GUIDES = [
 
 export type Guide = { name: string; summary: string; text: string }
 
-/** @param baseUrl stands in the pages for the address of a first start. */
+/** @param baseUrl replaces the example address in the pages. */
 export const guides = (baseUrl: string): Guide[] =>
   GUIDES.map((name) => {
     const text = readFileSync(join(ROOT, 'docs', `${name}.md`), 'utf8')
@@ -36,7 +38,7 @@ export const guides = (baseUrl: string): Guide[] =>
     }
   })
 
-/** Files that the pages link to beside each other, by their path: the examples and SECURITY.md. */
+/** Returns the other files that the pages link to, by their path: the examples and SECURITY.md. */
 export function linkedFiles(): ReadonlyMap<string, string> {
   const paths = [
     'SECURITY.md',

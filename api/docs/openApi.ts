@@ -6,7 +6,7 @@ import { ErrorBody, type Operation } from '../http/operation.ts'
 
 type Json = Record<string, unknown>
 
-/** An operation object of OpenAPI 3.1: the fields that this service writes. */
+/** Describes an operation object of OpenAPI 3.1, with the fields that this service writes. */
 export type OperationObject = {
   operationId: string
   summary: string
@@ -18,7 +18,7 @@ export type OperationObject = {
   security?: Json[]
 }
 
-/** An OpenAPI 3.1 document. */
+/** Describes an OpenAPI 3.1 document. */
 export type OpenApiDocument = {
   openapi: string
   info: Json
@@ -45,7 +45,7 @@ const TAGS: Record<Operation['tag'], string> = {
   Service: 'Health and documentation of the service itself.',
 }
 
-/** Builds the OpenAPI document from the routes' own schemas and details. */
+/** Builds the OpenAPI document from the schemas and details of the routes. */
 export function openApiDocument(app: AnyElysia, baseUrl: string): OpenApiDocument {
   const paths: OpenApiDocument['paths'] = {}
   for (const { method, path, hooks } of app.routes) {
@@ -134,7 +134,7 @@ function successContent({ schema, example, contentType }: Operation['success']):
   return { content: { [contentType ?? 'application/json']: shown } }
 }
 
-/** `GET /v0/messages/{messageId}` is `getMessagesByMessageId`. */
+/** Makes the id of an operation: `GET /v0/messages/{messageId}` becomes `getMessagesByMessageId`. */
 function operationId(method: string, template: string): string {
   const words = template
     .replace(/^\/v0/, '')
@@ -162,9 +162,9 @@ function parameterObjects(place: 'path' | 'query', schema: TSchema | undefined):
 
 function errorResponses(method: string, detail: Operation, hooks: Hooks): Record<string, Json> {
   const { access, errors = {} } = detail
-  // A request of these methods may have a body, also where none is needed.
+  // A request with one of these methods may have a body, even where none is needed.
   const readsBody = method !== 'GET'
-  // Every other operation refuses query parameters that it does not know.
+  // Every other operation refuses unknown query parameters.
   const isLenient = access === 'public' && hooks.query === undefined && hooks.params === undefined
   const described: Record<number, string | undefined> = {
     400:
@@ -206,8 +206,9 @@ const json = (schema: unknown, example: unknown): Json => ({
 })
 
 /**
- * A schema as plain JSON Schema: without TypeBox's symbols and without `error` texts. `openapi` replaces a schema that
- * only checks a query string. A property may have one of these names: the members of `properties` are no keywords.
+ * Returns a schema as plain JSON Schema, without TypeBox's symbols and `error` texts. `openapi` replaces a schema that
+ * only checks a query string. A property may have one of these names, because the members of `properties` are no
+ * keywords.
  */
 export function plain(schema: TSchema): unknown {
   return JSON.parse(

@@ -3,43 +3,46 @@ import type { Role } from '../../shared/people/roles.ts'
 import type { Scope } from '../../shared/scopes.ts'
 
 /**
- * The required credential of a route: none, any key, a key with this scope, or a console session. The route's `detail`
- * holds it for the gate, the OpenAPI document and the pages.
+ * Describes the required credential of a route: none, any key, a key with this scope, or a console session. The
+ * `detail` of the route holds it for the gate, the OpenAPI document and the pages.
  */
 export type Access = 'public' | 'key' | 'console' | Scope
 
 export type Route = {
   method: string
-  /** With `:name` parameters. */
+  /** Holds the path with its `:name` parameters. */
   path: string
   access: Access
-  /** The names of its query parameters. */
+  /** Lists the names of the query parameters. */
   query: readonly string[]
-  /** Body size limit in bytes; absent: the default. */
+  /** Limits the body size in bytes. Without this field the default limit applies. */
   bodyMaxBytes?: number
   /** Only a body with this field may be larger than the default. */
   largeFor?: string
   /** Only a key with this scope may send a body larger than the default. */
   largeScope?: Scope
-  /** Pages of every origin may read the answer. */
+  /** Tells whether pages of every origin may read the response. */
   cors?: true
-  /** The body may be any JSON value; the handler checks it. */
+  /** The body may be any JSON value. The handler checks it. */
   anyJson?: true
   /** The body is an HTML form. */
   form?: true
-  /** The browser loads this console route in a frame, without the console header. */
+  /** The browser loads this console route in a frame, and so without the console header. */
   framed?: true
-  /** Of a console route: the least role that may ask. One with `:projectId` asks it for that project. */
+  /**
+   * Names the least role that may use this console route. If the path has `:projectId`, the person needs the role in
+   * that project.
+   */
   role?: Role
 }
 
-/** The result of a lookup: a route, a path without this method, or no path. */
+/** Describes the result of a lookup: a route, a path without this method, or no path. */
 export type Match =
   | { kind: 'route'; route: Route }
   | { kind: 'method'; allowed: string[] }
   | { kind: 'none' }
 
-/** The routes of an application. The gate looks a route up before Elysia sees the request. */
+/** Holds the routes of an application. The gate looks up a route before Elysia sees the request. */
 export class RouteTable {
   readonly #byLength = new Map<number, { pattern: (string | null)[]; route: Route }[]>()
 
@@ -75,7 +78,7 @@ export class RouteTable {
     }
   }
 
-  /** The method that pages of every origin may use at the path; null: none. */
+  /** Returns the method that pages of every origin may use at the path, or `null` if there is none. */
   openMethod(path: string): 'GET' | 'POST' | null {
     for (const method of ['GET', 'POST'] as const) {
       const match = this.match(method, path)

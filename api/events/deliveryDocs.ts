@@ -9,7 +9,7 @@ const NullableString = t.Union([t.String(), t.Null()])
 const Id = (description: string, maxLength = 100) =>
   t.Optional(t.String({ minLength: 1, maxLength, description }))
 
-/** The filters of the log. */
+/** Describes the filters of the delivery log. */
 export const DeliveryFilterQuery = t.Composite([
   RangeQuery,
   t.Object({
@@ -152,7 +152,7 @@ const Counts = {
   failed: t.Integer({ description: 'Aborted or exhausted.' }),
 }
 
-/** Deliveries that one call counts: a project may have millions. */
+/** One call counts at most this many deliveries, because a project may have millions. */
 export const COUNTED_MAX = 100_000
 
 export const statsOperation = operation({

@@ -32,7 +32,7 @@ import {
 
 const missing = () => notFound('Delivery not found')
 
-/** A delivery as lists show it. */
+/** Returns a delivery in the form of the delivery log. */
 const toView = (delivery: Delivery) => ({
   deliveryId: delivery.id,
   endpointId: delivery.endpointId,
@@ -58,7 +58,7 @@ const toAttemptView = (attempt: Attempt) => ({
   response: attempt.responsePrefix,
 })
 
-/** The log of webhook deliveries, and their replay. */
+/** Serves the log of webhook deliveries, and replays deliveries. */
 export function deliveryRoutes({ pool, reads }: Services) {
   return new Elysia({ prefix: '/v0/webhooks/deliveries' })
     .get('', ({ request, query }) => reads.run(request, (server) => list(server, request, query)), {
@@ -107,7 +107,7 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
   }
 }
 
-/** A search of the URLs may look at every delivery: it waits for its turn. */
+/** A search in the URLs may read every delivery, so it waits for its turn. */
 const read = <Result>(
   { pool, searches }: Server,
   filter: DeliveryFilter,
@@ -184,10 +184,10 @@ const withAttempts = async (pool: Pool, delivery: Delivery) => ({
   attempts: (await listAttempts(pool, delivery.id)).map(toAttemptView),
 })
 
-/** The scope that shows the deliveries of each event type. */
+/** Names the scope that shows the deliveries of each event type. */
 const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
 
-/** The project of a key, and the event types that its scopes cover. @throws {ApiError} 403 */
+/** Returns the project of a key, and the event types that the scopes of the key cover. @throws {ApiError} 403 */
 function visibleTo(request: Request): { projectId: string; events: string[] } {
   const { projectId, scopes } = identityOf(request)
   const events = SCOPE_OF.flatMap(([event, scope]) => (scopes.includes(scope) ? [event] : []))

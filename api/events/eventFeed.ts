@@ -13,60 +13,63 @@ import {
 import { subscribe } from '../../sql/listen.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** Reads the events of one project, from a position on. */
+/** Reads the events of one project from a given position. */
 export type EventReader = {
   /**
-   * The next events, in order; none at the deadline (performance.now()) or when the reader has ended.
-   * @throws when the database is away.
+   * Returns the next events in order. Returns none at the deadline (performance.now()) or when the reader has ended.
+   * @throws when the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
-  /** True once the reader gives no more events: the key changed, or the process stops. */
+  /** Is `true` once the reader returns no more events, because the key changed or the process stops. */
   readonly ended: boolean
   close(): void
 }
 
-/** All readers of a process. One connection listens for all; each event is read once for all readers of its project. */
+/**
+ * Holds all readers of a process. One connection listens for all of them. Each event is read once for all readers of
+ * its project.
+ */
 export type EventFeed = {
   /**
-   * @param after the last event that the client knows; null: only new events.
-   * @returns a reader, and the event before its first one. `missed`: events after `after` are deleted, or `after` is no
-   * event of this stream.
+   * @param after the last event that the client knows. `null` means that the client wants only new events.
+   * @returns a reader, and the event before its first event. `missed` tells that events after `after` are deleted, or
+   * that `after` is not an event of this stream.
    * @throws {ApiError} 429 when the project has too many readers.
    */
   open(
     projectId: string,
     after: EventPosition | null,
   ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }>
-  /** The number of open readers. */
+  /** Returns the number of open readers. */
   size(): number
-  /** Ends all readers: the process stops. */
+  /** Ends all readers, because the process stops. */
   release(): void
   stop(): Promise<void>
 }
 
 const READ_AT_ONCE = 200
-/** Open streams and waits of one project. Each holds a connection of this process. */
+/** Limits the open streams and waits of one project, because each of them holds a connection of this process. */
 const READERS_MAX = 1_000
-/** Events of a project in memory, for readers that are slightly behind. */
+/** Limits the events of a project in memory. They serve readers that are slightly behind. */
 const RECENT_MAX = 500
 
 type Reader = { position: bigint; ended: boolean; pause: Pause }
 
-/** The readers of one project. */
+/** Holds the readers of one project. */
 type Channel = {
   projectId: string
   readers: Set<Reader>
-  /** Events without a gap, ending at `head`. */
+  /** Holds the newest events without a gap, up to `head`. */
   recent: StoredEvent[]
   head: bigint
-  /** The database may hold events after `head`. */
+  /** Tells that the database may hold events after `head`. */
   stale: boolean
   reading: Promise<void> | null
 }
 
 type Feed = { pool: Pool; channels: Map<string, Channel>; released: boolean }
 
-/** Starts to listen. An outage of the connection loses no event: afterwards every channel is read again. */
+/** Starts to listen. An outage of the connection loses no event, because every channel is read again afterwards. */
 export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): EventFeed {
   const feed: Feed = { pool, channels: new Map(), released: false }
   const { channels } = feed
@@ -81,9 +84,9 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // A key may have changed during the outage: every client must authenticate again.
+      // A key may have changed during the outage, so every client must authenticate again.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
-      // The database may be a restored or promoted one: events of the former one are no longer valid.
+      // The database may be a restored or promoted one. Events of the former database are no longer valid.
       if (!isFirst) channels.clear()
       isFirst = false
     },
@@ -120,7 +123,7 @@ async function open(
   after: EventPosition | null,
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
-  // Notifications count from here on; readStream counts the events committed before.
+  // From here on notifications count. `readStream` counts the events that were committed before.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   if (channel.readers.size >= READERS_MAX) {
     const message = `At most ${READERS_MAX} event streams and waits may be open at once`
@@ -201,7 +204,7 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   const events = covered
     ? channel.recent.filter(({ seq }) => seq > reader.position)
     : await listEvents(pool, channel.projectId, { after: reader.position, limit: READ_AT_ONCE })
-  // Deleted events never come: without an event the reader skips to the head.
+  // Deleted events never arrive. If no event is left, the reader continues at the head.
   reader.position = events.at(-1)?.seq ?? channel.head
   return events
 }
@@ -216,7 +219,7 @@ async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.head = events.at(-1)?.seq ?? channel.head
 }
 
-/** The event after which a client reads on, when `after` is the last event it knows. */
+/** Finds the event after which a client continues to read, when `after` is the last event it knows. */
 async function findBegin(
   pool: Pool,
   projectId: string,
@@ -228,7 +231,7 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // The restored backup lacks this event. All events after its time are new to the client.
+  // The restored backup lacks this event. All events after the time of this event are new to the client.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

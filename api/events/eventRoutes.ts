@@ -15,9 +15,9 @@ import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import type { EventReader } from './eventFeed.ts'
 
-/** Keep-alive interval: proxies and clients recognise a dead connection by its silence. */
+/** Sets the keep-alive interval, because proxies and clients recognise a dead connection by its silence. */
 const KEEP_ALIVE_MS = 15_000
-/** The `retry` field: the wait before a client reconnects. */
+/** The `retry` field sets the wait before a client reconnects. */
 const RETRY_MS = 2_000
 
 const Query = t.Object({
@@ -45,7 +45,7 @@ data: {"type":"message.received","createdAt":"2026-01-05T09:41:12.345Z","data":{
 
 `
 
-/** `/v0/events`: the live events of a project (server-sent events, WHATWG HTML §9.2). */
+/** Serves `/v0/events`: the live events of a project (server-sent events, WHATWG HTML §9.2). */
 export function eventRoutes(services: Services) {
   return new Elysia().get(
     '/v0/events',
@@ -71,7 +71,7 @@ export function eventRoutes(services: Services) {
         {
           headers: {
             'content-type': 'text/event-stream',
-            // Without it nginx buffers the events.
+            // Without this header nginx buffers the events.
             'x-accel-buffering': 'no',
           },
         },
@@ -121,14 +121,14 @@ function readLastEventId(text: string | null | undefined): EventPosition | null 
   return position
 }
 
-/** The `data` field of an event. */
+/** Returns the `data` field of an event. */
 const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
   type,
   createdAt: createdAt.toISOString(),
   data,
 })
 
-/** A stream with back-pressure: it reads events only as fast as the client consumes them. */
+/** Creates a stream with back-pressure: it reads events only as fast as the client consumes them. */
 function eventStream(
   reader: EventReader,
   types: ReadonlySet<string>,
@@ -150,12 +150,12 @@ function eventStream(
         try {
           events = await reader.next(performance.now() + KEEP_ALIVE_MS)
         } catch {
-          // The database is away: the client reconnects with its last event id.
+          // The database is unreachable, so the client reconnects with its last event id.
           reader.close()
         }
         const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
-          // The id alone: a reconnecting client continues after events that its filter hides.
+          // Only the id is sent, so that a reconnecting client continues after the events that its filter hides.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })

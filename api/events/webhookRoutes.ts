@@ -188,7 +188,7 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // A new URL receives the events of the webhook: the key needs their scopes too.
+  // A new URL receives the events of the webhook, so the key needs the scopes of these events too.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {
     ...(events === undefined ? {} : { events }),
@@ -219,7 +219,10 @@ const withSecret = ({ webhook, secret }: { webhook: ProjectWebhook; secret: stri
   secret,
 })
 
-/** A webhook of the key's project, all of whose events the key may receive. @throws {ApiError} 403, 404 */
+/**
+ * Returns a webhook of the key's project. The key must be allowed to receive all events of this webhook. @throws
+ * {ApiError} 403, 404
+ */
 async function findTarget({ pool }: Services, request: Request, id: string) {
   const target = { projectId: requireEventScopes(request, []), id }
   const webhook = await findProjectWebhook(pool, target)
@@ -228,7 +231,7 @@ async function findTarget({ pool }: Services, request: Request, id: string) {
   return target
 }
 
-/** The project of a key with the scopes of all these events. @throws {ApiError} 403 */
+/** Returns the project of a key that has the scopes of all these events. @throws {ApiError} 403 */
 function requireEventScopes(request: Request, events: Static<typeof Events>): string {
   const { projectId, scopes } = identityOf(request)
   if (projectId === null) {

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/** The encodings of an answer, the better first (RFC 9110 §12.5.3). */
+/** Lists the encodings of a response. The better encoding comes first (RFC 9110 §12.5.3). */
 const ENCODINGS = ['br', 'gzip'] as const
 type Encoding = (typeof ENCODINGS)[number]
 
-/** A file that a page loads. */
+/** Describes a file that a page loads. */
 export type Asset = {
   bytes: Uint8Array<ArrayBuffer>
   contentType: string
   hash: string
-  /** Packed at the first request, outside of the event loop. */
+  /** Holds the compressed bytes. The first request compresses them outside of the event loop. */
   packed: Map<Encoding, Promise<Uint8Array<ArrayBuffer>>>
 }
 
@@ -22,7 +22,7 @@ export const toAsset = (bytes: Uint8Array<ArrayBuffer>, contentType: string): As
   packed: new Map(),
 })
 
-/** Of the slow qualities of brotli the last two save 2 % of the script, and take ten times as long. */
+/** The two highest brotli qualities make the script 2 % smaller, and take ten times as long. */
 const BROTLI_QUALITY = 9
 const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>> = {
   br: async (bytes) => {
@@ -32,10 +32,10 @@ const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuff
   gzip: async (bytes) => new Uint8Array(await promisify(gzip)(bytes)),
 }
 
-/** Pictures are packed already. */
+/** Matches the media types worth compressing. Pictures are compressed already. */
 const PACKABLE = /^(?:text\/|image\/svg\+xml|application\/json)/
 
-/** The best encoding that the browser takes; null: none. */
+/** Returns the best encoding that the browser accepts, or `null` if it accepts none. */
 function chooseEncoding(header: string | null): Encoding | null {
   const taken = new Map<string, boolean>()
   for (const part of (header ?? '').split(',')) {
@@ -52,10 +52,10 @@ async function pack(asset: Asset, encoding: Encoding): Promise<Uint8Array<ArrayB
 }
 
 const REVALIDATED = 'no-cache'
-/** For a name that holds the hash: other bytes have another name. */
+/** Use this header for a file name that holds the hash of the bytes. Other bytes have another name. */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** Answers with the file in an encoding of the browser, or with 304 where the browser has it. */
+/** Returns the file in an encoding that the browser accepts, or a 304 if the browser has the file. */
 export async function assetResponse(
   asset: Asset,
   request: Request,
@@ -66,7 +66,7 @@ export async function assetResponse(
   const head: Record<string, string> = {
     'cache-control': REVALIDATED,
     ...headers,
-    // Each form of the bytes has a tag of its own (RFC 9110 §8.8.3).
+    // Each encoding of the bytes has a different tag (RFC 9110 §8.8.3).
     etag: `"${asset.hash}${encoding === null ? '' : `-${encoding}`}"`,
     ...(isPackable ? { vary: 'accept-encoding' } : {}),
   }
@@ -85,7 +85,7 @@ export async function assetResponse(
   })
 }
 
-/** Headers of every HTML page, beside its policy. */
+/** Holds the headers of every HTML page apart from its policy. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'referrer-policy': 'no-referrer',

@@ -1,31 +1,32 @@
 import { ApiError, badRequest, InvalidJsonError } from './errors.ts'
 
-/** The largest JSON body, in bytes (docs/contract.md §2). */
+/** Limits a JSON body, in bytes (docs/contract.md §2). */
 export const BODY_MAX_BYTES = 2 * 1024 * 1024
 
-/** The largest JSON body of mail with attachments, in bytes (docs/contract.md §2). */
+/** Limits a JSON body of mail with attachments, in bytes (docs/contract.md §2). */
 export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 
-/** The bounds of a body. */
+/** Sets the limits of a body. */
 export type BodyLimit = {
   maxBytes: number
   /** Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
-   * Called with the number of bytes of each chunk. It throws, or calls `end` later, when they are too many.
+   * Is called with the number of bytes of each chunk. If there are too many bytes, the function throws, or calls `end`
+   * later.
    * @returns the milliseconds to wait before the next chunk.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
-  /** The time that a body may take. */
+  /** Limits the time that a body may take. */
   patience?: BodyPatience
 }
 
-/** A body that arrives slower than this is refused: it would hold memory and a connection. */
+/** Refuses a body that arrives more slowly than this, because it would occupy memory and a connection. */
 type BodyPatience = {
-  /** Milliseconds before the rate counts. */
+  /** The rate counts only after this many milliseconds. */
   graceMs: number
   bytesPerS: number
-  /** Milliseconds for a whole body. */
+  /** Limits the milliseconds for a whole body. */
   totalMs: number
 }
 const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 120_000 }
@@ -33,7 +34,7 @@ const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
 /**
- * Reads a request's body: its JSON value and its text. No body is undefined.
+ * Reads the body of a request, and returns its JSON value and its text. A request without a body gives `undefined`.
  * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for invalid JSON.
  */
 export async function readJsonValue(
@@ -70,13 +71,16 @@ export async function readJsonValue(
   }
 }
 
-/** Values of one body. A schema's bounds are checked after parsing, and 2 MB hold a million values. */
+/**
+ * Limits the values of one body. The bounds of a schema are checked only after parsing, and 2 MB can hold a million
+ * values.
+ */
 const VALUES_MAX = 20_000
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
 
-/** Counts the values of a JSON text without parsing it. Strings are skipped at the speed of a search. */
+/** Counts the values of a JSON text without parsing it. A string is skipped by a fast search for its end. */
 function hasFewValues(text: string): boolean {
-  // Each value but the first follows one of four characters.
+  // Each value except the first follows one of four characters.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -91,7 +95,10 @@ function hasFewValues(text: string): boolean {
   return true
 }
 
-/** The place of the quote that ends a JSON string; -1: it does not end, and JSON.parse refuses it. */
+/**
+ * Returns the position of the quote that ends a JSON string. Returns -1 if the string does not end. JSON.parse then
+ * refuses the text.
+ */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end !== -1) {
@@ -104,8 +111,8 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Reads a request's JSON body. No body is undefined, also with a Content-Type: clients send one on every
- * request.
+ * Reads the JSON body of a request. A request without a body gives `undefined`, even with a Content-Type, because
+ * clients send that header on every request.
  * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for invalid JSON or U+0000.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
@@ -113,14 +120,15 @@ export async function readJson(request: Request, limit: BodyLimit): Promise<unkn
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
-  // Only an escaped character can be one of these. Walking every body would cost more than parsing it.
+  // Only an escaped character can be one of the refused characters. A walk over every body would cost more than its
+  // parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }
 
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
-/** Reads the fields of an HTML form; the last of a name counts. @throws {ApiError} 413, 415, 400 */
+/** Reads the fields of an HTML form. If a name occurs twice, the last value counts. @throws {ApiError} 413, 415, 400 */
 export async function readForm(request: Request, limit: BodyLimit): Promise<unknown> {
   const bytes = await readBytes(request, limit)
   if (!FORM_TYPE.test(request.headers.get('content-type') ?? '')) {
@@ -131,7 +139,7 @@ export async function readForm(request: Request, limit: BodyLimit): Promise<unkn
   return fields
 }
 
-/** 400 for an absent body, or one that is no JSON object. */
+/** Returns a 400 for an absent body, or for a body that is not a JSON object. */
 export const notAnObject = () => badRequest('The body must be a JSON object')
 
 async function readBytes(
@@ -179,12 +187,12 @@ const tooSlow = () =>
 const tooLarge = (maxBytes: number) =>
   new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)
 
-/** Inputs of this API nest far less. The walk below must not exhaust the stack. */
+/** Limits the nesting depth, because the walk below must not exhaust the stack. Inputs of this API nest far less. */
 const DEPTH_MAX = 100
 
 /**
- * Refuses strings with U+0000 or half a surrogate pair: PostgreSQL cannot store them.
- * @param path the name of `value` in the message; empty for a whole body.
+ * Refuses strings with U+0000 or half a surrogate pair, because PostgreSQL cannot store them.
+ * @param path is the name of `value` in the message. It is empty for a whole body.
  * @throws {ApiError} 400
  */
 export function refuseUnstorable(value: unknown, path: string, depth = 0): void {

@@ -1,4 +1,4 @@
-/** A line of CSV (RFC 4180). A field that a spreadsheet would run as a formula begins with an apostrophe. */
+/** Writes a line of CSV (RFC 4180). A field that a spreadsheet would run as a formula gets an apostrophe in front. */
 export function csvLine(fields: readonly unknown[]): string {
   const quoted = fields.map((field) => {
     const text = field === null ? '' : String(field)

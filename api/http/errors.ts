@@ -2,7 +2,7 @@ import { BlobsAwayError } from '../../shared/blobs/objectStore.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { LostObjectError } from '../../sql/blobs/sealedBlob.ts'
 
-/** The error codes (docs/contract.md §2). */
+/** Lists the error codes (docs/contract.md §2). */
 export type ErrorCode =
   | 'bad_request'
   | 'unauthorized'
@@ -21,7 +21,7 @@ export type ErrorCode =
   | 'content_lost'
   | 'unavailable'
 
-/** An error for the client: status, code and message in the body, and headers. */
+/** Holds an error for the client: its headers, and a body with status, code and message. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: ErrorCode
@@ -40,41 +40,41 @@ export class ApiError extends Error {
   }
 }
 
-/** 400; the message names the field and says what it must be. */
+/** Makes a 400. The message names the field and tells what the field must be. */
 export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)
 
-/** 400: a body that is no JSON. */
+/** Reports with a 400 that the body is not JSON. */
 export class InvalidJsonError extends ApiError {
   constructor() {
     super(400, 'bad_request', 'The body must be valid JSON')
   }
 }
 
-/** 404; the message names what was not found. */
+/** Makes a 404. The message names what was not found. */
 export const notFound = (message = 'Not found') => new ApiError(404, 'not_found', message)
 
-/** 409. */
+/** Makes a 409. */
 export const conflict = (message: string) => new ApiError(409, 'conflict', message)
 
-/** SQLSTATE of a write on a full disk. Reads still work then. */
+/** PostgreSQL reports a write on a full disk by this SQLSTATE. Reads still work then. */
 const DISK_FULL = '53100'
-/** A disk counts as full for this time after a failed write. */
+/** After a failed write, the disk counts as full for this time. */
 const DISK_FULL_SHOWN_MS = 10_000
 let diskFullMs = Number.NEGATIVE_INFINITY
 
-/** Whether a recent request found the database's disk full. */
+/** Tells whether a recent request found the disk of the database full. */
 export const isDiskFull = (): boolean => performance.now() - diskFullMs < DISK_FULL_SHOWN_MS
 
-/** Retry-After while the database is away, seconds. */
+/** Is the value of Retry-After in seconds while the database is unreachable. */
 const UNAVAILABLE_RETRY_S = 2
 
-/** Whether a request failed because the database or the object store is away. */
+/** Tells whether a request failed because the database or the object store is unreachable. */
 export const isUnavailable = (error: unknown): boolean =>
   isDatabaseUnavailable(error) || error instanceof BlobsAwayError
 
 /**
- * The client's view of a thrown error. Only an ApiError tells more than the request id: a stack, an SQL text or a path
- * would help an attacker.
+ * Turns a thrown error into the error that the client sees. Only an ApiError tells more than the request id, because a
+ * stack, an SQL text or a path would help an attacker.
  */
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error
@@ -94,7 +94,7 @@ export function toApiError(error: unknown, requestId: string): ApiError {
   return new ApiError(500, 'internal_error', `Something went wrong (request ${requestId})`)
 }
 
-/** The error body: `{error, message, status}`. */
+/** Returns a response with the error body `{error, message, status}`. */
 export function errorResponse(error: ApiError): Response {
   return Response.json(
     { error: error.code, message: error.message, status: error.status },

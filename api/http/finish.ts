@@ -6,7 +6,7 @@ import type { Services } from './services.ts'
 
 const MINUTE_MS = 60_000
 
-/** Names the span of a request by its route: a path may hold an id of a tenant. */
+/** Names the span of a request by its route, because a path may hold an id of a tenant. */
 export function describe(
   span: Span,
   { method }: Request,
@@ -24,7 +24,7 @@ export function describe(
   if (status >= 500) span.fail(String(status))
 }
 
-/** Adds the headers of every answer, and writes its log line. */
+/** Adds the headers that every response has, and writes the log line of the request. */
 export function finish(
   { log, config, metrics }: Services,
   request: Request,
@@ -37,7 +37,7 @@ export function finish(
   headers.set('x-content-type-options', 'nosniff')
   if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
   if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
-  // Requests of the console count against no limit.
+  // Requests of the console count towards no limit.
   const ofConsole = state.route?.path.startsWith('/console') === true
   const budget =
     state.budget ?? (ofConsole ? null : untouchedBudget(config.limits.requestsPerMinute))
@@ -62,7 +62,10 @@ export function finish(
   if (state.error === undefined || isUnavailable(state.error)) log.info(line, 'request')
 }
 
-/** The answer to a preflight of a public route; {@link finish} adds the origin. Wallets send headers of their own. */
+/**
+ * Returns the response to a preflight request of a public route. {@link finish} adds the origin. Wallets send headers
+ * that other clients do not send.
+ */
 export const preflight = (method: string): Response =>
   new Response(null, {
     status: 204,
@@ -73,7 +76,7 @@ export const preflight = (method: string): Response =>
     },
   })
 
-/** The budget of a request that counts against no limit. */
+/** Returns the budget of a request that counts towards no limit. */
 function untouchedBudget(limit: number): Budget | null {
   if (limit === 0) return null
   const resetsAt = new Date((Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS)

@@ -12,16 +12,19 @@ import type { Access } from '../docs/routeTable.ts'
 import { ApiError } from './errors.ts'
 import type { Services } from './services.ts'
 
-/** The values of the X-RateLimit headers. */
+/** Holds the values of the X-RateLimit headers. */
 export type Budget = { limit: number; remaining: number; resetsAt: Date }
 
-/** The one path that takes OAuth tokens. */
+/** Only this path accepts OAuth tokens. */
 export const MCP_PATH = '/mcp'
 
-/** Its routes have a budget of their own: sales do not use up that of the project, nor the other way round. */
+/**
+ * The routes below this path have a separate budget, so sales do not use up the budget of the project, and the
+ * project's calls do not use up theirs.
+ */
 const FACILITATOR = '/v0/x402/'
 
-/** Messages for the three ways a key can be wrong (docs/contract.md §2). */
+/** Holds the messages for the three ways in which a key can be wrong (docs/contract.md §2). */
 const UNAUTHORIZED = {
   header: 'Missing or invalid Authorization header',
   format: 'Invalid API key format',
@@ -29,7 +32,7 @@ const UNAUTHORIZED = {
   token: 'The access token is unknown, revoked or over',
 } as const
 
-/** A refusal, with the budget for the X-RateLimit headers. */
+/** Reports a refusal, with the budget for the X-RateLimit headers. */
 export class GateRefusal extends Error {
   readonly error: ApiError
   readonly budget: Budget | null
@@ -41,8 +44,8 @@ export class GateRefusal extends Error {
 }
 
 /**
- * Checks key, then limit, then scope.
- * @returns the identity and its budget (null while the limit is off).
+ * Checks the key, then the limit, then the scope.
+ * @returns the identity and its budget. The budget is `null` while the limit is off.
  * @throws {GateRefusal} 401, 403 or 429.
  */
 export async function admit(
@@ -61,7 +64,8 @@ export async function admit(
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
-    // A host that finds out how to sign in asks without a key, and all users of a host share its addresses.
+    // This request is not counted: a host without a key sends it to learn how to sign in, and all users of a host share
+    // its addresses.
     if (path === MCP_PATH && reason === 'header' && isOAuthOn(config.http.baseUrl)) {
       throw new GateRefusal(unauthorized(reason, mcpChallenge(config)), null)
     }
@@ -88,8 +92,8 @@ export async function admit(
 }
 
 /**
- * Counts the further calls of one HTTP request (MCP batches), each as a request of its own.
- * @throws {GateRefusal} 429; then no call may be answered.
+ * Counts each further call of one HTTP request (MCP batches) as a separate request.
+ * @throws {GateRefusal} 429. No call may be answered then.
  */
 export async function countFurther(
   { gatePool, config }: Services,
@@ -103,7 +107,7 @@ export async function countFurther(
   if (usage.used > limit) throw new GateRefusal(tooManyRequests(budget), budget)
 }
 
-/** RFC 6750 §3.1: no error code for a request without a key. */
+/** Makes a 401. A request without a key gets no error code (RFC 6750 §3.1). */
 function unauthorized(reason: keyof typeof UNAUTHORIZED, challenge: string): ApiError {
   const fault =
     reason === 'header'
@@ -114,19 +118,24 @@ function unauthorized(reason: keyof typeof UNAUTHORIZED, challenge: string): Api
   })
 }
 
-/** Where an MCP host finds the authorization server, and what consent can give (RFC 9728 §5.1). */
+/** Tells an MCP host where the authorization server is, and which scopes consent can give (RFC 9728 §5.1). */
 const mcpChallenge = ({ http: { baseUrl }, oauthPurseScopes }: Config): string =>
   isOAuthOn(baseUrl)
     ? `, resource_metadata="${resourceMetadataUrl(baseUrl)}", scope="${offeredScopes(oauthPurseScopes).join(' ')}"`
     : ''
 
-/** The access token of a header; null: it holds none, but perhaps a key. */
+/**
+ * Returns the access token of an Authorization header. Returns `null` if the header holds none. It may hold a key then.
+ */
 function bearerToken(authorization: string | null): string | null {
   const token = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
   return token !== undefined && isToken(token, 'access') ? token : null
 }
 
-/** Admits an OAuth client to the MCP endpoint. A dead token is not counted: nobody guesses 256 bits, and each one ends. */
+/**
+ * Admits an OAuth client to the MCP endpoint. Invalid tokens are not counted, because nobody guesses 256 bits and every
+ * token expires.
+ */
 async function admitToken({ gatePool, reads, config }: Services, token: string) {
   const found = await authenticateToken(gatePool, token, reads)
   if (found === null) throw new GateRefusal(unauthorized('token', mcpChallenge(config)), null)
@@ -134,13 +143,13 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
-  // A scope that the operator no longer offers ends in living tokens too.
+  // When the operator no longer offers a scope, valid tokens lose it too.
   const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
   const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
   return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }
 }
 
-/** A wrong key counts against its IP address. Past the limit the address gets 429 for every wrong key. */
+/** Counts a wrong key against its IP address. Past the limit, the address gets a 429 for every wrong key. */
 async function refuseUnauthorized(
   pool: Services['pool'],
   { reason, challenge }: { reason: keyof typeof UNAUTHORIZED; challenge: string },
@@ -155,8 +164,8 @@ async function refuseUnauthorized(
 }
 
 /**
- * Counts a failed sign-in to the console, together with the wrong keys of that address.
- * @param subject as networkSubject makes it.
+ * Counts a failed sign-in to the console together with the wrong keys of the same address.
+ * @param subject is a value of `networkSubject`.
  * @throws {ApiError} 429 past the limit.
  */
 export async function countFailedSignIn(
@@ -177,7 +186,10 @@ function tooManyRequests(budget: Budget): ApiError {
 const toBudget = ({ used, resetsAt }: Usage, limit: number): Budget | null =>
   limit === 0 ? null : { limit, remaining: Math.max(0, limit - used), resetsAt }
 
-/** A platform key only manages projects. A project key is limited to its scopes. */
+/**
+ * Tells whether an identity may use a route. A platform key only manages projects. A project key is limited to its
+ * scopes.
+ */
 function allows(identity: Identity, access: 'key' | Scope): boolean {
   if (access === 'key') return true
   if (identity.kind === 'platform') return access === 'platform:manage'

@@ -5,27 +5,31 @@ import { ApiError } from './errors.ts'
 import type { RequestState } from './requestState.ts'
 
 const MB = 1024 * 1024
-/** Bytes of large bodies in memory. Decoded, and again for PostgreSQL, they take several times as much. */
+/**
+ * Limits the bytes of large bodies in memory. Decoded, and encoded again for PostgreSQL, they take several times as
+ * much.
+ */
 const HELD_MAX_BYTES = 256 * MB
-/** The share of one project or platform key. */
+/** Limits the share of one project or platform key. */
 const CALLER_MAX_BYTES = 96 * MB
-/** The share of one network. Several projects may call from one. */
+/** Limits the share of one network, because several projects may call from the same network. */
 const NETWORK_MAX_BYTES = 192 * MB
-/** A body up to this size is never refused for want of memory. */
+/** A body of up to this size is never refused for lack of memory. */
 const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
- * The rate of a caller's large bodies. Twelve connections that send 32 MB each as fast as they can took the event loop
- * for 50 ms at a time.
+ * Limits the rate of a caller's large bodies. Twelve connections that sent 32 MB each at full speed blocked the event
+ * loop for 50 ms at a time.
  */
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
-/** A body in memory. `end` stops one that still arrives; null: it has arrived. */
+/** Describes a body in memory. `end` stops a body that is still arriving. It is `null` when the body has arrived. */
 type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
 /**
- * Shares the memory for large bodies between callers. Each has a share. When all of it is taken, the caller with the
- * most gives up its largest body that still arrives: a newcomer is served, also beside many that hold their share.
+ * Shares the memory for large bodies between callers. Each caller has a share. When the memory is full, the caller with
+ * the most bytes loses its largest body that is still arriving. So a new caller is served, even beside many callers
+ * that use their whole share.
  */
 export class HeldBodies {
   readonly #pace = new Pace(RATE)
@@ -35,9 +39,9 @@ export class HeldBodies {
 
   /**
    * Adds bytes of a request's body.
-   * @param end called with the error when the body must end for others.
+   * @param end is called with the error when the body must make room for others.
    * @returns the milliseconds to wait before the next bytes are read.
-   * @throws {ApiError} 503 when its caller holds a fair share already.
+   * @throws {ApiError} 503 when the caller already holds a fair share.
    */
   hold(state: RequestState, bytes: number, end: (error: ApiError) => void): number {
     const held = this.#held.get(state)
@@ -64,7 +68,7 @@ export class HeldBodies {
     return this.#pace.take([caller], bytes)
   }
 
-  /** Marks a body as complete: it is being answered, and no longer ends for others. */
+  /** Marks a body as complete. Its request is being answered, so it no longer makes room for others. */
   complete(state: RequestState): void {
     const held = this.#held.get(state)
     if (held !== undefined) held.end = null
@@ -95,7 +99,7 @@ const crowded = (): ApiError =>
     'retry-after': String(RETRY_S),
   })
 
-/** The caller, then its network. */
+/** Returns the caller, then the network of the caller. */
 function sharersOf({ identity, clientAddress }: RequestState): [string, string] {
   const network = `network ${networkSubject(clientAddress)}`
   const caller =

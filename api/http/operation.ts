@@ -2,7 +2,7 @@ import { type TSchema, Type as t } from '@sinclair/typebox'
 import type { Scope } from '../../shared/scopes.ts'
 import type { Access } from '../docs/routeTable.ts'
 
-/** The `detail` of a route: its callers and its answers. */
+/** Describes the `detail` of a route: its callers and its responses. */
 export type Operation = {
   summary: string
   description?: string
@@ -22,43 +22,43 @@ export type Operation = {
     | 'Platform'
     | 'Service'
   access: Access
-  /** Body size limit in bytes; the default if absent. */
+  /** Limits the body size in bytes. Without this field the default limit applies. */
   bodyMaxBytes?: number
-  /** The field that allows a body above the default size. */
+  /** A body with this field may be larger than the default limit. */
   largeFor?: string
-  /** The scope that allows a body above the default size. */
+  /** A caller with this scope may send a body above the default limit. */
   largeScope?: Scope
-  /** Pages of every origin may read the answer: it is public, and GET alone. */
+  /** Pages of every origin may read the response, which is public. The method is GET only. */
   cors?: true
   /** The body is an HTML form. */
   form?: true
-  /** The body may be any JSON; the handler judges it. */
+  /** The body may be any JSON value. The handler checks it. */
   anyJson?: true
-  /** Takes an `Idempotency-Key`. */
+  /** The route accepts an `Idempotency-Key`. */
   idempotencyKey?: true
   success: {
     status: number
     description: string
     schema?: TSchema
     example?: unknown
-    /** Media type of the answer; application/json if absent. */
+    /** Is the media type of the response. The default is application/json. */
     contentType?: string
   }
-  /** A second status: with the same body, or 204. */
+  /** Describes the second possible status, with the same body, or 204. */
   alsoAnswer?: { status: number; description: string }
-  /** An example of the request body. */
+  /** The documentation shows this example of the request body. */
   requestExample?: unknown
-  /** Errors beside those of every route with that access. */
+  /** Describes the errors of this route, except those of every route with this access. */
   errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 
 /**
- * The `detail` of a route. Elysia types it as an OpenAPI operation. The gate reads access and body limit; the OpenAPI
- * document reads the rest.
+ * Returns the `detail` of a route. Elysia types it as an OpenAPI operation. The gate reads the access and the body
+ * limit, and the OpenAPI document reads the rest.
  */
 export const operation = (described: Operation) => described as unknown as { summary: string }
 
-/** `limit` of every list: 1–100; 50 if absent; more than 100 counts as 100. */
+/** Describes `limit` of every list: 1–100, by default 50. A number above 100 counts as 100. */
 const Limit = t.String({
   pattern: '^[1-9][0-9]{0,19}$',
   error: 'be a whole number of at least 1',
@@ -71,10 +71,10 @@ const PageToken = t.String({
   description: 'nextPageToken of a previous response, unchanged.',
 })
 
-/** The query of a paged list. */
+/** Describes the query of a paged list. */
 export const PageQuery = t.Object({ limit: t.Optional(Limit), pageToken: t.Optional(PageToken) })
 
-/** A part of a text that a list is searched for. */
+/** Describes a query parameter that a list is searched for. */
 export const PartOf = (what: string) =>
   t.Optional(
     t.String({
@@ -84,7 +84,7 @@ export const PartOf = (what: string) =>
     }),
   )
 
-/** The order of a list. */
+/** Describes the query parameter for the order of a list. */
 export const OrderQuery = t.Object({
   order: t.Optional(
     t.Union([t.Literal('newest'), t.Literal('oldest')], {
@@ -93,10 +93,10 @@ export const OrderQuery = t.Object({
   ),
 })
 
-/** ISO 8601, UTC, with milliseconds. */
+/** Describes a time in ISO 8601: UTC with milliseconds. */
 export const Time = t.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] })
 
-/** The error body. */
+/** Describes the error body. */
 export const ErrorBody = t.Object({
   error: t.String({ examples: ['bad_request'] }),
   message: t.String(),

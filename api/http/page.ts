@@ -4,7 +4,7 @@ import { badRequest } from './errors.ts'
 const LIMIT_DEFAULT = 50
 const LIMIT_MAX = 100
 
-/** The requested page. The schema has checked that `limit` is a whole number of at least 1. */
+/** Reads the requested page. The schema has already checked that `limit` is a whole number of at least 1. */
 export function readPage(query: { limit?: string; pageToken?: string }): {
   limit: number
   cursor: Cursor | null
@@ -18,7 +18,7 @@ export function readPage(query: { limit?: string; pageToken?: string }): {
   return { limit, cursor }
 }
 
-/** The `nextPageToken` of an answer; an empty object on the last page. */
+/** Returns the `nextPageToken` of a response, or an empty object on the last page. */
 export function nextPage<Row extends { row: bigint }>(
   page: readonly Row[],
   more: boolean,
@@ -29,7 +29,7 @@ export function nextPage<Row extends { row: bigint }>(
   return { nextPageToken: encodeCursor({ atMs: at(last).getTime(), row: last.row }) }
 }
 
-/** Cuts rows to a page. One row more than `limit` was read: it shows that a next page exists. */
+/** Cuts rows to the size of a page. One row more than `limit` was read, and it tells that a next page exists. */
 export function cutPage<Row extends { row: bigint }>(
   found: readonly Row[],
   limit: number,

@@ -5,23 +5,26 @@ import { isDeadlock, type Pool } from '../../sql/db.ts'
 import { type Lsn, markWritten, readReplayed } from '../../sql/operations/replica.ts'
 import type { Searches } from '../mail/messages/searches.ts'
 
-/** The connections to one server. */
+/** Holds the connections to one database server. */
 type Server = { pool: Pool; searches: Searches }
 
-/** Where reads of lists run: on the replica if it has all that the project wrote, else on the primary. */
+/**
+ * Decides where reads of lists run: on the replica if it has everything that the project wrote, otherwise on the
+ * primary.
+ */
 export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
-  /** Call it before the answer to a request that may have written. */
+  /** Call this before you respond to a request that may have written. */
   wrote(projectId: string): Promise<void>
-  /** Whether the gate must read how far a project wrote. */
+  /** Tells whether the gate must read up to which position a project wrote. */
   needsWritten: boolean
   stop(): Promise<void>
 }
 
-/** How often the replica is asked how far it is, milliseconds. */
+/** The replica is asked for its position every so many milliseconds. */
 const POLL_MS = 50
 
-/** All reads run on the primary. */
+/** Runs all reads on the primary. */
 export const primaryReads = (primary: Server): Reads => ({
   run: (_request, read) => read(primary),
   async wrote() {},
@@ -30,8 +33,8 @@ export const primaryReads = (primary: Server): Reads => ({
 })
 
 /**
- * Reads run on the replica while it is near enough. A read that fails there runs again on the primary: the replica is
- * away, or its replay cancels a long read.
+ * Runs reads on the replica while it is near enough. A read that fails there runs again on the primary, because the
+ * replica may be unreachable, or its replay may cancel a long read.
  */
 export function replicaReads({
   primary,
@@ -41,11 +44,14 @@ export function replicaReads({
 }: {
   primary: Server
   replica: Server
-  /** How far a server must be to have all that the project of a request wrote; null: anywhere. */
+  /**
+   * Returns the position that a server must have reached to hold everything that the request's project wrote. `null`
+   * means that any server will do.
+   */
   writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
-  /** How far the replica is at least; null: it is not used. */
+  /** Is the position that the replica has reached at least. `null` means that the replica is not used. */
   let replayed: Lsn | null = null
   let stopping = false
   const poll = async () => {

@@ -5,23 +5,26 @@ import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'
 
-/** The state of one request, written by the stations of `app.ts`. */
+/** Holds the state of one request. The steps of `app.ts` write it. */
 export type RequestState = {
-  /** The identifier in the log and in `X-Request-Id`. */
+  /** Identifies the request in the log and in `X-Request-Id`. */
   requestId: string
-  /** The caller's IP address, trusted proxies removed; empty before the gate. */
+  /** Is the IP address of the caller, without trusted proxies. The address is empty before the gate. */
   clientAddress: string
   route: Route | null
   budget: Budget | null
-  /** Set once the gate has checked key and scope. */
+  /** The gate sets this field when it has checked key and scope. */
   identity: Identity | null
-  /** Set once the gate has checked the console's cookie. */
+  /** The gate sets this field when it has checked the console's cookie. */
   session: ConsoleSession | null
-  /** The error behind an answer of 500 or more. */
+  /** Holds the error that caused a response with a status of 500 or more. */
   error: unknown
-  /** How far a replica must be to have all that the caller's project wrote; null: anywhere. */
+  /**
+   * Is the position that a replica must have reached to hold everything that the caller's project wrote. `null` means
+   * that any replica will do.
+   */
   writtenTo: Lsn | null
-  /** Bytes of its body so far. */
+  /** Counts the body bytes that have arrived. */
   bodyBytes: number
 }
 
@@ -39,7 +42,7 @@ export const newRequestState = (requestId: string): RequestState => ({
   bodyBytes: 0,
 })
 
-/** Gives a request its state. A request of the console and the API request made from it share one. */
+/** Attaches a state to a request. A console request and the API request that is made from it share one state. */
 export function attachState(request: Request, state: RequestState): void {
   states.set(request, state)
 }
@@ -51,23 +54,23 @@ export function stateOf(request: Request): RequestState {
   return state
 }
 
-/** The identity of the request's key. */
+/** Returns the identity of the request's key. */
 export function identityOf(request: Request): Identity {
   const { identity } = stateOf(request)
   if (identity === null) throw new Error('this route asks for no key, yet for an identity')
   return identity
 }
 
-/** Who asks, for operations that check scopes and write the audit log by themselves. */
+/** Describes the caller, for operations that check scopes and write the audit log themselves. */
 export type Caller = Actor & {
   scopes: readonly string[]
-  /** Asks from the console. */
+  /** The caller uses the console. */
   isOwner: boolean
-  /** Its mail waits for the owner: so the owner decided when the app was connected. */
+  /** Mail of this caller waits for the owner, because the owner decided so when the app was connected. */
   holdsMail: boolean
 }
 
-/** The caller of a request. For routes with a project scope only. */
+/** Returns the caller of a request. Use it only for routes with a project scope. */
 export function callerOf(request: Request): Caller {
   const { projectId } = projectOf(request)
   const { keyPrefix, scopes, holdsMail = false } = identityOf(request)
@@ -75,7 +78,7 @@ export function callerOf(request: Request): Caller {
   return { projectId, keyPrefix, scopes, requestId, isOwner: session !== null, holdsMail }
 }
 
-/** The project of the request's key, and its inbox. For routes with a project scope only. */
+/** Returns the project of the request's key, and its inbox. Use it only for routes with a project scope. */
 export function projectOf(request: Request): { projectId: string; inboxAddress: string } {
   const { projectId, inboxAddress } = identityOf(request)
   if (projectId === null || inboxAddress === null) {

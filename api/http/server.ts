@@ -28,24 +28,24 @@ import { primaryReads, replicaReads } from './reads.ts'
 import { stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
-/** Above every route's body limit: our error answers, not Bun's. */
+/** The limit is above the body limit of every route, so that a client gets our error response, and not Bun's. */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
-/** Milliseconds. A caller waits for every statement. */
+/** Limits the time of a statement in milliseconds. The limit is short, because a caller waits for every statement. */
 const STATEMENT_TIMEOUT_MS = 10_000
 
-/** Milliseconds of one statement of a search. */
+/** Limits the time of one search statement in milliseconds. */
 const SEARCH_TIMEOUT_MS = 3_000
-/** The gate, and the searches, each have this part of a process's connections. */
+/** The gate gets this part of a process's connections, and the searches get an equal part. */
 const POOL_PART = 5
 
-/** A message holds megabytes at most; a batch of the largest must fit into memory. */
+/** A message has some megabytes at most. A batch of the largest messages must fit into memory. */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
 /**
- * A batch gathers while another commits: a third of PostgreSQL's CPU for an intent at 64 callers. One that waits for a
- * lock, or is heavy, is not waited for.
+ * One batch collects while another commits. With 64 callers this takes a third of PostgreSQL's CPU time for an intent.
+ * A new batch does not wait for one that is heavy or waits for a lock.
  */
 const SEND_BATCHING = {
   batchMax: 200,
@@ -54,10 +54,10 @@ const SEND_BATCHING = {
   weight: { of: intentBytes, max: 8 * 1024 * 1024 },
 }
 
-/** One batch of keys, or of reads of the vault, gathers while another runs. */
+/** One batch of keys, or of reads of the vault, collects while another batch runs. */
 const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 
-/** A running API process. */
+/** Describes a running API process. */
 export type ApiServer = Running & { port: number }
 
 /** Starts the HTTP API. */

@@ -22,22 +22,25 @@ import type { OfferCounts } from '../till/payments/offerCounts.ts'
 import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
-/** The services that routes use, one set a process. */
+/** Holds the services that routes use. Each process has one set. */
 export type Services = {
   config: Config
   pool: Pool
-  /** Connections of the gate alone: a key is checked and counted also while `pool` has none left. */
+  /**
+   * Holds connections for the gate only, so that a key can be checked and counted even while `pool` has no connection
+   * left.
+   */
   gatePool: Pool
   /** Finds keys, and counts their requests. */
   keys: Batcher<WantedKey, FoundKey | null>
-  /** Large contents of mail. */
+  /** Stores large mail contents. */
   blobs: Blobs
   searches: Searches
-  /** Runs reads of lists, on a replica if there is one. */
+  /** Runs reads of lists on a replica if there is one. */
   reads: Reads
-  /** Reads messages. */
+  /** Reads single messages. */
   messages: Batcher<WantedMessage, SingleMessage | null>
-  /** Reads credentials, each with its audit entry. */
+  /** Reads credentials, and writes the audit entry of each read. */
   credentials: Batcher<CredentialRead, SealedRead>
   log: Logger
   sendBatcher: Batcher<SendIntent, SendOutcome>
@@ -45,11 +48,11 @@ export type Services = {
   policies: Batcher<WantedRecipients, SendPolicy>
   /** Reads sellers and their resources. */
   sales: Batcher<WantedSale, Sale>
-  /** Makes claims; true for a new one. */
+  /** Makes claims. Returns `true` for a new claim. */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
-  /** Takes grants; true for the first caller. */
+  /** Takes grants. Returns `true` for the first caller. */
   grants: Batcher<WantedGrant, boolean>
   /** Counts challenges and refusals. */
   offerCounts: OfferCounts
@@ -57,12 +60,14 @@ export type Services = {
   events: EventFeed
   exports: Exports
   metrics: Metrics
-  /** The master keys that wrap vault and webhook secrets. */
+  /** Holds the master keys that encrypt vault and webhook secrets. */
   keyring: KeyringSource
-  /** Prove that the pages of a held mail were shown. */
+  /** The seals prove that the owner was shown the pages of a held mail. */
   pageSeals: PageSeals
-  /** Seals what MCP clients carry between calls: 32 bytes, the same in every process. */
+  /**
+   * This key seals the state that MCP clients carry between calls. It has 32 bytes and is the same in every process.
+   */
   stateKey: Uint8Array
-  /** The key that signs offers; null: no worker has published it. */
+  /** Returns the key that signs offers, or `null` if no worker has published one. */
   offerKey: () => Promise<ReceiptKey | null>
 }

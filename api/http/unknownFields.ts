@@ -1,11 +1,11 @@
 import { nearestName } from '../../shared/nearestName.ts'
 import { badRequest } from './errors.ts'
 
-/** The shown part of an unknown name. A caller chooses its length. */
+/** An error shows this many characters of an unknown name, because a caller chooses its length. */
 const SHOWN_CHARS = 64
 
 /**
- * Refuses fields that are not known: a misspelt setting would otherwise be an answer 200 and no change.
+ * Refuses unknown fields. Otherwise a misspelt setting would get a 200 and change nothing.
  * @throws {ApiError} 400
  */
 export function refuseUnknown(
@@ -20,7 +20,7 @@ export function refuseUnknown(
 }
 
 /**
- * Refuses query parameters that are not known: a misspelt filter would otherwise be a list without that filter.
+ * Refuses unknown query parameters. Otherwise a misspelt filter would return a list without that filter.
  * @throws {ApiError} 400 that names the nearest known parameter
  */
 export function refuseUnknownQuery(given: URLSearchParams, known: readonly string[]): void {

@@ -1,9 +1,9 @@
 import { badRequest } from './errors.ts'
 
-/** RFC 9110 §7.2: a host and a port. */
+/** Matches a host and a port (RFC 9110 §7.2). */
 const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
 
-/** The URL of a request. The Host header is a part of it, and the client writes that. */
+/** Reads the URL of a request. The client writes the Host header, which is a part of the URL. */
 export function readUrl(request: Request): URL {
   const host = request.headers.get('host')
   if ((host !== null && host !== '' && !HOST.test(host)) || !URL.canParse(request.url)) {
@@ -12,7 +12,7 @@ export function readUrl(request: Request): URL {
   return new URL(request.url)
 }
 
-/** Refuses a path or query that does not decode, or holds U+0000: libraries disagree about both. */
+/** Refuses a path or query that cannot be decoded, or holds U+0000, because libraries treat both differently. */
 export function checkEncoding(url: URL): void {
   for (const [name, text] of [
     ['path', url.pathname],

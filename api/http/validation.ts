@@ -2,8 +2,8 @@ import type { TSchema } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 
 /**
- * One sentence for the first fault of an input: the field, and what it must be. The schema's `error` says it, or else
- * the schema's own limits.
+ * Returns one sentence for the first error of an input: the field, and what it must be. The schema's `error` gives the
+ * text, or otherwise the limits in the schema.
  */
 export function describeValidationError(source: string, first: ValueError | undefined): string {
   if (first === undefined) return `The ${source} is not valid`
@@ -12,7 +12,7 @@ export function describeValidationError(source: string, first: ValueError | unde
   return `${field} must ${expectation(schema)}`
 }
 
-/** `/to/0` is `to[0]`. */
+/** Writes a path as a field name: `/to/0` becomes `to[0]`. */
 function fieldName(path: string): string {
   return path
     .slice(1)

@@ -115,7 +115,7 @@ const REMOVE = operation({
   errors: { ...errors, 409: 'The domain has projects' },
 })
 
-/** Mail domains of the platform, in addition to MAIL_DOMAIN. */
+/** Serves the mail domains of the platform, in addition to MAIL_DOMAIN. */
 export function domainRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/platform/domains' })
     .post(
@@ -193,7 +193,7 @@ const toView = (domain: MailDomain, config: Config) => ({
   verifiedAt: domain.verifiedAt?.toISOString() ?? null,
 })
 
-/** One domain with at least two labels, in lower-case ASCII. @throws {ApiError} 400 */
+/** Reads one domain with at least two labels, and returns it in lower-case ASCII. @throws {ApiError} 400 */
 function readDomain(text: string): string {
   const address = parseAddress(`x@${text.trim().replace(/\.$/, '')}`)
   const domain = address === null ? '' : domainOf(address)

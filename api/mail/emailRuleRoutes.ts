@@ -39,10 +39,13 @@ export const RuleItem = t.Object({
   createdAt: Time,
 })
 
-/** The answer to POST: the rule, and its fields flat. Clients read either. */
+/**
+ * Describes the response to POST: the rule as an object, and its fields again at the top level. Clients read either
+ * form.
+ */
 const AddedRule = t.Composite([t.Object({ rule: RuleItem }), RuleItem])
 
-/** One page of rules. */
+/** Describes one page of rules. */
 export const RulePage = t.Object({
   rules: t.Array(RuleItem),
   count: t.Integer(),
@@ -65,7 +68,7 @@ const toItem = ({ id, type, scope, value, createdAt }: StoredRule) => ({
   createdAt: createdAt.toISOString(),
 })
 
-/** Rules for the addresses that an inbox accepts mail from, sends to and replies to. */
+/** Serves the rules for the addresses that an inbox accepts mail from, sends to and replies to. */
 export function emailRuleRoutes({ pool }: Services) {
   return new Elysia()
     .get(
@@ -134,7 +137,7 @@ export function emailRuleRoutes({ pool }: Services) {
     )
 }
 
-/** One page of a project's rules, newest first. */
+/** Returns one page of a project's rules, newest first. */
 export async function readRulePage(
   pool: Pool,
   filter: { projectId: string; limit: number; cursor: Cursor | null },
@@ -144,7 +147,7 @@ export async function readRulePage(
   return { rules: page.map(toItem), count: page.length, ...next }
 }
 
-/** Adds a rule. Adding it twice changes nothing. @throws {ApiError} 400, 409 */
+/** Adds a rule. Adding the same rule twice changes nothing. @throws {ApiError} 400, 409 */
 export async function addRule(pool: Pool, projectId: string, body: Static<typeof RuleBody>) {
   const value = parseRuleValue(body.value)
   if (value === null) throw badRequest('value must be one email address, or *@ and a domain')

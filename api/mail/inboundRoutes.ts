@@ -77,7 +77,10 @@ const REVOKE = operation({
   errors,
 })
 
-/** Secrets of single domains for mail over HTTP. The listener's process takes the mail. */
+/**
+ * Serves the secrets with which single domains receive mail over HTTP. The process of the SMTP listener receives the
+ * mail.
+ */
 export function inboundRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/platform/domains' })
     .post(
@@ -122,7 +125,7 @@ async function make(services: Services, text: string) {
   }
 }
 
-/** The domain, if it is ours. @throws {ApiError} 404 */
+/** Returns the domain if it is ours. @throws {ApiError} 404 */
 async function find({ pool, config }: Services, text: string): Promise<string> {
   const domain = asciiDomain(text)
   if (domain !== config.mailDomain && (await findMailDomain(pool, domain)) === null) {

@@ -51,7 +51,10 @@ const EXAMPLE = {
   unproven: 0,
 }
 
-/** The aggregate reports of other mail hosts: who sends as us, and what passes. */
+/**
+ * Serves the aggregate reports of other mail hosts. They tell who sends mail in our name, and which mail passes the
+ * checks.
+ */
 export function reportRoutes({ pool }: Services) {
   return new Elysia({ prefix: '/v0/platform/mail-reports' }).get(
     '',

@@ -17,7 +17,7 @@ export async function exchange(
   if (lacksVersion(body)) return versionMissing(body)
   const mcp = createMcpServer(connection)
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  // The SDK's own class misses its own interface under exactOptionalPropertyTypes.
+  // The SDK's class does not satisfy the SDK's interface under exactOptionalPropertyTypes.
   await mcp.connect(transport as Transport)
   try {
     return await transport.handleRequest(request, { parsedBody: body })
@@ -26,7 +26,7 @@ export async function exchange(
   }
 }
 
-/** Whether an `initialize` names no version. The SDK would answer with the code of an internal error. */
+/** Tells whether an `initialize` request names no version. The SDK would return the code of an internal error. */
 const lacksVersion = (body: object): boolean =>
   methodOf(body) === 'initialize' &&
   typeof (body as { params?: { protocolVersion?: unknown } }).params?.protocolVersion !== 'string'

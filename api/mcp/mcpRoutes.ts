@@ -12,10 +12,10 @@ import type { Services } from '../http/services.ts'
 import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
 
-/** The last protocol version with JSON-RPC batches. Its clients send no version header. */
+/** Is the last protocol version with JSON-RPC batches. Clients of this version send no version header. */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
-/** JSON-RPC 2.0 §5.1. */
+/** Is the error code of JSON-RPC 2.0 §5.1. */
 const PARSE_ERROR = -32_700
 
 /** The SDKs cost 13 MB and 0.1 s of CPU: a process loads them with its first MCP request. */
@@ -26,8 +26,8 @@ const Query = t.Object({
 })
 
 /**
- * MCP over Streamable HTTP without sessions. Each request gets its own server, so any API process can answer it. GET and
- * DELETE belong to sessions: they answer 405 to a right key.
+ * Serves MCP over Streamable HTTP without sessions. Each request gets a new server, so any API process can answer it.
+ * GET and DELETE belong to sessions, so they return 405 to a valid key.
  */
 export function mcpRoutes(services: Services) {
   return new Elysia()
@@ -52,7 +52,7 @@ const DETAIL = {
   success: { status: 200, description: 'JSON-RPC.' },
 } as const
 
-/** Behind the gate: a host with a wrong key must see 401, not that there are no sessions. */
+/** Refuses session requests behind the gate, because a host with a wrong key must get a 401 first. */
 function refuseSession(): never {
   throw new ApiError(405, 'method_not_allowed', 'MCP has no sessions here: use POST', {
     allow: 'POST',
@@ -84,15 +84,15 @@ async function answer(
     projectId,
     inboxAddress,
     caller: callerOf(request),
-    // Hosts with OAuth refuse names with a dot.
+    // Hosts with OAuth refuse tool names with a dot.
     naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
     disconnected: request.signal,
   })
 }
 
 /**
- * Asks a host to get a further scope from the owner (RFC 6750 §3.1), where consent can give it. Both lists stand in it:
- * some hosts forget what they had.
+ * Asks a host to request a further scope from the owner (RFC 6750 §3.1), if consent can give it. The challenge lists
+ * both the present and the missing scopes, because some hosts forget the present ones.
  * @throws {ApiError} 403
  */
 function requireScope(
@@ -113,7 +113,7 @@ function requireScope(
 
 /**
  * Prevents DNS rebinding: a page of another site must not reach an MCP server on the user's machine (MCP, Streamable
- * HTTP, security warning). Programs send no Origin; browsers always send one.
+ * HTTP, security warning). Programs send no Origin header, but browsers always send it.
  */
 function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
   if (origin === null || !URL.canParse(origin)) return
@@ -126,7 +126,7 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 
 /**
  * Reads the JSON-RPC message or batch of a request.
- * @returns null when no message needs an answer.
+ * @returns `null` when no message needs a response.
  * @throws {ApiError} 400
  */
 function readMessages(value: unknown, version: string | null): object | null {
@@ -142,7 +142,7 @@ function readMessages(value: unknown, version: string | null): object | null {
   return rest.length === 0 ? null : rest
 }
 
-/** The answer to a body that is no JSON (JSON-RPC 2.0 §5.1). Its id is unknown. */
+/** Returns the response to a body that is not JSON (JSON-RPC 2.0 §5.1). The id of the request is unknown. */
 export function parseError(): Response {
   const error = {
     code: PARSE_ERROR,
@@ -152,8 +152,8 @@ export function parseError(): Response {
 }
 
 /**
- * Without sessions a cancellation cannot find a request of another connection. For a request of the same batch the
- * transport would wait for the answer for ever.
+ * Tells whether a message cancels a request. Without sessions it cannot find a request of another connection. For a
+ * request of the same batch the transport would wait for the response forever.
  */
 const isCancellation = (message: unknown): boolean =>
   methodOf(message) === 'notifications/cancelled'

@@ -1,15 +1,18 @@
 /**
- * MCP 2026-07-28: each request stands alone. Versions and client stand in its `_meta` and headers, and `server/discover`
- * takes the place of `initialize`.
+ * Serves MCP 2026-07-28, in which each request is independent. Its `_meta` and headers name the version and the client,
+ * and `server/discover` replaces `initialize`.
  */
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { afterOwner, type HeldCall, heldCalls, linkForOwner } from './ownerLink.ts'
 import { type Connection, callTool, instructionsFor, listedTools, serverInfo } from './server.ts'
 
-/** A client may keep a list for this long: the owner can change the scopes of an app at any time. */
+/** A client may cache a tool list only for this time, because the owner can change the scopes of an app at any time. */
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
-/** The connections of requests under way: the library hands back its own record of the caller. */
+/**
+ * Maps the library's record of a caller to the connection of the running request. The library returns only its own
+ * record.
+ */
 const connections = new WeakMap<object, Connection>()
 
 const { fetch: serve } = createMcpHandler(
@@ -33,11 +36,11 @@ const { fetch: serve } = createMcpHandler(
     })
     return mcp
   },
-  // The other revisions have a server of their own (server.ts).
+  // A separate server handles the other revisions (server.ts).
   { legacy: 'reject' },
 )
 
-/** Answers one request of the revision 2026-07-28, or says what is wrong with its envelope. */
+/** Answers one request of the revision 2026-07-28, or tells what is wrong with its envelope. */
 export async function answerModern(
   request: Request,
   body: object,
@@ -49,7 +52,7 @@ export async function answerModern(
   return await serve(request, { parsedBody: body, authInfo })
 }
 
-/** Our lists never change under a client: a stream that stays open would only hold a connection. */
+/** Our tool lists never change during a connection, so an open stream would only occupy a connection. */
 const LISTEN = 'subscriptions/listen'
 
 const notFound = (id: unknown): Response =>

@@ -1,6 +1,7 @@
 /**
- * Held mail and a host that shows its owner a link (MCP 2026-07-28, elicitation in URL mode). The link leads to the console,
- * where the owner signs in: it carries no right. A repeated call sends nothing; it tells what the owner decided.
+ * Handles held mail for a host that can show its owner a link (MCP 2026-07-28, elicitation in URL mode). The link leads
+ * to the console, where the owner signs in. The link itself gives no access. A repeated call sends nothing. It tells
+ * what the owner decided.
  */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import {
@@ -15,7 +16,7 @@ import { requestHash } from '../http/idempotencyKey.ts'
 import type { Connection } from './server.ts'
 import { acceptedText } from './tools/mailTools.ts'
 
-/** The waiting call: its digest, and the answer for clients without URL elicitation. */
+/** Describes the waiting call: its digest, and the response for clients without URL elicitation. */
 export type HeldCall = { call: string; data: Record<string, unknown> }
 
 const STATE_SECONDS = 3_600
@@ -23,7 +24,9 @@ const STATE_SECONDS = 3_600
 const digest = (name: string, args: unknown): string =>
   requestHash([name, args]).toString('base64url')
 
-/** Seals what the client carries from one call to the next. Another key of the project cannot use it. */
+/**
+ * Seals the state that the client carries from one call to the next. Another key of the project cannot use this state.
+ */
 export const heldCalls = (connection: Connection) => {
   const { services, caller, projectId } = connection
   return createRequestStateCodec<HeldCall>({
@@ -33,7 +36,10 @@ export const heldCalls = (connection: Connection) => {
   })
 }
 
-/** The link for the owner, if a result is of held mail and the host can show a link. Null: the result itself is the answer. */
+/**
+ * Returns the link for the owner if the mail is held and the host can show a link. Returns `null` if the result itself
+ * is the response.
+ */
 export async function linkForOwner(
   connection: Connection,
   {
@@ -67,7 +73,7 @@ export async function linkForOwner(
   })
 }
 
-/** The answer to a repeated call: what became of the mail. */
+/** Returns the response to a repeated call, which tells what the owner decided about the mail. */
 export async function afterOwner(
   connection: Connection,
   { name, args, held }: { name: string; args: unknown; held: HeldCall },
@@ -101,7 +107,7 @@ const refusal = (text: string): CallToolResult => ({
   isError: true,
 })
 
-/** Whether the host declares that it shows links. An empty `elicitation` means forms only. */
+/** Tells whether the host declares that it shows links. An empty `elicitation` means that it shows forms only. */
 function showsLinks({ mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined
   const declared = envelope?.[CLIENT_CAPABILITIES_META_KEY] as

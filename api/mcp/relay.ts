@@ -1,6 +1,6 @@
 /**
- * MCP over stdio, for hosts that start their servers as processes. It passes every message to the service's /mcp and
- * returns the answer. It runs on the agent's machine and holds only the agent's key.
+ * Provides MCP over stdio, for hosts that start their servers as processes. It passes every message to the `/mcp`
+ * endpoint of the service, and returns the response. It runs on the agent's machine and holds only the agent's key.
  */
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
@@ -13,7 +13,7 @@ type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
 
 /**
  * Relays between the host and the service until the host disconnects.
- * @returns resolves when the host has disconnected and every answer is written.
+ * @returns a promise that resolves when the host has disconnected and every response is written.
  */
 export async function relay(host: Transport, config: McpConfig): Promise<void> {
   // The package runs under Node 20, which has no Promise.withResolvers.
@@ -43,7 +43,7 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   host.onmessage = (message) => {
     const cancelled = cancelledId(message)
     if (cancelled !== null) {
-      // The service keeps no sessions: only a closed connection tells it that a call is cancelled.
+      // The service keeps no sessions, so only a closed connection tells it that a call is cancelled.
       underWay.get(cancelled)?.abort()
       return
     }
@@ -55,7 +55,7 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   await Promise.all(pending)
 }
 
-/** An HTTP error in place of a JSON-RPC answer. */
+/** Reports an HTTP error where a JSON-RPC response was expected. */
 class RefusedError extends Error {}
 
 async function post(
@@ -74,7 +74,7 @@ async function post(
       ...envelopeHeaders(message),
     },
     body: JSON.stringify(message),
-    // A redirect would send the key to another host.
+    // A followed redirect would send the key to another host.
     redirect: 'error',
     signal,
   })
@@ -96,7 +96,7 @@ function reasonOf(error: unknown, { url }: McpConfig): string {
   return error instanceof RefusedError ? error.message : `Could not reach ${url}: is it running?`
 }
 
-/** The error answer of a call. For a tool call it is a tool error: a model sees only those. */
+/** Returns the error response of a call. For a tool call it is a tool error, because a model sees only tool errors. */
 function failure({ id, method }: Call, text: string): JSONRPCMessage {
   if (method !== 'tools/call') {
     return { jsonrpc: '2.0', id, error: { code: SERVER_ERROR, message: text } }
@@ -118,7 +118,10 @@ function negotiated(answer: JSONRPCMessage | null): string | null {
   return typeof protocolVersion === 'string' ? protocolVersion : null
 }
 
-/** MCP 2026-07-28 wants parts of a message in headers too. Messages of earlier revisions name no version. */
+/**
+ * Returns the headers of a message. MCP 2026-07-28 wants parts of a message in headers too. Messages of earlier
+ * revisions name no version.
+ */
 function envelopeHeaders(message: JSONRPCMessage): Record<string, string> {
   if (!('method' in message)) return {}
   const version = message.params?._meta?.[VERSION_FIELD]
@@ -136,7 +139,7 @@ const VERSION_FIELD = 'io.modelcontextprotocol/protocolVersion'
 const VERSION = /^\d{4}-\d\d-\d\d$/
 const NAMED_METHODS = ['tools/call', 'resources/read', 'prompts/get']
 
-/** Text that no header can hold travels in base64. */
+/** Encodes text in base64 if a header cannot hold it. */
 const headerText = (text: string): string =>
   /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)
     ? text

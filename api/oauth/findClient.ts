@@ -11,10 +11,13 @@ import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
-/** A browser waits for this. A fetch ends within 5 s. */
+/** A browser waits this long for the client metadata. A fetch ends within 5 s. */
 const WAIT_MS = 8_000
 
-/** The client of an id: one that registered, or one whose id is the URL of its metadata. @throws {OAuthError} */
+/**
+ * Returns the client of an id: a registered client, or a client whose id is the URL of its metadata. @throws
+ * {OAuthError}
+ */
 export async function findClient(
   services: Services,
   request: Request,
@@ -34,7 +37,7 @@ export async function findClient(
   throw new OAuthError('invalid_client', 'client_id is unknown: let the app register again', 401)
 }
 
-/** A fresh document, fetched by a worker if need be. */
+/** Returns the current client metadata document. If necessary, a worker fetches it. */
 async function readDocument(
   services: Services,
   request: Request,

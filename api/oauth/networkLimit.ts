@@ -2,10 +2,10 @@ import { isOverLimit } from '../http/limits/networkLimit.ts'
 import type { Services } from '../http/services.ts'
 import { OAuthError } from './oauthError.ts'
 
-/** Requests a minute of one network. All users of a chat host share a few addresses. */
+/** Limits the requests of one network per minute. All users of a chat host share a few addresses. */
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const
 
-/** Bounds what strangers may ask for. @throws {OAuthError} 429 */
+/** Limits what strangers may request. @throws {OAuthError} 429 */
 export async function limitNetwork(
   services: Services,
   request: Request,

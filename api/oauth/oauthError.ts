@@ -1,4 +1,4 @@
-/** An error of an OAuth endpoint (RFC 6749 §5.2, RFC 7591 §3.2.2, RFC 8707 §2). */
+/** Lists the errors of an OAuth endpoint (RFC 6749 §5.2, RFC 7591 §3.2.2, RFC 8707 §2). */
 export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -24,7 +24,7 @@ export class OAuthError extends Error {
 
 const HEADERS = { 'cache-control': 'no-store' }
 
-/** Answers JSON, or the error as `{error, error_description}`. */
+/** Returns a JSON response, or the error as `{error, error_description}`. */
 export async function answerOAuth(
   work: () => Promise<{ status?: number; body: unknown }>,
 ): Promise<Response> {

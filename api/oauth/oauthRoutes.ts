@@ -12,7 +12,7 @@ import { answerOAuth } from './oauthError.ts'
 import { register } from './register.ts'
 import { giveTokens, revoke } from './token.ts'
 
-/** Forms and registrations are small. */
+/** The limit is low, because forms and registrations are small. */
 const BODY_MAX_BYTES = 8 * 1024
 
 const Form = t.Record(t.String(), t.String())
@@ -22,8 +22,8 @@ const small = { ...describe, bodyMaxBytes: BODY_MAX_BYTES } as const
 const ok = { status: 200, description: 'JSON.' } as const
 
 /**
- * The authorization server of the MCP endpoint (OAuth 2.1, RFC 8414, RFC 9728). The endpoints are ours because no library
- * fits Bun (docs/decisions/oauth-endpoints.md).
+ * Serves the authorization server of the MCP endpoint (OAuth 2.1, RFC 8414, RFC 9728). We wrote the endpoints
+ * ourselves, because no library works with Bun (docs/decisions/oauth-endpoints.md).
  */
 export function oauthRoutes(services: Services) {
   const { baseUrl } = services.config.http
@@ -111,7 +111,10 @@ export function oauthRoutes(services: Services) {
     )
 }
 
-/** RFC 8414. `issuer` is byte-equal to `iss` and to the entry of the resource's metadata. */
+/**
+ * Returns the server metadata of RFC 8414. `issuer` has the same bytes as `iss` and as the issuer in the metadata of
+ * the resource.
+ */
 const serverMetadata = ({ http: { baseUrl }, oauthPurseScopes }: Config) => ({
   issuer: baseUrl,
   authorization_endpoint: `${baseUrl}/oauth/authorize`,

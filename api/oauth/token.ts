@@ -17,7 +17,7 @@ type Form = Record<string, string>
 
 const FIELD_MAX_CHARS = 1_000
 
-/** `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} */
+/** Serves `POST /oauth/token` (OAuth 2.1 §3.2). @throws {OAuthError} */
 export async function giveTokens(services: Services, form: Form) {
   const { pool, config } = services
   const grantType = field(form, 'grant_type')
@@ -47,7 +47,7 @@ export async function giveTokens(services: Services, form: Form) {
   )
 }
 
-/** The scopes of a refresh; null: as before. */
+/** Returns the scopes of a refresh. `null` means that they stay the same. */
 function narrowed(scope: string | undefined): string[] | null {
   if (scope === undefined) return null
   if (scope.length > SCOPE_MAX_CHARS) {
@@ -73,13 +73,16 @@ function answer(found: TokenPair | TokenFault) {
   }
 }
 
-/** `POST /oauth/revoke` (RFC 7009): an unknown token is no error. @throws {OAuthError} */
+/** Serves `POST /oauth/revoke` (RFC 7009). An unknown token is not an error. @throws {OAuthError} */
 export async function revoke(services: Services, form: Form): Promise<void> {
   const token = field(form, 'token')
   await revokeToken(services.pool, token, field(form, 'client_id'))
 }
 
-/** Hosts register anew when their client is unknown. One with a metadata document is known by its grant. */
+/**
+ * Refuses an unknown client, because hosts then register again. A client with a metadata document is known by its
+ * grant.
+ */
 async function requireClient({ pool }: Services, clientId: string): Promise<void> {
   if (clientId.startsWith('https://')) return
   if ((await findRegisteredClient(pool, clientId)) === null) {

@@ -11,12 +11,12 @@ import { Spool } from '../smtp/spool.ts'
 
 const DATABASE = 'the database'
 
-/** Files of DATA_DIR that the embedded parts need to find their data. No key is among them. */
+/** Names the files of DATA_DIR that the embedded parts need to find their data. No key is among them. */
 const COMPANIONS = ['postgres-password', 'devnet.state']
 
 /**
- * `bun run backup FOLDER`: copies DATA_DIR into a new folder while the service runs. The folder can be the DATA_DIR
- * of another installation. It has no keys: keep them apart.
+ * `bun run backup FOLDER` copies DATA_DIR into a new folder while the service runs. The folder can be the DATA_DIR of
+ * another installation. It holds no keys, so keep the keys separately.
  */
 async function backUp(): Promise<void> {
   const config = parseConfig(process.env, [])
@@ -27,7 +27,7 @@ async function backUp(): Promise<void> {
   await mkdir(draft, { mode: 0o700 })
   try {
     const parts = await copyParts(config, draft)
-    // A folder without `.partial` is complete.
+    // A folder name without `.partial` means that the backup is complete.
     await rename(draft, target)
     process.stdout.write(`${target} holds ${parts.join(' and ')}\n`)
     if (parts.includes(DATABASE)) await noteBackup(databaseUrl(config))
@@ -46,7 +46,10 @@ function readTarget(argument: string | undefined): string {
   return target
 }
 
-/** The spool first: mail that leaves it meanwhile is in the database too, or in both, and is stored once. */
+/**
+ * Copies the spool first. Mail that leaves the spool meanwhile is also in the copied database, or in both copies. It is
+ * stored only once.
+ */
 async function copyParts(config: Config, draft: string): Promise<string[]> {
   const { dataDir } = config
   const parts: string[] = []
@@ -84,7 +87,9 @@ async function copyParts(config: Config, draft: string): Promise<string[]> {
   return parts
 }
 
-/** The doctor tells its age. A copy is of use without the note. */
+/**
+ * Records the time of the backup, because the doctor reports its age. A failure here does not make the copy useless.
+ */
 async function noteBackup(url: string): Promise<void> {
   const pool = createPool({ url, size: 1, name: 'purser backup' })
   try {

@@ -8,13 +8,13 @@ const ROOT = join(import.meta.dir, '../..')
 const READY_TIMEOUT_MS = 25_000
 
 export type ReadyProcess = RunningPart & {
-  /** Facts that the process sent when it was ready. */
+  /** The process sent these facts when it was ready. */
   facts: Record<string, string>
 }
 
 /**
  * Starts an entry file as a process. Resolves when the process is ready.
- * @throws {ConfigError} with the line of a process that refuses its settings.
+ * @throws {ConfigError} with the error line of a process that refuses its settings.
  * @throws {StartError} when the process ends first, or is not ready in time.
  */
 export async function startProcess(
@@ -24,11 +24,11 @@ export async function startProcess(
 ): Promise<ReadyProcess> {
   const child = spawn(process.execPath, [join(ROOT, file), ...args], {
     cwd: ROOT,
-    // The supervisor answers for all its parts on one port.
+    // The supervisor reports the health of all its parts on one port.
     env: { ...env, HEALTH_PORT: undefined },
-    // Logs go to stderr: stdout belongs to the welcome block. The fourth is the channel for messages.
+    // Logs go to stderr, because stdout is for the welcome text. The fourth stream is the channel for messages.
     stdio: ['ignore', 2, 2, 'ipc'],
-    // A group of its own: Ctrl-C in the terminal must reach it once, from here.
+    // The child has a separate process group: Ctrl-C in the terminal must reach it only once, through this process.
     detached: true,
   })
   const ended = new Promise<string>((resolve) => {

@@ -60,10 +60,10 @@ const EXAMPLE = {
 const described = { tag: 'Platform', access: 'platform:manage' } as const
 const whole = { description: 'The report.', schema: Report, example: EXAMPLE }
 
-/** Every look ends by then, unless its worker ends. */
+/** Every look ends within this time, unless its worker ends. */
 const WAIT_MS = 20_000
 
-/** The doctor's reports: what must be right before strangers can write, pay and be answered. */
+/** Serves the reports of the doctor. They tell what must be right before strangers can write, pay and be answered. */
 export function healthReportRoutes(services: Services) {
   const { pool } = services
   return new Elysia({ prefix: '/v0/platform/health' })
@@ -112,7 +112,9 @@ async function lookAgain({ pool, waiters }: Services) {
   }
 }
 
-/** Nobody looks at a section whose workers do not run: that is its finding. */
+/**
+ * Creates a report. If the workers of a section do not run, nobody examines it, and the section's finding is just that.
+ */
 async function newReport(pool: Pool): Promise<string> {
   const sections = await livingSections(pool)
   const absent = SECTIONS.filter((section) => !sections.includes(section))

@@ -15,16 +15,16 @@ const Readiness = t.Object({
   checks: t.Record(t.String(), t.String()),
 })
 
-/** Payment workers report every two seconds; a slow RPC adds its time-out. */
+/** Payment workers report every two seconds, and a slow RPC adds its time-out. */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
-/** Checks of other parts. Without them this part still serves. */
+/** Names the checks of other parts. This process can serve requests even if they fail. */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 
-/** A loop that stood still this long held up every request and job of its process. */
+/** An event loop that was blocked for this long has delayed every request and job of its process. */
 const LOOP_DELAY_MAX_MS = 1_000
 
-/** `/healthz`: this process is up. `/readyz`: it can serve. */
+/** Serves `/healthz`, which tells that this process runs, and `/readyz`, which tells that it can serve requests. */
 export function healthRoutes({ pool, metrics }: Services) {
   return new Elysia()
     .get('/healthz', () => ({ status: 'ok' }), {
@@ -103,13 +103,16 @@ async function databaseChecks(
   }
 }
 
-/** Names the processes that served nobody for a second within the last twenty seconds. */
+/** Names the processes whose event loop was blocked for a second within the last twenty seconds. */
 function loopCheck(silent: readonly string[], ownDelayMs: number): string {
   const blocked = ownDelayMs > LOOP_DELAY_MAX_MS ? ['this process', ...silent] : silent
   return blocked.length === 0 ? 'ok' : `blocked: ${blocked.join(', ')}`
 }
 
-/** The state of the RPC as payment workers last reported it: this process opens no connection to it. */
+/**
+ * Returns the state of the RPC as payment workers last reported it, because this process opens no connection to the
+ * RPC.
+ */
 function rpcCheck(status: Awaited<ReturnType<typeof readChainStatus>>): string {
   if (status === null) return 'unused'
   if (status.ageMs > RPC_REPORT_MAX_AGE_MS) return 'no worker reports'

@@ -13,19 +13,19 @@ import {
 } from '../../sql/operations/statistics.ts'
 import { readBudgetUse, type SettlementLimits } from '../../sql/till/settle/settlementBudgets.ts'
 
-/** The metrics of one API process, for Prometheus. */
+/** Holds the Prometheus metrics of one API process. */
 export type Metrics = {
   observe(request: { method: string; route: string | null; status: number; seconds: number }): void
   blobRequest: ObserveStore
   eventLoop: EventLoopDelay
-  /** A payment was refused because its project has used up its settlements or gas of the day. */
+  /** Counts a payment that was refused because its project has used up its daily settlements or gas. */
   settlementRefused(): void
-  /** The exposition text. @throws when the database is away. */
+  /** Returns the metrics in the Prometheus text format. @throws when the database is unreachable. */
   render(): Promise<string>
   contentType: string
 }
 
-/** Seconds; a redeem may take up to its wait limit. */
+/** The buckets are in seconds. A redeem may take up to its wait limit. */
 const DURATION_BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30]
 
 const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) => number | null][] =
@@ -79,7 +79,7 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
 
 const OWN = crypto.randomUUID()
 
-/** The metrics of the other processes, each series with its process. */
+/** Returns the metrics of the other processes. Each series names its process. */
 async function reportedMetrics(pool: Pool, own: ProcessReport): Promise<string> {
   const reports = [own, ...(await readReports(pool))]
   const labelled = reports.map(({ id, part, metrics }) =>
@@ -96,7 +96,9 @@ async function reportedMetrics(pool: Pool, own: ProcessReport): Promise<string> 
 
 type BudgetUse = Awaited<ReturnType<typeof readBudgetUse>>
 
-/** An alarm belongs on the first two: an operator's gas is being spent. */
+/**
+ * An operator should set an alarm on the first two gauges, because they show that the operator's gas is being spent.
+ */
 const BUDGET_GAUGES: readonly [name: string, help: string, value: (use: BudgetUse) => number][] = [
   [
     'purser_settlement_budget_used_ratio',
@@ -119,9 +121,9 @@ export function createMetrics({
   limits,
 }: {
   pool: Pool
-  /** The waiting event readers of this process. */
+  /** Counts the waiting event readers of this process. */
   events: { size(): number }
-  /** The service's limits of a project and day. */
+  /** Holds the limits that the service sets for each project and day. */
   limits: SettlementLimits
 }): Metrics {
   const registry = new Registry()
@@ -155,7 +157,8 @@ export function createMetrics({
     help: 'Payments that this process refused because a limit of the day was reached',
     registers,
   })
-  // Apart: other processes report the same metrics, and a metric stands in one block.
+  // These metrics have a separate registry. Other processes report the same metrics, and a metric must stand in one
+  // block.
   const ownRegistry = new Registry()
   const blobRequest = measureBlobs(ownRegistry)
   const eventLoop = measureEventLoop(ownRegistry)
@@ -230,7 +233,7 @@ export function createMetrics({
   return {
     contentType: registry.contentType,
     observe: ({ method, route, status, seconds }) =>
-      // An unknown path is the caller's text: it must not become a label.
+      // An unknown path is text of the caller, so it must not become a label.
       durations.observe(
         { method: route === null ? 'other' : method, route: route ?? 'none', status },
         seconds,
@@ -238,7 +241,7 @@ export function createMetrics({
     blobRequest,
     eventLoop,
     settlementRefused: () => refusals.inc(),
-    // Parallel callers share one read of the database.
+    // Concurrent callers share one read of the database.
     render() {
       rendering ??= collect().finally(() => {
         rendering = null

@@ -11,10 +11,10 @@ const USAGE =
   'usage: bun run secrets:new, bun run secrets:new FILE for a new file, or bun run secrets:new --units FOLDER'
 
 /**
- * `bun run secrets:new`: prints a new value for each secret of a production `.env`. With FILE it writes them there. With
- * `--units FOLDER` it writes the files that the units of deploy/systemd read, each with the secrets of its part alone,
- * and `database.sql`, which makes the database.
- * It never writes over a file: keys that are lost cannot be made again.
+ * `bun run secrets:new` prints a new value for each secret of a production `.env`. With FILE it writes the values to
+ * that file. With `--units FOLDER` it writes the files that the units of deploy/systemd read, each with only the
+ * secrets of its part. It also writes `database.sql`, which creates the database. It never overwrites a file, because
+ * lost keys cannot be made again.
  */
 function create(): void {
   const { file, folder } = readArguments()
@@ -37,12 +37,12 @@ function readArguments(): { file?: string | undefined; folder?: string | undefin
     const given = positionals.length + (values.units === undefined ? 0 : 1)
     if (given <= 1 && values.units !== '') return { file, folder: values.units }
   } catch {
-    // An unknown option.
+    // The command line has an unknown option.
   }
   throw new ConfigError(USAGE)
 }
 
-/** No file is written unless all of them are new. */
+/** Writes the files only if none of them exists yet. */
 function writeAll(files: readonly (readonly [file: string, text: string])[]): void {
   for (const [file] of files) {
     if (existsSync(file)) throw new ConfigError(`${file} exists; name a new file`)
@@ -59,7 +59,7 @@ function writeAll(files: readonly (readonly [file: string, text: string])[]): vo
 
 type Secrets = Record<string, string>
 
-/** `common.env` for all parts, and a file for each part that has secrets. */
+/** Returns `common.env` for all parts, and a file for each part that has secrets. */
 function unitFiles(folder: string, values: Secrets): [file: string, text: string][] {
   const { POSTGRES_PASSWORD: password, NODE_ENV: environment } = values
   const common = {
@@ -88,7 +88,10 @@ function unitFiles(folder: string, values: Secrets): [file: string, text: string
   ]
 }
 
-/** All parts on one machine need about 200 connections; a default PostgreSQL has 100. */
+/**
+ * Returns the SQL that creates the database. All parts on one machine need about 200 connections, but PostgreSQL allows
+ * 100 by default.
+ */
 const databaseSql = (password: string): string =>
   [
     `create role purser login password '${password}';`,

@@ -1,14 +1,16 @@
 import type { Logger } from 'pino'
 import { ConfigError } from '../../shared/config/config.ts'
 
-/** A running part of the service. */
+/** Describes a running part of the service. */
 export type RunningPart = {
   /** Resolves with the reason when the part ends by itself. */
   ended: Promise<string>
   stop(): Promise<void>
 }
 
-/** A part can be killed while it starts for the first time. It must not take the whole service with it. */
+/**
+ * A part gets this many first attempts, because it can be killed while it starts, and must not end the whole service.
+ */
 const FIRST_TRIES = 3
 
 export type SupervisedPart = {
@@ -17,14 +19,14 @@ export type SupervisedPart = {
 
 const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 8_000
-/** A part that ran this long is started again at once. One that dies sooner waits longer each time. */
+/** A part that ran this long is restarted at once. A part that dies sooner waits longer each time. */
 const STEADY_MS = 5_000
 
 /**
- * Starts a part, and starts it again when it ends. The log has one line when it ends, one for the first failed restart,
- * and one when it is back.
+ * Starts a part, and starts it again when it ends. The log gets one line when the part ends, one line for the first
+ * failed restart, and one line when the part runs again.
  * @throws {ConfigError} when the part refuses its settings.
- * @throws the error of the last first try.
+ * @throws the error of the last first attempt.
  */
 export async function supervise(
   name: string,

@@ -4,7 +4,9 @@ import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import type { FirstKeys } from '../../sql/account/bootstrap.ts'
 import { LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 
-/** The devnet's keys are public and its money is worthless: they may be printed. */
+/**
+ * Returns the lines about the devnet. They may hold its keys, because the keys are public and the money is worthless.
+ */
 function devnetLines({ chain }: Config): string {
   if (!chain.embeddedDevnet) return ''
   const { payer, payTo } = DEVNET_ACCOUNTS
@@ -16,8 +18,8 @@ function devnetLines({ chain }: Config): string {
 }
 
 /**
- * The text that `npm start` prints when all parts are up.
- * @param signInToken a token of the console, or null after the first sign-in.
+ * Returns the text that `npm start` prints when all parts run.
+ * @param signInToken a sign-in token of the console, or `null` after the first sign-in.
  */
 export function welcome(config: Config, keys: FirstKeys, signInToken: string | null): string {
   const { baseUrl } = config.http

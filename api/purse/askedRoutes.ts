@@ -66,7 +66,7 @@ const ListQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })
 type Pooled = Pick<Services, 'pool'>
 type Wanted = { projectId: string; approvalId: string }
 
-/** A request with its purchase. @throws {ApiError} 404 */
+/** Returns an approval request with its purchase. @throws {ApiError} 404 */
 export async function readAskedPayment(
   { pool }: Pooled,
   { projectId, approvalId }: Wanted,
@@ -80,7 +80,7 @@ export async function readAskedPayment(
   return view
 }
 
-/** One page of requests in a state, newest first. */
+/** Returns one page of approval requests in a state, newest first. */
 async function listAsked(
   { pool }: Pooled,
   projectId: string,
@@ -132,7 +132,7 @@ const toView = (
 
 /**
  * Decides about a payment. The same decision again changes nothing.
- * @throws {ApiError} 404; 409 after another decision, or for other terms; 410 after its time
+ * @throws {ApiError} 404. 409 after another decision, or for other terms. 410 after its time
  */
 export async function decideAsked(
   services: Pooled,
@@ -168,7 +168,7 @@ const ERRORS = {
   410: 'The request has expired',
 }
 
-/** Payments that wait for their owner. */
+/** Serves the payments that wait for their owner. */
 export const askedRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId/purse/asked' })
     .get('', ({ params, query }) => listAsked(services, params.projectId, query), {

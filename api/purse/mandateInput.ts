@@ -1,4 +1,4 @@
-/** A mandate as an owner writes it: amounts in USDC, hosts and URLs as text. */
+/** Describes a mandate as an owner writes it: amounts in USDC, hosts and URLs as text. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
@@ -22,10 +22,10 @@ const At = t.Optional(
   }),
 )
 
-/** Patterns have no flag `u` here: `\p{Cc}` would forbid its own letters. */
+/** Patterns here have no flag `u`, so `\p{Cc}` would forbid the letters in its own name. */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 
-/** The fields of a change. */
+/** Describes the fields of a change. */
 const MandateFields = {
   name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS })),
   task: t.Optional(
@@ -74,7 +74,7 @@ const MandateFields = {
 const ChangeBody = t.Object(MandateFields)
 type Given = Static<typeof ChangeBody>
 
-/** A new mandate. */
+/** Describes a new mandate. */
 export const MandateBody = t.Composite([
   t.Omit(ChangeBody, ['name', 'maxPerPayment']),
   t.Object({
@@ -83,7 +83,7 @@ export const MandateBody = t.Composite([
   }),
 ])
 
-/** A change: what is left out stays, null removes a bound. */
+/** Describes a change. Fields that are left out stay unchanged. `null` removes a bound. */
 export const MandateChange = t.Composite([
   ChangeBody,
   t.Object({
@@ -111,7 +111,7 @@ const EMPTY: Omit<MandateTerms, 'name' | 'network' | 'perPaymentAtomic'> = {
 
 type Rules = { allowPrivate: boolean }
 
-/** The terms of a new mandate. @throws {ApiError} 400 */
+/** Returns the terms of a new mandate. @throws {ApiError} 400 */
 export const newTerms = (
   given: Static<typeof MandateBody>,
   network: string,
@@ -119,7 +119,7 @@ export const newTerms = (
 ): MandateTerms =>
   merged({ ...EMPTY, name: given.name, network, perPaymentAtomic: 0n }, given, rules)
 
-/** The terms after a change. @throws {ApiError} 400 */
+/** Returns the terms after a change. @throws {ApiError} 400 */
 export const changedTerms = (
   present: Mandate,
   { state, ...given }: Static<typeof MandateChange>,
@@ -199,7 +199,7 @@ function readPayee(text: string, n: number): string {
 
 const Nullable = t.Union([t.String(), t.Null()])
 
-/** A mandate with its sums. */
+/** Describes a mandate with the sums paid so far. */
 export const MandateSchema = t.Object({
   mandateId: t.String({ examples: ['man_0a1b2c3d4e5f60718293a4b5'] }),
   state: t.String({ enum: ['active', 'stopped', 'ended'] }),
@@ -254,7 +254,7 @@ export const EXAMPLE_MANDATE: Static<typeof MandateSchema> = {
 
 const usdc = (atomic: bigint | null): string | null => (atomic === null ? null : formatUsdc(atomic))
 
-/** A mandate as its owner sees it. */
+/** Returns a mandate in the form that its owner sees. */
 export const toMandateView = (mandate: Mandate): Static<typeof MandateSchema> => ({
   mandateId: mandate.id,
   state: mandate.state === 'frozen' ? 'stopped' : mandate.state,

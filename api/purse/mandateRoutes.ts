@@ -40,7 +40,7 @@ const mandate = {
 }
 const NO_MANDATE = { 404: 'Mandate not found, or ended' }
 
-/** The mandates that an owner gives to a project. */
+/** Serves the mandates that an owner gives to a project. */
 export const mandateRoutes = (services: Services) =>
   new Elysia()
     .get(

@@ -56,7 +56,7 @@ const purse = {
 }
 const NO_PURSE = { 404: 'The project has no purse' }
 
-/** What an owner does with the purse of a project: the project's own key can do none of it. */
+/** Serves what an owner may do with the purse of a project. The project's own key may do none of this. */
 export const ownerPurseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId' })
     .use(purses(services))

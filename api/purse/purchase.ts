@@ -1,4 +1,4 @@
-/** The operations of a buyer, for REST and MCP. */
+/** Implements the operations of a buyer for REST and MCP. */
 import type { Static } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
@@ -25,22 +25,22 @@ import {
 type Buying = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
 type PurchaseView = Static<typeof PurchaseSchema>
 
-/** A request that an agent pays for. */
+/** Describes a request that an agent pays for. */
 export type GivenPurchase = {
   url: string
   method?: UseMethod
   headers?: Record<string, string>
   body?: unknown
-  /** An MCP tool of the server at `url`. */
+  /** Names the MCP tool to call at the server of `url`. */
   tool?: { name: string; arguments?: Record<string, unknown> }
-  /** The credential of the vault whose {{fields}} the request holds. */
+  /** Names the vault credential whose {{fields}} the request holds. */
   credential?: string
   maxAmount?: string
   why?: string
 }
 
 const RETRY_S = 5
-/** Headers that carry a payment: the service alone writes them. */
+/** Names the headers that hold a payment. Only the service may write them. */
 const PAYMENT_HEADERS = [
   'x-payment',
   'payment-signature',
@@ -49,8 +49,8 @@ const PAYMENT_HEADERS = [
 ]
 
 /**
- * POST /v0/purse/pay and /quote. Waits for the end, at most `waitMs`.
- * @param key the Idempotency-Key; null for a quote.
+ * Handles POST /v0/purse/pay and /quote. Waits for the end, for at most `waitMs`.
+ * @param key the Idempotency-Key, or `null` for a quote.
  * @throws {ApiError} 400, 401, 403, 409, 429
  */
 export async function purchase(
@@ -89,7 +89,7 @@ export async function purchase(
       request,
       maxAmount: String(maxAtomic),
       why: why ?? null,
-      // Absent where nothing is named: requests of earlier versions keep their hash.
+      // Fields that the request does not name stay absent, so that requests of earlier versions keep their hash.
       ...(tool === undefined ? {} : { tool: tool.name }),
       ...(name === undefined ? {} : { credential: name }),
     }),
@@ -118,7 +118,7 @@ export async function purchase(
   }
 }
 
-/** A call of an MCP tool: the body is its arguments. @throws {ApiError} 400 */
+/** Returns a call of an MCP tool. Its body holds the arguments of the tool. @throws {ApiError} 400 */
 function toolRequest(
   { url, headers = {}, method, body }: GivenRequest,
   { arguments: given = {} }: { arguments?: Record<string, unknown> },
@@ -148,8 +148,8 @@ function orBadAmount(amount: string): bigint {
 }
 
 /**
- * GET /v0/purse/payments/{purchaseId}. Waits for the end, at most `waitMs`.
- * @param untilAsked answers a purchase that waits for its owner at once.
+ * Handles GET /v0/purse/payments/{purchaseId}. Waits for the end, for at most `waitMs`.
+ * @param untilAsked returns a purchase that waits for its owner at once.
  * @throws {ApiError} 403, 404
  */
 export async function readPurchase(
@@ -174,7 +174,7 @@ export async function readPurchase(
   }
 }
 
-/** The purse of a project. @throws {ApiError} 404 without one */
+/** Returns the purse of a project. @throws {ApiError} 404 if there is none */
 export async function readPurse(
   { pool }: Pick<Services, 'pool'>,
   projectId: string,

@@ -1,4 +1,4 @@
-/** The answers of the purse, for REST and MCP. */
+/** Describes the responses of the purse, for REST and MCP. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { PROOF_VERDICTS } from '../../shared/purse/offerReceipt.ts'
 import { REFUSAL_REASONS } from '../../shared/purse/refusal.ts'
@@ -11,7 +11,7 @@ import { Time } from '../http/operation.ts'
 const Nullable = <Schema extends ReturnType<typeof t.String>>(schema: Schema) =>
   t.Union([schema, t.Null()])
 
-/** An amount that a caller gives. */
+/** Describes an amount that a caller gives. */
 export const Usdc = (description: string) =>
   t.String({
     maxLength: 64,
@@ -60,7 +60,7 @@ export const EXAMPLE_PURSE = {
 
 const time = (at: Date | null): string | null => at?.toISOString() ?? null
 
-/** A purse as its project and its owner see it. */
+/** Returns a purse in the form that its project and its owner see. */
 export function toPurseView(purse: Purse): Static<typeof PurseSchema> {
   const balance = purse.balanceAtomic ?? 0n
   const free = balance > purse.openAtomic ? balance - purse.openAtomic : 0n
@@ -247,10 +247,10 @@ export const EXAMPLE_PURCHASE: Static<typeof PurchaseSchema> = {
   endedAt: '2026-01-05T09:30:01.000Z',
 }
 
-/** Whether a purchase is over: its record changes by the chain alone. */
+/** Tells whether a purchase has ended. From then on only the chain changes its record. */
 export const hasEnded = ({ endedAt }: Purchase): boolean => endedAt !== null
 
-/** A purchase as its project and its owner see it. */
+/** Returns a purchase in the form that its project and its owner see. */
 export function toPurchaseView(purchase: Purchase): Static<typeof PurchaseSchema> {
   const { terms, money, answer } = purchase
   const isServed = purchase.status !== null && purchase.status >= 200 && purchase.status < 300

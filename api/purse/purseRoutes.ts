@@ -21,7 +21,7 @@ import {
   Usdc,
 } from './purseDocs.ts'
 
-/** The request that is paid for. */
+/** Describes the request that is paid for. */
 export const QuoteFields = {
   url: t.String({ maxLength: URL_MAX_LENGTH, description: 'An https URL.' }),
   method: t.Optional(
@@ -69,7 +69,7 @@ export const PayFields = {
   ),
 }
 
-/** Seconds that a call waits. */
+/** A call waits this many seconds. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 const WaitQuery = t.Object({
@@ -88,7 +88,7 @@ const Params = t.Object({
   purchaseId: t.String({ pattern: '^pur_[0-9a-f]{24}$', error: 'be the id of a purchase' }),
 })
 
-/** The filters of a list of payments. */
+/** Describes the filters of a list of payments. */
 export const PaymentsQuery = t.Composite([
   PageQuery,
   t.Object({
@@ -114,7 +114,7 @@ export const PaymentsQuery = t.Composite([
   }),
 ])
 
-/** One page of a project's payments, newest first. */
+/** Returns one page of a project's payments, newest first. */
 export async function listPayments(
   { pool }: Pick<Services, 'pool'>,
   projectId: string,
@@ -166,7 +166,7 @@ export const PaymentsPage = t.Object({
   nextPageToken: t.Optional(t.String()),
 })
 
-/** A page's example: the answers of sellers are left out. */
+/** The documentation shows this example of a page. The responses of sellers are left out. */
 export const EXAMPLE_PAYMENTS = {
   payments: [{ ...EXAMPLE_PURCHASE, response: null }],
   count: 1,
@@ -189,7 +189,7 @@ const pending = {
   description: 'It has not ended: read it at /v0/purse/payments/{purchaseId}.',
 }
 
-/** What an agent does with the purse of its project. */
+/** Serves what an agent may do with the purse of its project. */
 export const purseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/purse' })
     .get('', ({ request }) => readPurse(services, projectOf(request).projectId), {

@@ -1,4 +1,6 @@
-/** `bun run sell URL PRICE`, or `bun run sell ORIGIN --prices FILE`: sells what a server answers, without code. */
+/**
+ * `bun run sell URL PRICE`, or `bun run sell ORIGIN --prices FILE`, sells the responses of a server without any code.
+ */
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { serve } from 'bun'
@@ -12,15 +14,15 @@ import { createSellProxy } from './sellProxy.ts'
 
 const PORT = '4402'
 const TIMEOUT_S = '60'
-/** Bun's own default of 10 s ends slow answers; this is its highest. */
+/** Bun's default of 10 s ends slow responses. This is the highest value that Bun allows. */
 const IDLE_TIMEOUT_S = 255
-/** Below it, so that a late server is answered for. */
+/** The limit is below the idle time-out, so that the proxy can still send an error when the server is late. */
 const TIMEOUT_MAX_S = 240
 
 const USAGE =
   'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN] [--timeout SECONDS], or bun run sell ORIGIN --prices FILE'
 
-/** The arguments cannot be used. */
+/** Reports that the arguments cannot be used. */
 class UsageError extends Error {}
 
 function readArguments() {
@@ -71,7 +73,7 @@ try {
   const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
-  // A buyer's program may ask before the command has printed its line.
+  // A buyer's program may send a request before the command has printed its line.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
   const server = serve({

@@ -1,16 +1,16 @@
-/** What each path costs. */
+/** Reads the price of each path. */
 import { z } from 'zod'
 
-/** A price, and the path that is registered for it: that of the path, or the fixed part of a glob. */
+/** Holds a price, and the path that is registered for it: the path itself, or the fixed part of a glob. */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
-/** The price of a normal path; null: it is not for sale. */
+/** Returns the price of a normalised path, or `null` if the path is not for sale. */
 type PriceOf = (path: string) => Price | null
 
-/** All prices, the price of a path, and the price that a path is registered for. */
+/** Holds all prices, the price of a path, and the price that a path is registered for. */
 export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
 
-/** The file or an argument cannot be used. The message names what must be changed. */
+/** Reports that the file or an argument cannot be used. The message names what must be changed. */
 export class PriceError extends Error {}
 
 const PRICES_MAX = 1_000
@@ -39,7 +39,7 @@ function readAmount(text: string): string {
 }
 
 /**
- * Reads a file of prices: a JSON object from globs of paths to amounts. The first glob that fits counts.
+ * Reads a price file: a JSON object that maps globs of paths to amounts. The first matching glob counts.
  * @throws {PriceError}
  */
 export function readPrices(json: string): Prices {
@@ -84,7 +84,10 @@ export const onePrice = (path: string, text: string): Prices => {
   return { all: [only], of, registeredAt: of }
 }
 
-/** A glob up to the segment with its first wildcard; a path without one as a whole. */
+/**
+ * Returns the part of a glob before the segment with its first wildcard. Returns the whole path if there is no
+ * wildcard.
+ */
 function fixedPart(glob: string): string {
   const wildcard = glob.search(/[*?[{\\]/)
   return wildcard === -1 ? glob : glob.slice(0, glob.lastIndexOf('/', wildcard) + 1)

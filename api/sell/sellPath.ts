@@ -1,15 +1,17 @@
-/** The one form of a path, in which it is both matched with the prices and forwarded. */
+/** Makes the one form of a path that is both matched with the prices and forwarded. */
 
-/** A path that two servers can read in two ways. The message says what it must not hold. */
+/** Reports a path that two servers can read differently. The message tells what the path must not hold. */
 export class PathError extends Error {}
 
-/** RFC 3986 §2.3. */
+/** Matches the unreserved characters of RFC 3986 §2.3. */
 const UNRESERVED = /^[A-Za-z0-9._~-]$/
-/** An encoded slash, backslash, percent sign or control character: the next server may decode it again. */
+/**
+ * Matches an encoded slash, backslash, percent sign or control character, because the next server may decode it again.
+ */
 const TWICE = /%(?:2f|5c|25|[01][0-9a-f]|7f)/i
 
 /**
- * Normalises the path of a URL (RFC 3986 §6.2.2): dot segments are gone, letters that need no encoding have none.
+ * Normalises the path of a URL (RFC 3986 §6.2.2): removes dot segments, and decodes characters that need no encoding.
  * @throws {PathError}
  */
 export function normalPath(pathname: string): string {
@@ -26,7 +28,7 @@ export function normalPath(pathname: string): string {
     const char = String.fromCharCode(Number.parseInt(code.slice(1), 16))
     return UNRESERVED.test(char) ? char : code.toUpperCase()
   })
-  // A decoded %2e makes a new dot segment.
+  // The decoding of %2e can make a new dot segment.
   if (/\/\.{1,2}(?:\/|$)/.test(decoded)) throw new PathError('the path must not hold dot segments')
   if (decoded.includes('//')) throw new PathError('the path must not hold an empty segment')
   return decoded

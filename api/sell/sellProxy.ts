@@ -1,4 +1,4 @@
-/** A reverse proxy that puts a price before any server. The content is served only after the grant. */
+/** Puts a price on any server with a reverse proxy. The proxy serves the content only after the grant. */
 import { proxy } from 'hono/proxy'
 import { requirePayment } from '../client/paywalls/fetchPaywall.ts'
 import type { Purser } from '../client/purser.ts'
@@ -7,29 +7,31 @@ import { normalPath, PathError } from './sellPath.ts'
 
 export type SellOptions = {
   purser: Purser
-  /** The server behind, such as `http://localhost:4000`. */
+  /** Is the server behind the proxy, such as `http://localhost:4000`. */
   origin: string
   prices: Prices
-  /** The public origin, as payers see it. */
+  /** Is the public origin as payers see it. */
   publicOrigin: string
-  /** Time until the server behind begins its answer. */
+  /** Limits the time until the server behind the proxy begins its response. */
   timeoutMs: number
-  /** Asks the server behind. */
+  /** Sends a request to the server behind the proxy. */
   fetch: (request: Request) => Promise<Response>
   log: (line: string) => void
 }
 
-/** Payment headers are for the paywall: the server behind never sees a payment that it could copy. */
+/**
+ * Names the headers that are only for the paywall. The server behind the proxy never sees a payment that it could copy.
+ */
 const PAYMENT_HEADERS = [
   'x-payment',
   'payment-signature',
   'payment-authorization',
   'sign-in-with-x',
 ]
-/** Of the caller's side of the connection: the server behind must not believe them. */
+/** Names the headers that the caller can forge. The server behind the proxy must not trust them. */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
 
-/** Answers one request. @param from the address of the caller */
+/** Creates a function that answers one request. @param from the address of the caller */
 export function createSellProxy(
   options: SellOptions,
 ): (request: Request, from: string) => Promise<Response> {
@@ -52,7 +54,8 @@ export function createSellProxy(
       if (request.headers.get('upgrade') !== null) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
-      // The service checks a registered path without a payment: the fixed part of a glob is not for sale itself.
+      // The service checks a registered path without a payment. The fixed part of a glob is registered, but is not for
+      // sale itself.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')
@@ -70,7 +73,7 @@ export function createSellProxy(
   }
 }
 
-/** Asks the server behind, once the payment is granted. */
+/** Sends the request to the server behind the proxy when the payment is granted. */
 async function forward(
   { origin, timeoutMs, fetch, log }: SellOptions,
   request: Request,
@@ -82,7 +85,7 @@ async function forward(
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
-  // It begins after the grant: money has moved.
+  // The time limit begins after the grant, because money has moved then.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {

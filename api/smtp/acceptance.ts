@@ -8,13 +8,13 @@ import type { Mover } from './mover.ts'
 import type { SenderRates } from './senderRates.ts'
 import { type NewSpooledMail, type Spool, SpoolFull, sizeOf } from './spool.ts'
 
-/** The largest message accepted, in bytes (RFC 1870 SIZE). */
+/** Limits an accepted message, in bytes (RFC 1870 SIZE). */
 export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 export const TOO_LARGE = `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`
 export const TOO_MANY_CONNECTIONS = '4.7.0 Too many connections from your address'
 export const TOO_MUCH_IN_FLIGHT = '4.3.1 Too much mail in flight, try again later'
 
-/** An SMTP reply other than 250. smtp-server sends `responseCode` and the message. */
+/** Makes smtp-server send a reply other than 250. It sends `responseCode` and the message. */
 export class SmtpReply extends Error {
   readonly responseCode: number
   constructor(responseCode: number, message: string) {
@@ -23,7 +23,7 @@ export class SmtpReply extends Error {
   }
 }
 
-/** What decides whether a mail is accepted, whichever way it comes. */
+/** Holds the parts that decide whether a mail is accepted, both over SMTP and over HTTP. */
 export type AcceptingParts = {
   spool: Spool
   mover: Mover
@@ -36,7 +36,7 @@ export type AcceptingParts = {
   log: Logger
 }
 
-/** Whether this network may send another mail now. @throws {SmtpReply} */
+/** Checks whether this network may send another mail now. @throws {SmtpReply} */
 export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: string): void {
   if (!rates.takesFrom(remoteAddress)) {
     throw new SmtpReply(450, '4.7.0 Too many messages from your address, try again later')
@@ -45,8 +45,8 @@ export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: str
 }
 
 /**
- * The inbox of a recipient that takes mail from this sender now.
- * @param onUnknown is told of a recipient that does not exist.
+ * Returns the inbox of a recipient if the inbox accepts mail from this sender now.
+ * @param onUnknown is called for a recipient that does not exist.
  * @throws {SmtpReply}
  */
 export async function findInbox(
@@ -57,7 +57,7 @@ export async function findInbox(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     onUnknown()
-    // Platform domains may have inboxes too. An unknown recipient there is answered like a foreign domain.
+    // Platform domains may have inboxes too. An unknown recipient there gets the same reply as a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }

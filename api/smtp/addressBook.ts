@@ -11,12 +11,15 @@ import type { Spool } from './spool.ts'
 
 const PAGE = 5_000
 
-/** A recipient lookup: the inbox address, `unknown`, or `undecided` while Postgres is away. */
+/**
+ * Describes the result of a recipient lookup: the inbox address, `unknown`, or `undecided` while PostgreSQL is
+ * unreachable.
+ */
 export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 
 /**
- * The inbox addresses. A local copy answers for known addresses. Postgres answers for the others: an inbox may be new.
- * Every (re)connection renews the copy; notifications update it in between.
+ * Looks up inbox addresses. A local copy decides about known addresses. PostgreSQL decides about all others, because an
+ * inbox may be new. Every (re)connection renews the copy. Notifications update it in between.
  */
 export class AddressBook {
   readonly #spool: Spool
@@ -26,7 +29,10 @@ export class AddressBook {
   readonly #subscription: Subscription
   #turn = Promise.resolve()
 
-  /** @param options.aliases for an address without an inbox: the inboxes to use instead; the first existing one counts. */
+  /**
+   * @param options.aliases maps an address without an inbox to the inboxes to use instead. The first existing inbox
+   * counts.
+   */
   constructor(options: {
     spool: Spool
     pool: Pool
@@ -48,7 +54,7 @@ export class AddressBook {
     })
   }
 
-  /** Looks a recipient up. An address with a `+tag` finds the inbox without the tag. */
+  /** Looks up a recipient. An address with a `+tag` finds the inbox without the tag. */
   async find(address: string): Promise<Recipient> {
     const candidates = recipientKeys(address).flatMap((key) => [
       key,
@@ -67,7 +73,7 @@ export class AddressBook {
     }
   }
 
-  /** Runs changes one after the other: a page read before a deletion must not be written after it. */
+  /** Runs changes one after the other, because a page that was read before a deletion must not be written after it. */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)
   }

@@ -1,22 +1,22 @@
 import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
-/** An IPv6 client can hold a /48. All of it gets this many times the limit of a /64. */
+/** An IPv6 client can hold a /48. The whole /48 gets this many times the limit of a /64. */
 const WIDE_FACTOR = 4
 
-/** An open connection. */
+/** Describes an open connection. */
 export type OpenConnection = {
-  /** Its address, or /64, then the wider network, if there is one. */
+  /** Holds the client's address, or its /64, then the wider network if there is one. */
   readonly networks: readonly string[]
-  /** performance.now() of its last command, or of its last progress within a message. */
+  /** Is the time of the last command, or of the last progress within a message, by performance.now(). */
   activeMs: number
-  /** Ends the connection with 421. */
+  /** Ends the connection with a 421 reply. */
   readonly hangUp: (reason: string) => void
 }
 
 /**
- * Shares connections between networks. A network has a limit. When the listener is full, a newcomer takes the place of
- * the most idle connection of the network that holds the most.
+ * Shares connections between networks. Each network has a limit. When the listener is full, a new connection replaces
+ * the connection that has been idle longest in the network with the most connections.
  */
 export class ConnectionLimits {
   readonly #max: number
@@ -29,7 +29,7 @@ export class ConnectionLimits {
     this.#perAddressMax = limits.perAddressMax
   }
 
-  /** Admits a connection; null: its network holds too many. A connection needs a `leave`. */
+  /** Admits a connection. Returns `null` if its network has too many. Call `leave` when the connection ends. */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const networks = networksOf(address)
     const isCrowded = networks.some(
@@ -44,7 +44,7 @@ export class ConnectionLimits {
     return connection
   }
 
-  /** Open connections. */
+  /** Counts the open connections. */
   count = (): number => this.#count
 
   leave(connection: OpenConnection): void {
@@ -59,7 +59,7 @@ export class ConnectionLimits {
 
   #held = (network: string): number => this.#connections.get(network)?.size ?? 0
 
-  /** @returns false: the newcomer's network holds the most itself. */
+  /** @returns false if the network of the new connection itself has the most. */
   #makeRoom(newcomer: string): boolean {
     const held = ({ networks }: OpenConnection) => Math.max(...networks.map(this.#held))
     const all = new Set([...this.#connections.values()].flatMap((connections) => [...connections]))

@@ -6,8 +6,8 @@ import type { Pool } from '../../sql/db.ts'
 const INTERVAL_MS = 5_000
 
 /**
- * The inboxes that have reached their storage limit, for the answer to RCPT. The copy is seconds old: mail of that time
- * is accepted, and accepted mail is always stored.
+ * Holds the inboxes that have reached their storage limit, for the reply to RCPT. The copy is seconds old. Mail for an
+ * inbox that became full meanwhile is accepted, and accepted mail is always stored.
  */
 export class FullInboxes {
   #full = new Set<string>()
@@ -15,7 +15,7 @@ export class FullInboxes {
   #stopping = false
   readonly #done: Promise<void>
 
-  /** @param options.defaultBytes the limit of a project without its own; null: none. */
+  /** @param options.defaultBytes is the limit of a project without its own limit. `null` means no limit. */
   constructor(options: {
     pool: Pool
     log: Logger

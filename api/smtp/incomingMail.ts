@@ -7,22 +7,24 @@ import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
 import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
-/** A message up to this size stays in memory, and is never refused for others. */
+/** A message of up to this size stays in memory, and is never refused to make room for others. */
 const SMALL_BYTES = 64 * 1024
-/** Bytes of unfinished messages on disk: over all connections, and the share of one network. */
+/** Limits the bytes of unfinished messages on disk: over all connections, and for one network. */
 const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
-/** A message slower than this, after its first half minute, is an attack or will never end. */
+/** A message that is slower than this after its first half minute is an attack, or will never end. */
 const GRACE_MS = 30_000
 const LEAST_BYTES_PER_S = 1024
 
-/** Each listener of a data folder has its own folder. That of a killed one is removed at the next start. */
+/**
+ * Each listener of a data folder has a separate folder. The folder of a killed listener is removed at the next start.
+ */
 const FOLDER = 'incoming-'
 
-/** One message that arrives. */
+/** Describes one message that is arriving. */
 export type Incoming = {
-  /** Takes the next bytes. @returns false: its network holds too many bytes. */
+  /** Adds the next bytes. @returns false if its network holds too many bytes. */
   write(chunk: Buffer): Promise<boolean>
-  /** The whole message. */
+  /** Returns the whole message. */
   bytes(): Promise<Buffer>
   /** Frees memory and disk. */
   discard(): Promise<void>
@@ -31,8 +33,8 @@ export type Incoming = {
 type Held = { network: string; bytes: number; startedMs: number; connection: OpenConnection }
 
 /**
- * Holds messages that are not complete: small ones in memory, larger ones on disk. Past the bound of all, the slowest
- * message of the greediest network ends: a newcomer is served.
+ * Holds incomplete messages: small ones in memory, larger ones on disk. Past the total limit, the slowest message of
+ * the network with the most bytes is ended, so that a new sender is served.
  */
 export class IncomingMails {
   readonly #folder: string
@@ -54,7 +56,7 @@ export class IncomingMails {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
   }
 
-  /** @param inboxes the inboxes that the message is for. */
+  /** @param inboxes the inboxes that get the message. */
   begin(address: string, inboxes: Iterable<string>, connection: OpenConnection): Incoming {
     const held: Held = {
       network: networkSubject(address),
@@ -95,7 +97,7 @@ export class IncomingMails {
       async bytes() {
         const rest = Buffer.concat(chunks)
         if (file === null) return rest
-        // Shared memory: it reaches the spool's thread without a copy.
+        // Shared memory reaches the thread of the spool without a copy.
         const whole = Buffer.from(new SharedArrayBuffer(size))
         const written = size - rest.length
         for (let at = 0; at < written; ) {

@@ -23,20 +23,24 @@ import type { IncomingMails } from './incomingMail.ts'
 import { takeQuotedPaths } from './quotedPaths.ts'
 import type { SmtpMetrics } from './smtpMetrics.ts'
 
-/** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients a message. */
+/** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients per message. */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
-  /** Maximum silence of a connection. */
+  /** Limits the silence of a connection. */
   silentMs: 60_000,
-  /** Maximum life of a connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of DATA. */
+  /**
+   * Limits the life of a connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of DATA.
+   */
   connectionMs: 20 * 60_000,
 }
 export type Patience = typeof PATIENCE
-/** Connections that were told to end, and still read the reply. */
+/** Limits the connections that were told to end and are still reading the reply. */
 const ENDING_MAX = 200
-/** A client with this many unknown recipients guesses addresses. */
+/** A client with this many unknown recipients is guessing addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20
-/** After SIGTERM a started message has this time to finish. The sender of an unfinished message retries. */
+/**
+ * After SIGTERM, a message that has begun may take this time to finish. The sender of an unfinished message retries.
+ */
 const CLOSE_TIMEOUT_MS = 5_000
 
 type Parts = AcceptingParts & {
@@ -45,15 +49,15 @@ type Parts = AcceptingParts & {
   metrics: SmtpMetrics
 }
 
-/** State of one SMTP session. */
+/** Holds the state of one SMTP session. */
 type SessionState = {
-  /** The inboxes of the accepted recipients, by their RCPT address. */
+  /** Maps the RCPT addresses of accepted recipients to their inboxes. */
   inboxes: Map<string, string>
-  /** The number of unknown recipients. */
+  /** Counts the unknown recipients. */
   unknown: number
-  /** Its place among the connections; null: it was refused. */
+  /** Is the entry of this session among the open connections. `null` means that the connection was refused. */
   connection: OpenConnection | null
-  /** Ends a session after its maximum life. */
+  /** This timer ends a session after its maximum life. */
   deadline: ReturnType<typeof setTimeout> | undefined
 }
 
@@ -69,8 +73,8 @@ function stateOf(session: SMTPServerSession): SessionState {
 }
 
 /**
- * The inbound SMTP server (RFC 5321). It checks a recipient at RCPT, and answers 250 to a message only when the spool has
- * it on disk. It does not relay: it accepts only inbox addresses.
+ * Creates the inbound SMTP server (RFC 5321). It checks a recipient at RCPT, and replies 250 to a message only when the
+ * spool has the message on disk. It does not relay: it accepts only addresses of inboxes.
  */
 export function createListener(
   parts: Parts,
@@ -96,10 +100,10 @@ export function createListener(
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
-    // Mail goes out without SMTPUTF8: such an author could not be answered.
+    // We send mail without SMTPUTF8, so we could not reply to an author who needs it.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // Connections that end still count here.
+    // Connections that are ending still count here.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: CLOSE_TIMEOUT_MS,
@@ -157,7 +161,7 @@ export function createListener(
   return server
 }
 
-/** Whether a MAIL command needs SMTPUTF8 (RFC 6531). The library shows domains in Unicode. */
+/** Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The library shows domains in Unicode. */
 const needsUtf8 = (address: string, args: object | false | undefined) =>
   /[^ -~]/.test(address.slice(0, address.lastIndexOf('@'))) || (args && 'SMTPUTF8' in args)
 
@@ -214,7 +218,7 @@ async function receive(
   )
   let fits = true
   try {
-    // The stream is always read to its end: SMTP answers only after the client has sent the whole message.
+    // The stream is always read to its end, because SMTP replies only after the client has sent the whole message.
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (fits && !stream.sizeExceeded) fits = await incoming.write(chunk)
     }
@@ -223,7 +227,7 @@ async function receive(
     }
     if (!fits) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
     const bytes = await incoming.bytes()
-    // A sender's own trace headers are content of the mail: a new trace begins here.
+    // The trace headers of a sender belong to the content of the mail, so a new trace begins here.
     await traced(
       'SMTP DATA',
       { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },

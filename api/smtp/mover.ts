@@ -8,16 +8,16 @@ import { insertInboundMails } from '../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
-/** A batch is no larger: the next one, of whoever is lighter, waits for its end. */
+/** Limits a batch, because the next batch, of a lighter sharer, waits until this batch ends. */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
- * Moves spooled mails to Postgres in batches; whose inboxes and network cost least moves first. Small and large mails move
- * apart: a small one never waits for a large one. It deletes a batch from the spool after Postgres has committed it. A crash in between
- * moves the batch again; its source keys make the second insert a no-op. While the object store is away, large mails stay
- * in the spool.
+ * Moves spooled mails to PostgreSQL in batches. The mails whose inboxes and network have the least cost move first.
+ * Small and large mails move separately, so that a small mail never waits for a large one. It deletes a batch from the
+ * spool after PostgreSQL has committed it. After a crash in between the batch moves again, and its source keys make the
+ * second insert a no-op. While the object store is unreachable, large mails stay in the spool.
  */
 export class Mover {
   readonly #spool: Spool
@@ -42,7 +42,7 @@ export class Mover {
     this.#pauses[size].wake()
   }
 
-  /** Moves the remaining mails. While Postgres is away, the spool keeps them for the next start. */
+  /** Moves the remaining mails. While PostgreSQL is unreachable, the spool keeps them for the next start. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.nudge('small')
@@ -70,7 +70,7 @@ export class Mover {
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
       } catch (error) {
-        // The store logs its outage itself.
+        // The object store logs its outage itself.
         if (!(error instanceof BlobsAwayError)) {
           this.#log.warn({ err: error }, 'spool not moved; will retry')
         }
@@ -81,7 +81,7 @@ export class Mover {
     }
   }
 
-  /** Writes large mails to the object store. @returns the oldest of the batch, up to the first that failed. */
+  /** Writes large mails to the object store. @returns the oldest mails of the batch, up to the first that failed. */
   async #keep(batch: SpoolBatch): Promise<{ kept: SpoolBatch; failure: Error | null }> {
     const kept: SpoolBatch = []
     for (let at = 0; at < batch.length; at += OWN_AT_ONCE) {

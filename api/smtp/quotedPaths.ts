@@ -7,11 +7,11 @@ type Connection = {
   _parseAddressCommand(name: string, command: string): Parsed
 }
 
-/** RFC 5321 §4.1.2. The library ends a path at the first space. */
+/** Matches a quoted local part (RFC 5321 §4.1.2). The library ends a path at the first space. */
 const QUOTED_PATH = /^(mail from|rcpt to)\s*:\s*<("[^"\\<>@]{1,62}"@[^\s<>@]{1,253})>/i
 const STAND_IN = 'quoted@example.com'
 
-/** Lets a connection take paths with a quoted local part; the library reads the parameters behind the path. */
+/** Makes a connection accept paths with a quoted local part. The library reads the parameters after the path. */
 export function takeQuotedPaths(server: SMTPServer, session: SMTPServerSession): void {
   const { connections } = server as unknown as { connections: Set<Connection> }
   for (const connection of connections) {

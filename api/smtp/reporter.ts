@@ -7,7 +7,10 @@ import type { Spool } from './spool.ts'
 
 const REPORT_MS = 3_000
 
-/** Reports to Postgres, at once and every 3 s, that the listener runs and whether its disk has room, for `/readyz`. */
+/**
+ * Reports to PostgreSQL, at once and every 3 s, that the listener runs and whether its disk has room. `/readyz` reads
+ * these reports.
+ */
 export function startReporter({
   pool,
   spool,

@@ -1,19 +1,19 @@
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
 const MINUTE_MS = 60_000
-/** Unknown recipients of one network in ten minutes. A guesser needs thousands. */
+/** Limits the unknown recipients of one network in ten minutes. A client that guesses addresses needs thousands. */
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
-/** An IPv6 client can hold a /48. All of it gets this many times the limit of a /64. */
+/** An IPv6 client can hold a /48. The whole /48 gets this many times the limit of a /64. */
 const WIDE_FACTOR = 4
 
-/** Rates of inbound mail, by network and by inbox, over all connections of this listener. */
+/** Measures the rates of inbound mail by network and by inbox, over all connections of this listener. */
 export class SenderRates {
   readonly #limits: { messagesPerIp: number; messagesPerInbox: number }
   readonly #messages: WindowCounts
   readonly #unknown: WindowCounts
 
-  /** @param limits messages a minute; 0: no limit. */
+  /** @param limits messages a minute. 0 means no limit. */
   constructor(
     limits: { messagesPerIp: number; messagesPerInbox: number },
     nowMs = () => performance.now(),
@@ -23,11 +23,11 @@ export class SenderRates {
     this.#unknown = new WindowCounts(UNKNOWN_WINDOW_MS, nowMs)
   }
 
-  /** Whether this network may send another message. */
+  /** Tells whether this network may send another message. */
   takesFrom = (address: string): boolean =>
     this.#within(this.#messages, address, this.#limits.messagesPerIp)
 
-  /** Whether this inbox takes another message. */
+  /** Tells whether this inbox accepts another message. */
   takesFor(inbox: string): boolean {
     const { messagesPerInbox } = this.#limits
     return messagesPerInbox === 0 || this.#messages.get(`inbox ${inbox}`) < messagesPerInbox
@@ -39,7 +39,7 @@ export class SenderRates {
     for (const inbox of inboxes) this.#messages.add(`inbox ${inbox}`)
   }
 
-  /** Whether this network guesses addresses. */
+  /** Tells whether this network is guessing addresses. */
   isGuessing = (address: string): boolean => !this.#within(this.#unknown, address, UNKNOWN_MAX)
 
   /** Counts a recipient that does not exist. */

@@ -27,16 +27,16 @@ import { SenderRates } from './senderRates.ts'
 import { createSmtpMetrics } from './smtpMetrics.ts'
 import { Spool } from './spool.ts'
 
-/** Connections to Postgres: two for the mover, the others for address lookups. */
+/** Sets the number of connections to PostgreSQL: two for the mover, the others for address lookups. */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
-/** Seconds of the rate of large mail that a network or an inbox may send at once. */
+/** A network or an inbox may send as much large mail at once as its rate allows in this many seconds. */
 const LARGE_BURST_S = 2
 
-/** A running SMTP listener. */
+/** Describes a running SMTP listener. */
 export type SmtpServer = Running & {
   port: number
-  /** The port of mail over HTTP; null: it is off. */
+  /** Is the port of mail over HTTP. `null` means that mail over HTTP is turned off. */
   httpPort: number | null
 }
 
@@ -139,7 +139,7 @@ export async function startSmtp(
           },
           { http, host: config.http.host, trustedProxies: config.trustedProxies },
         )
-  // The listener accepts mail even while the database is away.
+  // The listener accepts mail even while the database is unreachable.
   await Promise.race([reporter.first, Bun.sleep(REPORT_WAIT_MS)])
   return {
     port: (server.server.address() as AddressInfo).port,
@@ -165,7 +165,7 @@ export async function startSmtp(
   }
 }
 
-/** The adapter for Amazon SES; null: no topic of SNS is set. */
+/** Returns the adapter for Amazon SES, or `null` if no SNS topic is set. */
 function sesAdapter(
   { ses }: NonNullable<Config['smtp']['http']>,
   log: Logger,
@@ -176,8 +176,8 @@ function sesAdapter(
 }
 
 /**
- * RFC 5321 §4.5.1: mail for postmaster, with or without the domain, reaches the operator. So do the reports that our
- * DNS records ask for.
+ * Returns the aliases for the operator's mail. Mail for postmaster, with or without the domain, reaches the operator
+ * (RFC 5321 §4.5.1). So do the reports that our DNS records ask for.
  */
 function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
   const own = `postmaster@${mailDomain}`

@@ -2,14 +2,14 @@ import { Counter, Gauge, Registry } from 'prom-client'
 import { measureEventLoop } from '../../shared/process/eventLoop.ts'
 import type { Spool } from './spool.ts'
 
-/** The metrics of one SMTP listener. */
+/** Holds the metrics of one SMTP listener. */
 export type SmtpMetrics = {
   registry: Registry
-  /** Counts a message that was answered 250. */
+  /** Counts a message that got a 250 reply. */
   accepted(): void
-  /** Counts a refusal by its reply. The replies are ours: strangers cannot make new labels. */
+  /** Counts a refusal by its reply. The replies are our own texts, so strangers cannot make new labels. */
   refused(reply: string): void
-  /** Reads what only the moment shows: connections and spool. */
+  /** Reads the present numbers of connections and spooled mails. */
   look(): void
 }
 

@@ -7,35 +7,41 @@ import type { SpooledMail } from '../../sql/mail/inbound/inboundMails.ts'
 import { SpoolAddresses } from './spoolAddresses.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
-/** A complete message with its envelope, before it is stored. docs/decisions/spool.md tells why SQLite holds it. */
+/**
+ * Describes a complete message with its envelope before it is stored. docs/decisions/spool.md tells why SQLite holds
+ * it.
+ */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
-  /** Absent: a new one. A second mail of the same key changes nothing. */
+  /** Without this field the mail gets a new key. A second mail with the same key changes nothing. */
   sourceKey?: string
 }
 
-/** Thrown when the disk has no room for another message. */
+/** Is thrown when the disk has no room for another message. */
 export class SpoolFull extends Error {}
 
 /**
- * Disk space reserved for deletions: SQLite writes them to its log. On a full disk the spool could never be emptied.
+ * Reserves disk space for deletions, because SQLite writes them to its log. Without the reserve, a spool on a full disk
+ * could never be emptied.
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
-/** How long a look at the free space holds; the mail accepted since is taken off. */
+/** The measured free space is used for this time. Mail that was accepted since then is subtracted. */
 const ROOM_MS = 100
 
 const FILE = 'spool.sqlite'
 
-/** One fsync at a time: the mail that comes meanwhile shares the next one. */
+/** Only one fsync runs at a time. The mails that arrive meanwhile share the next fsync. */
 const ACCEPTING = {
   batchMax: 1_000,
   parallel: 1,
   weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
 }
 
-/** Mails up to 64 KB, and larger ones. */
+/** Distinguishes mails of up to 64 KB and larger mails. */
 export type SpooledSize = 'small' | 'large'
-/** Mail that goes to the object store is large: while that is away, small mail moves on. */
+/**
+ * Mail that goes to the object store counts as large. While the object store is unreachable, small mail still moves.
+ */
 const SMALL_BYTES = BLOB_BYTES
 const WHERE = {
   small: `length(bytes) <= ${SMALL_BYTES}`,
@@ -45,7 +51,7 @@ const WHERE = {
 export const sizeOf = (bytes: Uint8Array): SpooledSize =>
   bytes.length > SMALL_BYTES ? 'large' : 'small'
 
-/** A spooled mail that has its turn to come. */
+/** Describes a spooled mail that waits for its turn. */
 export type Arrival = Pick<SpooledMail, 'remoteIp' | 'inboxes'> & { id: number; size: number }
 
 type SpoolRow = {
@@ -62,9 +68,9 @@ type SpoolRow = {
 }
 
 /**
- * The spool: one SQLite file of accepted mail that waits for Postgres. With `synchronous = FULL` in WAL mode a commit is
- * on disk: a message answered 250 survives a crash of the process and of the machine. Several listeners may share the
- * file, which also holds the local copy of the inbox addresses.
+ * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode a
+ * commit is on disk: a message with a 250 reply survives a crash of the process and of the machine. Several listeners
+ * may share the file, which also holds the local copy of the inbox addresses.
  */
 export class Spool {
   readonly #db: Database
@@ -72,7 +78,7 @@ export class Spool {
   readonly #writer: SpoolWriter
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
-  /** The local copy of the inbox addresses: mail is accepted while Postgres is away. */
+  /** Is the local copy of the inbox addresses, with which mail is accepted while PostgreSQL is unreachable. */
   readonly addresses: SpoolAddresses
 
   constructor(dataDir: string) {
@@ -80,7 +86,7 @@ export class Spool {
     this.#dataDir = dataDir
     const file = join(dataDir, FILE)
     this.#db = new Database(file, { create: true, strict: true })
-    // The file holds mail. SQLite gives its -wal and -shm files the same mode.
+    // Only the owner may read the file, because it holds mail. SQLite gives its -wal and -shm files the same mode.
     chmodSync(file, 0o600)
     this.#db.run('pragma busy_timeout = 5000')
     this.#db.run('pragma journal_mode = wal')
@@ -91,7 +97,7 @@ export class Spool {
       traceparent text, provider text)`)
     this.#addColumn('traceparent')
     this.#addColumn('provider')
-    // A backlog of small mails is not searched for large ones.
+    // With this index a search for large mails does not read a backlog of small mails.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.addresses = new SpoolAddresses(this.#db)
     this.#writer = new SpoolWriter(file)
@@ -104,7 +110,7 @@ export class Spool {
     })
   }
 
-  /** Spools of earlier releases lack the column. Two listeners may add it at once. */
+  /** Adds a column that spools of earlier releases lack. Two listeners may add it at the same time. */
   #addColumn(name: 'traceparent' | 'provider'): void {
     const hasColumn = () =>
       this.#db.query(`select name from pragma_table_info('mails') where name = '${name}'`).all()
@@ -116,14 +122,14 @@ export class Spool {
     }
   }
 
-  /** Whether the disk has room for `bytes` of mail and the reserve. */
+  /** Tells whether the disk has room for `bytes` of mail and the reserve. */
   hasRoom(bytes = 0): boolean {
     const nowMs = performance.now()
     if (nowMs >= this.#room.untilMs) {
       const { bavail, bsize } = statfsSync(this.#dataDir)
       this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
     }
-    // The write-ahead log holds a message once, the database a second time.
+    // The write-ahead log holds each message once, and the database holds it a second time.
     return this.#room.bytes > bytes * 2
   }
 
@@ -147,7 +153,7 @@ export class Spool {
     ])
   }
 
-  /** Mails of a size behind the row `after`, the oldest first, without their bytes. */
+  /** Returns the mails of a size after the row `after`, the oldest first, without their bytes. */
   arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
       .query<
@@ -166,7 +172,7 @@ export class Spool {
     }))
   }
 
-  /** The mails of these rows, the oldest first. Another listener may have moved some of them. */
+  /** Returns the mails of these rows, the oldest first. Another listener may have moved some of them. */
   read(ids: readonly number[]): (SpooledMail & { id: number })[] {
     const rows = this.#db
       .query<SpoolRow, { ids: string }>(
@@ -187,7 +193,7 @@ export class Spool {
     }))
   }
 
-  /** Removes mails that Postgres has committed. */
+  /** Removes mails that PostgreSQL has committed. */
   remove = (sourceKeys: string[]): Promise<void> => this.#writer.remove(sourceKeys)
 
   /** Writes a consistent copy into another folder while listeners continue. */
@@ -197,7 +203,7 @@ export class Spool {
     chmodSync(file, 0o600)
   }
 
-  /** The number of spooled mails, and the time of the oldest (milliseconds since 1970). */
+  /** Returns the number of spooled mails, and the time of the oldest mail (milliseconds since 1970). */
   depth(): { count: number; oldestAt: number | null } {
     return this.#db
       .query<{ count: number; oldestAt: number | null }, []>(
@@ -206,7 +212,7 @@ export class Spool {
       .get()!
   }
 
-  /** Closes the file after the works so far. */
+  /** Closes the file after the pending writes. */
   async close(): Promise<void> {
     await this.#accepting.drain()
     await this.#writer.close()

@@ -1,9 +1,11 @@
 import type { Database } from 'bun:sqlite'
 
-/** Known addresses in memory. A look-up in the file takes locks and reads its header. */
+/** Limits the known addresses in memory. A lookup in the file takes locks and reads the header of the file. */
 const KNOWN_MAX = 10_000
 
-/** The local copy of the inbox addresses, in the file of the spool. It answers while Postgres is away. */
+/**
+ * Holds the local copy of the inbox addresses in the file of the spool. The copy works while PostgreSQL is unreachable.
+ */
 export class SpoolAddresses {
   readonly #db: Database
   readonly #known = new Set<string>()
@@ -13,7 +15,7 @@ export class SpoolAddresses {
     db.run('create table if not exists addresses (address text primary key) without rowid')
   }
 
-  /** The first of these addresses (in lower case) that is in the local copy. */
+  /** Returns the first of these addresses (in lower case) that is in the local copy. */
   find(addresses: string[]): string | null {
     const known = addresses.find((address) => this.#known.has(address) || this.#isInFile(address))
     if (known === undefined) return null
@@ -45,7 +47,7 @@ export class SpoolAddresses {
     })()
   }
 
-  /** Replaces the part of the local copy that lies after `after` and up to `upTo` (null: the end). */
+  /** Replaces the part of the local copy that lies after `after` and up to `upTo`. `null` means the end. */
   replace(range: { after: string; upTo: string | null; addresses: string[] }): void {
     this.#known.clear()
     this.#db.transaction(() => {

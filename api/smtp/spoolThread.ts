@@ -2,12 +2,12 @@ import { Database } from 'bun:sqlite'
 import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
 
 /**
- * Writes the spool for `SpoolWriter`, in a thread of its own: an fsync stops no SMTP dialogue. It opens the file of the
- * first work.
+ * Writes the spool for `SpoolWriter` in a separate thread, so that an fsync delays no SMTP dialogue. It opens the file
+ * that the first write names.
  */
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 
-/** One connection: writes of a second one would empty its page cache. */
+/** There is only one connection, because writes of a second one would empty the page cache of the first. */
 let mails: Database | undefined
 
 function open(file: string): Database {
@@ -38,7 +38,7 @@ function accept(db: Database, added: SpooledColumns[]): void {
   })()
 }
 
-/** Without an fsync: a mail whose deletion a power cut undoes is moved again, which changes nothing. */
+/** Removes mails without an fsync. If a power cut undoes a deletion, the mail is moved again, which changes nothing. */
 function remove(db: Database, sourceKeys: string[]): void {
   db.run('pragma synchronous = normal')
   try {

@@ -3,28 +3,31 @@ import { networkSubject } from '../../shared/http/networkSubject.ts'
 import type { SpooledMail } from '../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
-/** Arrivals whose turns are known. Those behind them are looked at when these have moved. */
+/** The turns of this many arrivals are known. Later arrivals are read when these have moved. */
 const WINDOW = 20_000
-/** The cost of a mail: these milliseconds, and one for so many bytes. Measured at the parser and the database. */
+/**
+ * The cost of a mail is this many milliseconds, plus one millisecond for so many bytes. Both were measured at the
+ * parser and the database.
+ */
 const BASE_MS = 1
 const BYTES_PER_MS = 4 * 1024
 
 type Waiting = { id: number; size: number }
 type Line = { sharers: readonly string[]; mails: Waiting[] }
-/** Mails to move together. */
+/** Lists the mails to move together. */
 export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
- * Chooses which spooled mails move next: those whose inboxes and network have cost least. A stranger's flood waits in the
- * spool behind everybody else. Mails of the same inboxes and network keep their order.
+ * Chooses which spooled mails move next: those whose inboxes and network have the least cost. So a stranger's flood
+ * waits in the spool after the mail of everybody else. Mails of the same inboxes and network keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
   readonly #size: SpooledSize
   readonly #costs: Costs
-  /** By inboxes and network. */
+  /** Holds the lines of waiting mails, by inboxes and network. */
   readonly #lines = new Map<string, Line>()
-  /** The line of each waiting mail. */
+  /** Names the line of each waiting mail. */
   readonly #keys = new Map<number, string>()
   #lastId = 0
 
@@ -34,7 +37,10 @@ export class SpoolTurns {
     this.#costs = costs
   }
 
-  /** The next mails, at most `count`. It stops once `maxBytes` are reached, but returns at least one if there is one. */
+  /**
+   * Returns the next mails, at most `count`. The batch ends once `maxBytes` are reached, but holds at least one mail if
+   * there is one.
+   */
   next(limit: { count: number; maxBytes: number }): SpoolBatch {
     for (;;) {
       this.#look()
@@ -44,7 +50,7 @@ export class SpoolTurns {
       if (batch.length > 0) {
         return batch.map((mail) => ({ ...mail, priority: this.#priorityOf(mail.id) }))
       }
-      // Another listener has moved them.
+      // Another listener has moved these mails.
       this.moved(ids)
     }
   }
@@ -62,14 +68,15 @@ export class SpoolTurns {
       if (line.mails.length === 0) this.#lines.delete(key!)
     }
     for (const id of ids) this.#keys.delete(id)
-    // SQLite gives the number of a deleted last row to the next one: only rows that are still there are known.
+    // When the last row is deleted, SQLite gives its number to the next row. So only rows that still exist count as
+    // known.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
     }
   }
 
-  /** Learns of new arrivals. */
+  /** Reads new arrivals from the spool. */
   #look(): void {
     const room = WINDOW - this.#keys.size
     if (room <= 0) return
@@ -85,8 +92,8 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // Costs only grow here: `count` turns never reach a line behind the lightest `count`. A light mail is not kept waiting
-    // by the bytes of a flood in its batch.
+    // Costs only grow here, so `count` turns never reach a line after the lightest `count` lines. The bytes of a flood
+    // in the same batch do not delay a light mail.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

@@ -1,4 +1,4 @@
-/** The columns of a spooled mail, in the order of the insert. */
+/** Lists the columns of a spooled mail in the order of the insert. */
 export type SpooledColumns = [
   sourceKey: string,
   bytes: Uint8Array,
@@ -16,30 +16,30 @@ export type SpoolWork =
   | { file: string; remove: string[] }
   | { close: true }
 
-/** Null: done. Otherwise the error. */
+/** Holds `null` for success, otherwise the error. */
 export type SpoolAnswer = string | null
 
 type Waiting = { resolve: () => void; reject: (error: Error) => void }
 
-/** Writes a spool in a thread, which starts with the first work. Works run one after the other. */
+/** Writes a spool in a thread, which starts with the first write. Writes run one after the other. */
 export class SpoolWriter {
   readonly #file: string
   #thread: Worker | undefined
-  /** The thread answers in the order of the works. */
+  /** The thread answers in the order of the writes. */
   #waiting: Waiting[] = []
 
   constructor(file: string) {
     this.#file = file
   }
 
-  /** Resolves when the mails are on disk: all of them, or none. */
+  /** Resolves when the mails are on disk: either all of them, or none. */
   accept = (mails: SpooledColumns[]): Promise<void> =>
     this.#run({ file: this.#file, accept: mails })
 
   remove = (sourceKeys: string[]): Promise<void> =>
     this.#run({ file: this.#file, remove: sourceKeys })
 
-  /** Closes the file after the works so far. */
+  /** Closes the file after the pending writes. */
   async close(): Promise<void> {
     if (this.#thread === undefined) return
     await this.#run({ close: true })

@@ -1,6 +1,6 @@
 /**
- * The vault's operations, for REST and MCP. Each checks scope and input, writes the audit entry, and returns the JSON of
- * the API or throws an ApiError.
+ * Implements the operations of the vault for REST and MCP. Each operation checks scope and input, and writes the audit
+ * log entry. It returns the JSON of the API or throws an ApiError.
  */
 
 import { encodeCursor } from '../../shared/cursor.ts'
@@ -42,11 +42,11 @@ import type { Services } from '../http/services.ts'
 import { type GivenBounds, readBounds } from './vaultBounds.ts'
 import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultDocs.ts'
 
-/** The services that the operations need. */
+/** Holds the services that the operations need. */
 type Vault = Pick<Services, 'pool' | 'keyring'>
 type Reading = Vault & Pick<Services, 'credentials'>
 
-/** GET /v0/vault. Without `limit`: all credentials, up to the size limit of an answer. */
+/** Handles GET /v0/vault. Without `limit` it returns all credentials, up to the size limit of a response. */
 export async function listCredentials(
   { pool }: Vault,
   caller: Caller,
@@ -83,7 +83,7 @@ export async function listCredentials(
   }
 }
 
-/** PUT /v0/vault/{name}. */
+/** Handles PUT /v0/vault/{name}. */
 export async function storeCredential(
   { pool, keyring, config }: Vault & Pick<Services, 'config'>,
   caller: Caller,
@@ -95,7 +95,7 @@ export async function storeCredential(
   try {
     const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
     if (stored === 'withheld') throw ownersAlone()
-    // The gate accepted the key; the project was deleted since.
+    // The project was deleted after the gate accepted the key.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return config.answers === 'full' ? toItem(stored) : toStored(stored)
   } catch (error) {
@@ -104,26 +104,26 @@ export async function storeCredential(
   }
 }
 
-/** GET /v0/vault/{name}. */
+/** Handles GET /v0/vault/{name}. */
 export async function readCredential(vault: Reading, caller: Caller, name: string) {
   return toOpen(await open(vault, caller, name, 'vault.get'))
 }
 
-/** GET /v0/vault/{name}/totp. */
+/** Handles GET /v0/vault/{name}/totp. */
 export async function currentTotp(vault: Reading, caller: Caller, name: string) {
   const { type, data } = await open(vault, caller, name, 'vault.totp')
   const { code, remainingS } = totpCode(totpKeyOf(type, data)!, Date.now())
   return { code, remaining: remainingS, backupCodesRemaining: unusedBackupCodes(data) }
 }
 
-/** POST /v0/vault/{name}/totp/backup. */
+/** Handles POST /v0/vault/{name}/totp/backup. */
 export async function takeBackupCode(vault: Vault, caller: Caller, name: string) {
   const taken = await takeCode(vault.pool, await changeTarget(vault, caller, name))
   if (taken.kind !== 'ok') throw failure(name, taken, 'No unused backup codes remaining')
   return { code: taken.code, remaining: taken.remaining }
 }
 
-/** PATCH /v0/vault/{name}. */
+/** Handles PATCH /v0/vault/{name}. */
 export async function protectCredential(
   { pool }: Vault,
   caller: Caller,
@@ -150,14 +150,14 @@ export async function protectCredential(
   return toItem(found)
 }
 
-/** DELETE /v0/vault/{name}. */
+/** Handles DELETE /v0/vault/{name}. */
 export async function deleteCredential({ pool }: Vault, caller: Caller, name: string) {
   requireScope(caller, 'vault:write')
   orBadRequest(() => checkName(name))
   if (!(await deleteRow(pool, { actor: caller, name }))) throw missing()
 }
 
-/** GET /v0/vault/{name}/versions. */
+/** Handles GET /v0/vault/{name}/versions. */
 export async function listVersions({ pool }: Vault, caller: Caller, name: string) {
   requireScope(caller, 'vault:read')
   orBadRequest(() => checkName(name))
@@ -166,12 +166,12 @@ export async function listVersions({ pool }: Vault, caller: Caller, name: string
   return { versions: found.map(toVersion), count: found.length }
 }
 
-/** GET /v0/vault/{name}/versions/{version}. */
+/** Handles GET /v0/vault/{name}/versions/{version}. */
 export async function readVersion(vault: Reading, caller: Caller, name: string, version: number) {
   return toOpenVersion(await open(vault, caller, name, 'vault.version_get', version))
 }
 
-/** POST /v0/vault/{name}/versions/{version}/restore. */
+/** Handles POST /v0/vault/{name}/versions/{version}/restore. */
 export async function restoreVersion(vault: Vault, caller: Caller, name: string, version: number) {
   const target = await changeTarget(vault, caller, name)
   const restored = await restoreRow(vault.pool, { ...target, version })
@@ -222,7 +222,9 @@ const ownersAlone = () =>
       'allowedPaths or placement',
   )
 
-/** The error of a failed operation. @param refused the message where the credential lacks the requested part. */
+/**
+ * Returns the error of a failed operation. @param refused the message for a credential that lacks the requested part.
+ */
 export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
   const { kind, expiresAt } = failed
   if (kind === 'refused') return badRequest(refused)
@@ -269,7 +271,7 @@ function readExpiringWithin(given: string | undefined): number | null {
   )
 }
 
-/** Turns the fault of an input into a 400. */
+/** Turns an invalid input into a 400. */
 export function orBadRequest<Result>(work: () => Result): Result {
   try {
     return work()

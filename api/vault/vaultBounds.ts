@@ -1,4 +1,4 @@
-/** The bounds of a credential as a caller gives them. */
+/** Reads the bounds of a credential from a request. */
 import { Type as t } from '@sinclair/typebox'
 import {
   ALLOWED_HOST_RULE,
@@ -18,7 +18,7 @@ import { badRequest } from '../http/errors.ts'
 
 const METHODS: readonly string[] = USE_METHODS
 
-/** How the entries of each bound are read: their canonical form, or null. */
+/** Tells how the entries of each bound are read. The parsers return the canonical form of an entry, or `null`. */
 const READERS = {
   allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },
   allowedMethods: {
@@ -35,7 +35,7 @@ const entries = (most: number, maxLength: number, description: string) =>
     t.Union([t.Array(t.String({ maxLength }), { maxItems: most }), t.Null()], { description }),
   )
 
-/** The fields of a body. The operation checks the entries: MCP gives the same. */
+/** Describes the fields of a body. The operation checks their entries, because MCP passes the same fields. */
 export const ProtectionFields = {
   allowedHosts: entries(
     ALLOWED_HOSTS_MAX,
@@ -65,10 +65,13 @@ export const ProtectionFields = {
   ),
 }
 
-/** Bounds of a body. */
+/** Describes the bounds in a body. */
 export type GivenBounds = { [Bound in (typeof BOUNDS)[number]]?: readonly string[] | null }
 
-/** The given bounds in their canonical form; absent ones stay absent. Throws a 400 that names the entry. */
+/**
+ * Returns the given bounds in their canonical form. Absent bounds stay absent. Throws a 400 that names the invalid
+ * entry.
+ */
 export function readBounds(given: GivenBounds): Partial<Bounds> {
   const read: Partial<Bounds> = {}
   for (const bound of BOUNDS) {

@@ -55,7 +55,7 @@ const TimeIfFull = t.Optional(
   }),
 )
 
-/** The answer to PUT and to a restore. */
+/** Describes the response to PUT and to a restore. */
 export const StoredSchema = t.Object({
   ...shared,
   lastUsedAt: TimeIfFull,
@@ -87,8 +87,8 @@ export const OpenVersionSchema = t.Object({
 })
 
 /**
- * Elysia has decoded the name. `maxLength` counts UTF-16 units; the operations check the name itself, because MCP calls
- * them too.
+ * Describes the name in the path, which Elysia has decoded. `maxLength` counts UTF-16 units. The operations check the
+ * name itself, because MCP calls them too.
  */
 export const NameParams = t.Object({
   name: t.String({
@@ -98,7 +98,7 @@ export const NameParams = t.Object({
   }),
 })
 
-/** The query of a credential's operations. */
+/** Describes the query of the operations on one credential. */
 export const NameQuery = t.Object({
   name: t.Optional(
     t.String({
@@ -109,7 +109,7 @@ export const NameQuery = t.Object({
   ),
 })
 
-/** The name of the credential that a request is about. */
+/** Returns the name of the credential that a request names. */
 export const nameOf = ({
   params,
   query,
@@ -173,7 +173,7 @@ function shownBounds(credential: StoredCredential) {
   }
 }
 
-/** The answer to PUT: a credential without its data. */
+/** Returns the response to PUT: a credential without its data. */
 export const toStored = (credential: StoredCredential) => ({
   credentialId: credential.id,
   type: credential.type,
@@ -186,21 +186,21 @@ export const toStored = (credential: StoredCredential) => ({
   createdAt: isoSeconds(credential.createdAt),
 })
 
-/** A credential as lists show it. */
+/** Returns a credential for a list. */
 export const toItem = (credential: StoredCredential) => ({
   ...toStored(credential),
   lastUsedAt: iso(credential.lastUsedAt),
   lastRotatedAt: iso(credential.lastRotatedAt),
 })
 
-/** A credential with its secret, without TOTP secrets. */
+/** Returns a credential with its secret, but without TOTP secrets. */
 export const toOpen = (credential: OpenCredential) => ({
   ...toItem(credential),
   data: shownData(credential.type, credential.data),
   hasTOTP: credential.hasTotp,
 })
 
-/** One version with its secret, without TOTP secrets. */
+/** Returns one version with its secret, but without TOTP secrets. */
 export const toOpenVersion = (credential: OpenCredential) => ({
   ...toStored(credential),
   data: shownData(credential.type, credential.data),

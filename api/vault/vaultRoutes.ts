@@ -35,7 +35,9 @@ const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
   .map((type) => `${type}: ${describeShape(type)}`)
   .join('; ')
 
-/** No schema for the members of `data` and `metadata`: the operation checks them, and they must stay unchanged. */
+/**
+ * The members of `data` and `metadata` have no schema, because the operation checks them, and they must stay unchanged.
+ */
 const anyObject = (description: string) =>
   t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })
 
@@ -85,7 +87,7 @@ const errors = { 404: 'Credential not found' }
 const expired = { 410: 'The credential has expired' }
 const withheld = { 403: 'The credential is revealed to its owner only' }
 
-/** Credentials by name. */
+/** Serves credentials by name. */
 export function vaultRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault' })
     .use(listAndStore(services))

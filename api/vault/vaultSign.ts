@@ -1,4 +1,4 @@
-/** POST /v0/vault/{name}/sign: signatures without the key. */
+/** Handles POST /v0/vault/{name}/sign, which returns signatures and never the key. */
 
 import { checkBounds, effectiveBounds, OutOfBoundsError } from '../../shared/vault/bounds.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
@@ -116,7 +116,7 @@ function signRequest(credential: OpenCredential, input: SignInput) {
     { accessKeyId, secretAccessKey, sessionToken: token },
     new Date(),
   )
-  // The token is a secret too: a use fills it in.
+  // The session token is a secret too, so a use fills it in later.
   const hidden = token === null ? {} : { 'x-amz-security-token': '{{sessionToken}}' }
   return { algorithm, headers: { ...signed, ...hidden } }
 }

@@ -1,4 +1,4 @@
-/** The operations that act with a secret and do not show it, for REST and MCP. */
+/** Implements the operations that act with a secret and do not show it, for REST and MCP. */
 
 import { OutOfBoundsError } from '../../shared/vault/bounds.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
@@ -15,7 +15,7 @@ import { failure, orBadRequest, requireScope } from './vault.ts'
 
 type Vault = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
 
-/** The request of a caller. A body that is an object is sent as JSON. */
+/** Describes the request of a caller. A body that is an object is sent as JSON. */
 export type GivenRequest = {
   method?: UseMethod
   url: string
@@ -26,7 +26,7 @@ export type GivenRequest = {
 const RETRY_S = 5
 
 /**
- * POST /v0/vault/{name}/use. Waits for the end, at most `waitMs`.
+ * Handles POST /v0/vault/{name}/use. Waits for the end, for at most `waitMs`.
  * @param key the Idempotency-Key.
  */
 export async function useCredential(
@@ -85,11 +85,11 @@ export const judgeFilling =
     }
   }
 
-/** The answer to a request that the bounds of a credential forbid. */
+/** Makes the error for a request that the bounds of a credential forbid. */
 export const outOfBounds = (name: string, { message }: OutOfBoundsError) =>
   new ApiError(403, 'forbidden', `Credential "${name}" ${message}`)
 
-/** GET /v0/vault/{name}/uses/{useId}. */
+/** Handles GET /v0/vault/{name}/uses/{useId}. */
 export function readUse(
   services: Vault,
   caller: Caller,
@@ -122,7 +122,7 @@ async function waitForUse(
 
 const hasEnded = ({ state }: Use): boolean => state !== 'queued' && state !== 'sending'
 
-/** A use as its caller sees it. */
+/** Returns a use in the form that its caller sees. */
 const toUse = (use: Use) => ({
   useId: use.id,
   name: use.name,

@@ -18,7 +18,7 @@ const oneOf = <Word extends string>(words: readonly Word[], description: string)
     { description },
   )
 
-/** The request of a use. The operation checks its bounds: MCP gives the same. */
+/** Describes the request of a use. The operation checks the bounds, because MCP passes the same request. */
 export const RequestSchema = t.Object({
   method: t.Optional(oneOf(USE_METHODS, 'POST if there is a body, else GET.')),
   url: t.String({ maxLength: URL_MAX_LENGTH, description: 'An https URL.' }),
@@ -89,7 +89,7 @@ export const SignedSchema = t.Object({
   ),
 })
 
-/** Seconds that a call waits. */
+/** A call waits this many seconds. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 
@@ -133,7 +133,7 @@ const EXAMPLE = {
 const common = { tag: 'Vault', access: 'vault:use' } as const
 const pending = { status: 202, description: 'The use has not ended: read it at /uses/{useId}.' }
 
-/** Uses of secrets and signatures with them; neither shows the secret. */
+/** Serves uses of secrets, and signatures with secrets. Neither shows the secret. */
 export function vaultUseRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault/:name' })
     .post(

@@ -29,7 +29,7 @@ const VersionParams = t.Composite([
 
 const errors = { 404: 'Version not found', 410: 'The version has expired' }
 
-/** The older versions of a credential. */
+/** Serves the older versions of a credential. */
 export function vaultVersionRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault/:name/versions' })
     .get(

@@ -37,7 +37,7 @@ import { payments } from './till/payments.ts'
 
 const MOMENTS_MS = 5_000
 
-/** Screens by path; `:` stands for one value. */
+/** Maps paths to screens. `:` matches one value. */
 const SCREENS: readonly [string, Screen][] = [
   ['', overview],
   ['projects', projects],
@@ -67,7 +67,7 @@ const SCREENS: readonly [string, Screen][] = [
   ['you', yourSignIn],
 ]
 
-/** The parts of the console, with the least role for each. */
+/** Lists the parts of the console, with the least role for each part. */
 const SECTIONS: readonly [path: string, name: string, role: Role][] = [
   ['', 'Overview', 'operator'],
   ['projects', 'Projects', 'viewer'],
@@ -127,7 +127,7 @@ function startConsole(session: Session): void {
       replaceContent(main, content)
     } catch (error) {
       if (signal.aborted) return
-      // Without a connection what was shown stays, and the screen opens when the service is back.
+      // Without a connection the shown content stays. The screen opens when the service is reachable again.
       if (error instanceof OfflineError && main.childElementCount > 0) {
         connection.addEventListener('back', () => void show(moveFocus), { once: true, signal })
         main.ariaBusy = null

@@ -11,12 +11,12 @@ import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
 type SignInOptions = Omit<ServiceSender, 'pool'> & {
-  /** The public address of the service, for the link. */
+  /** The sign-in link begins with this public address of the service. */
   baseUrl: string
   signInTokens: SignInTokens
 }
 
-/** Mails a sign-in link to the person of an address. An address of nobody gets nothing. */
+/** Mails a sign-in link to the person with this address. Sends no mail to an address that belongs to nobody. */
 export const createMailSignInLink =
   ({ pool, outcomes }: PoolContext, options: SignInOptions): Task<'mail_sign_in_link'> =>
   async ({ requestId }) => {
@@ -25,7 +25,7 @@ export const createMailSignInLink =
       wanted === null
         ? { isDeferred: false }
         : await mailLink({ pool, ...options }, requestId, wanted)
-    // Without the record the mail would go out again.
+    // If the outcome were not recorded, a retry would send the mail again.
     await outcomes.record(() => recordSignInMail(pool, requestId, isDeferred))
   }
 

@@ -11,7 +11,10 @@ import type { PoolContext, Task } from '../queue/task.ts'
 const TIMEOUT_MS = 5_000
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
-/** Fetches the metadata document of an OAuth client. A stranger names its URL: the guarded client follows no redirect. */
+/**
+ * Fetches the metadata document of an OAuth client. A stranger chooses its URL, so the guarded HTTP client follows no
+ * redirect.
+ */
 export const createReadClientDocument =
   ({ pool }: PoolContext, policy: OutboundPolicy & { ca?: string }): Task<'read_client_document'> =>
   async ({ documentId }) => {

@@ -12,18 +12,18 @@ import type { PoolContext, Task } from '../queue/task.ts'
 
 export type CompanyOptions = {
   company: Config['company']
-  /** The public address of the service, to which the provider leads back. */
+  /** The identity provider redirects the browser back to this public address of the service. */
   baseUrl: string
 }
 
 const TIMEOUT_S = 5
-/** The provider's document and keys are read again after this time. */
+/** After this time the discovery document and the keys of the identity provider are fetched again. */
 const FRESH_MS = 10 * 60_000
 
 /**
- * Both steps of a sign-in at the company's identity provider: its page before the browser goes there, and the exchange
- * of the code after the browser is back (OpenID Connect Core §3.1). The operator names the provider, so it may be at a
- * private address.
+ * Performs both steps of a sign-in at the company's identity provider (OpenID Connect Core §3.1). The first step makes
+ * the URL of the provider's page. The second step exchanges the code when the browser has returned. The operator names
+ * the provider, so the provider may be at a private address.
  */
 export function createSignInCompany(
   { pool, outcomes }: PoolContext,
@@ -49,7 +49,7 @@ export function createSignInCompany(
       )
     } else if (signIn?.state === 'answered') {
       const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
-      // A code is exchanged once: without the record the person begins again.
+      // A code can be exchanged only once. If this record fails, the person must begin the sign-in again.
       await outcomes.record(() => endSignIn(pool, signInId, end))
     }
   }
@@ -102,7 +102,7 @@ async function exchange(
   return { issuer, subject }
 }
 
-/** The provider's refusal in its own words; no token and no code. */
+/** Returns the reason of the provider's refusal in the provider's words. The reason holds no token and no code. */
 function faultOf(error: unknown): { fault: string } {
   const { message, cause } = error instanceof Error ? error : { message: '', cause: null }
   const detail = cause instanceof Error ? `${message}: ${cause.message}` : message

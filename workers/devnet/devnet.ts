@@ -1,9 +1,9 @@
 /**
- * The embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. Its state survives
- * restarts. For development and tests; signatures made here are worthless on Base.
+ * Runs the embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. The state of the chain survives
+ * restarts. The devnet is for development and tests. Signatures made here are worthless on Base.
  *
- * Anvil's own `--state` is written on exit only, or not atomically at intervals. So the state is
- * fetched over RPC and put in place by rename, at most a second after each block.
+ * anvil's own option `--state` writes the state only on exit, or at intervals but not atomically. So this module
+ * fetches the state over RPC and renames the new file over the old one, at most a second after each block.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -18,23 +18,23 @@ const { chainId: CHAIN_ID, usdcAddress: USDC_ADDRESS } = USDC_NETWORKS['base-sep
 const START_TIMEOUT_MS = 20_000
 const STOP_TIMEOUT_MS = 5_000
 const SAVE_INTERVAL_MS = 1_000
-/** Dumps grow with the chain; they may take at most a twentieth of the time. */
+/** A dump grows with the chain. Dumps may take at most a twentieth of the time. */
 const SAVE_DUTY = 20
 
-/** The methods used of a pino logger. */
+/** Describes the methods of a pino logger that the devnet uses. */
 type DevnetLog = {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
 }
 
 export type StartDevnetParameters = {
-  /** 0 for any free port. */
+  /** Is the port to listen on. 0 means any unused port. */
   port: number
-  /** Whether any free port will do when that one is taken. */
+  /** Tells whether the devnet may use any other port when `port` is taken. */
   orAnyPort?: boolean
-  /** Where the state is kept; `<stateFile>.pid` and `<stateFile>.cache` stand beside it. */
+  /** The state is kept in this file. The files `<stateFile>.pid` and `<stateFile>.cache` lie beside it. */
   stateFile: string
-  /** Seconds between blocks; left out, each transaction is mined at once. */
+  /** Sets the number of seconds between two blocks. Without this setting each transaction is mined at once. */
   blockTimeS?: number
   log: DevnetLog
 }
@@ -45,11 +45,11 @@ export type Devnet = {
   chainId: number
   /** Resolves with the reason when the process ends by itself. */
   ended: Promise<string>
-  /** Saves the state and ends the process; further calls do nothing. */
+  /** Saves the state and ends the process. Further calls do nothing. */
   stop(): Promise<void>
 }
 
-/** The port that the devnet should listen on is not free. */
+/** Reports that another process uses the port that the devnet should listen on. */
 export class PortTaken extends Error {
   constructor(port: number) {
     super(`port ${port} is taken by another program`)
@@ -57,12 +57,12 @@ export class PortTaken extends Error {
 }
 
 /**
- * Starts the devnet from its state file, or with freshly deployed contracts when there is none.
- * A devnet left behind by a killed service is saved and ended first.
+ * Starts the devnet from its state file. Deploys the contracts anew when there is no state file. If a killed service
+ * left a devnet running, saves the state of that devnet and ends it first.
  *
  * @throws {PortTaken}
- * @throws Error when anvil is not installed for this platform, another live process
- * uses the state file, or the file cannot be loaded.
+ * @throws Error when anvil is not installed for this platform, another live process uses the state file, or the file
+ * cannot be loaded.
  *
  * @example
  * const devnet = await startDevnet({ port: 8545, stateFile: '.data/devnet.state', log })
@@ -109,14 +109,17 @@ export async function startDevnet(parameters: StartDevnetParameters): Promise<De
   }
 }
 
-/** The platform's binary. The package's launcher would put a node process between us and anvil. */
+/**
+ * Returns the path of the platform's binary. The launcher of the package would put a Node process between this process
+ * and anvil.
+ */
 function anvilBinary(): string {
   const arch = process.arch === 'x64' ? 'amd64' : process.arch
   const platform = process.platform === 'win32' ? 'win32' : process.platform
   const name = `@foundry-rs/anvil-${platform}-${arch}`
   const file = process.platform === 'win32' ? 'anvil.exe' : 'anvil'
   try {
-    // Optional dependencies of @foundry-rs/anvil may be nested beside it, so start from there.
+    // The optional dependencies of @foundry-rs/anvil may be nested beside that package, so the lookup starts there.
     const launcher = createRequire(import.meta.url).resolve('@foundry-rs/anvil/package.json')
     return createRequire(launcher).resolve(`${name}/bin/${file}`)
   } catch (error) {
@@ -131,22 +134,22 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // Also marks the process as the one of this state file.
+    // This path also marks the process as the devnet of this state file.
     ['--cache-path', `${stateFile}.cache`],
-    // The default of 2 MB is less than the state of some thousand payments.
+    // The default limit of 2 MB is less than the state of some thousand payments.
     ['--no-request-size-limit'],
   ].flat()
-  // An environment of its own: FOUNDRY_* and ANVIL_* variables would change the chain.
+  // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.
   return spawn(anvilBinary(), options, { env: {}, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** Reads the port from anvil's banner, the only source of it when port 0 was requested. */
+/** Reads the port from anvil's banner. If port 0 was requested, only the banner tells the port. */
 function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   return new Promise((done, fail) => {
     let output = ''
     const timer = setTimeout(() => fail(new Error('the devnet did not start')), START_TIMEOUT_MS)
     const read = (chunk: Buffer) => {
-      // Once listening, output is only drained: a full pipe would stop anvil.
+      // Once anvil listens, its output is read and dropped, because a full pipe would stop anvil.
       if (output.length > 64 * 1024) return
       output += chunk.toString('utf8')
       const match = /Listening on [\d.]+:(\d+)/.exec(output)
@@ -165,7 +168,7 @@ function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   })
 }
 
-/** @returns whether there was a state to restore. */
+/** @returns true if there was a state to restore. */
 async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise<boolean> {
   await client.setLoggingEnabled(false)
   const state = await readState(stateFile)
@@ -209,7 +212,7 @@ type Running = {
   log: DevnetLog
 }
 
-/** Keeps saving until the returned function is called. */
+/** Saves the state again and again until the returned function is called. */
 function stopper({ child, endChild, client, stateFile, log }: Running): () => Promise<void> {
   let stopping: Promise<void> | undefined
   let timer: Timer | undefined
@@ -238,7 +241,7 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // Saved without a new block too: balances and code can be set without one.
+    // The state is saved without a new block too, because balances and code can be set without a block.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)
     await end(child)

@@ -5,7 +5,10 @@ import { LOG_DESTINATION } from '../../shared/process/logOptions.ts'
 import { runService } from '../../shared/process/service.ts'
 import { PortTaken, startDevnet } from './devnet.ts'
 
-/** The embedded devnet as a process of its own: nothing else in production loads the contracts' artifacts. */
+/**
+ * Runs the embedded devnet as a separate process, because nothing else in production loads the artifacts of the
+ * contracts.
+ */
 const openLog = (options: LoggerOptions) => pino(options, pino.destination(LOG_DESTINATION))
 
 await runService(process, { name: 'devnet', openLog }, async (config, log) => {

@@ -1,4 +1,4 @@
-/** The process that serves a devnet's state file, found again after its service was killed. */
+/** Finds the process that serves the state file of a devnet after the service that owned it was killed. */
 import { spawnSync } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ const POLL_INTERVAL_MS = 25
 
 const pidFile = (stateFile: string) => `${stateFile}.pid`
 
-/** Notes the devnet's process, and this one as its owner, beside the state file. */
+/** Writes the ids of the devnet's process and of this process, its owner, to a file beside the state file. */
 export async function recordProcess(
   stateFile: string,
   { pid, rpcUrl }: { pid: number; rpcUrl: string },
@@ -22,11 +22,11 @@ export async function recordProcess(
 }
 
 /**
- * Ends the process that a killed owner left behind; does nothing when there is none.
+ * Ends the devnet process that a killed owner left running. Does nothing when there is no such process.
  *
- * @param salvage called with its RPC URL while it still runs, to save its state. When that fails the
- * process is still ended: the last saved state is at most a second old.
- * @throws Error when its owner is alive: two services on one state would overwrite each other's.
+ * @param salvage is called with the RPC URL of that process while it still runs, to save its state. If the call fails,
+ * the process is ended all the same, because the last saved state is at most a second old.
+ * @throws Error when the owner is alive: two services would overwrite each other's state.
  */
 export async function endOrphan(
   stateFile: string,
@@ -49,14 +49,14 @@ async function readRecord(stateFile: string) {
   try {
     return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
   } catch {
-    // Absent, or cut short by a crash.
+    // The file is absent, or a crash cut it short.
     return null
   }
 }
 
-/** Pids are reused: the command line has to name this state file. */
+/** The system reuses process ids, so the command line must name this state file. */
 async function isDevnet(pid: number, stateFile: string): Promise<boolean> {
-  // A zombie has a pid, but no command line.
+  // A zombie process has a pid, but no command line.
   return (await commandLineOf(pid)).includes(`${stateFile}.cache`)
 }
 
@@ -72,7 +72,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: it lives, under another user.
+    // EPERM means that the process lives under another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -17,7 +17,7 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import { createDeliveryBatchers, type DeliveryBatchers } from './deliveryBatchers.ts'
 
 type DeliverOptions = {
-  /** Opens the secrets of webhooks. */
+  /** Decrypts the secrets of webhooks. */
   keyring: KeyringSource
   policy: OutboundPolicy
 }
@@ -25,14 +25,14 @@ type DeliverOptions = {
 type Sender = PoolContext &
   DeliverOptions & { batchers: DeliveryBatchers; connections: KeptConnections }
 
-/** For a whole attempt, from name resolution to the end of the answer (docs/contract.md §7). */
+/** Limits a whole attempt, from name resolution to the end of the HTTP response (docs/contract.md §7). */
 const ATTEMPT_TIMEOUT_MS = 10_000
-/** Bytes of an answer that the delivery log keeps. */
+/** The delivery log keeps this many bytes of an HTTP response. */
 const LOGGED_BYTES = 1024
 
 /**
  * Makes one attempt to deliver an event and records its outcome. The same transaction queues the next attempt. A crash
- * before that transaction repeats the attempt under the same idempotency key; a crash after it changes nothing.
+ * before that transaction repeats the attempt under the same idempotency key. A crash after it changes nothing.
  */
 export const createDeliverWebhook = (
   context: PoolContext,
@@ -125,7 +125,7 @@ function judge(
   answer: GuardedResponse,
   delivery: DueDelivery,
 ): Pick<AttemptResult, 'status' | 'retryInS'> {
-  // A forbidden address stays forbidden: a retry would only tell an attacker more.
+  // A forbidden address stays forbidden. A retry would only tell an attacker more.
   if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted', retryInS: null }
   const verdict = webhookVerdict(answer.ok ? answer.status : null)
   if (verdict !== 'retry') return { status: verdict, retryInS: null }
@@ -133,7 +133,7 @@ function judge(
   return { status: retryInS === null ? 'exhausted' : 'pending', retryInS }
 }
 
-/** Postgres stores no U+0000, and a cut must not split a character. */
+/** Cuts the logged text. PostgreSQL stores no U+0000, and the cut must not split a character. */
 function loggedPrefix(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)
   return new TextDecoder().decode(bytes, { stream: true })

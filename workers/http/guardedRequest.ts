@@ -1,9 +1,9 @@
 /**
- * The only way to call a URL that a tenant gave us: webhooks, endpoint verification, and uses of a secret
- * (docs/decisions/guarded-requests.md).
+ * Sends the requests to every URL that a tenant gave us: webhooks, endpoint verification, and uses of a secret
+ * (docs/decisions/guarded-requests.md). No other code may call such a URL.
  *
- * `fetch` obeys HTTP_PROXY (so a resolved address means nothing) and inflates bodies (48 KB became
- * 50 MB in 126 ms); node:http does neither and lets the lookup hook judge the address it dials.
+ * `fetch` obeys HTTP_PROXY, so a check of the resolved address means nothing. It also inflates bodies: 48 KB became 50
+ * MB in 126 ms. node:http does neither, and its lookup hook can check the address that it dials.
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import {
@@ -19,23 +19,23 @@ import { isPublicAddress } from '../../shared/http/publicAddress.ts'
 import { traced } from '../../shared/process/tracing.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 
-/** Bytes read of an answer; then the connection is cut. */
+/** Limits the bytes that are read of a response. Then the connection is closed. */
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
 const USER_AGENT = 'Purser/1'
 const PAYMENT_REQUIRED = 'payment-required'
 
-/** Resolves a name to all its addresses; node:dns' `lookup` with `all: true` in production. */
+/** Resolves a host name to all its addresses. In production this is `lookup` of node:dns with `all: true`. */
 export type Resolve = (
   hostname: string,
   answer: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** Which addresses a request may reach. */
+/** Decides which addresses a request may reach. */
 export type OutboundPolicy = {
-  /** Lets private, loopback and link-local addresses and any port pass (development). */
+  /** Allows private, loopback and link-local addresses, and any port. This is for development. */
   allowPrivate: boolean
-  /** Default: the system resolver. */
+  /** The default is the resolver of the system. */
   resolve?: Resolve
 }
 
@@ -44,17 +44,17 @@ export type GuardedRequestParameters = OutboundPolicy & {
   method: string
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** For the whole attempt: name resolution, connection, sending, and reading the answer. */
+  /** Limits the whole attempt: name resolution, connection, sending, and reading of the response. */
   timeoutMs: number
-  /** Default {@link RESPONSE_BYTES_MAX}. */
+  /** The default is {@link RESPONSE_BYTES_MAX}. */
   responseBytesMax?: number
-  /** Further certificate authorities, PEM. */
+  /** Adds certificate authorities in PEM form. */
   ca?: string
-  /** Uses a connection of the same owner again; absent: the connection ends with the answer. */
+  /** Reuses a connection of the same owner. Without this setting the connection ends with the response. */
   kept?: { by: KeptConnections; owner: string }
 }
 
-/** An answer as it came. `headers` holds names and values by turns. */
+/** Describes an unchanged HTTP response. `headers` alternates between names and values. */
 export type Exchange =
   | {
       ok: true
@@ -67,7 +67,7 @@ export type Exchange =
     }
   | Failure
 
-/** The first header of a name in lower case; null: there is none. */
+/** Returns the first header with this lower-case name, or `null` if there is none. */
 export function headerOf(headers: readonly string[], wanted: string): string | null {
   const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === wanted)
   return at === -1 ? null : (headers[at + 1] ?? null)
@@ -77,7 +77,7 @@ export type GuardedResponse =
   | {
       ok: true
       status: number
-      /** The header `PAYMENT-REQUIRED` of x402 version 2. */
+      /** Is the value of the header `PAYMENT-REQUIRED` of x402 version 2. */
       paymentRequired?: string | undefined
       bodyPrefix: string
       truncated: boolean
@@ -85,7 +85,7 @@ export type GuardedResponse =
     }
   | Failure
 
-/** `detail` may be shown to the tenant: it names no resolved address. */
+/** Describes a failed request. `detail` may be shown to the tenant, because it names no resolved address. */
 type Failure = { ok: false; kind: 'blocked' | 'timeout' | 'network'; detail: string; ms: number }
 
 class BlockedError extends Error {
@@ -96,7 +96,7 @@ const systemResolve: Resolve = (hostname, answer) => {
   dnsLookup(hostname, { all: true, verbatim: true }, (error, addresses) => answer(error, addresses))
 }
 
-/** Node calls this hook for each connection, so the checked address is the dialled one. */
+/** Node calls this hook for each connection, so the checked address is the dialled address. */
 function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, (error, addresses) => {
@@ -105,7 +105,7 @@ function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction 
         callback(error ?? Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), '', 0)
         return
       }
-      // One private address among public ones is an attack or a mistake: nothing is dialled.
+      // A private address among public addresses is an attack or a mistake, so nothing is dialled.
       if (!allowPrivate && !addresses.every(({ address }) => isPublicAddress(address))) {
         callback(new BlockedError('address is not public'), '', 0)
         return
@@ -132,7 +132,7 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
-    // A pooled connection skips the lookup hook: its address was judged when it was dialled.
+    // A pooled connection skips the lookup hook, because its address was checked when it was dialled.
     ...(kept === undefined
       ? { agent: false }
       : { agent: isSecure ? kept.by.https : kept.by.http, owner: kept.owner }),
@@ -144,8 +144,9 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
 type Body = { body: Buffer; truncated: boolean }
 
 /**
- * Connections that outlive an answer, for a burst of requests to one receiver. Two owners share none: one must not read
- * the answers of the other. An idle one is closed before the shortest delay of a retry, which then dials anew.
+ * Holds connections that stay open after a response, for a burst of requests to one receiver. Two owners never share a
+ * connection, because one owner must not read the responses of the other. An idle connection is closed before the
+ * shortest delay of a retry. The retry then opens a new connection.
  */
 export type KeptConnections = { http: HttpAgent; https: HttpsAgent }
 
@@ -189,9 +190,9 @@ function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> 
 }
 
 /**
- * Sends one request, follows no redirect, and reads a bounded prefix of the answer.
+ * Sends one request, follows no redirect, and reads a limited prefix of the response.
  *
- * @returns any HTTP status as `ok: true`; a remote failure as a value, never as an exception.
+ * @returns any HTTP status as `ok: true`. A remote failure is returned as a value, and never thrown as an exception.
  */
 export async function guardedExchange(parameters: GuardedRequestParameters): Promise<Exchange> {
   const { url, allowPrivate } = parameters
@@ -251,14 +252,14 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     return { ok: false, kind: 'network', detail: errorCode(error), ms: ms() }
   } finally {
     clearTimeout(timer)
-    // Ends the connection after a cut or missing answer too.
+    // The call ends the connection after a cut or missing response too.
     request.on('error', () => {})
     if (!isWhole) request.destroy()
   }
 }
 
 /**
- * The same, with the body as text.
+ * Does the same as `guardedExchange`, and returns the response body as text.
  *
  * @example
  * const answer = await guardedRequest({
@@ -276,7 +277,7 @@ export async function guardedRequest(
   return { ok: true, status, paymentRequired, bodyPrefix: body.toString(), truncated, ms }
 }
 
-/** A code such as ECONNREFUSED; a message could name the address that was dialled. */
+/** Returns a code such as ECONNREFUSED, because the message of an error could name the dialled address. */
 function errorCode(error: unknown): string {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
   return 'connection failed'

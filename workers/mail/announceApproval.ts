@@ -29,16 +29,19 @@ const askedPayments = () => import('../../sql/purse/askedPayments.ts')
 
 type AnnounceOptions = {
   mailDomain: string
-  /** The public address of the service, for the link. */
+  /** The link in the mail begins with this public address of the service. */
   baseUrl: string
   transport: Transport
   keyring: KeyringSource
-  /** Large contents of mail. */
+  /** Stores large mail contents. */
   blobs: Blobs
   approvalTokens: ApprovalTokens
 }
 
-/** Announces a held mail or a payment, and mails the owner a link that decides. A held mail is composed first. */
+/**
+ * Announces a held mail or a payment, and mails the owner a link to a page that decides it. A held mail is composed
+ * first.
+ */
 export const createAnnounceApproval =
   (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
   async ({ approvalId }) => {
@@ -47,14 +50,14 @@ export const createAnnounceApproval =
     if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
   }
 
-/** Announces a held mail. Null: nobody is to be notified. */
+/** Announces a held mail. Returns `null` if nobody is to be notified. */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
   const approval = await findApproval(pool, approvalId)
   if (approval?.state !== 'waiting') return null
   const { projectId, subject: messageId } = approval
   if (approval.kind === 'mail') {
-    // From now on the bytes stay: the owner decides about these.
+    // From now on the bytes do not change, because the owner decides about these bytes.
     if ((await heldBytes(stores, { projectId, messageId })) === null) return null
     if (!(await announceHeld(pool, approval))) return null
   }
@@ -62,7 +65,7 @@ async function announce(stores: MailStores, approvalId: string) {
   return notice === null ? null : { approval, notice }
 }
 
-/** Ends a request that nobody decided in time. */
+/** Ends an approval request that nobody decided in time. */
 export const createExpireApproval =
   ({ pool }: PoolContext): Task<'expire_approval'> =>
   ({ approvalId }) =>
@@ -78,7 +81,7 @@ export const createExpireApproval =
       }
     })
 
-/** Mails each approver a link of their own. */
+/** Mails each approver a separate link. */
 async function notify(
   sender: PoolContext & AnnounceOptions,
   approval: Approval,
@@ -93,11 +96,11 @@ async function notify(
     if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
   }
   const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
-  // Without the record the mails would go out again.
+  // If this record failed, a retry would send the mails again.
   await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
 }
 
-/** What the owner is asked for; null: it is gone. */
+/** Reads the mail or payment that the owner decides. Returns `null` if it no longer exists. */
 async function readAct(
   db: Queryable,
   { kind, projectId, subject }: Approval,
@@ -115,7 +118,7 @@ async function readAct(
   return { kind, host, amountUsdc: formatUsdc(terms.amountAtomic), payTo: terms.payTo }
 }
 
-/** The time of the next attempt; null: it is given up. */
+/** Returns the time of the next attempt, or `null` if there is no further attempt. */
 function nextAttempt({ route }: Transport, { attempts, requestedAt }: Notice): Date | null {
   const ageS = (Date.now() - requestedAt.getTime()) / 1000
   const delayS = nextMailDelayS(route, attempts + 1, ageS)

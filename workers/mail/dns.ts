@@ -3,21 +3,21 @@ import { Resolver } from 'node:dns/promises'
 import { queryTxt } from './queryTxt.ts'
 
 /**
- * DNS lookups for mail. Each returns an empty list for a missing record or name: Bun's resolver does not tell them apart.
- * Each throws when the name server fails or is silent.
+ * Describes DNS lookups for mail. Each lookup returns an empty list for a missing record or a missing name, because
+ * Bun's resolver does not tell them apart. Each lookup throws when the name server fails or does not answer.
  */
 export type Dns = {
   mx(name: string): Promise<{ priority: number; exchange: string }[]>
-  /** IPv4 first: a host's reputation is more often that of its IPv4 address. */
+  /** Returns IPv4 addresses first, because a host's reputation more often belongs to its IPv4 address. */
   addresses(name: string): Promise<string[]>
-  /** Each record as one text, its strings concatenated (RFC 7208 §3.3). */
+  /** Returns each record as one text: the strings of a record are concatenated (RFC 7208 §3.3). */
   txt(name: string): Promise<string[]>
 }
 
 const TIMEOUT_MS = 5_000
 const TRIES = 2
 
-/** Lookups by the system's resolvers, or by `servers` (`address:port`). /etc/hosts is ignored. */
+/** Creates lookups at the system's resolvers, or at `servers` (`address:port`). The lookups ignore /etc/hosts. */
 export function createDns(servers?: readonly string[]): Dns {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
   if (servers !== undefined) resolver.setServers(servers)
@@ -39,11 +39,11 @@ export function createDns(servers?: readonly string[]): Dns {
       ])
       const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
       const failed = answers.find(({ status }) => status === 'rejected')
-      // Some servers fail for the record type that the name lacks.
+      // Some name servers return a failure for a record type that the name does not have.
       if (found.length === 0 && failed?.status === 'rejected') throw failed.reason
       return found
     },
-    // Read for each query: the system's resolvers can change while we run.
+    // The list of resolvers is read for each query, because the system can change it while this process runs.
     txt: (name) =>
       queryTxt(name, { servers: servers ?? getServers(), timeoutMs: TIMEOUT_MS, tries: TRIES }),
   }

@@ -1,6 +1,6 @@
 /**
- * TXT queries over our own sockets: Bun's resolver returns each string of a record as its own record
- * (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, and could not be put together again.
+ * Sends TXT queries over our own sockets, because Bun's resolver returns each string of a record as a separate record
+ * (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, so its strings could not be joined again.
  */
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
@@ -14,23 +14,23 @@ import {
   streamEncode,
 } from 'dns-packet'
 
-/** The largest answer that passes every network unfragmented (DNS flag day 2020). */
+/** Is the largest answer that passes every network without fragments (DNS flag day 2020). */
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
-/** Longer than most answers take; doubled at each resend. */
+/** Sets the wait before a resend. The wait is longer than most answers take, and doubles at each resend. */
 const RESEND_MS = 250
 const NXDOMAIN = 'NXDOMAIN'
 const NOERROR = 'NOERROR'
 
 export type TxtOptions = {
-  /** `address`, `address:port` or `[address]:port`, in the order in which they are asked. */
+  /** Lists the servers as `address`, `address:port` or `[address]:port`. They are asked in this order. */
   servers: readonly string[]
   timeoutMs: number
-  /** Rounds through the servers. */
+  /** Limits the rounds through the servers. */
   tries: number
 }
 
-/** The name server failed or was silent. */
+/** Reports that the name server failed or did not answer. */
 class DnsFailure extends Error {
   readonly code: string
   constructor(code: string, name: string) {
@@ -40,8 +40,8 @@ class DnsFailure extends Error {
 }
 
 /**
- * The TXT records of a name, each as one text; empty when the record or the name does not exist.
- * @throws {DnsFailure} when every server fails or is silent.
+ * Returns the TXT records of a name, each as one text. The list is empty when the record or the name does not exist.
+ * @throws {DnsFailure} when every server fails or does not answer.
  */
 export async function queryTxt(name: string, options: TxtOptions): Promise<string[]> {
   let failure = new DnsFailure('ENOSERVER', name)
@@ -61,7 +61,10 @@ export async function queryTxt(name: string, options: TxtOptions): Promise<strin
   throw failure
 }
 
-/** An alias (CNAME) stands among the answers too, with the records of its target. */
+/**
+ * Returns the texts of a DNS answer. An alias (CNAME) is in the answer section too, together with the records of its
+ * target.
+ */
 const textsOf = ({ answers = [] }: Packet): string[] =>
   answers.flatMap((answer) => {
     if (answer.type !== 'TXT') return []
@@ -69,12 +72,12 @@ const textsOf = ({ answers = [] }: Packet): string[] =>
     return Buffer.concat(strings.map((part) => Buffer.from(part))).toString('utf8')
   })
 
-/** One query; over TCP when the UDP answer is truncated. Null without an answer. */
+/** Sends one query. Repeats it over TCP when the UDP answer is truncated. Returns `null` without an answer. */
 async function ask(name: string, server: string, timeoutMs: number): Promise<Packet | null> {
   const { host, port } = parseServer(server)
   const query: Packet = {
     type: 'query',
-    // An unguessable id and port tell an answer from a forged one (RFC 5452).
+    // An unguessable id and port distinguish an answer from a forged answer (RFC 5452).
     id: randomInt(0x10000),
     flags: RECURSION_DESIRED,
     questions: [{ type: 'TXT', name }],
@@ -107,7 +110,7 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   }
   const timer = setTimeout(() => end(null), timeoutMs)
   let again: Timer | undefined
-  // A lost datagram is resent soon, because a job waits. The answer to either counts.
+  // A lost datagram is resent soon, because a job waits. The answer to either datagram counts.
   const send = (nextMs: number) => {
     socket.send(encode(query))
     again = setTimeout(() => send(nextMs * 2), nextMs)

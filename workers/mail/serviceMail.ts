@@ -7,7 +7,7 @@ import { isHosted } from '../../sql/mail/domains/hostedAddress.ts'
 import type { RecipientOutcome } from '../../sql/mail/outbound/mailAttempts.ts'
 import type { Transport } from './outbound/transport.ts'
 
-/** What sends mail of the service itself: links for people. */
+/** Holds the parts that send mail of the service itself, such as links for people. */
 export type ServiceSender = {
   pool: Pool
   mailDomain: string
@@ -16,9 +16,9 @@ export type ServiceSender = {
 }
 
 /**
- * Sends a mail of the service to its one recipient. An address at a domain of this service gets none: an agent must not
- * read a person's link in its own inbox. The domain may have been added since the address was set.
- * @returns whether the host asks for another attempt.
+ * Sends a mail of the service to its one recipient. Sends nothing to an address at a domain of this service, because an
+ * agent must not read a person's link in its own inbox. The domain may have been added after the address was set.
+ * @returns true if the host asks for another attempt.
  */
 export async function sendServiceMail(
   { pool, mailDomain, transport, keyring }: ServiceSender,

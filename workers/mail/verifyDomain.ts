@@ -14,14 +14,14 @@ import type { Dns } from './dns.ts'
 
 type Options = {
   mailDomain: string
-  /** The host that the MX records of our domains name. */
+  /** The MX records of our domains name this host. */
   mailHostname: string
   dns: Dns
 }
 
 /**
- * Checks a domain's DNS records and records the findings. A silent name server gives no verdict. A verified domain with
- * missing records stays verified for a while: the mail of all its projects depends on it.
+ * Checks the DNS records of a domain and records the findings. A silent name server gives no verdict. A verified domain
+ * with missing records stays verified for a while, because the mail of all its projects depends on it.
  */
 export const createVerifyDomain =
   ({ pool, log }: PoolContext, { mailDomain, mailHostname, dns }: Options): Task<'verify_domain'> =>

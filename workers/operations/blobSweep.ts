@@ -7,7 +7,10 @@ import { createPool } from '../../sql/db.ts'
 
 const SWEEP_MS = 30_000
 
-/** Removes the objects of deleted mail, safe in several processes at once. A slow store delays no other housekeeping. */
+/**
+ * Starts the removal of the objects of deleted mail. Several processes may run it at once. It is apart from other
+ * housekeeping, so that a slow object store does not delay the rest.
+ */
 export function startBlobSweep(databaseUrl: string, store: ObjectStore, log: Logger): Running {
   const pool = createPool({ url: databaseUrl, size: 1, name: 'purser blobs', log })
   const pause = createPause()

@@ -34,7 +34,9 @@ const SWEEPS_PER_SEARCH = 15
 const SWEEPS_PER_CLEANING = 300
 const INDEXED_PER_SWEEP = 200
 
-/** Housekeeping, safe in several processes at once: releases jobs of dead pools, deletes old rows. */
+/**
+ * Starts the housekeeping: it releases jobs of dead pools and deletes old rows. Several processes may run it at once.
+ */
 export function startMaintenance(databaseUrl: string, retention: Retention, log: Logger): Running {
   const pool = createPool({
     url: databaseUrl,
@@ -104,7 +106,7 @@ export function startMaintenance(databaseUrl: string, retention: Retention, log:
   }
 }
 
-/** Adds messages older than the search index to it, some in each sweep. */
+/** Adds messages that are older than the search index to the index. Each sweep adds some of them. */
 async function indexOlderMessages(pool: Pool): Promise<void> {
   const older = await listUnindexed(pool, INDEXED_PER_SWEEP)
   if (older.length === 0) return

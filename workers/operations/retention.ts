@@ -1,16 +1,17 @@
 import type { Pool } from '../../sql/db.ts'
 import { type DueRows, findDue, removeExpired, WALK_START } from '../../sql/operations/retention.ts'
 
-/** Projects that one look reads: about 20 ms. */
+/** One query reads this many projects. It takes about 20 ms. */
 const PROJECTS_AT_ONCE = 200
-/** The part of a sweep that removes rows. Other housekeeping waits meanwhile. */
+/** Limits the part of a sweep that removes rows, because other housekeeping waits meanwhile. */
 const TURN_MS = 1_000
-/** The least time from one walk over all projects to the next. */
+/** Walks over all projects begin at least this far apart. */
 const WALK_EVERY_MS = 300_000
 
 /**
- * Removes rows by age. Each call takes a turn: the next projects, then batches of theirs by turns, so that a large tenant
- * delays no other. Several processes share the work: each skips the rows that another holds.
+ * Removes rows by age. Each call reads the next projects, then takes one batch of each project in turn, so that a large
+ * tenant does not delay the others. Several processes share the work: each process skips the rows that another process
+ * has locked.
  */
 export function createRetention(pool: Pool): () => Promise<void> {
   let after = WALK_START
@@ -22,7 +23,7 @@ export function createRetention(pool: Pool): () => Promise<void> {
       const { due, next } = await findDue(pool, after, PROJECTS_AT_ONCE)
       waiting = due
       after = next ?? WALK_START
-      // The walk goes on at once until its last project.
+      // Until the last project, the walk continues without a pause.
       restMs = next === null ? startedMs + WALK_EVERY_MS : startedMs
     }
     while (waiting.length > 0 && performance.now() - startedMs < TURN_MS) {

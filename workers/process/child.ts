@@ -2,23 +2,28 @@ import { readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 const CHECK_MS = 250
-/** An idle child ends after this time: it holds some 60 MB. */
+/** An idle child process ends after this time, because it holds some 60 MB. */
 const IDLE_MS = 30_000
 const PAGE_BYTES = 4096
-/** Of proc_pid_stat(5). Linux shows 100 a second to every program. */
+/** Is the unit of time of proc_pid_stat(5). Linux reports 100 ticks a second to every program. */
 const TICK_MS = 10
-/** A child may wait for a processor: on a busy machine an honest request takes a multiple of its processor time. */
+/**
+ * A child may have to wait for a processor. On a busy machine an honest request takes a multiple of its processor time.
+ */
 const WAIT_MAX_MS = 300_000
-/** The scheduling priority of a child: the database, payments and requests go first. */
+/** Sets the scheduling priority of a child, so that the database, payments and requests go first. */
 const NICENESS = 10
 
-/** How a child answers a request: its result, or why there is none. `cpuMs` is the processor time that it took. */
+/**
+ * Describes how a child answers a request: with the result, or with the reason for having none. `cpuMs` is the
+ * processor time that the request took.
+ */
 type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: string })
 
-/** A child did not start, threw, died, or passed a limit. */
+/** Reports that a child did not start, threw, died, or exceeded a limit. */
 export class ChildError extends Error {
   override readonly name = 'ChildError'
-  /** The processor time that the request took, milliseconds; of a killed child, the time until then. */
+  /** Is the processor time that the request took, in milliseconds. For a killed child it is the time until the kill. */
   readonly cpuMs: number
   constructor(message: string, cpuMs: number) {
     super(message)
@@ -26,19 +31,21 @@ export class ChildError extends Error {
   }
 }
 
-/** Child processes of one program. Each does one request at a time, and is killed when one takes too much. */
+/**
+ * Runs child processes of one program. Each child does one request at a time. A child that exceeds a limit is killed.
+ */
 export type Children<Request, Result> = {
   /** @throws {ChildError} */
   run(request: Request): Promise<{ result: Result; cpuMs: number }>
 }
 
-/** A file that calls `serveParent`. Errors name the program, e.g. as `the parser`. */
+/** Names a file that calls `serveParent`. Error messages use `name`, for example `the parser`. */
 export type ChildProgram = { file: string; name: string; limits: ChildLimits }
 
-/** `timeMaxMs`: processor time of one request. */
+/** `timeMaxMs` limits the processor time of one request. */
 export type ChildLimits = { timeMaxMs: number; memoryMaxBytes: number }
 
-/** The caller bounds how many children run at once. */
+/** Creates the children. The caller limits how many of them run at once. */
 export function createChildren<Request, Result>(program: ChildProgram): Children<Request, Result> {
   let idle: Child<Request, Result>[] = []
   const leave = (child: Child<Request, Result>) => {
@@ -55,7 +62,7 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
         return answer
       } catch (error) {
         if (error instanceof ChildError) throw error
-        // The system starts no process, or the request does not reach it.
+        // The system cannot start a process, or the request does not reach the process.
         throw new ChildError(`${program.name}: ${error}`, performance.now() - startedMs)
       }
     },
@@ -63,7 +70,7 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
 }
 
 type Child<Request, Result> = {
-  /** @throws when the child cannot do it. The child has ended then. */
+  /** @throws when the child cannot do the request. The child has ended then. */
   ask(request: Request): Promise<{ result: Result; cpuMs: number }>
   /** Ends the child if it stays idle. */
   rest(): void
@@ -78,7 +85,7 @@ function startChild<Request, Result>(
   let resting: ReturnType<typeof setTimeout> | undefined
   const child = Bun.spawn([process.execPath, file], {
     stdio: ['ignore', 'ignore', 'ignore'],
-    // Settings hold secrets: the child reads a stranger's bytes.
+    // The child reads a stranger's bytes, so it gets no environment variables: they hold secrets.
     env: {},
     serialization: 'advanced',
     ipc: (message: ChildAnswer<Result>) => answered(message),
@@ -98,7 +105,7 @@ function startChild<Request, Result>(
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
-        // Without /proc the time on the clock counts.
+        // Without /proc, elapsed time counts instead of processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
         if (usedMs > timeMaxMs) resolve(`took over ${timeMaxMs} ms`)
         if (waitedMs > WAIT_MAX_MS) resolve(`was not done after ${waitedMs} ms`)
@@ -134,7 +141,7 @@ function startChild<Request, Result>(
   return self
 }
 
-/** Answers the requests of the parent, one after the other, and ends with it. */
+/** Answers the requests of the parent one after the other, and ends when the parent ends. */
 export function serveParent<Request, Result>(work: (request: Request) => Promise<Result>): void {
   process.on('message', async (request: Request) => {
     const before = process.cpuUsage()
@@ -152,15 +159,18 @@ function yieldTo(pid: number): void {
   try {
     setPriority(pid, NICENESS)
   } catch {
-    // It has ended already.
+    // The child has ended already.
   }
 }
 
-/** Processor time of a process, milliseconds (proc_pid_stat(5)); undefined where /proc is absent, or has no such process. */
+/**
+ * Returns the processor time of a process in milliseconds (proc_pid_stat(5)). Returns `undefined` where /proc is
+ * absent, or has no such process.
+ */
 function processorMs(pid: number): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name of the program, in parentheses, may hold blanks.
+    // The name of the program stands in parentheses and may hold blanks.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return (Number(fields[11]) + Number(fields[12])) * TICK_MS
   } catch {
@@ -168,7 +178,10 @@ function processorMs(pid: number): number | undefined {
   }
 }
 
-/** Resident memory of a process, in bytes (proc_pid_statm(5)); 0 where /proc is absent, e.g. on macOS. */
+/**
+ * Returns the resident memory of a process in bytes (proc_pid_statm(5)). Returns 0 where /proc is absent, e.g. on
+ * macOS.
+ */
 function residentBytes(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES

@@ -37,20 +37,20 @@ import { createSellerKeys } from './sellerKeys.ts'
 type Options = {
   keyring: KeyringSource
   policy: OutboundPolicy & { ca?: string }
-  /** Addresses in lower case that the operator denies. */
+  /** The operator denies payments to these addresses. They are in lower case. */
   deniedPayees: ReadonlySet<string>
 }
 
-/** Pauses between sends of the same signed request; the last one repeats. */
+/** Lists the pauses between two sends of the same signed request. The last pause repeats. */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
-/** A seller refuses an authorization that ends sooner. */
+/** A seller refuses an authorization that ends sooner than this. */
 const EXPIRY_MARGIN_S = 6n
-/** Requests that may be repeated without an effect (RFC 9110 §9.2.1). */
+/** Requests with these methods may be repeated without an effect (RFC 9110 §9.2.1). */
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
 
 /**
- * Buys: asks the seller, signs one authorization within the mandates, and sends that one only. A job that was cut off
- * goes on from the stored state: it signs nothing anew, and repeats the same bytes.
+ * Buys: asks the seller, signs one authorization within the mandates, and sends only this authorization. A job that was
+ * interrupted continues from the stored state: it signs nothing new and sends the same bytes again.
  */
 export const createBuy = (
   { pool, outcomes }: PoolContext,
@@ -85,7 +85,7 @@ export const createBuy = (
     return isChallenged(signedIn) ? choose(due, signedIn.exchange, at) : unpaid(due, signedIn)
   }
 
-  /** The end of a purchase that no payment was asked for. */
+  /** Ends a purchase for which the seller asked no payment. */
   async function unpaid(due: DuePurchase, call: Call): Promise<void> {
     if (call.kind === 'unfilled') {
       return finish(due, { state: 'refused', reason: 'credential', detail: call.detail })
@@ -94,7 +94,7 @@ export const createBuy = (
     return finish(due, exchange.ok ? await answered(due, exchange, secrets) : unasked(exchange))
   }
 
-  /** The header that signs in; null: the seller does not offer it, or was not paid before. */
+  /** Returns the header that signs in. Returns `null` if the seller does not offer sign-in, or was not paid before. */
   async function signIn(
     due: DuePurchase,
     answer: Answer,
@@ -144,12 +144,12 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // Also after a commit whose answer was lost: the purchase is signed then.
+        // This case also occurs when the reply to a commit was lost. The purchase is signed then.
         return resume(await findDuePurchase(pool, due.id))
     }
   }
 
-  /** Sends what is signed: it was cut off, or the seller has not decided. */
+  /** Sends a signed purchase again, because the job was interrupted or the seller has not decided. */
   async function resume(due: DuePurchase | null): Promise<void> {
     if (due?.state !== 'signed') return
     const started = await startSend(pool, due.id, await source(pool))
@@ -157,7 +157,9 @@ export const createBuy = (
     await send(due, started)
   }
 
-  /** Sends the signed request, and comes back while the seller has not decided and the signature lives. */
+  /**
+   * Sends the signed request. Queues the next send while the seller has not decided and the signature is still valid.
+   */
   async function send(due: DuePurchase, started: StartedSend): Promise<void> {
     const { content, sends, validBefore } = started
     const call = await sellers.call(due, content.request, content.header)
@@ -189,7 +191,7 @@ export const createBuy = (
     await finish(due, { ...(await answered(due, answer, secrets)), ...said })
   }
 
-  /** What the signatures of the seller prove. A text of a seller that knows a secret is not kept. */
+  /** Returns what the seller's signatures prove. If the seller knows a secret, no text of the seller is kept. */
   async function proofs(due: DuePurchase, receipt: string | null, url: string) {
     const { terms } = due
     if (terms === null || due.credentialName !== null) return {}
@@ -228,7 +230,7 @@ export const createBuy = (
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
     if (due.state === 'signed') return resume(due)
-    // After an approval the seller is asked anew: it answered 402 before, and has not acted.
+    // After an approval the seller is asked again, because its first response was a 402 and it has done nothing.
     if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
       return finish(due, CUT_OFF)
     if (due.state !== 'queued' && due.state !== 'asking') return
@@ -245,12 +247,15 @@ const isChallenged = (call: Call): call is Extract<Call, { kind: 'made' }> & { e
 const challengeOf = (answer: Answer) =>
   readChallenge(headerOf(answer.headers, 'payment-required'), answer.body.toString('utf8'))
 
-/** An offer as it may be shown. A seller that knows a secret of the vault could repeat it in its words. */
+/**
+ * Returns the offer in a form that may be shown. A seller that knows a secret of the vault could repeat the secret in
+ * the texts of its offer.
+ */
 function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offer: Given): Given {
   return offer === null || credentialName === null ? offer : { ...offer, ...WORDLESS }
 }
 
-/** A URL without query and fragment. */
+/** Returns a URL without query and fragment. */
 function bareUrl(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`

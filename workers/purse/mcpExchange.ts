@@ -1,8 +1,9 @@
 /**
- * A call of another server's MCP tool as an exchange, so that a purchase goes one way for HTTP and MCP.
+ * Turns a call of another server's MCP tool into an HTTP exchange, so that a purchase takes the same path for HTTP and
+ * MCP.
  *
- * Standards: MCP streamable HTTP, x402 transport for MCP: the challenge is the result of an error, the payment stands in
- * `_meta["x402/payment"]`, the settlement in `_meta["x402/payment-response"]`.
+ * The standards are MCP streamable HTTP and the x402 transport for MCP. The challenge is the result of an error. The
+ * payment is in `_meta["x402/payment"]`, the settlement in `_meta["x402/payment-response"]`.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import {
@@ -20,14 +21,14 @@ import {
 
 type Json = Record<string, unknown>
 
-/** A tool call. `body`: its arguments in JSON. */
+/** Describes a tool call. `body` holds its arguments as JSON. */
 export type ToolRequest = Omit<GuardedRequestParameters, 'method' | 'body'> & {
   body: string | null
   tool: string
   payment: PaymentHeader | null
 }
 
-/** A request of the transport that failed below HTTP. */
+/** Reports that a request of the transport failed below HTTP. */
 class UnreachedError extends Error {
   override readonly name = 'UnreachedError'
   readonly failure: Extract<Exchange, { ok: false }>
@@ -38,14 +39,17 @@ class UnreachedError extends Error {
   }
 }
 
-/** Statuses whose answers have no body (Fetch Standard). */
+/** Responses with these statuses have no body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
-/** JSON-RPC code of a challenge in version 1 of the transport. */
+/** Is the JSON-RPC code of a challenge in version 1 of the transport. */
 const PAYMENT_REQUIRED = 402
-/** The tool said no: the same call again would say no again. */
+/** The tool refused. It would refuse the same call again. */
 const TOOL_FAILED = 422
 
-/** Calls a tool once. @returns as {@link guardedExchange}; a challenge is a 402 whose body is the challenge. */
+/**
+ * Calls a tool once. @returns the same as {@link guardedExchange}. A challenge becomes a 402 whose body is the
+ * challenge.
+ */
 export async function mcpExchange({
   tool,
   payment,
@@ -59,7 +63,7 @@ export async function mcpExchange({
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
-    // The server may push nothing: an open stream would hold a worker.
+    // The server may push nothing, because an open stream would occupy a worker.
     if (method === 'GET') return new Response(null, { status: 405 })
     const answer = await guardedExchange({
       ...request,

@@ -3,12 +3,15 @@ import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { type Reserved, reserve, type Wanted } from '../../sql/purse/reserve.ts'
 
-/** Payments that one transaction signs. It holds the lock of the purse for some 2 ms each. */
+/**
+ * Limits the payments that one database transaction signs. The transaction holds the lock of the purse for some 2 ms a
+ * payment.
+ */
 const GROUP_MAX = 50
 
 /**
- * Reserves and signs payments. Those of one purse that wait for its lock form a group (docs/decisions/batching.md); purses
- * do not wait for each other.
+ * Reserves and signs payments. Payments of one purse that wait for its lock form a group (docs/decisions/batching.md).
+ * Purses do not wait for each other.
  */
 export function createReservations(pool: Pool, source: KeyringSource) {
   const purses = new Map<string, { batcher: Batcher<Wanted, Reserved>; waiting: number }>()

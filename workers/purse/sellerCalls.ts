@@ -1,4 +1,6 @@
-/** Requests to sellers: filled from the vault, over HTTP or MCP, and the answers without secrets. */
+/**
+ * Sends requests to sellers over HTTP or MCP. Fills each request from the vault, and masks secrets in each response.
+ */
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import { OutOfBoundsError } from '../../shared/vault/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
@@ -13,21 +15,24 @@ import { createAnswerMasker } from '../vault/answerMasker.ts'
 import { ANSWER_BYTES_MAX, maskedAnswer, type ReceivedAnswer } from '../vault/maskedAnswer.ts'
 import { mcpExchange } from './mcpExchange.ts'
 
-/** A seller that settles on the chain answers within this, or the request is repeated. */
+/** A seller that settles on the chain must answer within this time. Otherwise the request is repeated. */
 const TIMEOUT_MS = 30_000
 
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
-/** What came of a call: an exchange with the secrets that were in it, or why the vault did not fill the request. */
+/**
+ * Describes the result of a call: an exchange with the secrets that its request held, or the reason why the vault did
+ * not fill the request.
+ */
 export type Call =
   | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }
   | { kind: 'unfilled'; detail: string }
 
 export type SellerCalls = {
-  /** Milliseconds until the project may use the vault again; 0: now. */
+  /** Returns the milliseconds until the project may use the vault again. 0 means now. */
   delayMs(due: Buyer): number
   call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
-  /** The answer for the agent. */
+  /** Returns the seller's response with its secrets masked, as the agent may see it. */
   masked(due: Buyer, answer: ReceivedAnswer, secrets: readonly string[]): Promise<UseAnswer>
 }
 
@@ -43,7 +48,7 @@ export function createSellerCalls(
 ): SellerCalls {
   const masker = createAnswerMasker()
 
-  /** The request with its secrets. The credential may have changed since the purchase was accepted. */
+  /** Returns the request with its secrets. The credential may have changed since the purchase was accepted. */
   async function fill({ projectId, credentialName: name }: Buyer, request: UseRequest) {
     if (name === null) return { ...request, secrets: [] }
     const credential = await readForUse(pool, { projectId, name, keyring: await source(pool) })

@@ -1,10 +1,10 @@
-/** The public keys of sellers, from their DID documents (did:web, DID Core §5.2). */
+/** Finds the public keys of sellers in their DID documents (did:web, DID Core §5.2). */
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { FindKey, KnownKey } from '../../shared/purse/offerReceipt.ts'
 import { guardedRequest, type OutboundPolicy } from '../http/guardedRequest.ts'
 
-/** The purchase waits for a document as long as this, and asks for each once in ten minutes. */
+/** The purchase waits this long for a DID document. Each document is fetched once in ten minutes. */
 const TIMEOUT_MS = 2_000
 const KEPT = { max: 1_000, ttl: 10 * 60_000 }
 const MAX_DOCUMENT_BYTES = 64 * 1024
@@ -27,7 +27,7 @@ type Methods = z.output<typeof documentSchema>['verificationMethod']
 
 const DID_WEB = /^did:web:([A-Za-z0-9.%-]{1,260})((?::[A-Za-z0-9._~%-]{1,128}){0,8})$/
 
-/** The address of a did:web document (did:web §2.5.2); null: it is another DID. */
+/** Returns the URL of a did:web document (did:web §2.5.2), or `null` for any other DID. */
 function documentUrl(did: string, allowLoopback: boolean): string | null {
   const [, domain, path] = DID_WEB.exec(did) ?? []
   if (domain === undefined) return null
@@ -39,7 +39,7 @@ function documentUrl(did: string, allowLoopback: boolean): string | null {
   return `${scheme}://${host}${folder}/did.json`
 }
 
-/** Finds keys of `kid`s for a host. A key is the host's own if the document of the host lists it. */
+/** Finds the key of each `kid` for a host. A key belongs to the host if the DID document of the host lists it. */
 export function createSellerKeys(
   policy: OutboundPolicy & { ca?: string },
 ): (host: string) => FindKey {
@@ -85,6 +85,6 @@ export function createSellerKeys(
 }
 
 const MEMBERS = ['kty', 'crv', 'x', 'y', 'n', 'e']
-/** RFC 7638 §3.2: the members that make a key. */
+/** Compares the members that identify a key (RFC 7638 §3.2). */
 const isSameKey = (left: Record<string, unknown>, right: Record<string, unknown>): boolean =>
   MEMBERS.every((name) => left[name] === right[name])

@@ -2,19 +2,22 @@ import type { Logger } from 'pino'
 import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 
-/** How often the next due time is read: more often than the shortest delay (1 s), so no retry is missed. */
+/**
+ * The next due time is read this often. The interval is shorter than the shortest delay (1 s), so no retry is missed.
+ */
 const LOOK_MS = 500
-/** Rings at least this far apart; jobs due in between share one ring. */
+/** Two rings are at least this far apart. Jobs that fall due in between share one ring. */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
-/** A fetch takes longer with more waiting jobs (18 ms at 100,000). The gap keeps fetches at a fifth of the time. */
+/** A fetch takes longer when more jobs wait (18 ms at 100,000). The gap keeps fetches at a fifth of the time. */
 const GAP_PER_FETCH = 4
 
 /**
- * Rings when a job falls due, to the millisecond. Polling would find it half an interval later on average.
- * @param nextInMs milliseconds until the next job is due, by the clock that decides whether it is; null for never.
+ * Rings when a job falls due, to the millisecond. Polling would find the job half an interval later on average.
+ * @param nextInMs returns the milliseconds until the next job is due, or `null` for never. Uses the clock that decides
+ * whether a job is due.
  * @param ring makes the pool fetch jobs.
- * @param fetchMs how long a fetch takes at present.
+ * @param fetchMs returns how long a fetch takes at present.
  */
 export function startAlarm(options: {
   nextInMs: () => Promise<number | null>
@@ -29,7 +32,7 @@ export function startAlarm(options: {
     while (!stopped) {
       let waitMs = LOOK_MS
       try {
-        // Read before the ring: the ring fetches every job due by then, and the next due time is known.
+        // The next due time is read before the ring, because the ring fetches every job that is due by then.
         const nextMs = await options.nextInMs()
         if (due) options.ring()
         due = nextMs !== null && nextMs <= LOOK_MS

@@ -4,22 +4,22 @@ import { isDeadlock, isLockTimeout, isStatementTimeout } from '../../sql/db.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 500
-/** An outcome that waits for longer is worth a line in the log. */
+/** The log gets a line when an outcome waits longer than this. */
 const LATE_MS = 8_000
 const SETTLE_POLL_MS = 25
 
-/** The outcomes of effects on the outside that a pool knows and has not recorded yet. */
+/** Holds the outcomes of external effects that a pool knows but has not recorded yet. */
 export type HeldOutcomes = {
   /**
-   * Runs `work`, which records such an outcome, until the database has taken it. The job keeps its slot meanwhile: a pool
-   * never holds more outcomes than its slots have effects. A throw would make the job repeat its effect.
+   * Repeats `work`, which records such an outcome, until the database has stored it. The job keeps its slot meanwhile,
+   * so a pool never holds more outcomes than it has slots. If this function threw, the job would repeat its effect.
    */
   record<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Resolves when no outcome is held, or at the end of the limit. Later failures are then thrown. */
+  /** Resolves when no outcome is held, or when the time limit ends. After that, failures are thrown. */
   settle(limitMs: number): Promise<void>
 }
 
-/** Begins with no outcome. */
+/** Creates an empty `HeldOutcomes`. */
 export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>): HeldOutcomes {
   let held = 0
   let late = 0
@@ -61,7 +61,7 @@ export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>)
   }
 }
 
-/** Whether the same work can succeed later. */
+/** Tells whether the same work can succeed later. */
 const passes = (error: unknown): boolean =>
   isDatabaseUnavailable(error) ||
   isDeadlock(error) ||

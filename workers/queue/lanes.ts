@@ -9,20 +9,22 @@
  * refused with a time to come back, at the price of one statement and no attempt.
  */
 
-/** The limits of one kind of work. Caps count requests at the same time. */
+/** Sets the limits of one kind of work. Each cap limits concurrent requests. */
 export type LaneLimits = {
-  /** Of one lane; below, of one slow lane. */
+  /** Limits the requests of one lane. The next field limits those of one slow lane. */
   laneCap: number
   slowLaneCap: number
-  /** Of all slow lanes of one sharer. */
+  /** Limits the requests of all slow lanes of one sharer. */
   slowSharerCap: number
-  /** A lane is slow when its average answer, or its oldest open request, takes longer. */
+  /** A lane is slow when its average response time, or the age of its oldest open request, exceeds this. */
   slowMs: number
-  /** A lane is late when its oldest open request takes longer: it may hang, though it was fast so far. */
+  /**
+   * A lane is late when its oldest open request takes longer than this. Its host may hang even if it was fast before.
+   */
   lateMs: number
-  /** Whether a lane counts as fast before its first answer. */
+  /** Tells whether a lane counts as fast before its first response. */
   trusting: boolean
-  /** A refused job comes back no sooner than this. */
+  /** A refused job is retried after this delay at the earliest. */
   returnMs: number
 }
 
@@ -36,7 +38,7 @@ const WEBHOOK_LIMITS: LaneLimits = {
   returnMs: 250,
 }
 
-/** A mail takes a second where a webhook takes a tenth; a host that hangs does so for minutes. */
+/** A mail takes a second where a webhook takes a tenth of a second. A host that hangs does so for minutes. */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
   slowLaneCap: 2,
@@ -47,22 +49,22 @@ export const MAIL_LIMITS: LaneLimits = {
   returnMs: 1_000,
 }
 
-/** A wait blocks a slot, so it must be short; a wait that looks long is refused. */
+/** A wait blocks a slot, so waits must be short. A job that would wait longer is refused. */
 const WAIT_MAX_MS = 100
-/** Waiters in a lane without an answer so far, and the answer time assumed for it. */
+/** Limits the waiters of a lane that has no response yet. The second number is the response time assumed for it. */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
-/** Refused jobs of one lane come back one by one, this far apart. */
+/** Refused jobs of one lane are retried one by one, this far apart. */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
-/** Lanes whose speed is remembered. */
+/** The speed of this many lanes is remembered. */
 const LANES_MAX = 10_000
 
-/** An open request. It names its sharer, because several sharers may write to one domain. */
+/** Describes an open request. The request names its sharer, because several sharers may write to one domain. */
 type Request = { lane: Lane; sharer: string; sinceMs: number }
 
 type Lane = {
-  /** In order of their start. */
+  /** Holds the open requests in the order of their start. */
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
@@ -71,17 +73,18 @@ type Lane = {
 
 const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
-/** A turn that `leave` ends, or the time after which to come back. */
+/** Describes a turn that `leave` ends, or the delay after which a refused job may try again. */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the slots of a pool between lanes. One per pool and process.
+ * Shares the slots of a pool between lanes. Each pool has one instance in each process.
  *
- * A tenth of the slots is reserved for work that enters no lane, a tenth for sharers without an open request, and a
- * quarter for lanes without one. Of the rest a lane may hold as many as it leaves free. Lanes that begin to hang at once,
- * while each still counts as fast, then take ever fewer slots and never use them up.
+ * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for sharers without an open
+ * request, and a quarter for lanes without one. A lane may hold as many of the other slots as it leaves unused. When
+ * many lanes begin to hang at once, each still counts as fast. They then get ever fewer slots, and never use all of
+ * them.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -94,7 +97,7 @@ export class Lanes {
   readonly #nowMs: () => number
   readonly #limits: LaneLimits
 
-  /** @param slots jobs that the pool runs at the same time; slow lanes get at most half. */
+  /** @param slots is the number of jobs that the pool runs at the same time. Slow lanes get at most half of them. */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
     this.#limits = limits
@@ -105,8 +108,8 @@ export class Lanes {
   }
 
   /**
-   * Waits about WAIT_MAX_MS at most.
-   * @param name null: the shared lane (smarthost mail). It has no cap of its own.
+   * Asks for a slot, and waits about WAIT_MAX_MS at most.
+   * @param name is `null` for the shared lane (smarthost mail), which has no cap of its own.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -160,7 +163,7 @@ export class Lanes {
   }
 
   #mayWait(lane: Lane): boolean {
-    // In a lane without open requests no `leave` would call the waiter.
+    // Without an open request in the lane, no `leave` would ever wake the waiter.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap
@@ -192,7 +195,7 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // An hour of mail may wait in the shared lane; once the smarthost is back it must not trickle.
+    // An hour of mail may wait in the shared lane. When the smarthost works again, this mail must not leave slowly.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
     const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap
@@ -212,7 +215,7 @@ export class Lanes {
     return requests.filter(({ sinceMs }) => sinceMs < startedMs).length
   }
 
-  /** How long the oldest open request has taken so far. */
+  /** Returns how long the oldest open request has taken so far. */
   #oldestMs(lane: Lane): number {
     const [oldest] = lane.open
     return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs

@@ -1,13 +1,15 @@
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isDeadlock } from '../../sql/db.ts'
 
-/** The longest wait for an absent database. With one time-out added it stays under a pool's drain limit. */
+/**
+ * Limits the wait for an unreachable database. Together with one time-out the wait stays below a pool's drain limit.
+ */
 const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100
 
 /**
- * Runs `work`, and repeats it for some seconds while the database is away, and after a deadlock. The outcome of an effect
- * on the outside is recorded by heldOutcomes.ts, which has no such end.
+ * Runs `work`, and repeats it for some seconds while the database is unreachable, and after a deadlock. For the outcome
+ * of an external effect use heldOutcomes.ts, which repeats without such a limit.
  */
 export async function patiently<Result>(
   work: () => Promise<Result>,

@@ -5,10 +5,13 @@ import { createHeldOutcomes } from './heldOutcomes.ts'
 import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
-/** Connections beside those of the jobs: the listener, fetching, completing. */
+/** Counts the connections beside those of the jobs: the listener, fetching, completing. */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
-/** After the drain. Both end before the process does (see shared/process/service.ts). */
+/**
+ * Limits the wait for held outcomes after the drain. Drain and wait end before the process ends (see
+ * shared/process/service.ts).
+ */
 const SETTLE_LIMIT_MS = 4_000
 
 /** Runs a Graphile Worker pool, restarts it when it fails, and drains it when asked to stop. */
@@ -49,9 +52,9 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // A runner that was starting when the stop came is `current` now.
+      // If a runner was still starting when the stop was requested, `current` is this runner now.
       await current.drain()
-      // The drain gives a job up that still holds an outcome; the database may come back now.
+      // The drain gives up a job that still holds an outcome. The database may become reachable now.
       await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()
     },

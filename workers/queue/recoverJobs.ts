@@ -8,16 +8,17 @@ import { listLocks, releaseLocks } from '../../sql/queue/workerPools.ts'
 import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 
-/** A pool polls every second at least. Without a fetch for this long, while the database answers, it is stuck. */
+/** A pool polls at least every second. A pool without a fetch for this long is stuck if the database answers. */
 const STUCK_AFTER_MS = 8_000
 
 /**
- * Releases jobs that this pool has locked in the database but does not have in its hand. A lost answer to a fetch leaves
- * such jobs, and so does a finished job whose row could not be deleted. Graphile Worker would leave them for four hours.
+ * Releases jobs that this pool has locked in the database but does not have in memory. Such jobs remain when the reply
+ * to a fetch is lost, or when the row of a finished job could not be deleted. Graphile Worker would leave them locked
+ * for four hours.
  *
- * A released job cannot be running: every operation that could bring it into the hand has ended by then.
- * @param onStuck called when the pool polls, the database answers, and yet no fetch succeeds. Graphile Worker 0.18 never
- * recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
+ * A released job cannot be running: every operation that could bring it into memory has ended by then.
+ * @param onStuck is called when the pool polls and the database answers, but no fetch succeeds. Graphile Worker 0.18
+ * never recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
  */
 export function recoverJobs(options: {
   pool: Pool
@@ -25,10 +26,10 @@ export function recoverJobs(options: {
   jobs: JobsInHand
   operations: WatchedOperations
   fetches: Fetches
-  /** Between two looks. */
+  /** Sets the time between two checks. */
   intervalMs: number
   onStuck: () => void
-  /** Called with the number of jobs that became available. */
+  /** Is called with the number of jobs that became available. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {
@@ -69,10 +70,10 @@ export function recoverJobs(options: {
   }
 }
 
-/** Whether a pool fetches as it should. */
+/** Tells whether a pool fetches as it should. */
 export type Fetches = {
   areMissing(): boolean
-  /** Restarts the count: the database was away. */
+  /** Restarts the time count, because the database was unreachable. */
   excuse(): void
 }
 

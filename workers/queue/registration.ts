@@ -1,16 +1,16 @@
 import type { Logger } from 'pino'
 import { type PoolRegistration, registerPool } from '../../sql/queue/workerPools.ts'
 
-/** A pool's proof of life, held for as long as the pool runs. */
+/** Describes a pool's proof of life. The pool holds it for as long as it runs. */
 export type Registration = {
-  /** Counts how often the proof was acquired; negative while it is not held. */
+  /** Counts how often the proof was acquired. The count is negative while the proof is not held. */
   epoch(): number
   release(): Promise<void>
 }
 
 const RETRY_MS = 250
 
-/** Registers the pool, and registers it again whenever the connection of the proof breaks. */
+/** Registers the pool. Registers it again whenever the connection of the proof breaks. */
 export function keepRegistered(options: {
   databaseUrl: string
   poolName: string

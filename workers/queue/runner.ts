@@ -21,35 +21,38 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
-/** Fetches whose time is remembered. */
+/** The duration of this many fetches is remembered. */
 const FETCHES = 5
 
 export type PoolSettings = {
   name: RunnerName
   databaseUrl: string
-  /** Jobs at the same time. */
+  /** Limits the jobs that run at the same time. */
   concurrency: number
-  /** How often to look for jobs whose time has come. A new job is announced and waits for no poll. */
+  /**
+   * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced and waits for no
+   * poll.
+   */
   pollIntervalMs: number
-  /** Makes the tasks, once for each pool. */
+  /** Creates the tasks once for each pool. */
   tasks: (context: PoolContext) => Tasks
-  /** How lanes share the slots. Default: the limits for webhooks. */
+  /** Sets how lanes share the slots. The default is the limits for webhooks. */
   lanes?: LaneLimits
-  /** Connections to the database. Default: enough for every job at once. */
+  /** Sets the number of database connections. The default is enough for every job at once. */
   connections?: number
-  /** How often the pool looks for jobs that it has locked but does not have in hand. */
+  /** Sets the interval at which the pool searches for jobs that it has locked but does not have in memory. */
   recoveryIntervalMs?: number
-  /** Measures the jobs; absent: nothing is measured. */
+  /** Measures the jobs. Without this setting nothing is measured. */
   metrics?: JobMetrics
-  /** Milliseconds until the next job of a known time. The pool fetches at that moment. */
+  /** Returns the milliseconds until the next job with a known time. The pool fetches at that moment. */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
 
-/** A Graphile Worker pool that runs. */
+/** Describes a running Graphile Worker pool. */
 export type Runner = {
-  /** Resolves when the pool has ended, by a drain or a failure. */
+  /** Resolves when the pool has ended because of a drain or a failure. */
   ended: Promise<void>
-  /** Finishes the running jobs, fetches no more, and returns the rest. */
+  /** Finishes the running jobs, fetches no more jobs, and returns the fetched jobs that have not started. */
   drain(): Promise<void>
 }
 
@@ -117,7 +120,8 @@ export async function startRunner(
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
     await Promise.all([
-      // A deletion whose answer was lost is repeated: its job is unlocked, and its connection is still needed.
+      // A deletion whose reply was lost is repeated. The job of that row is unlocked, but the connection is still
+      // needed.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -142,7 +146,7 @@ const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
     worker: {
       concurrentJobs: concurrency,
       pollInterval: pollIntervalMs,
-      // One fetch for all workers of the pool. -1: see operations.ts.
+      // One fetch serves all workers of the pool. operations.ts explains the value -1.
       localQueue: { size: concurrency + 1 },
       completeJobBatchDelay: -1,
       failJobBatchDelay: -1,
@@ -171,21 +175,21 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // The shortest: others wait for a burst of jobs to start, not for the database.
+    // The shortest fetch counts: longer fetches wait for a burst of jobs to start, and not for the database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })
 }
 
-/** From then on /readyz finds the pool. Without the proof the pool still works. */
+/** Waits for the registration, because /readyz then finds the pool. The pool works without the proof too. */
 async function untilRegistered(registration: Registration): Promise<void> {
   const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
   while (registration.epoch() < 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
 }
 
 /**
- * `runner.stop()` does not wait for the rows of finished jobs to be deleted, and a job left locked would run again.
- * Waits until no job is locked, then unlocks the rest.
+ * Waits until no job is locked, then unlocks the remaining jobs. `runner.stop()` does not wait until the rows of
+ * finished jobs are deleted, and a job that stays locked would run again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS
@@ -200,7 +204,7 @@ const GRAPHILE_LEVELS: Record<string, 'error' | 'warn' | 'debug'> = {
   warning: 'warn',
 }
 
-/** Jobs that wait on the network share fewer connections than there are jobs, on purpose. */
+/** The pool has fewer connections than jobs on purpose, because jobs mostly wait on the network. */
 const EXPECTED_WARNING = /maxPoolSize \(\d+\) smaller than concurrency/
 
 function graphileLogger(log: Logger): GraphileLogger {

@@ -1,6 +1,6 @@
 import type { RunnerName } from '../../shared/tasks.ts'
 
-/** Database connections for the jobs of each runner. */
+/** Sets the number of database connections for the jobs of each runner. */
 export const RUNNER_CONNECTIONS: Readonly<Record<RunnerName, number>> = {
   inbound: 12,
   outbound: 12,

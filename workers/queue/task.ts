@@ -4,24 +4,24 @@ import type { Pool } from '../../sql/db.ts'
 import type { HeldOutcomes } from './heldOutcomes.ts'
 import type { Lanes } from './lanes.ts'
 
-/** The context that a pool hands to its tasks. */
+/** Holds the context that a pool passes to its tasks. */
 export type PoolContext = {
   pool: Pool
   log: Logger
-  /** Shares the pool's slots between endpoints, or domains. */
+  /** Shares the slots of the pool between endpoints or domains. */
   lanes: Lanes
-  /** Records what a task has done on the outside. */
+  /** Records the external effects of a task. */
   outcomes: HeldOutcomes
 }
 
 /**
- * One kind of job. It may run twice for one job, after a crash, and must then change nothing the second time. A task
- * records a remote failure and throws nothing. A throw means a bug or a database that is away; Graphile Worker then
- * tries again.
+ * Runs one kind of job. After a crash it may run twice for one job, and must then change nothing the second time. A
+ * task records a remote failure and does not throw it. A throw means a bug or an unreachable database. Graphile Worker
+ * then tries again.
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,
-  /** `attempt` counts the fetches of the job, from 1. */
+  /** `attempt` counts how often the job was fetched, from 1. */
   job: { attempt: number },
 ) => Promise<void>
 

@@ -12,9 +12,12 @@ import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
-/** While the object store is away, a job that needs it comes back after one to two times this. */
+/** While the object store is unreachable, a job that needs it is retried after one to two times this delay. */
 const BLOBS_AWAY_MS = 15_000
-/** A slot is not held for longer. The job then runs again once the database is back: its end cannot be recorded. */
+/**
+ * A job holds its slot no longer than this. The job then runs again when the database is reachable, because its end
+ * cannot be recorded.
+ */
 const OUTLASTED_MS = 60_000
 
 type Context = {
@@ -24,7 +27,7 @@ type Context = {
   isStopping: () => boolean
 }
 
-/** The tasks as Graphile Worker calls them. */
+/** Returns the tasks in the form in which Graphile Worker calls them. */
 export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
   return Object.fromEntries(
     (Object.keys(tasks) as TaskName[]).map((name) => {
@@ -41,13 +44,13 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
               )
             } catch (error) {
               if (!(error instanceof BlobsAwayError) || job.key === null) throw error
-              // A new job: an outage must not use up the attempts of this one.
+              // A new job is added, because an outage must not use up the attempts of this job.
               const runAt = new Date(Date.now() + BLOBS_AWAY_MS * (1 + Math.random()))
               await addJob(pool, { task: name, payload, key: job.key, runAt })
             }
           }
           await within({ jobId: String(job.id) }, () =>
-            // Jobs that are queued in bulk find their trace in the rows they read.
+            // Jobs that are queued in bulk find their trace id in the rows that they read.
             traceparent === null
               ? run()
               : traced(`job ${name}`, { kind: 'consumer', parent: traceparent }, run),
@@ -59,9 +62,9 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 }
 
 /**
- * Runs a task, and repeats it while the database is away. A failed job would wait for Graphile Worker's exponential
- * back-off, and would lose its attempts to outages.
- * @throws {Error} when the job was given to another pool: that happens seconds after the proof of life is lost.
+ * Runs a task, and repeats it while the database is unreachable. A failed job would wait for Graphile Worker's
+ * exponential back-off, and outages would use up its attempts.
+ * @throws {Error} when the job was given to another pool. This happens seconds after the proof of life is lost.
  */
 async function outlastDatabase(
   pool: Pool,

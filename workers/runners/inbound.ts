@@ -15,10 +15,10 @@ import { createPurgeProject } from '../operations/purgeProject.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import type { Runner } from './runner.ts'
 
-/** Jobs of inbound mail, and inbound mails, at the same time. */
+/** Limits the concurrent jobs of inbound mail, and the concurrent inbound mails. */
 const INBOUND_SLOTS = 200
 
-/** What reading attachments may cost a project in a day, by the settings. */
+/** Returns the daily limits on the reading of attachments for one project, according to the settings. */
 export const textLimits = ({ limits }: Pick<Config, 'limits'>): TextLimits => ({
   bytes: limits.dailyTextBytes,
   cpuSeconds: limits.dailyTextSeconds,
@@ -31,11 +31,11 @@ export const inboundRunner = (options: {
   dns: Dns
   lookUp: LookUp
   bounceKeys: BounceKeys
-  /** Null: all contents of mail stay in the database. */
+  /** `null` means that all contents of mail stay in the database. */
   objectStore: ObjectStore | null
-  /** The inbox that stands in for the postmaster and for reports. */
+  /** This inbox receives the mail to the postmaster and the reports. */
   postmaster?: string | undefined
-  /** What reading attachments may cost a project in a day. */
+  /** Limits what the reading of attachments may cost a project in a day. */
   textLimits?: TextLimits
 }): Runner<'inbound'> => ({
   name: 'inbound',
@@ -51,7 +51,7 @@ export const inboundRunner = (options: {
       verify_domain: createVerifyDomain(context, options),
     }
   },
-  // A mail that found its share in use comes back after 250 ms.
+  // A mail that found the share of its project in use is retried after 250 ms.
   pollIntervalMs: 250,
   // A job waits for DNS answers most of its time.
   concurrency: INBOUND_SLOTS,

@@ -14,7 +14,7 @@ import { MAIL_LIMITS } from '../queue/lanes.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import type { Runner } from './runner.ts'
 
-/** Sends mail, announces mail that waits for its owner, and looks at mail for the doctor. */
+/** Sends mail, announces mail that waits for its owner, and examines mail for the doctor. */
 export const outboundRunner = (
   options: {
     mailDomain: string
@@ -43,6 +43,6 @@ export const outboundRunner = (
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.outbound,
   lanes: MAIL_LIMITS,
-  // A scheduled mail leaves at its time.
+  // The alarm makes a scheduled mail leave exactly at its time.
   nextInMs: nextMailInMs,
 })

@@ -5,7 +5,7 @@ import type { Till } from '../till/till.ts'
 import { createCheckPayment } from '../till/trial/checkPayment.ts'
 import type { Runner } from './runner.ts'
 
-/** Checks and settles payments, and looks at the chain for the doctor. */
+/** Checks and settles payments, and examines the chain for the doctor. */
 export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'payments'> => ({
   name: 'payments',
   tasks: (context) => ({
@@ -14,7 +14,7 @@ export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'pay
     examine_chain: createExamineChain(context, options),
   }),
   pollIntervalMs: 200,
-  // Jobs that run together are simulated, signed and sent together; they share the till's connections.
+  // Jobs that run together are simulated, signed and sent together. They share the connections of the till.
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.payments,
 })

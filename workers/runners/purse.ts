@@ -3,7 +3,7 @@ import { createPayOut } from '../purse/payOut.ts'
 import { RUNNER_CONNECTIONS } from '../queue/runnerConnections.ts'
 import type { OutboundHttp, Runner } from './runner.ts'
 
-/** Buys for agents. */
+/** Makes purchases for agents. */
 export const purseRunner = (
   options: OutboundHttp & { deniedPayees: ReadonlySet<string> },
 ): Runner<'purse'> => ({
@@ -13,7 +13,7 @@ export const purseRunner = (
     pay_out: createPayOut(context, options),
   }),
   pollIntervalMs: 500,
-  // A job waits for a seller that settles on the chain.
+  // A job mostly waits for a seller that settles on the chain.
   concurrency: 100,
   connections: RUNNER_CONNECTIONS.purse,
 })

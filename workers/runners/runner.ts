@@ -3,12 +3,12 @@ import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import type { OutboundPolicy } from '../http/guardedRequest.ts'
 import type { PoolSettings } from '../queue/runner.ts'
 
-/** The settings of one runner, without its database. */
+/** Holds the settings of one runner without its database. */
 export type Runner<Name extends RunnerName> = Omit<PoolSettings, 'databaseUrl'> & { name: Name }
 
-/** The parts of a runner that sends HTTP requests to other hosts. */
+/** Holds the parts of a runner that sends HTTP requests to other hosts. */
 export type OutboundHttp = {
   keyring: KeyringSource
-  /** `ca`: further certificate authorities, PEM. */
+  /** `ca` holds additional certificate authorities in PEM form. */
   policy: OutboundPolicy & { ca?: string }
 }

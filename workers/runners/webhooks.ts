@@ -8,7 +8,10 @@ import { createTryEndpoint } from '../till/tryEndpoint.ts'
 import { createVerifyEndpoint } from '../till/verifyEndpoint.ts'
 import type { OutboundHttp, Runner } from './runner.ts'
 
-/** Delivers webhooks, asks the company's identity provider, verifies and tries endpoints, and looks at the service for the doctor. */
+/**
+ * Delivers webhooks, asks the company's identity provider, verifies and tests endpoints, and examines the service for
+ * the doctor.
+ */
 export const webhooksRunner = (
   options: OutboundHttp & CompanyOptions & ExamineOptions,
 ): Runner<'webhooks'> => ({
@@ -22,7 +25,7 @@ export const webhooksRunner = (
     examine_service: createExamineService(context, options),
   }),
   pollIntervalMs: 500,
-  // A job waits for its receiver most of its time and needs the database for a few milliseconds.
+  // A job mostly waits for its receiver, and needs the database for only a few milliseconds.
   concurrency: 200,
   connections: RUNNER_CONNECTIONS.webhooks,
   nextInMs: nextDeliveryInMs,

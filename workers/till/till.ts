@@ -14,17 +14,17 @@ import { createSettlementLanes } from './settle/settlementLanes.ts'
 import { newReconciler } from './watch/reconcile.ts'
 import { startWatcher } from './watch/watcher.ts'
 
-/** The part of a process that touches the chain. It has its own connection pool. */
+/** Describes the part of a process that uses the chain. It has its own connection pool. */
 export type Till = Running & {
   view: ChainView
-  /** Settles one payment up to its broadcast. It never waits for blocks. */
+  /** Settles one payment up to its broadcast. The function never waits for blocks. */
   settle(paymentId: string): Promise<void>
 }
 
 const CONNECTIONS = 8
 
 /**
- * Starts the till of a process. Without an RPC it starts too, and keeps trying.
+ * Starts the till of a process. The till also starts without a reachable RPC, and keeps trying to reach it.
  * @throws {ConfigError} when the chain is unsupported, or a settlement key on Base is the devnet's.
  */
 export async function startTill(

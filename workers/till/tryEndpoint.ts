@@ -27,11 +27,11 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import { askUnpaid, EMPTY_CALL, type EmptyCall } from './emptyCall.ts'
 
 const ASK_TIMEOUT_MS = 10_000
-/** A seller settles on the chain before it answers. */
+/** The time-out is long, because a seller settles on the chain before it answers. */
 const PAY_TIMEOUT_MS = 30_000
 
 const { privateKey, address } = DEVNET_ACCOUNTS.payer
-/** The payer of the devnet: its key is public, and worthless on every real chain. */
+/** Signs for the payer of the devnet. The payer's key is public, and worthless on every real chain. */
 const devnetPayer: DigestSigner = {
   address,
   sign: (hash) => sign({ hash, privateKey, to: 'hex' }),
@@ -40,8 +40,8 @@ const devnetPayer: DigestSigner = {
 type End = Parameters<typeof endTrial>[2]
 
 /**
- * Asks an endpoint as a buyer does, and with `buy` pays it once from the devnet's payer. A job that was cut off sends
- * the bytes again that it stored.
+ * Requests an endpoint as a buyer does. With `buy` pays it once from the devnet's payer. A job that was interrupted
+ * sends its stored bytes again.
  */
 export const createTryEndpoint =
   ({ pool, lanes, outcomes }: PoolContext, policy: OutboundPolicy): Task<'try_endpoint'> =>
@@ -121,7 +121,7 @@ function paidEnd(answer: Exchange): End {
     : { state: 'failed', detail: `answered ${answer.status} to the payment`, ...said }
 }
 
-/** The 402 as it came, without what we made of it. */
+/** Returns the unchanged 402 of the seller, without the values that we derived from it. */
 function shownChallenge({ x402Version, entries, resource, extensions, error }: SellerChallenge) {
   return {
     x402Version,
@@ -132,6 +132,6 @@ function shownChallenge({ x402Version, entries, resource, extensions, error }: S
   }
 }
 
-/** PostgreSQL stores no NUL. */
+/** Returns a body as text without NUL, because PostgreSQL stores no NUL. */
 const textOf = (body: Buffer): string =>
   body.toString('utf8').replaceAll('\0', '\ufffd').slice(0, TRIAL_BODY_MAX)

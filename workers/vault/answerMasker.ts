@@ -6,21 +6,26 @@ import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import { ChildError, type ChildLimits, createChildren } from '../process/child.ts'
 import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
-/** An honest megabyte takes a second; seven long secrets with one prefix took 30 s when the cost was text times needle. */
+/**
+ * An honest megabyte takes a second. Seven long secrets with one prefix took 30 s when the cost was the length of the
+ * text times the length of the secret.
+ */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
-/** Processor time of one project: a burst, and what it gets back in each second. */
+/** Sets the processor time of one project: a burst, and the time that it regains each second. */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 
-/** Masks answers, each in a child process with limits of time and memory. */
+/** Masks HTTP responses, each in a child process with limits on time and memory. */
 export type AnswerMasker = {
-  /** Milliseconds until the project has processor time for another answer; 0: it has. */
+  /**
+   * Returns the milliseconds until the project has processor time for another response. 0 means that it has time now.
+   */
   delayMs(projectId: string): number
-  /** The answer for the caller; without its content if masking passes a limit. */
+  /** Returns the response for the caller. The response has no content if the masking exceeds a limit. */
   mask(answer: ReceivedAnswer, secrets: readonly string[], projectId: string): Promise<UseAnswer>
 }
 
 export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): AnswerMasker {
-  // One processor stays free for all other work.
+  // One processor stays unused, so that other work can run.
   const total = Math.max(1, availableParallelism() - 1)
   const turns = new FairTurns({ total, perSharer: 1 })
   const budget = new CpuBudget(budgetLimits)
@@ -37,7 +42,7 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
         budget.charge(projectId, cpuMs)
         return result
       } catch (error) {
-        // The text of the error may hold a part of the answer: nobody gets it.
+        // The message of the error may hold a part of the response, so nobody gets this message.
         if (!(error instanceof ChildError)) throw error
         budget.charge(projectId, error.cpuMs)
         return withoutContent(answer.status, 'too-slow')

@@ -3,28 +3,28 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
 import { Masker, TooManyLayersError } from '../../shared/vault/maskSecrets.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 
-/** Bytes of a body, as it comes and decompressed. */
+/** Limits the bytes of a body, both as received and after decompression. */
 export const ANSWER_BYTES_MAX = 1024 * 1024
-/** Compressions of one body. */
+/** Limits how often one body may be compressed. */
 const CODINGS_MAX = 3
 
-/** An answer as it came. */
+/** Describes an unmasked HTTP response. */
 export type ReceivedAnswer = {
   status: number
   statusText: string
-  /** Names and values by turns. One character is one byte. */
+  /** The list alternates between names and values. One character is one byte. */
   headers: string[]
   body: Uint8Array
   truncated: boolean
 }
 
-/** Only the status of an answer. */
+/** Returns a response that has only a status. */
 export const withoutContent = (
   status: number,
   bodyOmitted: UseAnswer['bodyOmitted'],
 ): UseAnswer => ({ status, statusText: '', headers: {}, body: null, bodyOmitted })
 
-/** The answer for the caller. Every form of the secrets is masked, and unreadable bodies are left out. */
+/** Returns the response for the caller. Every form of the secrets is masked. Unreadable bodies are left out. */
 export async function maskedAnswer(
   answer: ReceivedAnswer,
   secrets: readonly string[],
@@ -53,7 +53,7 @@ function maskedHeaders(
     const name = masked(raw[n]!).toLowerCase()
     const before = headers.get(name)
     const joint = name === 'set-cookie' ? '\n' : ', '
-    // Masked after joining: two headers of one name are one value (RFC 9110 §5.3).
+    // The masking comes after the joining, because two headers of one name are one value (RFC 9110 §5.3).
     headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
   }
   const shown: [string, string][] = []
@@ -65,7 +65,7 @@ type Body = Pick<UseAnswer, 'body' | 'bodyOmitted'>
 const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, bodyOmitted })
 
 async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body> {
-  // A cut could leave a part of a secret at the end, and no part is searched.
+  // A cut could leave a part of a secret at the end, and the masking finds only whole secrets.
   if (answer.truncated) return omitted('too-large')
   const headerOf = (wanted: string) =>
     answer.headers
@@ -73,7 +73,7 @@ async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body>
         n % 2 === 0 && name.toLowerCase() === wanted ? [answer.headers[n + 1]!] : [],
       )
       .join(',')
-  // A part of the answer can hold a part of a secret (RFC 9110 §15.3.7).
+  // A partial response can hold a part of a secret (RFC 9110 §15.3.7).
   if (answer.status === 206 || headerOf('content-range') !== '') return omitted('partial')
   const plain = await decompressed(answer.body, headerOf('content-encoding'))
   if (typeof plain === 'string') return omitted(plain)
@@ -86,12 +86,12 @@ const LIMIT = { maxOutputLength: ANSWER_BYTES_MAX }
 const unzip: Record<string, (bytes: Uint8Array) => Promise<Buffer>> = {
   gzip: (bytes) => promisify(gunzip)(bytes, LIMIT),
   br: (bytes) => promisify(brotliDecompress)(bytes, LIMIT),
-  // Some servers send the raw format under this name (RFC 9110 §8.4.1.2).
+  // Some servers send the raw deflate format under this name (RFC 9110 §8.4.1.2).
   deflate: (bytes) =>
     promisify(inflate)(bytes, LIMIT).catch(() => promisify(inflateRaw)(bytes, LIMIT)),
 }
 
-/** The body without its compressions, or why it cannot be read. */
+/** Returns the decompressed body, or the reason why it cannot be read. */
 async function decompressed(
   body: Uint8Array,
   codings: string,
@@ -118,7 +118,10 @@ async function decompressed(
 
 const LATIN_1 = /charset="?(?:iso-8859-1|latin1|windows-1252|us-ascii)\b/i
 
-/** The text of a body; null: it is binary. A binary body could hold the secret in a form that nobody reads here. */
+/**
+ * Returns the text of a body, or `null` if the body is binary. A binary body could hold the secret in a form that the
+ * masking does not understand.
+ */
 function textOf(bytes: Uint8Array, contentType: string): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

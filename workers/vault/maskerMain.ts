@@ -1,4 +1,4 @@
-/** Masks answers for `createAnswerMasker`, which kills this process when one takes too much. */
+/** Masks responses for `createAnswerMasker`, which kills this process when a response takes too much time or memory. */
 import { serveParent } from '../process/child.ts'
 import { maskedAnswer, type ReceivedAnswer } from './maskedAnswer.ts'
 

@@ -7,8 +7,9 @@ import { ANSWER_BYTES_MAX, type ReceivedAnswer } from './maskedAnswer.ts'
 const TIMEOUT_MS = 30_000
 
 /**
- * Sends a request with its secret, and masks the answer. Follows no redirect: its Location is an answer.
- * @param mask masks the secrets in the answer.
+ * Sends a request with its secret, and masks the response. Follows no redirect: a response with a Location header is
+ * returned like any other.
+ * @param mask masks the secrets in the response.
  */
 export async function sendFilled(
   policy: OutboundPolicy & { ca?: string },
@@ -28,7 +29,7 @@ export async function sendFilled(
   return { state: 'answered', answer: await mask(answer, secrets) }
 }
 
-/** Errors of a connection that carried no request yet. */
+/** Matches the errors of a connection that has carried no request yet. */
 export const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH)$|CERT|TLS|SSL|SIGNATURE/
 

@@ -18,8 +18,9 @@ import { sendFilled } from './sendFilled.ts'
 type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string } }
 
 /**
- * Sends one request with a secret, at most once. The use is marked before it is sent. A job that finds the mark was cut
- * off: nobody knows whether the server has acted, and the use ends as `unknown`.
+ * Sends one request with a secret, at most once. The use is marked as `sending` before the request is sent. If a job
+ * finds this mark, an earlier run was interrupted. Nobody knows whether the server has acted, so the use ends as
+ * `unknown`.
  */
 export const createUseSecret = (
   { pool, lanes, outcomes }: PoolContext,
@@ -66,7 +67,10 @@ export const createUseSecret = (
     )
   }
 
-  /** The request with its secret, or why it may not go. The credential may have changed since the acceptance. */
+  /**
+   * Returns the request with its secret, or the reason why it may not be sent. The credential may have changed since
+   * the use was accepted.
+   */
   async function fill(request: UseRequest, due: DueUse): Promise<FilledRequest | string> {
     const credential = await readForUse(pool, { ...due, keyring: await source(pool) })
     if (credential === null) return 'the credential is gone or has expired'

@@ -2,25 +2,25 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** A mail that is being written. */
+/** Describes a mail that is still being written. */
 export type Draft = Operations['getMessagesDraftsByDraftId']['result']
 
 type ListQuery = NonNullable<Operations['getMessagesDrafts']['input']['query']>
 
 /**
- * The drafts of an inbox. Lists of messages do not show them.
+ * Manages the drafts of an inbox. Lists of messages do not contain drafts.
  *
  * @example
  * const { draftId } = await purser.messages.drafts.create({ to: ['ann@example.com'], subject: 'Hi', text: 'Almost' })
  * await purser.messages.drafts.send(draftId)
  */
 export function drafts(http: Http) {
-  /** One page, newest first, without bodies and attachments. */
+  /** Returns one page of drafts, newest first, without bodies and attachments. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getMessagesDrafts', { query }, options)
   return {
     list,
-    /** Every draft, newest first; iteration loads the pages. */
+    /** Iterates over every draft, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -33,13 +33,13 @@ export function drafts(http: Http) {
       draft: Operations['postMessagesDrafts']['input']['body'] = {},
       options?: CallOptions,
     ) => http.call('postMessagesDrafts', { body: draft }, options),
-    /** Given fields replace the present ones; `remove` names fields to remove. */
+    /** Changes a draft. The given fields replace the present ones. `remove` names fields to remove. */
     update: (
       draftId: string,
       change: Operations['patchMessagesDraftsByDraftId']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchMessagesDraftsByDraftId', { path: { draftId }, body: change }, options),
-    /** Sends a draft once. A repeated call gets the first answer for 24 hours. */
+    /** Sends a draft once. For 24 hours a repeated call gets the first response again. */
     send: (draftId: string, options?: CallOptions) =>
       http.call('postMessagesDraftsByDraftIdSend', { path: { draftId } }, options),
     delete: (draftId: string, options?: CallOptions) =>

@@ -2,31 +2,31 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** A rule that allows or blocks an address for receiving, sending or replying. */
+/** Describes a rule that allows or blocks an address for receiving, sending or replying. */
 export type EmailRule = Operations['getEmailRules']['result']['rules'][number]
 
 type ListQuery = NonNullable<Operations['getEmailRules']['input']['query']>
 
 /**
- * The email rules of an inbox.
+ * Manages the email rules of an inbox.
  *
  * @example
  * await purser.emailRules.add({ scope: 'RECEIVE', type: 'BLOCK', value: '*@spam.example' })
  */
 export function emailRules(http: Http) {
-  /** One page, newest first. */
+  /** Returns one page of rules, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getEmailRules', { query }, options)
   return {
     list,
-    /** Every rule, newest first; iteration loads the pages. */
+    /** Iterates over every rule, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.rules,
         query.pageToken,
       ),
-    /** Adding a rule twice changes nothing. */
+    /** Adds a rule. Adding the same rule twice changes nothing. */
     add: (rule: Operations['postEmailRules']['input']['body'], options?: CallOptions) =>
       http.call('postEmailRules', { body: rule }, options),
     delete: (ruleId: string, options?: CallOptions) =>

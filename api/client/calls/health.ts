@@ -1,20 +1,20 @@
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** A report on the health of the service: its findings, each with the line to change. */
+/** Describes a report on the health of the service. It holds findings, each with the line to change. */
 export type HealthReport = Operations['getPlatformHealth']['result']
 
 /**
- * The reports on the health of a service.
+ * Reads the reports on the health of a service.
  * @example
  * const { verdict, findings } = await platform.health.get()
  * console.log(verdict, findings.filter((finding) => finding.verdict === 'broken'))
  */
 export function health(http: Http) {
   return {
-    /** The last report. Fails with NotFoundError before the first one. */
+    /** Returns the last report. Fails with NotFoundError before the first report. */
     get: (options?: CallOptions) => http.call('getPlatformHealth', {}, options),
-    /** Has the workers look again; the answer takes some seconds. */
+    /** Makes the workers examine the service again. The response takes some seconds. */
     lookAgain: (options?: CallOptions) => http.call('postPlatformHealth', {}, options),
   }
 }

@@ -2,27 +2,27 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** One entry of the audit log. */
+/** Describes one entry of the audit log. */
 export type LogEntry = Operations['getLogs']['result']['logs'][number]
 
-/** The number of entries, whole and by part. */
+/** Counts the entries of the audit log, in total and by part of the service. */
 export type LogStats = Operations['getLogsStats']['result']
 
 type ListQuery = NonNullable<Operations['getLogs']['input']['query']>
 
 /**
- * The audit log of a project.
+ * Reads the audit log of a project.
  *
  * @example
  * for await (const { createdAt, action } of purser.logs.all({ limit: 100 })) console.log(createdAt, action)
  */
 export function logs(http: Http) {
-  /** One page, newest first. */
+  /** Returns one page of entries, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getLogs', { query }, options)
   return {
     list,
-    /** Every entry, newest first; iteration loads the pages. */
+    /** Iterates over every entry, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

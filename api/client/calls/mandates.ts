@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** What an owner allows a project to pay, with its sums. */
+/** Describes what an owner allows a project to pay, with the sums paid so far. */
 export type Mandate = Operations['getPlatformProjectsByProjectIdMandatesByMandateId']['result']
 
 type Terms = Operations['postPlatformProjectsByProjectIdMandates']['input']['body']
@@ -18,7 +18,7 @@ type PaymentsQuery = NonNullable<
 >
 
 /**
- * The purses of projects.
+ * Manages the purses of projects.
  *
  * @example
  * const { address } = await platform.purses.open('prj_…')
@@ -35,10 +35,10 @@ export function purses(http: Http) {
   return {
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectIdPurse', at(projectId), options),
-    /** Opens the purse. A second call changes nothing. */
+    /** Opens the purse of a project. A second call changes nothing. */
     open: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurse', at(projectId), options),
-    /** Below this balance in USDC the event purse.low tells; null: it never does. */
+    /** Sets the balance in USDC below which the event purse.low is sent. `null` turns the event off. */
     setLow: (projectId: string, low: string | null, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdPurse',
@@ -46,8 +46,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * What the purse keeps at most, and the address of the rest; null: none.
-     * @param change a new `payoutAddress` counts after 24 hours
+     * Sets the most that the purse keeps, and the address that gets the rest. `null` removes the setting.
+     * @param change a new `payoutAddress` takes effect after 24 hours
      */
     setPayout: (
       projectId: string,
@@ -59,7 +59,10 @@ export function purses(http: Http) {
         { ...at(projectId), body: change },
         options,
       ),
-    /** Pays back a final payment or a part of it. `by_hand`: you are to send it, because the purse is not its payee. */
+    /**
+     * Refunds a final payment, or a part of it. `by_hand` in the response means that you must send the refund, because
+     * the purse was not the payee.
+     */
     refund: (
       paymentId: string,
       refund: { amount: string },
@@ -67,7 +70,7 @@ export function purses(http: Http) {
     ) => http.call('postPaymentsByPaymentIdRefund', { path: { paymentId }, body: refund }, options),
     refunds: (paymentId: string, options?: CallOptions) =>
       http.call('getPaymentsByPaymentIdRefunds', { path: { paymentId } }, options),
-    /** Names the transaction of a refund by hand; the chain proves it. */
+    /** Names the transaction of a refund that you made by hand. The chain proves it. */
     proveRefund: (
       { paymentId, refundId }: { paymentId: string; refundId: string },
       txHash: string,
@@ -78,7 +81,7 @@ export function purses(http: Http) {
         { path: { paymentId, refundId }, body: { txHash } },
         options,
       ),
-    /** Takes back a refund by hand that was not made. */
+    /** Withdraws a refund by hand that was not made. */
     withdrawRefund: (
       { paymentId, refundId }: { paymentId: string; refundId: string },
       options?: CallOptions,
@@ -88,19 +91,19 @@ export function purses(http: Http) {
         { path: { paymentId, refundId } },
         options,
       ),
-    /** Stops it at once: nothing more is signed. */
+    /** Stops the purse at once. It signs nothing more. */
     stop: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),
     resume: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseResume', at(projectId), options),
-    /** Sums of the last days (30 if left out), by day and host. */
+    /** Returns the sums of the last days by day and host. The default is 30 days. */
     spending: (projectId: string, query: { days?: number } = {}, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdPurseSpending',
         { path: { projectId }, query },
         options,
       ),
-    /** Payments that wait for approval, newest first; `state` selects decided ones. */
+    /** Lists the payments that wait for approval, newest first. `state` selects decided payments. */
     asked: (projectId: string, query: AskedQuery = {}, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdPurseAsked',
@@ -113,7 +116,7 @@ export function purses(http: Http) {
         { path: { projectId, approvalId } },
         options,
       ),
-    /** Only the terms with this hash are signed. Approving twice changes nothing. */
+    /** Approves a payment. Only the terms with this hash are signed. Approving twice changes nothing. */
     approve: (
       projectId: string,
       approvalId: string,
@@ -125,7 +128,7 @@ export function purses(http: Http) {
         { path: { projectId, approvalId }, body: seen },
         options,
       ),
-    /** The agent reads the reason. */
+    /** Rejects a payment. The agent can read the reason. */
     reject: (
       projectId: string,
       approvalId: string,
@@ -137,9 +140,9 @@ export function purses(http: Http) {
         { path: { projectId, approvalId }, body: why },
         options,
       ),
-    /** One page of purchases, newest first. */
+    /** Returns one page of purchases, newest first. */
     payments,
-    /** Every purchase, newest first; iteration loads the pages. */
+    /** Iterates over every purchase, newest first. The iteration loads the pages. */
     allPayments: (projectId: string, query: PaymentsQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => payments(projectId, { ...query, pageToken }, options),
@@ -150,7 +153,7 @@ export function purses(http: Http) {
 }
 
 /**
- * What projects may pay.
+ * Manages the mandates, which limit what projects may pay.
  *
  * @example
  * await platform.mandates.give('prj_…', {
@@ -162,7 +165,7 @@ export function mandates(http: Http) {
     http.call('getPlatformProjectsByProjectIdMandates', { path: { projectId }, query }, options)
   return {
     list,
-    /** Every mandate, newest first; iteration loads the pages. */
+    /** Iterates over every mandate, newest first. The iteration loads the pages. */
     all: (projectId: string, query: MandatesQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list(projectId, { ...query, pageToken }, options),
@@ -181,14 +184,14 @@ export function mandates(http: Http) {
         { path: { projectId }, body: terms },
         options,
       ),
-    /** What is left out stays; null removes a bound. */
+    /** Changes a mandate. Fields that are left out stay unchanged. `null` removes a bound. */
     change: (projectId: string, mandateId: string, change: Change, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdMandatesByMandateId',
         { path: { projectId, mandateId }, body: change },
         options,
       ),
-    /** It allows nothing any more. Its record stays. */
+    /** Ends a mandate. It allows nothing any more, but its record stays. */
     end: (projectId: string, mandateId: string, options?: CallOptions) =>
       http.call(
         'deletePlatformProjectsByProjectIdMandatesByMandateId',

@@ -3,18 +3,18 @@ import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 import { drafts } from './drafts.ts'
 
-/** A message as lists show it. */
+/** Describes a message as it appears in a list. */
 export type MessageItem = Operations['getMessages']['result']['messages'][number]
-/** A whole message. */
+/** Describes a whole message. */
 export type Message = Operations['getMessagesByMessageId']['result']
 
 type ListQuery = Omit<
   NonNullable<Operations['getMessages']['input']['query']>,
   'limit' | 'labels'
 > & {
-  /** 1–100; default 50. */
+  /** A page has 1–100 messages. The default is 50. */
   limit?: number | undefined
-  /** A message must have all of them. */
+  /** A message must have all of these labels. */
   labels?: readonly string[] | undefined
 }
 
@@ -26,24 +26,24 @@ type WaitQuery = Omit<
   labels?: readonly string[] | undefined
 }
 
-/** Longer than the maximum wait of the service (60 s). */
+/** The client waits longer than the maximum wait of the service (60 s). */
 const WAIT_TIMEOUT_MS = 75_000
 
 /**
- * The mail of an inbox. `q`, `from`, `to`, `subject`, `after` and `before` filter a list.
+ * Reads and sends the mail of an inbox. `q`, `from`, `to`, `subject`, `after` and `before` filter a list.
  *
  * @example
  * const { messageId } = await purser.messages.send({ to: ['ann@example.com'], subject: 'Hi', text: 'Hello' })
  * const code = await purser.messages.waitForCode({ from: 'no-reply@shop.example' })
  */
 export function messages(http: Http) {
-  /** One page, newest first. */
+  /** Returns one page of messages, newest first. */
   const list = ({ labels, ...page }: ListQuery = {}, options?: CallOptions) =>
     http.call('getMessages', { query: { ...page, labels: labels?.join(',') } }, options)
   /**
-   * Waits for the next matching received message; undefined after the timeout.
-   * @param query `timeout` in seconds, at most 60; with `after`, earlier messages since that time count; with `has`, only
-   * a message with a one-time code, an attachment whose text was read, or an invite.
+   * Waits for the next matching received message. Returns `undefined` after the timeout.
+   * @param query `timeout` is in seconds, at most 60. With `after`, earlier messages since that time count too. With
+   * `has`, only a message counts that has a one-time code, an attachment whose text was read, or an invite.
    */
   const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
     http.call(
@@ -53,7 +53,7 @@ export function messages(http: Http) {
     ) as Promise<Message | undefined>
   return {
     list,
-    /** Every message, newest first; iteration loads the pages. */
+    /** Iterates over every message, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -64,8 +64,8 @@ export function messages(http: Http) {
       http.call('getMessagesByMessageId', { path: { messageId } }, options),
     wait,
     /**
-     * Waits for a received message with a one-time code; undefined after the timeout. Anybody can mail a code: name
-     * the sender in `from`.
+     * Waits for a received message with a one-time code. Returns `undefined` after the timeout. Anybody can mail a
+     * code, so name the sender in `from`.
      * @returns the most certain code, and the message with all `codes` and `links`.
      */
     waitForCode: async (query: Omit<WaitQuery, 'has'> = {}, options?: CallOptions) => {
@@ -73,10 +73,10 @@ export function messages(http: Http) {
       const code = message?.codes?.[0]?.value
       return message === undefined || code === undefined ? undefined : { code, message }
     },
-    /** The original, as received or as sent. */
+    /** Returns the original bytes of a message, as received or as sent. */
     raw: (messageId: string, options?: CallOptions) =>
       http.call('getMessagesByMessageIdRaw', { path: { messageId } }, options),
-    /** The bytes of an attachment. */
+    /** Returns the bytes of an attachment. */
     attachment: (messageId: string, attachmentId: string, options?: CallOptions) =>
       http.call(
         'getMessagesByMessageIdAttachmentsByAttachmentId',
@@ -84,9 +84,9 @@ export function messages(http: Http) {
         options,
       ),
     /**
-     * A page of the words of an attachment; a stranger wrote them. `state` is pending until it is read: wait with
-     * `has: 'text'`, or follow the event attachment.read.
-     * @param query `offset` and `limit` in characters.
+     * Returns a page of the text of an attachment. A stranger wrote this text. `state` is pending until the attachment
+     * is read. Wait with `has: 'text'`, or follow the event attachment.read.
+     * @param query `offset` and `limit` are in characters.
      */
     attachmentText: (
       messageId: string,
@@ -99,24 +99,29 @@ export function messages(http: Http) {
         { path: { messageId, attachmentId }, query },
         options,
       ),
-    /** Mails that are being written. */
+    /** Manages mails that are still being written. */
     drafts: drafts(http),
-    /** Cancels a scheduled message, or withdraws a held one: it is never sent. */
+    /** Cancels a scheduled message, or withdraws a held message. The message is never sent. */
     cancel: (messageId: string, options?: CallOptions) =>
       http.call('postMessagesByMessageIdCancel', { path: { messageId } }, options),
     /** Deletes a message permanently. A queued message is not sent. */
     delete: (messageId: string, options?: CallOptions) =>
       http.call('deleteMessagesByMessageId', { path: { messageId } }, options),
-    /** Adding read removes unread; adding unread removes read. */
+    /** Changes the labels of a message. Adding read removes unread, and adding unread removes read. */
     updateLabels: (
       messageId: string,
       change: Operations['patchMessagesByMessageId']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchMessagesByMessageId', { path: { messageId }, body: change }, options),
-    /** Sends a mail in a new thread, with `sendAt` at that time. After a lost answer the client retries only with an idempotencyKey. */
+    /**
+     * Sends a mail in a new thread. With `sendAt`, sends it at that time. If the response is lost, the client retries
+     * only with an `idempotencyKey`.
+     */
     send: (mail: Operations['postMessagesSend']['input']['body'], options?: CallOptions) =>
       http.call('postMessagesSend', { body: mail }, options),
-    /** Replies in the thread of a message. After a lost answer the client retries only with an idempotencyKey. */
+    /**
+     * Replies in the thread of a message. If the response is lost, the client retries only with an `idempotencyKey`.
+     */
     reply: (
       messageId: string,
       reply: Operations['postMessagesByMessageIdReply']['input']['body'],

@@ -2,38 +2,38 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** The body of a 402 answer (x402 version 1). */
+/** Describes the body of a 402 response (x402 version 1). */
 export type Challenge = Operations['postPaymentsChallenge']['result']
-/** The verdict on a payment. */
+/** Describes the verdict on a payment. */
 export type RedeemResult = Operations['postPaymentsRedeem']['result']
-/** The verdict `ok: true`: the payment has settled. */
+/** Describes the verdict `ok: true`, which means that the payment has settled. */
 export type Grant = Extract<RedeemResult, { ok: true }>
-/** The signed receipt of a payment. */
+/** Describes the signed receipt of a payment. */
 export type Receipt = Grant['signedReceipt']
-/** A payment as lists show it. */
+/** Describes a payment as it appears in a list. */
 export type PaymentItem = Operations['getPayments']['result']['payments'][number]
-/** A payment with all its fields. */
+/** Describes a payment with all its fields. */
 export type Payment = Operations['getPaymentsByPaymentId']['result']
 
-/** What came in, by day and by endpoint. */
+/** Holds the received sums by day and by endpoint. */
 export type PaymentActivity = Operations['getPaymentsActivity']['result']
 
 type ListQuery = NonNullable<Operations['getPayments']['input']['query']>
 
 /**
- * Challenges, redemptions and records of payments.
+ * Makes challenges, redeems payments, and reads the records of payments.
  *
  * @example
  * const verdict = await purser.payments.redeem({ paymentHeader, amount: '0.01', resource: 'https://api.example.com/report' })
  * if (verdict.ok) console.log('sold', verdict.paymentId)
  */
 export function payments(http: Http) {
-  /** One page, newest first. */
+  /** Returns one page of payments, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPayments', { query }, options)
   return {
     list,
-    /** Every payment, newest first; iteration loads the pages. */
+    /** Iterates over every payment, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -46,24 +46,27 @@ export function payments(http: Http) {
       query: NonNullable<Operations['getPaymentsActivity']['input']['query']> = {},
       options?: CallOptions,
     ): Promise<PaymentActivity> => http.call('getPaymentsActivity', { query }, options),
-    /** How many challenges became payments. */
+    /** Tells how many challenges became payments. */
     funnel: (
       query: NonNullable<Operations['getPaymentsFunnel']['input']['query']> = {},
       options?: CallOptions,
     ) => http.call('getPaymentsFunnel', { query }, options),
-    /** Streams the settled payments, oldest first, as CSV or JSON Lines. It never retries: go on with the last cursor. */
+    /**
+     * Streams the settled payments, oldest first, as CSV or JSON Lines. The method never retries. To continue, pass the
+     * last cursor.
+     */
     export: (
       query: NonNullable<Operations['getPaymentsExport']['input']['query']> = {},
       { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
     ) => http.stream('getPaymentsExport', { query }, signal),
-    /** The challenge for a payer; answer it with status 402. */
+    /** Returns the challenge for a payer. Send it to the payer with status 402. */
     challenge: (
       price: Operations['postPaymentsChallenge']['input']['body'],
       options?: CallOptions,
     ) => http.call('postPaymentsChallenge', { body: price }, options),
     /**
-     * Redeems a payment. Serve only on `ok: true`; the service answers it once per payment. A retry with the same
-     * idempotency key gets a lost answer again; by default each call has a new key.
+     * Redeems a payment. Serve only on `ok: true`, which the service returns once per payment. If the response is lost,
+     * a retry with the same idempotency key gets it again. By default each call has a new key.
      */
     redeem: (
       payment: Operations['postPaymentsRedeem']['input']['body'],

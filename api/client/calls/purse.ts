@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** A purchase with its answer, its price, and what became of the money. */
+/** Describes a purchase: the seller's response, the price, and the state of the money. */
 export type Purchase = Operations['postPursePay']['result']
 
 type PayBody = Operations['postPursePay']['input']['body']
@@ -11,7 +11,7 @@ type ListQuery = NonNullable<Operations['getPursePayments']['input']['query']>
 type Timeout = { timeout?: number }
 
 /**
- * Buys, within the mandates of the owner.
+ * Makes purchases within the mandates of the owner.
  *
  * @example
  * const bought = await purser.purse.pay(
@@ -20,21 +20,24 @@ type Timeout = { timeout?: number }
  * )
  */
 export function purse(http: Http) {
-  /** One page of purchases, newest first. */
+  /** Returns one page of purchases, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPursePayments', { query }, options)
   return {
-    /** The purse with its balance. */
+    /** Returns the purse with its balance. */
     get: (options?: CallOptions) => http.call('getPurse', {}, options),
-    /** The same `idempotencyKey` buys once, for ever. `state: 'pending'`: read it with `status`. */
+    /**
+     * Makes a purchase. The same `idempotencyKey` never buys twice. If the state is `pending`, read the result with
+     * `status`.
+     */
     pay: (
       body: PayBody,
       { timeout, ...options }: CallOptions & Timeout & { idempotencyKey: string },
     ) => http.call('postPursePay', { body, ...waiting(timeout) }, options),
-    /** Asks for the price, and signs nothing. */
+    /** Asks the seller for the price, and signs nothing. */
     quote: (body: QuoteBody, options?: CallOptions) =>
       http.call('postPurseQuote', { body }, options),
-    /** A purchase; it waits for the end, at most `timeout` seconds. */
+    /** Returns a purchase. Waits for its end, for at most `timeout` seconds. */
     status: (purchaseId: string, { timeout, ...options }: CallOptions & Timeout = {}) =>
       http.call(
         'getPursePaymentsByPurchaseId',
@@ -42,7 +45,7 @@ export function purse(http: Http) {
         options,
       ),
     list,
-    /** Every purchase, newest first; iteration loads the pages. */
+    /** Iterates over every purchase, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

@@ -2,24 +2,24 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** An endpoint with its number of calls and its revenue. */
+/** Describes an endpoint with its number of calls and its revenue. */
 export type Endpoint = Operations['getSellersEndpointsByEndpointId']['result']
 
 type ListQuery = NonNullable<Operations['getSellersEndpoints']['input']['query']>
 
 /**
- * The endpoints of a seller.
+ * Manages the endpoints of a seller.
  *
  * @example
  * await purser.sellers.put({ urlPattern: 'https://api.example.com/report', priceUsdc: '0.01' })
  */
 export function sellers(http: Http) {
-  /** One page, newest first. */
+  /** Returns one page of endpoints, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getSellersEndpoints', { query }, options)
   return {
     list,
-    /** Every endpoint, newest first; iteration loads the pages. */
+    /** Iterates over every endpoint, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -28,7 +28,10 @@ export function sellers(http: Http) {
       ),
     get: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointId', { path: { endpointId } }, options),
-    /** Registers an endpoint, or changes the one with that URL. The answer holds `webhookSecret` only if it is new. */
+    /**
+     * Registers an endpoint, or changes the endpoint with that URL. The response holds `webhookSecret` only for a new
+     * endpoint.
+     */
     put: (endpoint: Operations['putSellersEndpoints']['input']['body'], options?: CallOptions) =>
       http.call('putSellersEndpoints', { body: endpoint }, options),
     update: (
@@ -43,20 +46,20 @@ export function sellers(http: Http) {
       ),
     delete: (endpointId: string, options?: CallOptions) =>
       http.call('deleteSellersEndpointsByEndpointId', { path: { endpointId } }, options),
-    /** Checks the URL again, and answers with the verdict. */
+    /** Checks the URL again, and returns the verdict. */
     verify: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdVerify', { path: { endpointId } }, options),
-    /** Asks the endpoint as a buyer does; `buy` pays it once, on the embedded devnet. */
+    /** Calls the endpoint as a buyer does. `buy` pays it once, on the embedded devnet. */
     startTrial: (endpointId: string, buy: boolean, options?: CallOptions) =>
       http.call(
         'postSellersEndpointsByEndpointIdTrial',
         { path: { endpointId }, body: { buy } },
         options,
       ),
-    /** The last trial. */
+    /** Returns the last trial of an endpoint. */
     trial: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointIdTrial', { path: { endpointId } }, options),
-    /** Replaces the webhook secret. Only this answer shows the new one. */
+    /** Replaces the webhook secret. Only this response shows the new secret. */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),
   }

@@ -2,27 +2,27 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** A suppressed address: no mail is sent to it. */
+/** Describes a suppressed address. No mail is sent to it. */
 export type Suppression = Operations['getSuppressions']['result']['suppressions'][number]
 
 type ListQuery = Omit<NonNullable<Operations['getSuppressions']['input']['query']>, 'limit'> & {
-  /** 1–100; default 50. */
+  /** A page has 1–100 addresses. The default is 50. */
   limit?: number | undefined
 }
 
 /**
- * The suppressed addresses of a project.
+ * Manages the suppressed addresses of a project.
  *
  * @example
  * for await (const { address, reason } of purser.suppressions.all()) console.log(address, reason)
  */
 export function suppressions(http: Http) {
-  /** One page, newest first. */
+  /** Returns one page of suppressed addresses, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getSuppressions', { query }, options)
   return {
     list,
-    /** Every suppressed address, newest first; iteration loads the pages. */
+    /** Iterates over every suppressed address, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

@@ -2,33 +2,33 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** A conversation as lists show it. */
+/** Describes a conversation as it appears in a list. */
 export type ThreadItem = Operations['getThreads']['result']['threads'][number]
-/** A conversation with its messages. */
+/** Describes a conversation with its messages. */
 export type Thread = Operations['getThreadsByThreadId']['result']
 
 type ListQuery = NonNullable<Operations['getThreads']['input']['query']>
 
 /**
- * The conversations of an inbox.
+ * Reads and changes the conversations of an inbox.
  *
  * @example
  * for await (const { threadId, subject } of purser.threads.all({ limit: 20 })) console.log(threadId, subject)
  */
 export function threads(http: Http) {
-  /** One page, the most recently updated first. */
+  /** Returns one page of threads. The most recently updated thread comes first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getThreads', { query }, options)
   return {
     list,
-    /** Every thread, the most recently updated first; iteration loads the pages. */
+    /** Iterates over every thread. The most recently updated thread comes first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.threads,
         query.pageToken,
       ),
-    /** A thread with its newest messages, oldest first. */
+    /** Returns a thread with its newest messages, in order from old to new. */
     get: (threadId: string, query: { limit?: number | undefined } = {}, options?: CallOptions) =>
       http.call('getThreadsByThreadId', { path: { threadId }, query }, options),
     /** Changes the labels of every message of a thread. */

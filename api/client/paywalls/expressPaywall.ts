@@ -8,14 +8,14 @@ import {
 import { ANSWER_MAX_BYTES, type Sale } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
-/** The used part of the request of Express 4 and 5. */
+/** Describes the used part of a request in Express 4 and 5. */
 type ExpressRequest = {
   method: string
-  /** Express applies the application's `trust proxy` setting. */
+  /** For this field Express applies the `trust proxy` setting of the application. */
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
-  /** True after a body parser has read the body. */
+  /** Is `true` after a body parser has read the body. */
   readableEnded?: boolean
   body?: unknown
 }
@@ -32,7 +32,7 @@ type ExpressResponse = {
 }
 
 /**
- * An Express middleware that puts a price on the routes behind it.
+ * Creates an Express middleware that puts a price on the routes after it.
  *
  * @example
  * app.get('/weather', requirePayment({ purser, amount: '0.01' }), (_request, response) => response.send('Fine.'))
@@ -82,7 +82,7 @@ export function requirePayment(
   }
 }
 
-/** Sets headers when the head is written; they override headers of the route. */
+/** Sets headers when the head of the response is written, so that they override headers of the route. */
 function setLate(response: ExpressResponse, headers: Record<string, string>): void {
   const { writeHead } = response
   response.writeHead = (...args: never[]) => {
@@ -91,7 +91,7 @@ function setLate(response: ExpressResponse, headers: Record<string, string>): vo
   }
 }
 
-/** Stores the answer while it is written. */
+/** Stores the response while it is written. */
 function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   const { write, end } = response
   const pieces: Uint8Array[] = []
@@ -108,7 +108,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   response.end = (...args) => {
     add(args)
     const ended = end.apply(response, args)
-    // After the end, the head has all its headers.
+    // After `end`, the head of the response has all its headers.
     const { statusCode } = response
     if (!isSold(statusCode)) sale.unsold()
     else
@@ -119,11 +119,11 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   }
 }
 
-/** The bytes of a written piece; null where they are unknown. */
+/** Returns the bytes of a written chunk, or `null` if the bytes are unknown. */
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
-  // A callback may stand first.
+  // The first argument may be a callback.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
-  // A copy: the handler may use its buffer again.
+  // The chunk is copied, because the handler may use its buffer again.
   if (chunk instanceof Uint8Array) return new Uint8Array(chunk)
   const isUtf8 = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding)
   return typeof chunk === 'string' && isUtf8 ? new TextEncoder().encode(chunk) : null
@@ -143,11 +143,11 @@ function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAns
   response.end(body)
 }
 
-/** The hash of the body; null where no parser has read it whole. */
+/** Returns the hash of the body, or `null` if no parser has read the whole body. */
 async function hashBody({ headers, body, readableEnded }: ExpressRequest): Promise<string | null> {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
   if (encoding === undefined && (length === undefined || length === '0')) return ''
-  // The files of a form stand elsewhere.
+  // The body of a multipart form does not hold the form's files.
   if (!readableEnded || body === undefined || String(type).startsWith('multipart/')) return null
   if (body instanceof Uint8Array) return sha256(new Uint8Array(body))
   return sha256(JSON.stringify(body) ?? '')

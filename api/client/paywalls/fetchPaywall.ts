@@ -7,7 +7,7 @@ type Handler<Rest extends unknown[]> = (
 ) => Response | Promise<Response>
 
 /**
- * Puts a price on a handler from `Request` to `Response`: Bun.serve, Deno.serve, Workers, Elysia.
+ * Puts a price on a handler that turns a `Request` into a `Response`: Bun.serve, Deno.serve, Workers, Elysia.
  *
  * @example
  * const weather = requirePayment({ purser, amount: '0.01' }, () => new Response('Fine.'))

@@ -1,7 +1,7 @@
 import type { HttpPaywallOptions } from './httpPaywall.ts'
 import { createWebPaywall } from './webPaywall.ts'
 
-/** The used part of Hono's context. */
+/** Describes the used part of Hono's context. */
 type HonoContext = {
   req: { raw: Request }
   get res(): Response
@@ -9,7 +9,7 @@ type HonoContext = {
 }
 
 /**
- * A Hono middleware that puts a price on the routes behind it.
+ * Creates a Hono middleware that puts a price on the routes after it.
  *
  * @example
  * app.get('/weather', requirePayment({ purser, amount: '0.01' }), (c) => c.text('Fine.'))
@@ -24,7 +24,7 @@ export function requirePayment(
     try {
       await next()
       const response = judged.finish(context.res)
-      // Else Hono sets the headers of the old response over those of the payment.
+      // Otherwise Hono would override the payment headers by the headers of the old response.
       context.res = undefined
       context.res = response
     } catch (error) {

@@ -1,16 +1,16 @@
-/** The HTTP side of the paywalls: payment headers, CORS, and the resource of a request. */
+/** Handles the HTTP part of the paywalls: payment headers, CORS, and the resource of a request. */
 import { createPaywall, type PaywallOptions, type Refused, type Verdict } from './paywall.ts'
 import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
 
 export type HttpPaywallOptions = PaywallOptions & {
   /**
-   * Trusts X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Set it only behind a proxy that sets both:
-   * otherwise any client can set them.
+   * Trusts X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Use this only behind a proxy that sets
+   * both headers. Otherwise any client can set them.
    */
   trustProxy?: boolean
   /**
-   * The origin whose pages may buy, or `*`. The paywall then answers preflights, and lets a page read the payment
-   * headers. Absent: no CORS headers.
+   * Pages of this origin may buy. `*` means any origin. The paywall then answers preflight requests, and lets a page
+   * read the payment headers. Without this setting there are no CORS headers.
    */
   cors?: string
 }
@@ -21,14 +21,14 @@ export type HttpRequest = {
   method: string
   protocol: string
   host: string
-  /** Path and query, without a fragment. */
+  /** Holds the path and query of the request without a fragment. */
   target: string
   header: Header
-  /** The hash of the body; null where it is unknown, so that a lost answer is not given again. */
+  /** Returns the hash of the request body, or `null` if it is unknown. A lost response cannot be sent again then. */
   hashBody: () => Promise<string | null>
 }
 
-/** An answer as it was sent. */
+/** Describes a response that was sent. */
 export type HttpAnswer = {
   status: number
   headers: [name: string, value: string][]
@@ -37,9 +37,9 @@ export type HttpAnswer = {
 
 export type HttpVerdict =
   | Exclude<Verdict<HttpAnswer>, Refused>
-  /** With a `page`, answer the page instead of the body. */
+  /** If there is a `page`, send this page instead of the body. */
   | (Refused & { page: string | null })
-  /** Answer 204 with these headers. */
+  /** Send a 204 with these headers. */
   | { kind: 'preflight'; headers: Record<string, string> }
 
 const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
@@ -47,8 +47,8 @@ const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
 const REQUEST_HEADERS = 'PAYMENT-SIGNATURE, X-PAYMENT, Access-Control-Expose-Headers, Content-Type'
 
 /**
- * Makes a paywall for HTTP.
- * @returns a function that judges one request; it throws PaywallError.
+ * Creates a paywall for HTTP.
+ * @returns a function that judges one request. It throws PaywallError.
  */
 export function createHttpPaywall(
   options: HttpPaywallOptions,
@@ -66,7 +66,7 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    // Some wallets send one payment in both headers: it is redeemed once.
+    // Some wallets send one payment in both headers. The payment is redeemed only once.
     const payment = header('payment-signature') ?? header('x-payment') ?? null
     const judged = await judge({
       payment,
@@ -85,7 +85,10 @@ export function createHttpPaywall(
   }
 }
 
-/** Headers that may change the answer. A stranger with a copied payment has no answer of another's cookie. */
+/**
+ * Lists the headers that may change the response. A stranger who copied a payment must not get the response to another
+ * person's cookie.
+ */
 const ASKING_HEADERS = [
   'authorization',
   'cookie',
@@ -102,10 +105,10 @@ async function askedBy({ method, target, header, hashBody }: HttpRequest) {
   return ['HTTP', method, target, body, ASKING_HEADERS.map((name) => header(name) ?? null)]
 }
 
-/** Headers of one connection: each answer has its own. */
+/** Lists the headers of one connection. Each response has its own values for them. */
 const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
 
-/** The stored form of an answer. */
+/** Returns the stored form of a response. */
 export const httpAnswer = (
   status: number,
   headers: Iterable<[name: string, value: string]>,
@@ -121,10 +124,13 @@ export const httpAnswer = (
   return { answer: { status, headers: kept, body }, bytes: body.length }
 }
 
-/** Whether the payer has to pay for an answer. After a failure of the seller the same request may ask again. */
+/**
+ * Tells whether the payer has to pay for a response. After a failure of the seller the payer may send the same request
+ * again.
+ */
 export const isSold = (status: number): boolean => status < 500
 
-/** A browser gets a page; the headers of the payment stay. */
+/** Adds a page for a browser. The headers of the payment stay. */
 async function withPage(
   refused: Refused,
   amount: string,
@@ -137,7 +143,7 @@ async function withPage(
   return { ...refused, page, headers: { ...headers, ...(await pageHeaders()) } }
 }
 
-/** The resource of a request: `options.resource`, else its URL. */
+/** Returns the resource of a request: `options.resource`, or otherwise the URL of the request. */
 function resourceOf(
   { resource, trustProxy = false }: HttpPaywallOptions,
   { protocol, host, target, header }: HttpRequest,

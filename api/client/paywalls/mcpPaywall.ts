@@ -1,8 +1,8 @@
-/** A paywall for MCP tools (x402 transport for MCP). */
+/** Provides a paywall for MCP tools (x402 transport for MCP). */
 import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
 import { createPaywall, type PaywallOptions, type Refused } from './paywall.ts'
 
-/** The used part of a tool's result. */
+/** Describes the used part of a tool's result. */
 type ToolResult = {
   content: { type: 'text'; text: string }[]
   structuredContent?: Record<string, unknown>
@@ -10,24 +10,32 @@ type ToolResult = {
   _meta?: Record<string, unknown>
 }
 
-/** The used part of the last argument of a tool's callback. */
+/** Describes the used part of the last argument of a tool's callback. */
 type ToolExtra = { _meta?: Record<string, unknown> | undefined }
 
-/** Where wallets put the payment: `x402/payment` by the transport, the others by older hosts. */
+/**
+ * Wallets send the payment under these keys. The transport specifies `x402/payment`. Older hosts use the other keys.
+ */
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 
 export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
-  /** The registered URL of the tool. Each tool needs its own: a lost answer is found by resource and arguments. */
+  /**
+   * Is the registered URL of the tool. Each tool needs a different URL, because a lost response is found by resource
+   * and arguments.
+   */
   resource: string
-  /** The version of the challenge; default 2. One result holds one version. A payment of either is taken. */
+  /**
+   * Sets the x402 version of the challenge. The default is 2. One result holds one version. A payment of either version
+   * is accepted.
+   */
   x402Version?: 1 | 2
 }
 
 /**
  * Puts a price on the callback of an MCP tool. The payer sends its payment in `_meta["x402/payment"]` (or
  * `x402.payment`, `x-payment`), as an object or as base64. The result holds the settlement in
- * `_meta["x402/payment-response"]`. A paid tool should have no `outputSchema`: clients would check the challenge
- * against it.
+ * `_meta["x402/payment-response"]`. A paid tool should have no `outputSchema`, because clients would check the
+ * challenge against that schema.
  *
  * @example
  * const paid = requirePayment({ purser, amount: '0.01', resource: 'https://a.example/mcp/weather' }, weather)
@@ -78,7 +86,7 @@ function refusal({ body, headers }: Refused, x402Version: 1 | 2): ToolResult {
     structuredContent: shown,
     content: [{ type: 'text', text: JSON.stringify(shown) }],
     _meta: {
-      // Hosts of Cloudflare's agents read the challenge here.
+      // The MCP hosts of Cloudflare's agents read the challenge here.
       ...(shown === body ? {} : { 'x402/error': shown }),
       ...(settlement === undefined ? {} : { 'x402/payment-response': decode(settlement) }),
     },

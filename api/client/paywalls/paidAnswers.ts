@@ -1,42 +1,48 @@
-/** The answers that payments have bought. A payer who lost one gets it again, and nothing runs a second time. */
+/**
+ * Stores the responses that payments have bought. A payer who lost a response gets it again, and nothing runs a second
+ * time.
+ */
 
-/** Paid requests that are remembered. */
+/** This many paid requests are remembered. */
 const REQUESTS_MAX = 10_000
-/** Bytes of one stored answer; a longer one is not stored. */
+/** Limits the bytes of one stored response. A longer response is not stored. */
 export const ANSWER_MAX_BYTES = 256 * 1024
-/** Bytes of all stored answers. */
+/** Limits the bytes of all stored responses. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
-/** Milliseconds that a request waits for the answer to the same request. The service waits as long for a settlement. */
+/**
+ * A request waits this many milliseconds for the response to an earlier equal request. The service waits as long for a
+ * settlement.
+ */
 const WAIT_MS = 30_000
 
 type Stored<Answer> = { answer: Answer; bytes: number }
 
 /** Ends the first of several equal requests. Only the first call counts. */
 export type Sale<Answer> = {
-  /** The answer was sent. `stored` is null where it is too long to keep. */
+  /** Records that the response was sent. `stored` is `null` if the response is too long to store. */
   sold(stored: Stored<Answer> | null): void
-  /** Nothing was sold: the same request may ask again. */
+  /** Records that nothing was sold. The payer may send the same request again. */
   unsold(): void
 }
 
 export type Asked<Answer> =
-  /** The first such request: redeem and serve. */
+  /** No equal request came before this one, so redeem the payment and serve. */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }
-  /** Answered before, and the answer is not stored. */
+  /** The request was answered before, and the response is not stored. */
   | { kind: 'spent' }
-  /** The first such request sold nothing, or has no answer yet. */
+  /** The first equal request sold nothing, or has no response yet. */
   | { kind: 'open' }
 
 type Ended<Answer> = Exclude<Asked<Answer>, { kind: 'first' }>
 type Entry<Answer> = { stored: Stored<Answer> | null; ended: Promise<Ended<Answer>> }
 
-/** The paid requests of one paywall and their answers. */
+/** Holds the paid requests of one paywall and their responses. */
 export class PaidAnswers<Answer> {
   readonly #entries = new Map<string, Entry<Answer>>()
   #storedBytes = 0
 
-  /** Takes a request, or waits for the answer to the same request before it. */
+  /** Begins a request, or waits for the response to an earlier equal request. */
   async ask(key: string): Promise<Asked<Answer>> {
     const entry = this.#entries.get(key)
     if (entry === undefined) return { kind: 'first', sale: this.#open(key) }
@@ -67,7 +73,7 @@ export class PaidAnswers<Answer> {
       if (!isOpen) return false
       isOpen = false
       end(ended)
-      // The first promise would hold the answer in memory.
+      // The promise is replaced, because the old one would keep the response in memory.
       entry.ended = Promise.resolve({ kind: 'spent' })
       return this.#entries.get(key) === entry
     }

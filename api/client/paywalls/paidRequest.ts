@@ -1,15 +1,18 @@
-/** The key of a paid request: the same in every process of the seller, also after a restart. */
+/** Makes the key of a paid request. The key is the same in every process of the seller, even after a restart. */
 
-/** Longer payments have no key: the service refuses them anyway. */
+/** Longer payments have no key, because the service refuses them anyway. */
 const PAYMENT_MAX_CHARS = 16_384
-/** Milliseconds after the window of an authorization in which its answer is given again: it may settle at the end. */
+/**
+ * For this many milliseconds after the window of an authorization its response can still be sent again, because the
+ * authorization may settle at the end of the window.
+ */
 const LATE_MS = 10 * 60_000
 
 /**
- * The key of a request that brings a payment. A third party who copies the payment and asks for another thing has
- * another key, and so gets `duplicate_settlement`.
- * @param parts that what the payer asked for; two requests with the same parts are one.
- * @returns null for a payment that is unreadable, too long, or whose window is over.
+ * Returns the key of a request with a payment. If a third party copies the payment for a different request, the key
+ * differs. So the third party gets `duplicate_settlement`.
+ * @param parts describe what the payer asked for. Two requests with the same parts count as one request.
+ * @returns `null` for a payment that is unreadable or too long, or whose window is over.
  */
 export async function requestKey(
   payment: string | object,
@@ -22,7 +25,7 @@ export async function requestKey(
   return sha256(JSON.stringify([text, ...parts]))
 }
 
-/** SHA-256 in hex. */
+/** Returns the SHA-256 hash of data in hexadecimal digits. */
 export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<string> {
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
   const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
@@ -31,7 +34,7 @@ export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<st
 
 type Unread = { payload?: { authorization?: { validBefore?: unknown } } } | null
 
-/** The end of the window of an authorization, Unix seconds. */
+/** Returns the end of the window of an authorization in Unix seconds. */
 function validBefore(payment: string | object): number | null {
   try {
     const read = (typeof payment === 'string' ? JSON.parse(atob(payment)) : payment) as Unread

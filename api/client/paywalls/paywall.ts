@@ -1,4 +1,7 @@
-/** The common part of all paywalls. It answers a challenge, redeems a payment, or answers 503 when the outcome is unknown. */
+/**
+ * Holds the common part of all paywalls. A paywall sends a challenge, redeems a payment, or returns 503 when the
+ * outcome is unknown.
+ */
 
 import type { Challenge, Grant, RedeemResult } from '../calls/payments.ts'
 import { ApiError, PaywallError, PurserError, RateLimitError, ServerError } from '../errors.ts'
@@ -8,29 +11,33 @@ import { requestKey } from './paidRequest.ts'
 
 export type PaywallOptions = {
   purser: Purser
-  /** Decimal USDC, e.g. `0.01`. */
+  /** Sets the price in decimal USDC, e.g. `0.01`. */
   amount: string
-  /** The registered URL, as the payer sees it; default: the URL of the request. */
+  /** Is the registered URL as the payer sees it. The default is the URL of the request. */
   resource?: string
-  /** Shown to the payer, at most 500 characters. */
+  /** The payer sees this description, which has at most 500 characters. */
   description?: string
-  /** Media type of the resource, e.g. `application/json`. */
+  /** Is the media type of the resource, e.g. `application/json`. */
   mimeType?: string
   /**
-   * The versions of x402 that a 402 offers; default both. A payment of either version is taken. A wallet of
-   * `@x402/fetch` that registered only version 1 needs `[1]`: it reads no body beside a header of version 2.
+   * Lists the versions of x402 that a 402 offers. The default is both. A payment of either version is accepted. A
+   * wallet of `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the body when a header of
+   * version 2 is present.
    */
   versions?: readonly (1 | 2)[]
 }
 
 export type Verdict<Answer> =
-  /** The payment has settled: serve, with these headers. `sale` takes the answer, or hears that there was none. */
+  /**
+   * The payment has settled, so serve with these headers. Then give the response to `sale`, or tell it that there was
+   * none.
+   */
   | { kind: 'paid'; grant: Grant; headers: Record<string, string>; sale: Sale<Answer> }
-  /** The same request had this answer: send it again. */
+  /** The same request already had this response, so send it again. */
   | { kind: 'answered'; answer: Answer }
   /**
-   * Serve nothing. 402 offers a price, or says that a payment is on its way. 503: the payment may have settled, and an
-   * offer would make the payer pay again.
+   * Serve nothing. A 402 offers a price, or tells that a payment is in progress. A 503 means that the payment may have
+   * settled: an offer would make the payer pay again.
    */
   | Refused
 
@@ -39,33 +46,40 @@ export type Refused = {
   status: 402 | 503
   headers: Record<string, string>
   body: Record<string, unknown>
-  /** The offer in version 1, also where the body has none; null for a refusal without an offer. */
+  /** Holds the offer in version 1, even if the body has none. A refusal without an offer has `null` here. */
   challenge: Omit<Challenge, 'headers'> | null
 }
 
 export type Payment = {
   payment: string | object | null
   resource: string
-  /** All that the payer asks for beside the resource. Null: unknown, so that no answer is given twice. */
+  /**
+   * Holds everything that the payer asks for beside the resource. `null` means unknown, so that no response is sent
+   * twice.
+   */
   asked: readonly unknown[] | null
 }
 
-/** On every answer of a paywall: a cache must not serve a paid resource without payment. */
+/** Every response of a paywall has this header, because a cache must not serve a paid resource without payment. */
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
-/** Of all paywalls of the process: one that is made for each request must find the answers of the one before. */
+/**
+ * All paywalls of the process share these responses. A paywall that is created for each request must find the responses
+ * of the paywalls before it.
+ */
 const ANSWERS = new PaidAnswers<unknown>()
 
 /**
- * Milliseconds after its grant in which a payment is granted again to the same request, by a process without its answer.
- * The payer chooses the window of an authorization: without this bound one payment could buy the news of a whole day.
+ * For this many milliseconds after its grant a payment is granted again to the same request, if the process lacks the
+ * response. The payer chooses the window of an authorization. Without this limit one payment could buy the news of a
+ * whole day.
  */
 const AGAIN_MS = 10 * 60_000
 
 /**
- * Makes a paywall for one price.
- * @returns a function that judges one request; it throws {@link PaywallError}.
+ * Creates a paywall for one price.
+ * @returns a function that judges one request. It throws {@link PaywallError}.
  */
 export function createPaywall<Answer>(
   options: PaywallOptions,
@@ -73,19 +87,22 @@ export function createPaywall<Answer>(
   const { purser, amount, description, mimeType, versions = [1, 2] } = options
   const answers = ANSWERS as PaidAnswers<Answer>
 
-  /** Without `sale` the answer is not stored, and a second such request is a `duplicate_settlement`. */
+  /**
+   * Redeems a payment. Without `sale` the response is not stored, and a second equal request is a
+   * `duplicate_settlement`.
+   */
   const redeem = async (
     payment: string | object,
     price: Price,
     { idempotencyKey, sale }: { idempotencyKey: string; sale: Sale<Answer> },
   ): Promise<Verdict<Answer>> => {
     try {
-      // Without the signal of the request: a payer who disconnects does not stop the settlement.
+      // The call does not get the signal of the request, so that a payer who disconnects does not stop the settlement.
       const result = await purser.payments.redeem(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      // An older service names no time: the difference is no number then.
+      // An older service returns no time. The difference is NaN then.
       if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
@@ -114,7 +131,7 @@ export function createPaywall<Answer>(
         return unavailable(error)
       }
     }
-    // The price too: a key of another price would be a conflict.
+    // The price is a part of the key too, because the same key with another price would be a conflict.
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
     if (key === null) return redeem(payment, price, once())
     const before = await answers.ask(key)
@@ -127,13 +144,16 @@ export function createPaywall<Answer>(
 
 type Price = { amount: string; resource: string; description?: string }
 
-/** A redeem under a new key: the service grants the payment, or says `duplicate_settlement`. */
+/**
+ * Makes the options of a redeem under a new key. The service then grants the payment, or returns
+ * `duplicate_settlement`.
+ */
 const once = () => ({
   idempotencyKey: crypto.randomUUID(),
   sale: { sold() {}, unsold() {} } satisfies Sale<unknown>,
 })
 
-/** A 402 with the challenge: version 1 in the body, version 2 in a header. */
+/** Returns a 402 with the challenge: version 1 in the body, version 2 in a header. */
 function offer(
   challenge: Omit<Challenge, 'headers'>,
   headers: Record<string, string>,
@@ -155,7 +175,7 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
   if (reason !== 'settlement_pending') return offer(requirement, headers, versions)
-  // Without an offer: a wallet would sign, and pay, again.
+  // The refusal has no offer, because a wallet would sign and pay again.
   return {
     kind: 'refused',
     status: 402,
@@ -165,7 +185,7 @@ function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   }
 }
 
-/** The verdict for a failed call. @throws {PaywallError} for a configuration error of the seller. */
+/** Returns the verdict for a failed call. @throws {PaywallError} for a configuration error of the seller. */
 function unavailable(error: unknown): Refused {
   if (!(error instanceof PurserError)) throw error
   const passes = error instanceof ServerError || error instanceof RateLimitError
@@ -175,7 +195,7 @@ function unavailable(error: unknown): Refused {
   return notYet(Math.ceil((passes ? error.retryAfterS : null) ?? RETRY_AFTER_S))
 }
 
-/** A 503: the same payment may be sent again after some seconds. */
+/** Returns a 503. The payer may send the same payment again after some seconds. */
 const notYet = (retryAfterS: number): Refused => ({
   kind: 'refused',
   status: 503,
@@ -184,7 +204,7 @@ const notYet = (retryAfterS: number): Refused => ({
   challenge: null,
 })
 
-/** The body of a 503. */
+/** Is the body of a 503 response. */
 const UNAVAILABLE = {
   error: 'unavailable',
   message:

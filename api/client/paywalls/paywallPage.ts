@@ -1,12 +1,12 @@
-/** The page that a browser gets where a program gets a JSON refusal. */
+/** Makes the page that a browser gets where a program gets a JSON refusal. */
 import type { Challenge } from '../calls/payments.ts'
 
-/** Longer Accept headers are not read: the answer is JSON. */
+/** Longer Accept headers are not read. The response is JSON then. */
 const ACCEPT_MAX_CHARS = 1_024
 
 /**
- * Whether an Accept header asks for HTML rather than JSON (RFC 9110 §12.5.1). Only a browser names `text/html`; a
- * wildcard is a program's.
+ * Tells whether an Accept header prefers HTML to JSON (RFC 9110 §12.5.1). Only browsers name `text/html`. Programs send
+ * a wildcard.
  */
 export function prefersHtml(accept: string | null | undefined): boolean {
   if (!accept || accept.length > ACCEPT_MAX_CHARS) return false
@@ -24,7 +24,7 @@ const STYLE =
   ':root{color-scheme:light dark}body{font:16px/1.55 system-ui,sans-serif;margin:4rem auto;max-width:38rem;padding:0 1.25rem}' +
   'dt{font-weight:600;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}'
 
-/** The headers of a page: it runs no script, loads nothing and stands in no frame. */
+/** Returns the headers of a page. They forbid it to run a script, to load anything, and to be shown in a frame. */
 export async function pageHeaders(): Promise<Record<string, string>> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(STYLE))
   const hash = btoa(String.fromCharCode(...new Uint8Array(digest)))
@@ -36,14 +36,14 @@ export async function pageHeaders(): Promise<Record<string, string>> {
   }
 }
 
-/** The price that a page shows. */
+/** Describes the price that a page shows. */
 export type ShownOffer = {
-  /** Decimal USDC. */
+  /** Is the price in decimal USDC. */
   amount: string
   challenge: Omit<Challenge, 'headers'>
 }
 
-/** The page of an offer. */
+/** Returns the page of an offer. */
 export function offerPage({ amount, challenge }: ShownOffer): string {
   const [requirement] = challenge.accepts
   if (requirement === undefined) return notePage(challenge.error)
@@ -67,7 +67,7 @@ request again, with the signature in the header <code>PAYMENT-SIGNATURE</code> (
 (version 1). The offer stands in the header <code>PAYMENT-REQUIRED</code>, and as JSON in the answer to a program.</p>`)
 }
 
-/** The page of a refusal without an offer. */
+/** Returns the page of a refusal without an offer. */
 export const notePage = (message: string): string => page(`<p>${escapeHtml(message)}</p>`)
 
 const page = (content: string): string => `<!doctype html>

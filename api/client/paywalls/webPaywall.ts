@@ -8,16 +8,16 @@ import {
 import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
-/** Bytes of a request's body that are hashed; a longer one has no hash. */
+/** Limits the bytes of a request body that are hashed. A longer body has no hash. */
 const REQUEST_MAX_BYTES = 1024 * 1024
 
 type Judged =
-  /** Send this instead of serving. */
+  /** Send this response instead of serving. */
   | { kind: 'answer'; response: Response }
-  /** Serve. `finish` makes the response of a paid request; `fail` hears that there is none. */
+  /** Serve the request. `finish` makes the response of a paid request. Call `fail` if there is no response. */
   | { kind: 'paid'; finish: (served: Response) => Response; fail: () => void }
 
-/** A paywall for servers that answer with a `Response`. */
+/** Creates a paywall for servers that return a `Response`. */
 export function createWebPaywall(
   options: HttpPaywallOptions,
 ): (request: Request) => Promise<Judged> {
@@ -50,7 +50,7 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
   }
   if (verdict.kind === 'answered') {
     const { status, headers, body } = verdict.answer
-    // A 204 and a 304 must have no body.
+    // Responses with status 204 or 304 must have no body.
     return new Response(body.length === 0 ? null : body, { status, headers })
   }
   const { status, body, page } = verdict
@@ -58,10 +58,10 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
   return page === null ? Response.json(body, answer) : new Response(page, answer)
 }
 
-/** Adds the headers of the payment, and stores the answer while it is sent. */
+/** Adds the headers of the payment, and stores the response while it is sent. */
 function finish(served: Response, { headers, sale }: Paid): Response {
   const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
-  // A copy: fetched responses and redirects have immutable headers.
+  // The response is copied, because fetched responses and redirects have immutable headers.
   const response = new Response(sent ?? served.body, served)
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
   const keep = (pieces: Uint8Array[] | null) =>
@@ -72,7 +72,10 @@ function finish(served: Response, { headers, sale }: Paid): Response {
   return response
 }
 
-/** The hash of a body, which the handler can still read; null where it is too long, or was read before. */
+/**
+ * Returns the hash of a body, which the handler can still read. Returns `null` if the body is too long, or was read
+ * before.
+ */
 async function hashBody(request: Request): Promise<string | null> {
   if (request.body === null) return ''
   if (request.bodyUsed || request.body.locked) return null
@@ -81,7 +84,7 @@ async function hashBody(request: Request): Promise<string | null> {
   return pieces && sha256(httpAnswer(0, [], pieces).answer.body)
 }
 
-/** Reads a stream; null where it is longer than `maxBytes`. */
+/** Reads a stream. Returns `null` if it is longer than `maxBytes`. */
 async function readUpTo(
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,
@@ -95,7 +98,7 @@ async function readUpTo(
     bytes += value.length
     pieces.push(value)
     if (bytes <= maxBytes) continue
-    // Not awaited: a branch of a tee ends with the other branch.
+    // The call is not awaited, because a branch of a tee ends only together with the other branch.
     reader.cancel().catch(() => {})
     return null
   }

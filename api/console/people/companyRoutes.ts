@@ -24,14 +24,14 @@ import { consoleOperation, openOperation } from '../consoleOperation.ts'
 import { limitSignIns } from './limitSignIns.ts'
 import { signedIn } from './sessionRoutes.ts'
 
-/** The provider has five seconds for each request, and a step makes two. */
+/** The identity provider has five seconds for each request, and a step makes two requests. */
 const WAIT_MS = 12_000
 
 const Answer = t.Object({
   query: t.String({ maxLength: 8_000, error: "be the query of the provider's answer" }),
 })
 
-/** Sign-in with the company's identity provider, and the account that a person has connected. */
+/** Serves sign-in with the company's identity provider, and the account that a person has connected. */
 export const companyRoutes = (services: Services) =>
   new Elysia({ prefix: '/console/api' })
     .post('/company-sign-ins', ({ request }) => begin(services, request, null), {
@@ -57,7 +57,7 @@ export const companyRoutes = (services: Services) =>
       detail: consoleOperation('viewer'),
     })
 
-/** Begins a sign-in: the address of the provider's page. */
+/** Begins a sign-in, and returns the URL of the identity provider's page. */
 async function begin(
   services: Services,
   request: Request,
@@ -75,7 +75,10 @@ async function begin(
   return Response.json({ url }, { headers: browserHeaders(baseUrl, browser) })
 }
 
-/** The sign-in in this state, or later. @throws {ApiError} 400 with the provider's refusal, 503 */
+/**
+ * Waits until the sign-in has reached this state or a later one. @throws {ApiError} 400 with the provider's refusal,
+ * 503
+ */
 async function reach(
   { pool, waiters }: Services,
   { id, browser, state }: { id: string; browser: string; state: 'open' | 'done' },
@@ -101,7 +104,7 @@ const OVER = 'This sign-in is over: begin again'
 const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
 
-/** Takes the answer, and waits for a worker to exchange the code. */
+/** Accepts the provider's answer, and waits until a worker has exchanged the code. */
 async function finish(
   services: Services,
   request: Request,
@@ -112,7 +115,7 @@ async function finish(
   const browser = readBrowser(request, config.http.baseUrl)
   const answer = query.replace(/^\?/, '')
   const id = new URLSearchParams(answer).get('state') ?? ''
-  // The state names a sign-in of this browser: an answer from elsewhere fits none.
+  // The state names a sign-in of this browser, so an answer that was meant for another browser never fits.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
   if (!(await answerSignIn(pool, id, answer))) throw conflict(OVER)

@@ -30,7 +30,7 @@ import {
 } from './passkeys.ts'
 import { signedIn } from './sessionRoutes.ts'
 
-/** An answer of an authenticator; attestations are not asked for. */
+/** Limits the response of an authenticator. We request no attestations. */
 const RESPONSE_MAX_BYTES = 16_384
 
 const Text = (maxLength: number) => t.String({ maxLength })
@@ -59,7 +59,7 @@ const Signed = t.Object({
     userHandle: t.Optional(t.Union([Base64(200), t.Null()])),
   }),
 })
-/** Passkeys: a person's own, and sign-in with one. */
+/** Serves the passkeys of a person, and sign-in with a passkey. */
 export const passkeyRoutes = (services: Services) =>
   new Elysia({ prefix: '/console/api' })
     .get('/passkeys', ({ request }) => list(services, request), {

@@ -1,4 +1,4 @@
-/** Passkeys (WebAuthn): adding one, and signing in with one. */
+/** Adds passkeys (WebAuthn), and signs people in with a passkey. */
 import { isIP } from 'node:net'
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import {
@@ -12,10 +12,16 @@ import {
 import type { Person } from '../../../sql/account/people/people.ts'
 import type { Pool } from '../../../sql/db.ts'
 
-/** The library parses certificates of eight vendors: a start need not wait for it. */
+/**
+ * The library parses certificates of eight vendors, so it is loaded only when it is needed and does not delay the
+ * start.
+ */
 const library = () => import('@simplewebauthn/server')
 
-/** The relying party: the host of the service. Null: a passkey needs a name, and this is an address. */
+/**
+ * Returns the relying party: the host of the service. Returns `null` if the host is an IP address, because a passkey
+ * needs a name.
+ */
 export function relyingParty(baseUrl: string): { rpID: string; origin: string } | null {
   const { hostname, origin } = new URL(baseUrl)
   return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? { rpID: hostname, origin } : null
@@ -23,10 +29,10 @@ export function relyingParty(baseUrl: string): { rpID: string; origin: string } 
 
 type Party = NonNullable<ReturnType<typeof relyingParty>>
 
-/** Why a passkey was refused. */
+/** Tells why a passkey was refused. */
 export class PasskeyError extends Error {}
 
-/** The options to create a passkey for a person. */
+/** Returns the options to create a passkey for a person. */
 export async function creationOptions(
   pool: Pool,
   { rpID }: Party,
@@ -42,14 +48,14 @@ export async function creationOptions(
     userDisplayName: person.name,
     attestationType: 'none',
     excludeCredentials: known.map(({ id }) => ({ id })),
-    // A passkey is the only factor: the device must know the person, by a finger or a PIN.
+    // A passkey is the only factor, so the device must verify the person by a finger or a PIN.
     authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
   })
   await storeChallenge(pool, { challenge: options.challenge, browser, personId: person.id })
   return options
 }
 
-/** Checks the passkey that a browser made. @throws {PasskeyError} */
+/** Checks the passkey that a browser created. @throws {PasskeyError} */
 export async function verifyMade(
   pool: Pool,
   { rpID, origin }: Party,
@@ -81,7 +87,7 @@ export async function verifyMade(
   }
 }
 
-/** The options to sign in with any passkey of this service. */
+/** Returns the options to sign in with any passkey of this service. */
 export async function requestOptions(pool: Pool, { rpID }: Party, browser: string) {
   const { generateAuthenticationOptions } = await library()
   const options = await generateAuthenticationOptions({ rpID, userVerification: 'required' })
@@ -129,13 +135,13 @@ export async function authenticate(
 
 const STALE = 'this browser did not ask for it within five minutes'
 
-/** The challenge that the browser signed (WebAuthn §5.8.1). @throws {PasskeyError} */
+/** Returns the challenge that the browser signed (WebAuthn §5.8.1). @throws {PasskeyError} */
 function challengeOf(clientDataJSON: string): string {
   try {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'))
     if (typeof challenge === 'string' && challenge.length <= 200) return challenge
   } catch {
-    // Falls through: a stranger's bytes.
+    // A stranger sent these bytes, so a parse error falls through to the refusal below.
   }
   throw new PasskeyError('its clientDataJSON holds no challenge')
 }

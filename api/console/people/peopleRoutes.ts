@@ -42,7 +42,7 @@ const Params = t.Object({
   personId: t.String({ pattern: '^per_[0-9a-f]{24}$', error: 'be the id of a person' }),
 })
 
-/** The people of the service, and what each person may change about themselves. */
+/** Serves the people of the service, and what each person may change in their own account. */
 export function peopleRoutes(services: Services) {
   const { pool } = services
   return new Elysia({ prefix: '/console/api' })
@@ -101,7 +101,7 @@ async function change(
   }
   const { email, projectIds } = body
   checkProjects({ role: body.role ?? before.role, projectIds: projectIds ?? [] })
-  // The fields that are asked for alone: another change may be under way.
+  // Only the requested fields change, because another change may be running.
   const fields = {
     ...body,
     ...(email === undefined ? {} : { email: await personAddress(services, email) }),
@@ -129,7 +129,10 @@ async function remove({ pool }: Services, request: Request, personId: string): P
   return new Response(null, { status: 204 })
 }
 
-/** A person's own name. The first operator sets its address too, once: others get theirs from an operator. */
+/**
+ * Changes a person's own name. The first operator also sets their own address once. Other people get their address from
+ * an operator.
+ */
 async function changeOwn(services: Services, request: Request, body: Static<typeof OwnBody>) {
   const { person } = sessionOf(request)
   if (body.email !== undefined && person.email !== null) {
@@ -139,8 +142,8 @@ async function changeOwn(services: Services, request: Request, body: Static<type
 }
 
 /**
- * The stored form of a person's address. One that this service hosts is refused: an agent reads its inbox, and would get
- * the person's links.
+ * Returns the stored form of a person's address. Refuses an address that this service hosts, because an agent reads
+ * that inbox and would get the person's links.
  * @throws {ApiError} 400
  */
 async function personAddress({ pool, config }: Services, given: string): Promise<string> {

@@ -1,19 +1,20 @@
-/** Which person may use which route of the console. */
+/** Decides which person may use which route of the console. */
 import { isAtLeast, type Role } from '../../../shared/people/roles.ts'
 import type { Person } from '../../../sql/account/people/people.ts'
 import { ApiError, notFound } from '../../http/errors.ts'
 
-/** Whether a person sees a project. */
+/** Tells whether a person sees a project. */
 const sees = ({ role, projectIds }: Person, projectId: string): boolean =>
   role === 'operator' || projectIds.includes(projectId)
 
-/** Whether a person decides for a project. */
+/** Tells whether a person may decide for a project. */
 export const decidesFor = (person: Person, projectId: string): boolean =>
   isAtLeast(person.role, 'owner') && sees(person, projectId)
 
 /**
- * Refuses a person without the role. A project outside the person's projects answers 404, so it stays unknown.
- * @param projectId of the route's path; null: the path names none.
+ * Refuses a person without the role. A request for a project that the person cannot see gets a 404, so that the project
+ * stays unknown.
+ * @param projectId is the project in the path of the route. `null` means that the path names none.
  * @throws {ApiError} 403, 404
  */
 export function requireRole(
@@ -25,7 +26,10 @@ export function requireRole(
   throw new ApiError(403, 'forbidden', `This needs the role ${role}. Yours is ${person.role}`)
 }
 
-/** The value of `:projectId` in a path; null: the route has none. @throws {ApiError} 404 for a malformed one */
+/**
+ * Returns the value of `:projectId` in a path, or `null` if the route has no such parameter. @throws {ApiError} 404 for
+ * a malformed value
+ */
 export function projectOfPath(routePath: string, pathname: string): string | null {
   const position = routePath.split('/').indexOf(':projectId')
   if (position === -1) return null

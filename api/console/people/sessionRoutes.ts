@@ -31,7 +31,7 @@ const Params = t.Object({
   sessionId: t.String({ pattern: '^ses_[0-9a-f]{12}$', error: 'be the id of a session' }),
 })
 
-/** Sign-in with a one-time link, the sessions of people, and sign-out. */
+/** Serves sign-in with a one-time link, the sessions of people, and sign-out. */
 export const sessionRoutes = (services: Services) =>
   new Elysia({ prefix: '/console/api' })
     .post('/sessions', ({ request, body }) => signIn(services, request, body.token), {
@@ -74,7 +74,7 @@ async function signIn(services: Services, request: Request, token: string): Prom
   return await signedIn(services, request, started)
 }
 
-/** The answer that gives the browser its session. */
+/** Returns the response that gives the browser its session. */
 export async function signedIn(
   services: Services,
   request: Request,
@@ -93,7 +93,7 @@ export async function signedIn(
   )
 }
 
-/** How people can sign in, beside a link by mail. */
+/** Tells how people can sign in apart from a link by mail. */
 const ways = ({ config }: Services) => ({
   passkeys: relyingParty(config.http.baseUrl) !== null,
   company: config.company === null ? null : new URL(config.company.issuer).hostname,
@@ -113,7 +113,7 @@ async function readSession({ pool, config }: Services, request: Request) {
   }
 }
 
-/** Their own; an operator sees everyone's. */
+/** Returns the person whose sessions are shown. `null` means every person, which only an operator gets. */
 const whose = ({ person }: ConsoleSession): string | null =>
   person.role === 'operator' ? null : person.id
 

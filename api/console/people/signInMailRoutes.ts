@@ -13,7 +13,7 @@ const Body = t.Object({
   email: t.String({ minLength: 3, maxLength: 320, error: 'be one email address' }),
 })
 
-/** A sign-in link by mail. Every address gets the same answer, because it must not show who exists. */
+/** Mails a sign-in link. Every address gets the same response, because the response must not tell who exists. */
 export const signInMailRoutes = (services: Services) =>
   new Elysia().post(
     '/console/api/sign-in-mails',

@@ -1,9 +1,12 @@
-/** What a viewer's answers leave out. */
+/** Removes from responses what a viewer may not see. */
 
-/** Addresses of webhooks: their path or query is often a secret, as that of a chat's webhook is. */
+/**
+ * Names the fields with webhook URLs. The path or query of such a URL is often a secret, for example in the webhooks of
+ * a chat service.
+ */
 const HOOKS = new Set(['url', 'webhookUrl'])
 
-/** The answer with only the host of each webhook. Files, exports and answers without a body stay as they are. */
+/** Reduces each webhook URL in a response to its host. Files, exports and responses without a body stay unchanged. */
 export async function withoutHookSecrets(response: Response): Promise<Response> {
   const { status, headers, body } = response
   const isJson = /^application\/json\s*(?:;|$)/.test(headers.get('content-type') ?? '')

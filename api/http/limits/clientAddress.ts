@@ -4,8 +4,8 @@ import { BlockList, isIP } from 'node:net'
 export type ClientAddress = (socketAddress: string, forwardedFor: string | null) => string
 
 /**
- * The socket's address. Behind a trusted proxy: the rightmost address of X-Forwarded-For that is no trusted proxy. The
- * client itself can write anything further left.
+ * Returns the address of the socket. Behind a trusted proxy, returns the rightmost address of X-Forwarded-For that is
+ * not a trusted proxy. The client itself can write any address further left.
  * @param trustedProxies IP addresses and CIDR ranges.
  */
 export function createClientAddress(trustedProxies: string[]): ClientAddress {
@@ -32,5 +32,5 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
   }
 }
 
-/** A dual-stack socket shows an IPv4 address as ::ffff:a.b.c.d. */
+/** Removes the prefix of an IPv4 address, because a dual-stack socket shows it as ::ffff:a.b.c.d. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')

@@ -3,15 +3,15 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** What is counted, for the log. */
+  /** The log shows this name for the counted things. */
   name: string
   keyOf: (count: Count) => string
-  /** Two counts of one key as one. */
+  /** Adds up two counts of one key. */
   sum: (before: Count, added: Count) => Count
   write: (counts: readonly Count[]) => Promise<void>
 }
 
-/** Counts in memory, and writes the counts now and then: what is counted writes no row of its own. */
+/** Counts in memory, and writes the counts at intervals, so that a counted request need not write a row. */
 export class MemoryCounts<Count> {
   readonly #options: Options<Count>
   readonly #timer: ReturnType<typeof setInterval>
@@ -29,7 +29,7 @@ export class MemoryCounts<Count> {
     this.#counts.set(key, before === undefined ? count : sum(before, count))
   }
 
-  /** Writes the counts. While the database is away they are kept. */
+  /** Writes the counts. While the database is unreachable, they stay in memory. */
   async flush(): Promise<void> {
     if (this.#counts.size === 0) return
     const { log, name, write } = this.#options

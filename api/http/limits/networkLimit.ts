@@ -3,7 +3,7 @@ import { countRequests } from '../../../sql/account/keys/rateWindows.ts'
 import { stateOf } from '../requestState.ts'
 import type { Services } from '../services.ts'
 
-/** Counts a request of a network for a use, and tells whether the network is over its limit of this minute. */
+/** Counts a request of a network, and tells whether the network exceeds its limit for this use in this minute. */
 export async function isOverLimit(
   { gatePool }: Services,
   request: Request,

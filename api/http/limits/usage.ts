@@ -9,7 +9,10 @@ import { MemoryCounts } from './memoryCounts.ts'
 
 const FLUSH_MS = 2_000
 
-/** Counts requests by project and by platform key. Each kind is written apart: one that is written is not counted again. */
+/**
+ * Counts requests by project and by platform key. The two kinds are written separately, so that a failed write of one
+ * kind does not count the other kind twice.
+ */
 export class UsageRecorder {
   readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>
 

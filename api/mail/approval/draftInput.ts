@@ -13,10 +13,13 @@ import {
   SendBody,
 } from '../outbound/sendInput.ts'
 
-// An event is noted when its mail is accepted: a draft has none.
+// An event is recorded when its mail is accepted, so a draft has none.
 const { to: _to, event: _event, ...optional } = SendBody.properties
 
-/** The content of a draft: that of send or, with `inReplyTo`, of reply. Nothing is required before it is sent. */
+/**
+ * Describes the content of a draft: the fields of send or, with `inReplyTo`, the fields of reply. No field is required
+ * until the draft is sent.
+ */
 export const DraftBody = t.Partial(
   t.Object({
     // A draft may have no recipients yet.
@@ -35,7 +38,7 @@ type Attachments = NonNullable<Content['attachments']>
 
 const FIELDS = Object.keys(DraftBody.properties)
 
-/** The fields to set and those to remove. */
+/** Describes the fields to set and the fields to remove. */
 export const DraftChange = t.Composite([
   DraftBody,
   t.Object({
@@ -60,10 +63,10 @@ const DraftHead = t.Composite([
   t.Object({ createdAt: Time, updatedAt: Time }),
 ])
 
-/** A draft as a list shows it: without its bodies and attachments. */
+/** Describes a draft in a list, without its bodies and attachments. */
 export const DraftItem = DraftHead
 
-/** A whole draft. */
+/** Describes a whole draft. */
 export const WholeDraft = t.Composite([
   DraftHead,
   t.Pick(DraftBody, ['text', 'html']),
@@ -79,10 +82,10 @@ export const WholeDraft = t.Composite([
   }),
 ])
 
-/** Fields of a mail that a reply takes from its original. */
+/** Names the fields that a reply takes from the original mail. */
 const OF_ORIGINAL = ['to', 'cc', 'bcc', 'subject', 'unsubscribe'] as const
 
-/** Checks what a draft has, by the rules of send and reply. @throws {ApiError} 400 */
+/** Checks the present fields of a draft by the rules of send and reply. @throws {ApiError} 400 */
 export function checkDraft(content: Content): void {
   const lists = (['to', 'cc', 'bcc'] as const).map((name) =>
     readMailboxes(name, content[name] ?? []),
@@ -103,19 +106,19 @@ export function checkDraft(content: Content): void {
   throw badRequest(`${found} must be absent beside inReplyTo: a reply takes it from its original`)
 }
 
-/** The changed content. A field that is set and removed is removed. */
+/** Returns the changed content. If a change both sets and removes a field, the field is removed. */
 export function changed(content: Content, { remove = [], ...set }: Static<typeof DraftChange>) {
   const whole = Object.entries({ ...content, ...set })
   return Object.fromEntries(whole.filter(([name]) => !remove.includes(name))) as Content
 }
 
-/** The content of a stored draft. */
+/** Returns the content of a stored draft. */
 export const contentOf = ({ content, attachments }: Draft): Content => ({
   ...(content as Content),
   ...(attachments.length === 0 ? {} : { attachments: attachments as Attachments }),
 })
 
-/** The body of send or reply. @throws {ApiError} 400 naming a field that the draft lacks */
+/** Returns the body of send or reply. @throws {ApiError} 400 naming a field that the draft lacks */
 export function sendable(content: Content) {
   const { inReplyTo, replyAll, to, subject, text, ...rest } = content
   const lacks = (field: string) => badRequest(`${field} must be in the draft before it is sent`)

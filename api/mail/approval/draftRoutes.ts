@@ -34,7 +34,7 @@ import {
   WholeDraft,
 } from './draftInput.ts'
 
-/** One page of drafts. */
+/** Describes one page of drafts. */
 export const DraftPage = t.Object({
   drafts: t.Array(DraftItem),
   count: t.Integer(),
@@ -56,7 +56,7 @@ const NOT_FOUND = { 404: 'Draft not found' }
 const FULL = { 413: `The drafts of the project have ${DRAFTS_MAX_BYTES} bytes together` }
 const whole = { description: 'The draft.', schema: WholeDraft, example: EXAMPLE }
 
-/** Write mail before it is sent. A draft is no message: lists, threads and searches do not show it. */
+/** Serves mail that is still being written. A draft is not a message: lists, threads and searches do not show it. */
 export const draftRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/messages/drafts' })
     .post(
@@ -194,7 +194,7 @@ export async function addDraft(
   return toWhole(await bounded(() => createDraft(pool, projectId, split(given))))
 }
 
-/** One page of drafts. */
+/** Returns one page of drafts. */
 export async function readDrafts(
   { pool }: Services,
   filter: { projectId: string; limit: number; cursor: Cursor | null },
@@ -204,7 +204,7 @@ export async function readDrafts(
   return { drafts: page.map(toItem), count: page.length, ...next }
 }
 
-/** One draft. @throws {ApiError} 404 */
+/** Returns one draft. @throws {ApiError} 404 */
 export async function readDraft({ pool }: Services, projectId: string, draftId: string) {
   const draft = await findDraft(pool, projectId, draftId)
   if (draft === null) throw noDraft()
@@ -261,7 +261,7 @@ const split = ({ attachments = [], ...content }: Static<typeof DraftBody>) => ({
   attachments,
 })
 
-/** Turns the bounds of drafts into answers. */
+/** Turns the errors for exceeded draft limits into error responses. */
 async function bounded<Result>(store: () => Promise<Result>): Promise<Result> {
   try {
     return await store()

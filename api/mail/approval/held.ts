@@ -21,11 +21,11 @@ import {
 
 export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
-/** Characters of each text in a list. */
+/** Limits the characters of each text in a list. */
 const EXCERPT_CHARS = 1_000
 const WHOLE_CHARS = 2 ** 30
 
-/** One page of requests in a state, newest first. @throws {ApiError} 404 */
+/** Returns one page of approval requests in a state, newest first. @throws {ApiError} 404 */
 export async function readHeld(
   { pool }: Services,
   projectId: string,
@@ -47,7 +47,7 @@ export async function readHeld(
   return { held, count: held.length, ...next }
 }
 
-/** One request with its mail. @throws {ApiError} 404 */
+/** Returns one approval request with its mail. @throws {ApiError} 404 */
 export async function readHeldRequest(
   services: Services,
   wanted: Wanted,
@@ -61,7 +61,7 @@ export async function readHeldRequest(
   return toHeldRequest(approval, mails.get(about.messageId), composed?.hash ?? null)
 }
 
-/** The bytes of a request's mail. @throws {ApiError} 404 */
+/** Returns the bytes of an approval request's mail. @throws {ApiError} 404 */
 export async function readHeldBytes(services: Services, wanted: Wanted): Promise<Buffer> {
   const { subject: messageId } = await requested(services, wanted)
   const { projectId } = wanted
@@ -81,8 +81,8 @@ async function requested({ pool }: Services, { projectId, approvalId }: Wanted) 
 }
 
 /**
- * Decides a request. The same decision again changes nothing.
- * @throws {ApiError} 404; 409 after another decision, or for other bytes; 410 after its time
+ * Decides an approval request. The same decision again changes nothing.
+ * @throws {ApiError} 404. 409 after another decision, or for other bytes. 410 after its time
  */
 export async function decide(
   services: Services,

@@ -14,7 +14,7 @@ const Sha256 = t.String({
   description: 'SHA-256 of the bytes of the mail (RFC 5322, as transmitted after DATA).',
 })
 
-/** An owner approves the bytes that were seen. */
+/** Describes an approval. It names the bytes that the owner has seen. */
 export const ApproveBody = t.Object({
   sha256: Sha256,
   trust: t.Optional(
@@ -72,7 +72,7 @@ const Head = t.Object({
   reason: t.Union([t.String(), t.Null()]),
 })
 
-/** A request in a list. */
+/** Describes an approval request in a list. */
 const HeldItem = t.Composite([
   Head,
   t.Object({
@@ -80,7 +80,7 @@ const HeldItem = t.Composite([
   }),
 ])
 
-/** A whole request. */
+/** Describes a whole approval request. */
 export const HeldRequest = t.Composite([
   Head,
   t.Object({
@@ -120,13 +120,13 @@ const toHeldMail = ({ html: _html, attachments: _files, sendAt, ...mail }: HeldM
   ...(sendAt === null ? {} : { sendAt: sendAt.toISOString() }),
 })
 
-/** A request in a list. */
+/** Returns an approval request for a list. */
 export const toHeldItem = (approval: Approval, mail: HeldMail | undefined) => ({
   ...toHead(approval),
   message: mail === undefined ? null : toHeldMail(mail),
 })
 
-/** A whole request. */
+/** Returns a whole approval request. */
 export const toHeldRequest = (
   approval: Approval,
   mail: HeldMail | undefined,
@@ -163,7 +163,7 @@ const EXAMPLE_MAIL = {
   deliveryStatus: 'held',
 }
 
-/** Examples for the documentation. */
+/** The documentation shows these examples. */
 export const EXAMPLE_HELD_ITEM = { ...EXAMPLE_HEAD, message: EXAMPLE_MAIL }
 export const EXAMPLE_SHA256 = 'c0ffee'.padEnd(64, '0')
 export const EXAMPLE_HELD = {

@@ -8,7 +8,7 @@ import { findAttachment } from '../../../sql/mail/messages/attachments.ts'
 import { conflict, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Asks for a page of a review. */
+/** Describes the query for one page of a held mail. */
 export const ReviewQuery = t.Object({
   page: t.Optional(
     t.String({ pattern: '^[1-9][0-9]{0,2}$', error: 'be a whole number of 1 to 999' }),
@@ -16,30 +16,33 @@ export const ReviewQuery = t.Object({
   seen: t.Optional(t.String({ maxLength: 100 })),
 })
 
-/** The words of the refusal of an approval whose pages were not all shown. */
+/** Is the error message for an approval whose pages were not all shown. */
 export const UNREAD = 'seen must be the seal of the last page: read all pages of the mail'
 
-/** One page of a held mail. */
+/** Describes one page of a held mail. */
 export type ReviewPage = {
   sha256: string
-  /** From 1. */
+  /** Is the page number, counted from 1. */
   page: number
   pages: number
   sections: Section[]
-  /** Why the held mail cannot be approved here; empty: it can. */
+  /** Lists the reasons why the held mail cannot be approved here. The list is empty if it can. */
   obstacles: string[]
-  /** The proof that this page was shown: the next page, and behind the last one the approval, ask for it. */
+  /**
+   * The seal proves that this page was shown. A request for the next page needs it, and after the last page the
+   * approval needs it.
+   */
   seal: string
   hasHtml: boolean
 }
 
 const WHOLE_CHARS = 2 ** 30
-/** The page of the seal that lets a held mail be approved. */
+/** The seal for this page number allows the approval of a held mail. */
 const ALL_PAGES = 0
 
 /**
- * A page of a held mail. A page is shown only to whoever was shown the one before it: another call gets the
- * first.
+ * Returns a page of a held mail. A page is shown only to a person who was shown the page before it. Any other request
+ * gets the first page.
  * @param seen the seal of the page before.
  * @throws {ApiError} 404
  */
@@ -79,7 +82,7 @@ export async function readReviewPage(
   }
 }
 
-/** The invitations of a held mail. The service wrote them, so that they are short. */
+/** Returns the invitations of a held mail. They are short, because the service wrote them. */
 async function readInvitations(
   { pool, blobs }: Services,
   {

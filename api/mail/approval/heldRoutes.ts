@@ -42,7 +42,10 @@ const actorOf = (request: Request, projectId: string): Actor => ({
 
 type Approval = Static<typeof Params> & Static<typeof ApproveBody>
 
-/** A platform key reads the bytes itself. An operator at the console must have been shown all pages. */
+/**
+ * Approves a held mail. A platform key reads the bytes itself. An operator at the console must have been shown all
+ * pages.
+ */
 async function approve(
   services: Services,
   request: Request,
@@ -57,10 +60,10 @@ async function approve(
   })
 }
 
-/** The actor of a console session (api/console/access.ts); no prefix of a key has a colon. */
+/** Tells whether the actor is a console session (api/console/access.ts). No prefix of a key contains a colon. */
 const isAtConsole = (actor: string): boolean => actor.startsWith('console:')
 
-/** Mail of projects that waits for its owner. */
+/** Serves the mail of projects that waits for its owner. */
 export const heldRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId/held' })
     .get('', ({ params, query }) => readHeld(services, params.projectId, query), {

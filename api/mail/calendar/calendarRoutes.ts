@@ -18,7 +18,7 @@ import { EXAMPLE_REPLIED, SEND_ERRORS } from '../outbound/sendingDocs.ts'
 import { AnswerSchema, EventFields } from './inviteDocs.ts'
 import { answerInvite, RsvpBody } from './rsvp.ts'
 
-/** Days of one question. */
+/** Limits the days that one query may cover. */
 const SPAN_MAX_DAYS = 366
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -42,7 +42,7 @@ const CalendarEvent = t.Object({
   }),
 })
 
-/** One page of events. */
+/** Describes one page of events. */
 export const CalendarPage = t.Object({
   events: t.Array(CalendarEvent),
   count: t.Integer(),
@@ -82,7 +82,7 @@ const EXAMPLE = {
   messageId: '<offer-1@example.com>',
 }
 
-/** The calendar of a project, and answers to invitations. */
+/** Serves the calendar of a project, and answers to invitations. */
 export function calendarRoutes(services: Services) {
   return new Elysia()
     .get(
@@ -157,7 +157,7 @@ function momentOf(field: string, given: string): Date {
   return at
 }
 
-/** One page of the calendar. @throws {ApiError} 400 */
+/** Returns one page of the calendar. @throws {ApiError} 400 */
 export async function readCalendarPage(
   db: Queryable,
   { projectId }: { projectId: string },
@@ -177,7 +177,7 @@ export async function readCalendarPage(
   return { events: page.map(toEvent), count: page.length, ...next }
 }
 
-/** An instance as the API answers it. Its times are its own; the rest is that of its series. */
+/** Returns an event instance for the API. The times belong to the instance, all other fields to its series. */
 function toEvent({
   invite,
   startsAt,

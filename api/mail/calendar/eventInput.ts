@@ -91,13 +91,13 @@ export const EventInput = t.Optional(
 )
 export type EventInput = NonNullable<Static<typeof EventInput>>
 
-/** What own_events keeps of an event. */
+/** Describes the fields of an event that the table own_events keeps. */
 type Announced = Pick<
   WrittenEvent,
   'summary' | 'start' | 'end' | 'description' | 'location' | 'url' | 'rule'
 >
 
-/** The invitation of a mail, and what the answer says of it. */
+/** Holds the invitation of a mail, and the fields that the API response shows of it. */
 export type Invitation = {
   attachment: SentAttachment
   shown: { uid: string; sequence: number }
@@ -112,7 +112,7 @@ type Mail = {
 }
 
 /**
- * Writes the invitation of a mail, and notes its event.
+ * Writes the invitation of a mail, and records its event.
  * @throws {ApiError} 400, 404
  */
 export async function invitationOf(
@@ -164,13 +164,13 @@ export async function invitationOf(
   }
 }
 
-/** A cancellation repeats what it cancels; one instance is named by its start. */
+/** Returns a cancellation, which repeats the cancelled event. A single instance is named by its start. */
 function cancelled(series: Announced, instance: WrittenTime | null): Announced {
   if (instance === null) return series
   return { ...series, start: instance, end: instance, rule: null }
 }
 
-/** Reads what an event announces. @throws {ApiError} 400 */
+/** Reads the fields that an event announces. @throws {ApiError} 400 */
 function announcedBy(input: EventInput, { subject, text }: Mail): Announced {
   const zone = zoneOf(input.zone)
   const start = momentOf('start', input.start, zone)
@@ -212,7 +212,7 @@ function zoneOf(given: string | undefined): string | null {
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?$/
 
-/** Reads a time. One with a zone of its own is written on the clock of `zone`. @throws {ApiError} 400 */
+/** Reads a time. If the time has a UTC offset, converts it to the clock of `zone`. @throws {ApiError} 400 */
 function momentOf(field: string, given: string | undefined, zone: string | null): WrittenTime {
   if (given === undefined) throw badRequest(`event.${field} is required`)
   const fault = badRequest(
@@ -243,7 +243,10 @@ function plain(local: string, fault: Error): string {
 const atOf = ({ local, zone }: WrittenTime): number =>
   Temporal.PlainDateTime.from(local).toZonedDateTime(zone ?? 'UTC').epochMilliseconds
 
-/** RECURRENCE-ID has the type and the zone of the start of its series (RFC 5545 §3.8.4.4). @throws {ApiError} 400 */
+/**
+ * Reads the RECURRENCE-ID. It has the same type and zone as the start of its series (RFC 5545 §3.8.4.4). @throws
+ * {ApiError} 400
+ */
 function instanceOf(given: string, { start, rule }: Announced): WrittenTime {
   if (rule === null) throw badRequest('event.recurrenceId must be absent: the event does not recur')
   const isDate = !start.local.includes('T')

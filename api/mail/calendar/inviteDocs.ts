@@ -41,7 +41,7 @@ const AttendeeSchema = t.Composite([
   t.Object({ state: oneOf(ATTENDEE_STATES), role: oneOf(ROLES) }),
 ])
 
-/** The state of an invite at the time of the call. */
+/** Lists the states that an invite can have at the time of the call. */
 const INVITE_STATES = ['current', 'outdated', 'cancelled', 'proposal', 'answer'] as const
 type InviteState = (typeof INVITE_STATES)[number]
 
@@ -50,7 +50,7 @@ export const AnswerSchema = oneOf(
   "The project's own answer.",
 )
 
-/** What stands in an event alike in an invite and in the calendar. */
+/** Describes the event fields that an invite and the calendar share. */
 export const EventFields = {
   uid: t.String(),
   recurrenceId: Nullable(
@@ -95,7 +95,7 @@ export const InviteSchema = t.Object({
   answer: AnswerSchema,
 })
 
-/** An invite as get-message answers it. */
+/** Returns an invite for the response of get-message. */
 export const toInvite = (invite: AppliedInvite, event: EventState | null) => ({
   ...invite,
   state: stateOf(invite, event),

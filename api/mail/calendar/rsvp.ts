@@ -43,9 +43,9 @@ export const RsvpBody = t.Object({
 const WORDS = { accepted: 'Accepted', declined: 'Declined', tentative: 'Tentative' } as const
 
 /**
- * Answers an invitation by mail to its organizer (RFC 5546 §3.2.3), in the thread of the invitation. The calendar changes
- * when the answer is on its way.
- * @throws {ApiError} 400, 404, 409, and those of a sending
+ * Answers an invitation by mail to its organizer (RFC 5546 §3.2.3), in the thread of the invitation. The calendar
+ * changes when this mail is being sent, and not while it waits for an approval.
+ * @throws {ApiError} 400, 404, 409, and the errors of send
  */
 export async function answerInvite(
   services: Services,
@@ -119,7 +119,7 @@ export async function answerInvite(
   })
 }
 
-/** The invitation of a message that can be answered. @throws {ApiError} 400, 409 */
+/** Returns the invitation of a message if it can be answered. @throws {ApiError} 400, 409 */
 async function inviteToAnswer(
   { pool }: Services,
   projectId: string,
@@ -160,7 +160,7 @@ const withoutInvite = (original: SingleMessage) =>
 
 const nameOf = (person: Person | null): string | null => person?.name ?? null
 
-/** The attendee that this inbox is. An inbox that was invited by a list is named as itself. */
+/** Returns the attendee for this inbox. If a mailing list was invited, the inbox answers under its own address. */
 function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   const own = addressKey(inboxAddress)
   const named = attendees.find(({ address }) => recipientKeys(address).includes(own))
@@ -168,7 +168,7 @@ function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   return { address: address ?? inboxAddress, name: named?.name ?? null }
 }
 
-/** RECURRENCE-ID on the clock of the event. */
+/** Returns the RECURRENCE-ID on the clock of the event. */
 function instanceOf({ recurrenceId, allDay }: Invite) {
   if (recurrenceId === null) return null
   const local = recurrenceId.slice(0, 19)

@@ -22,7 +22,7 @@ const whole = (name: string, max: number, description: string, fallback: number)
     }),
   )
 
-/** A page of the text of an attachment. */
+/** Describes a page of an attachment's text. */
 export const AttachmentTextSchema = t.Object({
   attachmentId: t.String(),
   filename: t.String(),
@@ -44,7 +44,7 @@ export const AttachmentTextSchema = t.Object({
   ),
 })
 
-/** `/v0/messages/{messageId}/attachments/{attachmentId}/text`. */
+/** Serves `/v0/messages/{messageId}/attachments/{attachmentId}/text`. */
 export function attachmentTextRoutes(services: Services) {
   return new Elysia().get(
     '/v0/messages/:messageId/attachments/:attachmentId/text',
@@ -97,7 +97,7 @@ export function attachmentTextRoutes(services: Services) {
   )
 }
 
-/** A page of the text of an attachment. @throws {ApiError} 404 */
+/** Returns a page of an attachment's text. @throws {ApiError} 404 */
 export async function answerText(
   { pool }: Pick<Services, 'pool'>,
   wanted: {

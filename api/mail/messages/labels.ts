@@ -10,7 +10,7 @@ export const LabelChange = t.Object({
   removeLabels: t.Optional(t.Array(Label, { maxItems: LABELS_MAX })),
 })
 
-/** The query parameter `labels` of a list. */
+/** Describes the query parameter `labels` of a list. */
 export const LabelsQuery = t.String({
   maxLength: 4_000,
   description: 'Comma-separated labels; a message must carry all of them.',
@@ -32,7 +32,7 @@ export function readLabels(query: string | undefined): string[] {
   return labels
 }
 
-/** Whether {@link LabelsQuery} can name a label. Labels stored by older versions may fail this check. */
+/** Tells whether {@link LabelsQuery} can name a label. Labels that older versions stored may fail this check. */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 
 /** Reads the labels to add and to remove. A label in both lists is removed. @throws {ApiError} 400 */
@@ -54,6 +54,6 @@ export function readLabelChange(body: Static<typeof LabelChange>): {
   return { add, remove: [...remove] }
 }
 
-/** The error for a change that gives a message more than `LABELS_MAX` labels. */
+/** Makes the error for a change that gives a message more than `LABELS_MAX` labels. */
 export const tooManyLabels = () =>
   badRequest(`addLabels must leave at most ${LABELS_MAX} labels on the message`)

@@ -10,7 +10,7 @@ import { LabelChange, readLabelChange, tooManyLabels } from './labels.ts'
 import { toWhole, WholeMessage } from './messageDocs.ts'
 import { EXAMPLE_MESSAGE, MessageParams } from './messageRoutes.ts'
 
-/** Label and delete messages. */
+/** Serves changes of labels, and deletions of messages. */
 export function messageChangeRoutes(services: Services) {
   const { pool } = services
   return new Elysia()

@@ -13,14 +13,14 @@ import { projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { MessageParams } from './messageRoutes.ts'
 
-/** RFC 6838 §4.2. Any other type that a sender claims is served as `BYTES`. */
+/** Matches a media type (RFC 6838 §4.2). Any other type that a sender claims is served as `BYTES`. */
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 const BYTES = 'application/octet-stream'
 
-/** Routes for the original bytes of a message, and for its attachments. */
+/** Serves the original bytes of a message, and its attachments. */
 export function messageContentRoutes(services: Services) {
   const { pool, blobs } = services
-  /** Makes the bytes before the first attempt does: each attempt sends the stored ones. */
+  /** Composes the mail even before the first attempt. Each attempt then sends the stored bytes. */
   const composeNow = async (projectId: string, messageId: string) => {
     const mail = await findOutboundContent(pool, projectId, messageId)
     return mail === null ? null : ((await composedMail(services, mail))?.bytes ?? null)
@@ -92,7 +92,7 @@ export function messageContentRoutes(services: Services) {
     )
 }
 
-/** Reads an attachment. @throws {ApiError} 404; 413 for one larger than `maxBytes` */
+/** Reads an attachment. @throws {ApiError} 404. 413 for an attachment larger than `maxBytes` */
 export async function readAttachment(
   { pool, blobs }: Pick<Services, 'pool' | 'blobs'>,
   wanted: { projectId: string; messageId: string; attachmentId: string; maxBytes?: number },
@@ -111,7 +111,10 @@ export async function readAttachment(
   )
 }
 
-/** The sender chose bytes, type and name. A browser must save them; it must not run them or guess their type. */
+/**
+ * Returns a file as a download. The sender chose its bytes, type and name, so a browser must save the file, and must
+ * not run it or guess its type.
+ */
 export function download(bytes: Buffer, contentType: string, filename: string): Response {
   return new Response(new Uint8Array(bytes), {
     headers: {
@@ -122,7 +125,9 @@ export function download(bytes: Buffer, contentType: string, filename: string): 
   })
 }
 
-/** RFC 6266: an ASCII name for old clients, and the full name in UTF-8 (RFC 8187). */
+/**
+ * Returns the Content-Disposition of RFC 6266: an ASCII name for old clients, and the full name in UTF-8 (RFC 8187).
+ */
 function attachmentDisposition(filename: string): string {
   const plain = filename.replace(/[^\x20-\x7e]|["\\%/]/g, '_')
   const encoded = encodeURIComponent(filename.toWellFormed()).replace(

@@ -87,7 +87,7 @@ const InboxId = t.String({ examples: ['agent@mail.example.com'] })
 const IF_FULL = 'With ANSWERS=full only.'
 const InboxIdIfFull = t.Optional(t.String({ description: IF_FULL }))
 
-/** A message in a list: without cc, and without inboxId by default (docs/contract.md §4). */
+/** Describes a message in a list: without cc, and by default without inboxId (docs/contract.md §4). */
 const MessageItem = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
@@ -114,7 +114,7 @@ const Highlights = t.Array(
   }),
 )
 
-/** A message in a list; search results carry the matched excerpts. */
+/** Describes a message in a list. Search results hold the matched excerpts too. */
 export const FoundMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -126,7 +126,7 @@ export const FoundMessage = t.Composite([
   }),
 ])
 
-/** A whole message, as get-message and get-thread serve it. */
+/** Describes a whole message in get-message and get-thread. */
 export const WholeMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -171,7 +171,7 @@ const LinkSchema = t.Object({
   sensitive: t.Boolean({ description: 'It resets a password.' }),
 })
 
-/** A message as get-message and wait serve it. */
+/** Describes a message in get-message and wait. */
 export const SingleMessageSchema = t.Composite([
   WholeMessage,
   t.Object({
@@ -209,7 +209,7 @@ const Refused = t.Optional(
   ),
 )
 
-/** The answer to `send`. */
+/** Describes the response to `send`. */
 export const SentMessage = t.Object({
   messageId: MessageId,
   threadId: ThreadId,
@@ -238,18 +238,18 @@ export const SentMessage = t.Object({
   extractedText: t.Optional(t.String({ description: 'The same as text, with ANSWERS=full only.' })),
 })
 
-/** The answer to `reply`. */
+/** Describes the response to `reply`. */
 export const RepliedMessage = t.Composite([
   t.Omit(SentMessage, ['inboxId']),
   t.Object({ inboxId: InboxIdIfFull }),
 ])
 
-/** The scope that codes and links need, beside `mail:read`. */
+/** Codes and links need this scope in addition to `mail:read`. */
 export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
 type Answers = Config['answers']
 
-/** A message in a list. */
+/** Returns a message for a list. */
 export const toItem = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
   ...(answers === 'full' ? { inboxId: message.inboxAddress, cc: message.cc } : {}),
@@ -268,7 +268,7 @@ const toHead = (message: Message, answers: Answers) => ({
   createdAt: message.createdAt.toISOString(),
 })
 
-/** A search result. */
+/** Returns a message for search results. */
 export function toFound(message: Message, queries: readonly SearchQuery[], answers: Answers) {
   const query = { clauses: queries.flatMap(({ clauses }) => clauses) }
   return {
@@ -282,7 +282,7 @@ export function toFound(message: Message, queries: readonly SearchQuery[], answe
 
 const NO_TEXT: AttachmentText = { state: 'none', chars: 0, omitted: [] }
 
-/** A whole message. */
+/** Returns a whole message. */
 export const toWhole = (message: Message, answers: Answers) => ({
   ...toHead(message, answers),
   inboxId: message.inboxAddress,
@@ -300,7 +300,7 @@ export const toWhole = (message: Message, answers: Answers) => ({
     : { authentication: message.authentication ?? UNCHECKED }),
 })
 
-/** A message as get-message and wait serve it; a key without `mail:codes` gets no codes and no links. */
+/** Returns a message for get-message and wait. A key without `mail:codes` gets no codes and no links. */
 export function toSingle(
   message: SingleMessage,
   answers: Answers,
@@ -313,7 +313,10 @@ export function toSingle(
   }
 }
 
-/** A message of an earlier version was stored without them: its subject and text are searched when it is read. */
+/**
+ * Returns the codes of a message. An earlier version stored messages without codes. For such a message, the codes are
+ * searched in subject and text at each read.
+ */
 const codesOf = ({ codes, subject, text }: SingleMessage) =>
   codes ?? findCodes({ subject, text, html: null })
 const linksOf = ({ links, subject, text }: SingleMessage) =>

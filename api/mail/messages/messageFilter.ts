@@ -16,7 +16,7 @@ const Search = (description: string, example: string) =>
 const Instant = (description: string) =>
   t.String({ maxLength: 40, description, examples: ['2026-01-31T09:30:00Z', '2026-01-31'] })
 
-/** The filters of a message list. */
+/** Describes the filters of a message list. */
 export const MessageFilterQuery = t.Object({
   labels: t.Optional(LabelsQuery),
   q: t.Optional(
@@ -43,7 +43,7 @@ export const MessageFilterQuery = t.Object({
 
 export type MessageFilter = {
   labels: string[]
-  /** A message must match every query. */
+  /** A message must match every one of these queries. */
   queries: SearchQuery[]
   after: Date | null
   before: Date | null
@@ -81,7 +81,7 @@ function readSearch(
   }
 }
 
-/** RFC 3339, or a date alone: its first moment in UTC. */
+/** Matches a time of RFC 3339, or a date alone, which means its first moment in UTC. */
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
 
 function readInstant(name: string, text: string | undefined): Date | null {

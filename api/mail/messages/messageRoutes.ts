@@ -15,12 +15,15 @@ import { toInvite } from '../calendar/inviteDocs.ts'
 import { FoundMessage, SingleMessageSchema, toFound, toItem, toSingle } from './messageDocs.ts'
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
 
-/** A Message-ID has at most 998 characters (RFC 5322 §2.1.1). The id of a duplicate adds `.N` (docs/contract.md §4). */
+/**
+ * A Message-ID has at most 998 characters (RFC 5322 §2.1.1). The id of a duplicate gets the suffix `.N`
+ * (docs/contract.md §4).
+ */
 export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
 
 const ListQuery = t.Composite([PageQuery, MessageFilterQuery])
 
-/** One page of messages. */
+/** Describes one page of messages. */
 export const MessagePage = t.Object({
   messages: t.Array(FoundMessage),
   count: t.Integer(),
@@ -39,7 +42,7 @@ const EXAMPLE_ITEM = {
   createdAt: '2026-01-05T09:41:12.345Z',
 }
 
-/** An example of a whole message, for the documentation. */
+/** The documentation shows this example of a whole message. */
 export const EXAMPLE_MESSAGE = {
   ...EXAMPLE_ITEM,
   inboxId: 'agent@mail.example.com',
@@ -47,7 +50,7 @@ export const EXAMPLE_MESSAGE = {
   attachments: [],
 }
 
-/** An example of a received message with a code. */
+/** The documentation shows this example of a received message with a code. */
 export const EXAMPLE_SINGLE = {
   ...EXAMPLE_MESSAGE,
   subject: 'Sign in',
@@ -65,7 +68,7 @@ export const EXAMPLE_SINGLE = {
   links: [],
 }
 
-/** List, search and read the messages of an inbox. */
+/** Lists, searches and reads the messages of an inbox. */
 export function messageRoutes(services: Services) {
   return new Elysia()
     .get(
@@ -121,7 +124,7 @@ export function messageRoutes(services: Services) {
     )
 }
 
-/** One page of an inbox, newest first. Search results carry the matched excerpts. */
+/** Returns one page of an inbox, newest first. Search results hold the matched excerpts. */
 export async function readMessages(
   { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
   filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
@@ -129,7 +132,8 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // Several labels may be on a million messages, and together on none; so may a label and a status.
+  // Each of several labels may be on a million messages although no message has all of them. The same is true of a
+  // label and a status.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null
@@ -142,12 +146,12 @@ export async function readMessages(
   return { messages: items, count: items.length, ...next }
 }
 
-/** One message. @throws {ApiError} 404 */
+/** Returns one message. @throws {ApiError} 404 */
 export async function readMessage(services: Services, caller: Caller, messageId: string) {
   return await answerSingle(services, caller, await readStored(services, caller, messageId))
 }
 
-/** One message as it is stored. @throws {ApiError} 404 */
+/** Returns one message as it is stored. @throws {ApiError} 404 */
 export async function readStored(
   services: Services,
   { projectId }: { projectId: string },
@@ -158,7 +162,7 @@ export async function readStored(
   return message
 }
 
-/** The invites of a message, with their states now. */
+/** Returns the invites of a message with their present states. */
 async function invitesOf(
   db: Queryable,
   { invites }: SingleMessage,
@@ -169,7 +173,9 @@ async function invitesOf(
   return known.map((invite, n) => toInvite(invite, events[n] ?? null))
 }
 
-/** A message for a caller. An entry of the audit log comes first where the answer holds a code or a sensitive link. */
+/**
+ * Returns a message for a caller. If the response holds a code or a sensitive link, writes an audit log entry first.
+ */
 export async function answerSingle(
   { pool, config }: Pick<Services, 'pool' | 'config'>,
   caller: Caller,

@@ -15,7 +15,7 @@ import { answerSingle, EXAMPLE_SINGLE } from './messageRoutes.ts'
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
 
-/** The filters that a message must match. */
+/** Describes the filters that a message must match. */
 export const WaitFilter = t.Pick(MessageFilterQuery, ['labels', 'from', 'subject', 'after'])
 
 const Query = t.Composite([
@@ -47,7 +47,7 @@ const Query = t.Composite([
   }),
 ])
 
-/** `/v0/messages/wait`: waits for the next matching message (long polling). */
+/** Serves `/v0/messages/wait`, which waits for the next matching message (long polling). */
 export function messageWaitRoutes(services: Services) {
   return new Elysia().get(
     '/v0/messages/wait',
@@ -88,7 +88,7 @@ export function messageWaitRoutes(services: Services) {
   )
 }
 
-/** The event that says that a message has what is awaited. */
+/** Names the event that tells that a message has the awaited content. */
 const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
   message: 'message.received',
   code: 'message.code',
@@ -98,7 +98,7 @@ const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
 
 /**
  * Waits for a received message that matches.
- * @returns null after the timeout, or when the caller has disconnected.
+ * @returns `null` after the timeout, or when the caller has disconnected.
  * @throws {ApiError} 400, 403
  */
 export async function waitForMessage(
@@ -119,7 +119,7 @@ export async function waitForMessage(
   }
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
-  // The reader opens before the inbox is read: a message that arrives in between is not missed.
+  // The reader opens before the inbox is read, so that a message that arrives in between is not missed.
   const { reader } = await events.open(projectId, null)
   const awaited = AWAITED[has ?? 'message']
   const leave = () => reader.close()

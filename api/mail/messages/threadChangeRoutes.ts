@@ -16,7 +16,7 @@ import {
   WholeThread,
 } from './threadRoutes.ts'
 
-/** Label and delete threads. */
+/** Serves changes of labels, and deletions of threads. */
 export function threadChangeRoutes(services: Services) {
   const { pool } = services
   return new Elysia()

@@ -26,13 +26,13 @@ const ThreadHead = t.Object({
 })
 
 const ThreadItem = t.Composite([ThreadHead, t.Object({ messageCount: t.Integer() })])
-/** A thread with its messages. */
+/** Describes a thread with its messages. */
 export const WholeThread = t.Composite([
   ThreadHead,
   t.Object({ totalMessages: t.Integer(), messages: t.Array(WholeMessage) }),
 ])
 
-/** One page of threads. */
+/** Describes one page of threads. */
 export const ThreadPage = t.Object({
   threads: t.Array(ThreadItem),
   count: t.Integer(),
@@ -47,7 +47,7 @@ const EXAMPLE_HEAD = {
   updatedAt: EXAMPLE_MESSAGE.createdAt,
 }
 
-/** An example of a thread, for the documentation. */
+/** The documentation shows this example of a thread. */
 export const EXAMPLE_THREAD = { ...EXAMPLE_HEAD, totalMessages: 1, messages: [EXAMPLE_MESSAGE] }
 
 const toHead = (thread: Thread) => ({
@@ -58,7 +58,7 @@ const toHead = (thread: Thread) => ({
   updatedAt: thread.updatedAt.toISOString(),
 })
 
-/** List and read the conversations of an inbox. */
+/** Lists and reads the conversations of an inbox. */
 export function threadRoutes(services: Services) {
   return new Elysia()
     .get(
@@ -110,7 +110,7 @@ export function threadRoutes(services: Services) {
     )
 }
 
-/** One page of threads, the most recently updated first. */
+/** Returns one page of threads. The most recently updated thread comes first. */
 export async function readThreads(
   pool: Pool,
   filter: { projectId: string; limit: number; cursor: Cursor | null },
@@ -124,7 +124,7 @@ export async function readThreads(
   return next === null ? page : { ...page, nextPageToken: encodeCursor(next) }
 }
 
-/** A thread with its newest `limit` messages, oldest first. @throws {ApiError} 404 */
+/** Returns a thread with its newest `limit` messages, in order from old to new. @throws {ApiError} 404 */
 export async function readThread(
   { pool, config }: Pick<Services, 'pool' | 'config'>,
   wanted: { projectId: string; threadId: string; limit: number },

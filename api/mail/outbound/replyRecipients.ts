@@ -4,8 +4,9 @@ import { badRequest } from '../../http/errors.ts'
 import { RECIPIENTS_MAX, unique } from './sendInput.ts'
 
 /**
- * The recipients of a reply: Reply-To, else From; for a sent original, its recipients. Invalid addresses are dropped. The
- * replying inbox itself is a recipient only if no other is left.
+ * Returns the recipients of a reply: the addresses in Reply-To, otherwise those in From. For a sent original, returns
+ * its recipients. Invalid addresses are dropped. The replying inbox itself is a recipient only if no other recipient is
+ * left.
  */
 export function replyRecipients(
   original: Message,
@@ -13,7 +14,7 @@ export function replyRecipients(
 ): { to: string[]; cc: string[] } {
   const own = addressKey(original.inboxAddress)
   const usable = (texts: string[]) => unique(texts.flatMap((text) => parseAddress(text) ?? []))
-  // Inbox names have no `+tag`: a tagged address of this inbox is this inbox.
+  // Inbox names have no `+tag`, so a tagged address of this inbox means this inbox.
   const others = (texts: string[]) =>
     usable(texts).filter((address) => !recipientKeys(address).includes(own))
   const sender = original.replyTo.length > 0 ? original.replyTo : original.from

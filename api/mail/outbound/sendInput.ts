@@ -20,9 +20,9 @@ import { BODY_MAX_BYTES } from '../../http/body.ts'
 import { badRequest } from '../../http/errors.ts'
 import { EventInput } from '../calendar/eventInput.ts'
 
-/** Recipients of one message in to, cc and bcc together (docs/contract.md §4). */
+/** Limits the recipients of one message in to, cc and bcc together (docs/contract.md §4). */
 export const RECIPIENTS_MAX = 50
-/** RFC 5322 §2.1.1: a line is at most 998 characters. */
+/** RFC 5322 §2.1.1: a line has at most 998 characters. */
 export const SUBJECT_MAX_LENGTH = 998
 
 const AddressList = (minItems: number) =>
@@ -33,7 +33,7 @@ const AddressList = (minItems: number) =>
     description: 'Addresses, with or without a display name: Jane Doe <jane@example.net>.',
   })
 
-/** For text and HTML each. A request body without attachments has the same limit. */
+/** Limits text and HTML each. A request body without attachments has the same limit. */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({ maxLength: TEXT_MAX_LENGTH, description: 'Plain-text body.' })
 const Html = t.Optional(
@@ -44,7 +44,7 @@ const Html = t.Optional(
 )
 
 const ATTACHMENTS_MAX = 50
-/** Base64 adds a third; most receivers accept messages up to 35 MB. */
+/** Base64 adds a third, and most receivers accept messages of up to 35 MB. */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
 const FILENAME_MAX_LENGTH = 255
 
@@ -91,7 +91,7 @@ const HeadersInput = t.Optional(
   }),
 )
 
-/** The time furthest ahead that a mail may wait for. */
+/** A mail can be scheduled for at most this many days ahead. */
 const SEND_AT_MAX_DAYS = 366
 const SendAt = t.Optional(
   t.String({
@@ -130,7 +130,7 @@ export const ReplyBody = t.Object({
   sendAt: SendAt,
 })
 
-/** Reads mailboxes and removes duplicates. @throws {ApiError} 400 with the position of an invalid one */
+/** Reads mailboxes and removes duplicates. @throws {ApiError} 400 with the position of an invalid mailbox */
 export function readMailboxes(field: string, texts: string[]): Mailbox[] {
   const mailboxes = texts.map((text, n) => {
     const mailbox = parseMailbox(text)
@@ -147,18 +147,18 @@ export function readMailboxes(field: string, texts: string[]): Mailbox[] {
   return [...new Map(mailboxes.map((one) => [addressKey(one.address), one])).values()]
 }
 
-/** The display names of mailboxes, by address; null: none has one. */
+/** Returns the display names of mailboxes by address, or `null` if no mailbox has a name. */
 export function namesOf(mailboxes: readonly Mailbox[]): Record<string, string> | null {
   const named = mailboxes.flatMap(({ address, name }) => (name === null ? [] : [[address, name]]))
   return named.length === 0 ? null : Object.fromEntries(named)
 }
 
-/** Removes duplicate addresses; case is ignored. */
+/** Removes duplicate addresses, without regard to upper and lower case. */
 export function unique(addresses: string[]): string[] {
   return [...new Map(addresses.map((address) => [addressKey(address), address])).values()]
 }
 
-/** Reads attachments. @throws {ApiError} 400 with the position of an invalid one */
+/** Reads attachments. @throws {ApiError} 400 with the position of an invalid attachment */
 export function readAttachments(given: Static<typeof Attachments> = []): SentAttachment[] {
   const contentIds = new Set<string>()
   let bytes = 0
@@ -187,7 +187,10 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
   })
 }
 
-/** Reads the header fields to add; null without them. @throws {ApiError} 400 with the name of an invalid one */
+/**
+ * Reads the additional header fields. Returns `null` if there are none. @throws {ApiError} 400 with the name of an
+ * invalid field
+ */
 export function readHeaders(
   given: Static<typeof HeadersInput> | undefined,
   withUnsubscribe: boolean,
@@ -198,7 +201,7 @@ export function readHeaders(
   return read.headers
 }
 
-/** Reads the unsubscribe settings; null without them. @throws {ApiError} 400 */
+/** Reads the unsubscribe settings. Returns `null` if there are none. @throws {ApiError} 400 */
 export function readUnsubscribe(
   given: Static<typeof UnsubscribeInput> | undefined,
 ): Unsubscribe | null {
@@ -217,7 +220,7 @@ export function readUnsubscribe(
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** Reads the time of a sending; null: at once. @throws {ApiError} 400 */
+/** Reads the time at which a mail is to be sent. Returns `null` for an immediate mail. @throws {ApiError} 400 */
 export function readSendAt(given: string | undefined): Date | null {
   if (given === undefined) return null
   const at = given.includes('T') ? parseIsoTime(given) : null

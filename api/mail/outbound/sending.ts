@@ -29,10 +29,10 @@ import {
   SUBJECT_MAX_LENGTH,
 } from './sendInput.ts'
 
-/** The sending project and its inbox. */
+/** Describes the sending project and its inbox. */
 export type Sender = { projectId: string; inboxAddress: string }
 
-/** The answer to `send`, without threadId and createdAt. */
+/** Describes the response to `send`, without threadId and createdAt. */
 type SentAnswer = {
   sendAt?: string
   messageId: string
@@ -44,11 +44,11 @@ type SentAnswer = {
   labels: string[]
   event?: Invitation['shown']
 }
-/** Recipients that a rule or a suppression refused. */
+/** Lists the recipients that a rule or a suppression refused. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-/** The fields of a mail that waits. */
+/** Describes the additional fields of a mail that waits. */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
-/** The answer to `reply`. Only `ANSWERS=full` adds `inboxId`. */
+/** Describes the response to `reply`. Only `ANSWERS=full` adds `inboxId`. */
 export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
 
 export type Prepared<Answer> = Omit<
@@ -58,11 +58,14 @@ export type Prepared<Answer> = Omit<
   answer: Answer
 }
 
-/** How often a call counts: its key, and the draft that it sends. `held`: the caller's mail waits for the owner. */
+/**
+ * Holds what makes a call count only once: its idempotency key, and the draft that it sends. `held` tells that the
+ * caller's mail waits for the owner.
+ */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
 /**
- * Accepts a send intent that starts a new thread. The same key and request get the first answer again.
+ * Accepts a send intent that starts a new thread. A repeated request with the same key gets the first response again.
  * @throws {ApiError} 400, 409
  */
 export async function sendMessage(
@@ -89,7 +92,7 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // Last: it notes the event.
+    // The invitation comes last, because it records the event.
     const invitation =
       body.event === undefined
         ? null
@@ -134,12 +137,15 @@ export async function sendMessage(
   return { ...answer, ...textIfFull(services, body) }
 }
 
-/** The text of the request: a stored answer would hold it twice. */
+/**
+ * Returns the text of the request. It is added to the response later, because a stored response would hold the text
+ * twice.
+ */
 const textIfFull = ({ config }: Services, { text }: { text: string }) =>
   config.answers === 'full' ? { text, extractedText: text } : {}
 
 /**
- * Accepts a reply in the thread of the original. The same key and request get the first answer again.
+ * Accepts a reply in the thread of the original. A repeated request with the same key gets the first response again.
  * @throws {ApiError} 400, 404, 409
  */
 export async function replyTo(
@@ -197,7 +203,7 @@ export async function replyTo(
 
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
-/** Stores the result of `prepare`. For a repeated key it returns the stored answer and never calls `prepare`. */
+/** Stores the result of `prepare`. For a repeated key it returns the stored response, and never calls `prepare`. */
 export async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
   projectId: string,
@@ -229,7 +235,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   })
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // A concurrent call with the same key may have stored the answer and used up the quota.
+  // A concurrent call with the same key may have stored the response and used up the quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
@@ -237,13 +243,16 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   throw new Error('an idempotency key is taken but has no stored answer')
 }
 
-/** A draft has a key of its own: it is sent once, and a repeated call gets the answer. */
+/**
+ * Returns the idempotency key of a draft. Each draft has one, so it is sent once, and a repeated call gets the same
+ * response.
+ */
 const keyOfDraft = (id: string) => ({
   name: `draft:${id}`,
   requestHash: requestHash(['draft', id]),
 })
 
-/** The answer of a draft that was sent; null: there is none. */
+/** Returns the stored response for a draft that was sent, or `null` if there is none. */
 export const findDraftAnswer = (services: Services, projectId: string, draftId: string) =>
   findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
 
@@ -251,7 +260,9 @@ type Answered<Answer> = Answer &
   Partial<RefusedRecipients & Waiting> &
   Omit<AcceptedMessage, 'status'>
 
-/** The answer to an accepted call. A mail that waits says so and has the label. */
+/**
+ * Returns the response to an accepted call. For a mail that waits, the response has the delivery status and the label.
+ */
 function answered<Answer extends { labels: string[] }>(
   answer: Answer,
   { threadId, createdAt, status }: AcceptedMessage,
@@ -263,20 +274,23 @@ function answered<Answer extends { labels: string[] }>(
 
 const DAY_S = 24 * 60 * 60
 
-/** 429 with Retry-After up to the next day (UTC). */
+/** Makes a 429. Its Retry-After lasts until the next day (UTC). */
 function quotaExceeded(limit: number | null): ApiError {
   const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
   const message = `The daily limit of ${limit} recipients is reached`
   return new ApiError(429, 'quota_exceeded', message, { 'retry-after': String(waitS) })
 }
 
-/** 413 until messages are deleted, or the operator raises the limit. */
+/** Makes a 413. It is returned until messages are deleted, or the operator raises the limit. */
 function storageFull(): ApiError {
   const message = 'The storage of this project is used up: delete messages or ask the operator'
   return new ApiError(413, 'quota_exceeded', message)
 }
 
-/** The refused recipients. @throws {ApiError} 422 when every recipient is refused, 413 when the storage is used up */
+/**
+ * Returns the refused recipients. @throws {ApiError} 422 when every recipient is refused, 413 when the storage is used
+ * up
+ */
 async function refusals(
   { policies }: Services,
   projectId: string,
@@ -294,7 +308,7 @@ async function refusals(
   throw new ApiError(422, 'recipient_blocked', `Every recipient is refused: ${named}`)
 }
 
-/** The stored answer of an idempotency key, or null. @throws {ApiError} 409 for another request */
+/** Returns the stored response of an idempotency key, or `null`. @throws {ApiError} 409 for another request */
 async function findAnswer<Answer extends { labels: string[] }>(
   { pool }: Services,
   projectId: string,

@@ -8,10 +8,10 @@ const FULL = 'The storage of the project is used up'
 const LIMITED =
   'Too many requests (rate_limited), or the daily limit of recipients is reached (quota_exceeded); Retry-After is the wait in seconds'
 
-/** The errors of every sending. */
+/** Describes the errors that every send or reply can return. */
 export const SEND_ERRORS = { 413: FULL, 422: BLOCKED, 429: LIMITED }
 
-/** An example of an accepted reply. */
+/** The documentation shows this example of an accepted reply. */
 export const EXAMPLE_REPLIED = {
   messageId: '<60303ae2@mail.example.com>',
   threadId: 'thd_0a1b2c3d4e5f60718293a4b5',
@@ -23,7 +23,7 @@ export const EXAMPLE_REPLIED = {
   createdAt: '2026-01-05T09:45:00.000Z',
 }
 
-/** The documentation of `POST /v0/messages/send`. */
+/** Documents `POST /v0/messages/send`. */
 export const sendOperation = operation({
   summary: 'Send a message',
   description:
@@ -54,7 +54,7 @@ export const sendOperation = operation({
   errors: { 404: 'Event not found: event.uid names none of this project', ...SEND_ERRORS },
 })
 
-/** The documentation of `POST /v0/messages/{messageId}/reply`. */
+/** Documents `POST /v0/messages/{messageId}/reply`. */
 export const replyOperation = operation({
   summary: 'Reply to a message',
   description:

@@ -11,7 +11,7 @@ import { replyOperation, sendOperation } from './sendingDocs.ts'
 
 const keyOf = (request: Request) => readIdempotencyKey(request.headers.get('idempotency-key'))
 
-/** Send and reply. One transaction stores the message and its job; a worker sends it. */
+/** Serves send and reply. One transaction stores the message and its job. A worker then sends the message. */
 export function sendingRoutes(services: Services) {
   return new Elysia()
     .use(cancelRoutes(services))

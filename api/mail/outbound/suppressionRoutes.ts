@@ -22,7 +22,7 @@ const SuppressionSchema = t.Object({
   createdAt: Time,
 })
 
-/** One page of suppressed addresses. */
+/** Describes one page of suppressed addresses. */
 export const SuppressionPage = t.Object({
   suppressions: t.Array(SuppressionSchema),
   count: t.Integer(),
@@ -37,7 +37,7 @@ const EXAMPLE = {
   createdAt: '2026-01-05T09:41:12.345Z',
 }
 
-/** Suppressed addresses: a project sends no mail to them. */
+/** Serves the suppressed addresses of a project. The project sends no mail to them. */
 export function suppressionRoutes({ pool }: Services) {
   return new Elysia()
     .get(
@@ -80,7 +80,7 @@ export function suppressionRoutes({ pool }: Services) {
     )
 }
 
-/** One page of suppressed addresses, newest first. */
+/** Returns one page of suppressed addresses, newest first. */
 export async function readSuppressions(
   pool: Pool,
   { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },

@@ -63,5 +63,5 @@ const rsvp = defineTool({
   },
 })
 
-/** The tools for events. */
+/** Lists the tools for calendar events. */
 export const calendarTools: readonly Tool[] = [list, rsvp]

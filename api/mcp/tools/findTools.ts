@@ -131,9 +131,12 @@ const waitForCode = defineTool({
   },
 })
 
-/** Base64 turns three bytes into four characters, and all of them fill the context of the model. */
+/**
+ * The limit is low, because base64 turns three bytes into four characters, and all of them fill the context of the
+ * model.
+ */
 const ATTACHMENT_MAX_BYTES = 256 * 1024
-/** Characters of one answer. */
+/** Limits the characters of one tool result. */
 const PAGE_CHARS = 20_000
 
 const getAttachment = defineTool({
@@ -187,5 +190,5 @@ const getAttachment = defineTool({
   },
 })
 
-/** The tools that find messages and read attachments. */
+/** Lists the tools that find messages and read attachments. */
 export const findTools: readonly Tool[] = [search, wait, waitForCode, getAttachment]

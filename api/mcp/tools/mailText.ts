@@ -1,4 +1,4 @@
-/** Formats mail for the text of a tool result; structuredContent holds the full data. */
+/** Formats mail for the text of a tool result. structuredContent holds the full data. */
 import type { answerText } from '../../mail/messages/attachmentTextRoutes.ts'
 import type { toItem, toWhole } from '../../mail/messages/messageDocs.ts'
 
@@ -9,21 +9,21 @@ const PREVIEW_MAX_CHARS = 200
 const THREAD_BODY_MAX_CHARS = 2_000
 const BODY_MAX_CHARS = 20_000
 
-/** The sender's own text, without the quoted history. */
+/** Returns the text that the sender wrote, without the quoted history. */
 const ownText = (message: Item): string => message.extractedText || message.text
 
-/** One line per message, for a list. */
+/** Formats a message as one line of a list. */
 export function messageLine(message: Item): string {
   const preview = cut(ownText(message).replace(/\s+/g, ' ').trim(), PREVIEW_MAX_CHARS)
   return `${message.messageId} | ${message.createdAt} | from ${message.from.join(', ')} | ${message.labels.join(',')} | ${oneLine(message.subject)} | ${preview}`
 }
 
-/** One message of a thread. */
+/** Formats one message of a thread. */
 export function messageBlock(message: Whole): string {
   return `${head(message)}\n\n${cut(ownText(message), THREAD_BODY_MAX_CHARS)}`
 }
 
-/** One message alone. */
+/** Formats a single message. */
 export function wholeMessage(message: Whole): string {
   const files = message.attachments.map(
     ({ attachmentId, filename, contentType, size, text }) =>
@@ -46,7 +46,7 @@ function head(message: Whole): string {
   ].join('\n')
 }
 
-/** What mail.get_attachment would answer. */
+/** Tells what mail.get_attachment would return. */
 const textNote = (text: Whole['attachments'][number]['text']): string =>
   text === undefined || text.state === 'none'
     ? ''
@@ -56,13 +56,13 @@ const textNote = (text: Whole['attachments'][number]['text']): string =>
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
-/** Cuts at a length, never within a surrogate pair. */
+/** Cuts a text at a length, but never within a surrogate pair. */
 export function cut(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
   return `${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}… [cut]`
 }
 
-/** A page of the text of an attachment, or why there is none. */
+/** Formats a page of an attachment's text, or the reason for the missing text. */
 export function attachmentText(page: Awaited<ReturnType<typeof answerText>>): string {
   const { filename, contentType, state, reason, chars, omitted, text, nextOffset } = page
   const head = `${filename} (${contentType})`

@@ -22,7 +22,7 @@ import { cut, messageLine, wholeMessage } from './mailText.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
-/** The paging arguments of every list. */
+/** Describes the paging arguments of every list. */
 export const PageInput = {
   limit: t.Optional(
     t.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Maximum number of results.' }),
@@ -39,7 +39,7 @@ export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: strin
     ...(pageToken === undefined ? {} : { pageToken }),
   })
 
-/** A mail cannot be recalled, and a repeated call sends a second mail. */
+/** These hints warn hosts, because a mail cannot be recalled and a repeated call sends a second mail. */
 export const SENDS = {
   readOnlyHint: false,
   destructiveHint: false,
@@ -47,7 +47,7 @@ export const SENDS = {
   openWorldHint: true,
 } as const
 
-/** The limit of a body in a list: fifty whole mails would fill a model's context. */
+/** Limits a body in a list, because fifty whole mails would fill a model's context. */
 const LIST_BODY_MAX_CHARS = 1_000
 
 const ACCEPTED = {
@@ -56,7 +56,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** The end of an accepted call. */
+/** Returns the last sentences of the result of an accepted call. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string
@@ -64,7 +64,7 @@ export const acceptedText = (sent: {
 }): string =>
   `${ACCEPTED[sent.deliveryStatus ?? 'queued']}: messageId ${sent.messageId}, thread ${sent.threadId}.`
 
-/** Makes calls of mail.send and mail.reply safe to repeat. */
+/** This argument makes calls of mail.send and mail.reply safe to repeat. */
 export const KeyInput = {
   idempotencyKey: t.Optional(
     t.String({
@@ -80,7 +80,7 @@ const WRONG_MESSAGE_ID =
 
 type Page = Static<typeof MessagePage>
 
-/** A message of a list with a shortened body. */
+/** Returns a message of a list with a shortened body. */
 export const shortened = (message: Page['messages'][number]): Page['messages'][number] => ({
   ...message,
   text: cut(message.text, LIST_BODY_MAX_CHARS),
@@ -205,5 +205,5 @@ const updateLabels = defineTool({
   },
 })
 
-/** The tools for single messages. */
+/** Lists the tools for single messages. */
 export const mailTools: readonly Tool[] = [listMessages, getMessage, send, reply, updateLabels]

@@ -16,7 +16,7 @@ const fixes = {
   not_found: 'Take purchaseId from the answer of purse.pay or purse.quote.',
 } as const
 
-/** The record in words. What the seller wrote stands between delimiters. */
+/** Describes a purchase in words. Text of the seller stands between delimiters. */
 function textOf(bought: Static<typeof PurchaseSchema>): string {
   const { state, reason, detail, purchaseId, payment, terms, response } = bought
   const price = terms === null ? 'no price' : `${terms.amountUsdc} USDC to ${terms.payTo}`
@@ -106,5 +106,5 @@ const status = defineTool({
   },
 })
 
-/** The tools that spend, within the owner's mandates. */
+/** Lists the tools that spend money within the owner's mandates. */
 export const purseTools: readonly Tool[] = [quote, pay, status]

@@ -69,5 +69,5 @@ const getThread = defineTool({
   },
 })
 
-/** The tools for conversations. */
+/** Lists the tools for conversations. */
 export const threadTools: readonly Tool[] = [listThreads, getThread]

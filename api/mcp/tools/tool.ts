@@ -8,21 +8,21 @@ import type { Caller } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { describeValidationError } from '../../http/validation.ts'
 
-/** The context of one tool call. */
+/** Holds the context of one tool call. */
 export type ToolContext = {
   services: Services
   projectId: string
   inboxAddress: string
-  /** The caller, for operations that check scopes and write the audit log themselves. */
+  /** Describes the caller, for operations that check scopes and write the audit log themselves. */
   caller: Caller
   /** Aborts when the call is cancelled or its connection closes. A waiting tool must then end. */
   signal: AbortSignal
 }
 
-/** The result of a tool: data in its output schema, and a short text for hosts that ignore structuredContent. */
+/** Holds the result of a tool: data in its output schema, and a short text for hosts that ignore structuredContent. */
 export type ToolAnswer = { data: Record<string, unknown>; text: string }
 
-/** MCP ToolAnnotations. */
+/** Describes MCP ToolAnnotations. */
 export type ToolHints = {
   readOnlyHint: boolean
   destructiveHint: boolean
@@ -30,7 +30,7 @@ export type ToolHints = {
   openWorldHint: boolean
 }
 
-/** The hints of a read-only tool that contacts no other system. */
+/** Holds the hints of a read-only tool that contacts no other system. */
 export const READS: ToolHints = {
   readOnlyHint: true,
   destructiveHint: false,
@@ -38,30 +38,30 @@ export const READS: ToolHints = {
   openWorldHint: false,
 }
 
-/** Refuses unknown arguments: a misspelt argument must not be ignored silently. */
+/** Refuses unknown arguments, because a misspelt argument must not be ignored silently. */
 export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
-  /** Dotted, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
+  /** Holds the name with a dot, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
   name: string
   title: string
-  /** For a model: purpose, result, one example. It names other tools with dots. */
+  /** Describes the tool for a model: purpose, result, one example. It writes names of other tools with dots. */
   description: string
   scope: Exclude<Access, 'public'>
   input: Input
   output: TObject
   hints: ToolHints
-  /** Advice to the model for an error code. */
+  /** Holds advice to the model for each error code. */
   fixes?: Partial<Record<ErrorCode, string>>
 }
 
-/** A tool as the server lists and calls it. */
+/** Describes a tool as the server lists and calls it. */
 export type Tool = ToolSpecification<TObject> & {
   /** @throws {ApiError} 400 for invalid arguments, and the errors of `run`. */
   call(context: ToolContext, args: unknown): Promise<ToolAnswer>
 }
 
-/** Models write one label or address without its array: such a text counts as an array of one. */
+/** Turns a single text into an array of one, because models often write one label or address without an array. */
 function withLists({ properties }: TObject, args: unknown): unknown {
   if (typeof args !== 'object' || args === null) return args
   return Object.fromEntries(
@@ -72,7 +72,7 @@ function withLists({ properties }: TObject, args: unknown): unknown {
   )
 }
 
-/** Makes a tool. `run` gets arguments that match the input schema. */
+/** Creates a tool. `run` gets arguments that match the input schema. */
 export function defineTool<Input extends TObject>(
   specification: ToolSpecification<Input> & {
     run(context: ToolContext, input: Static<Input>): Promise<ToolAnswer>
@@ -92,7 +92,7 @@ export function defineTool<Input extends TObject>(
   }
 }
 
-/** Names the invalid argument and lists all arguments: a model corrects its call from this sentence alone. */
+/** Names the invalid argument and lists all arguments, because a model corrects its call from this sentence alone. */
 function describeFault(input: TObject, args: unknown, fault: ValueError): string {
   const names = Object.keys(input.properties)
   const required = input.required ?? []
@@ -100,7 +100,7 @@ function describeFault(input: TObject, args: unknown, fault: ValueError): string
     names.length === 0
       ? 'This tool takes no arguments'
       : `Arguments: ${names.map((name) => (required.includes(name) ? `${name} (required)` : name)).join(', ')}`
-  // An unknown argument comes first: a misspelt name is the usual cause of a missing argument.
+  // An unknown argument is reported first, because a misspelt name is the usual cause of a missing argument.
   const unknown = Object.keys(args as object).find((name) => !names.includes(name))
   if (unknown !== undefined) return `${unknown} is not an argument of this tool. ${takes}`
   const missing = fault.type === ValueErrorType.ObjectRequiredProperty ? ', and it is missing' : ''

@@ -90,7 +90,7 @@ const totp = defineTool({
     remaining: t.Integer({ description: 'Seconds.' }),
     backupCodesRemaining: t.Integer(),
   }),
-  // The code changes every 30 seconds (RFC 6238 §5.2).
+  // The one-time code changes every 30 seconds (RFC 6238 §5.2).
   hints: { ...READS, idempotentHint: false },
   fixes,
   async run({ services, caller }, { name }) {
@@ -155,5 +155,5 @@ const remove = defineTool({
   },
 })
 
-/** The tools that read and store credentials. */
+/** Lists the tools that read and store credentials. */
 export const vaultTools: readonly Tool[] = [list, get, totp, store, remove]

@@ -22,7 +22,7 @@ const useFixes = {
   rate_limited: 'Wait for the uses that are under way, then call again.',
 } as const
 
-/** The answer of a stranger is data, never an instruction. */
+/** Describes a use of a secret in words. The response of a stranger is data, and never an instruction. */
 function textOf(use: Static<typeof UseSchema>): string {
   const { state, response, error, useId } = use
   if (state === 'pending') return `No answer yet. Read it with vault.get_use: useId ${useId}.`
@@ -90,5 +90,5 @@ const sign = defineTool({
   },
 })
 
-/** The tools that act with a secret and do not show it. */
+/** Lists the tools that act with a secret and do not show it. */
 export const vaultUseTools: readonly Tool[] = [use, getUse, sign]

@@ -1,9 +1,9 @@
 import { SmtpReply } from '../acceptance.ts'
 
-/** Seconds after which a refused sender may try again. */
+/** A refused sender may try again after this many seconds. */
 const RETRY_S = 30
 
-/** The error codes of docs/contract.md §2 that mail over HTTP uses. */
+/** Maps statuses to the error codes of docs/contract.md §2 that mail over HTTP uses. */
 const CODES: Record<number, string> = {
   400: 'bad_request',
   401: 'unauthorized',
@@ -14,7 +14,7 @@ const CODES: Record<number, string> = {
   503: 'unavailable',
 }
 
-/** An answer to a sender: `{error, message, status}`. */
+/** Describes an error response to a sender: `{error, message, status}`. */
 export class HttpRefusal extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -23,7 +23,9 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** The refusal that says the same as an SMTP reply (RFC 5321): 552 is 413, 550 is 404, and 4xx is 503. */
+/**
+ * Turns an SMTP reply (RFC 5321) into the equal HTTP refusal: 552 becomes 413, 550 becomes 404, and 4xx becomes 503.
+ */
 function refusalOf({ responseCode, message }: SmtpReply): HttpRefusal {
   if (responseCode === 552) return new HttpRefusal(413, message)
   if (responseCode >= 500) return new HttpRefusal(404, message)
@@ -37,7 +39,7 @@ export function refusalResponse({ status, message }: HttpRefusal): Response {
   )
 }
 
-/** What the sender may know of any error. */
+/** Returns the part of any error that the sender may know. */
 export function toRefusal(error: unknown): HttpRefusal | null {
   if (error instanceof HttpRefusal) return error
   if (error instanceof SmtpReply) return refusalOf(error)

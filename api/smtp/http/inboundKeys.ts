@@ -6,26 +6,26 @@ import {
   listAllInboundSecrets,
 } from '../../../sql/mail/domains/inboundSecrets.ts'
 
-/** A revoked secret of a domain works this long at most. */
+/** A revoked secret of a domain stays valid for at most this time. */
 const FRESH_MS = 30_000
-/** An unknown key asks the database at most this often: strangers' guesses are no load for it. */
+/** For an unknown key the database is read at most this often, so that a stranger's guesses are no load on it. */
 const AGAIN_MS = 1_000
-/** While the database is away, a known secret works on for this long. */
+/** While the database is unreachable, a known secret stays valid for this time. */
 const STALE_MS = 24 * 60 * 60_000
 
 const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 
-/** What a key of mail over HTTP may do. */
+/** Describes what a key of mail over HTTP may do. */
 export type InboundKey = {
-  /** One of them signed. */
+  /** One of these secrets must have made the signature. */
   secrets: Uint8Array[]
-  /** The one domain that it delivers to; null: every domain. */
+  /** Names the only domain that the key delivers to. `null` means every domain. */
   domain: string | null
 }
 
 type Known = { byId: Map<string, InboundSecret>; readMs: number }
 
-/** Finds the secrets behind a key id: `ID` of INBOUND_SECRETS, or `DOMAIN#VERSION`. */
+/** Finds the secrets of a key id: `ID` of INBOUND_SECRETS, or `DOMAIN#VERSION`. */
 export class InboundKeys {
   readonly #pool: Pool
   readonly #secrets: NonNullable<Config['smtp']['http']>['secrets']
@@ -38,8 +38,8 @@ export class InboundKeys {
   }
 
   /**
-   * @returns null: no such key.
-   * @throws the database's error, when it is away and the key was never seen.
+   * @returns `null` if there is no such key.
+   * @throws the database's error when the database is unreachable and the key is not in memory.
    */
   async find(keyId: string): Promise<InboundKey | null> {
     const global = this.#secrets.find(({ id }) => id === keyId)
@@ -67,7 +67,7 @@ export class InboundKeys {
     }
   }
 
-  /** A key that was made just now is found after a moment. */
+  /** Reads all keys again. If the last read was just now it waits first, so a new key is found only after a moment. */
   async #read(ageMs: number): Promise<Known> {
     if (ageMs < AGAIN_MS) await Bun.sleep(AGAIN_MS - ageMs)
     const secrets = await listAllInboundSecrets(this.#pool)

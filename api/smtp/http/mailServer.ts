@@ -16,22 +16,25 @@ import { type HandedMail, type HandedReports, type HttpParts, takeMail } from '.
 
 const IDLE_TIMEOUT_S = 60
 const DRAIN_POLL_MS = 20
-/** A request of a mail service may take this long. */
+/** Limits the time of a request from a mail service. */
 const REQUEST_MS = 10 * 60_000
 
-/** Reads a request into a mail or a report, or refuses it; null: the path is another's. @throws {HttpRefusal} */
+/**
+ * Reads a request into a mail or a report, or refuses it. Returns `null` if the path belongs to another adapter.
+ * @throws {HttpRefusal}
+ */
 type Adapter = (
   request: Request,
   pathname: string,
   keys: InboundKeys,
 ) => Promise<HandedMail | HandedReports | null>
 
-/** One adapter for each form in which mail services hand over mail. */
+/** Lists one adapter for each format in which mail services deliver mail. */
 const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
 
 /**
- * Mail over HTTP. The listener's process serves it, because a mail is accepted when the spool has it on disk, and the
- * spool is a file of this process (docs/decisions/mail-over-http.md).
+ * Starts the server of mail over HTTP. It runs in the process of the SMTP listener, because a mail is accepted when the
+ * spool has it on disk, and the spool is a file of this process (docs/decisions/mail-over-http.md).
  */
 export function startMailServer(
   parts: ServerParts,
@@ -54,7 +57,7 @@ export function startMailServer(
       port: http.port,
       hostname: host,
       idleTimeout: IDLE_TIMEOUT_S,
-      // Above our own limit: our error answers, not Bun's.
+      // The limit is above our own limit, so that a client gets our error response, and not Bun's.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
         inFlight++
@@ -82,7 +85,7 @@ type ServerParts = HttpParts & {
   limits: ConnectionLimits
   keys: InboundKeys
   pool: Pool
-  /** Null: no topic of SNS is set. */
+  /** `null` means that no SNS topic is set. */
   ses: Adapter | null
 }
 
@@ -133,7 +136,7 @@ async function read(
   throw new HttpRefusal(404, 'Not found')
 }
 
-/** The label of a metric: our own replies, and never a stranger's text. */
+/** Returns the label of a metric. It is one of our own replies, and never a stranger's text. */
 const labelOf = (error: unknown, { status }: HttpRefusal) =>
   error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : `HTTP ${status}`
 

@@ -12,7 +12,7 @@ import type { HandedMail, HandedReports } from './takeMail.ts'
 /** Postmark sends the message, its parts and its attachments in one JSON text. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
 
-/** `POST /v0/inbound/postmark/KEY/SECRET`: the webhooks of Postmark. @throws {SignedMailError} */
+/** Handles `POST /v0/inbound/postmark/KEY/SECRET`: the webhooks of Postmark. @throws {SignedMailError} */
 export async function readPostmarkRequest(
   request: Request,
   pathname: string,

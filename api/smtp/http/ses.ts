@@ -23,13 +23,13 @@ import type { HandedMail, HandedReports } from './takeMail.ts'
 const JSON_MAX_BYTES = 512 * 1024
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
-/** SNS changes its certificate about once a year, and each region has one. */
+/** Limits the cached certificates. SNS changes its certificate about once a year, and each region has one. */
 const CERTIFICATES_MAX = 20
 
-/** Asks SNS for a certificate, or confirms a subscription. @throws when it does not answer with a text */
+/** Requests a certificate from SNS, or confirms a subscription. @throws when SNS does not return a text */
 export type AskSns = (url: string, maxBytes: number) => Promise<string>
 
-/** Asks through the `fetch` of the process; the caller has proven that the host is one of SNS. */
+/** Sends these requests with the `fetch` of the process. The caller has checked that the host belongs to SNS. */
 export const createAskSns =
   (request: typeof fetch): AskSns =>
   async (url, maxBytes) => {
@@ -43,13 +43,13 @@ export const createAskSns =
 
 export type SesParts = {
   settings: NonNullable<NonNullable<Config['smtp']['http']>['ses']>
-  /** The bucket of large mail; null: mail comes within the notification alone. */
+  /** Is the bucket of large mail. `null` means that mail only comes inside the notification. */
   bucket: ObjectStore | null
   ask: AskSns
   log: Logger
 }
 
-/** `POST /v0/inbound/ses`: notifications of Amazon SES by SNS, of the topics that are set. */
+/** Handles `POST /v0/inbound/ses`: notifications of Amazon SES over SNS, for the configured topics. */
 export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
   const certificates = new Map<string, string>()
   const certificateOf = async (url: string): Promise<string> => {
@@ -60,7 +60,10 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     certificates.set(url, pem)
     return pem
   }
-  /** A foreign topic is refused before anything is fetched. @throws {SignedMailError} */
+  /**
+   * Checks the topic and the signature. An unknown topic is refused before anything is fetched. @throws
+   * {SignedMailError}
+   */
   const prove = async (message: SnsMessage) => {
     if (!settings.topics.includes(message.topicArn)) {
       throw new SignedMailError(401, 'TopicArn: must be one of INBOUND_SES_TOPICS')
@@ -92,7 +95,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
       key,
       envelope,
       provider: { name: 'ses', spf },
-      // SNS repeats a message under its id.
+      // SNS repeats a message with the same id.
       sourceKey: requestId('ses', message.messageId),
       content: slices(bytes),
       check() {},
@@ -122,7 +125,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     try {
       const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
-      // SES writes the object first. A missing one may come.
+      // SES writes the object before the notification. A missing object may still appear.
       if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
       return bytes
     } catch (error) {

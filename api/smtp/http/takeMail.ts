@@ -25,29 +25,30 @@ export type HttpParts = AcceptingParts & {
   mailDomain: string
 }
 
-/** A mail that a holder of a secret hands over. Each adapter makes one. */
+/** Describes a mail that the owner of a secret delivers. Each adapter makes one. */
 export type HandedMail = {
   key: InboundKey
   envelope: Envelope
   provider: MailProvider
-  /** The same request has the same key, so that a repeated one is stored once. A UUID. */
+  /** The key is a UUID. An equal request has the same key, so that a repeated request is stored once. */
   sourceKey: string
-  /** The message (RFC 5322). */
+  /** Holds the bytes of the message (RFC 5322). */
   content: AsyncIterable<Uint8Array>
-  /** Proves the whole message, before it is kept. @throws {HttpRefusal} */
+  /** Checks the proof of the whole message before the message is stored. @throws {HttpRefusal} */
   check(bytes: Buffer): void
 }
 
-/** A relay's reports about copies of ours. */
+/** Describes the reports of a relay about copies that we sent. */
 export type HandedReports = { key: InboundKey; reports: RelayReport[] }
 
-/** What became of each recipient. */
+/** Lists the accepted recipients and the refused recipients. */
 export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }
 
 /**
- * Takes a mail as the SMTP listener does. Resolves when the spool has it on disk.
+ * Accepts a mail in the same way as the SMTP listener. Resolves when the spool has the mail on disk.
  * @param from the address of the mail service, its connection, and the signal that ends it.
- * @throws {SmtpReply} no recipient can be served, or one of them must be tried again later: then nothing is kept.
+ * @throws {SmtpReply} when no recipient can be served, or one of them must be tried again later. Nothing is stored
+ * then.
  */
 export async function takeMail(
   parts: HttpParts,
@@ -104,7 +105,8 @@ async function findInboxes(parts: HttpParts, { key, envelope }: HandedMail) {
       const inbox = await findInbox(
         parts,
         { address, sender: envelope.from, mailDomain: key.domain ?? parts.mailDomain },
-        // A stranger who guesses addresses must not stop the mail service that hands over everybody's mail.
+        // Unknown recipients are not counted: a stranger who guesses addresses must not block the mail service that
+        // delivers everybody's mail.
         () => {},
       )
       byInbox.set(inbox, address)

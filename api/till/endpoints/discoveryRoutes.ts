@@ -9,7 +9,7 @@ import type { Services } from '../../http/services.ts'
 import { readAmount } from '../payments/paymentQuery.ts'
 import { EXAMPLE_ITEM, Item, toItem } from './discoveryItem.ts'
 
-/** The routes are public: caches spare the database. */
+/** The routes are public, so caches reduce the load on the database. */
 const CACHE_CONTROL = 'public, max-age=60'
 const WORDS_MAX = 10
 
@@ -61,7 +61,7 @@ const SearchQuery = t.Object({
 })
 type Filters = Omit<Static<typeof ListQuery>, 'offset' | 'cursor'>
 
-/** The public list of paid resources, for agents that look for one. */
+/** Serves the public list of paid resources for agents that search for a resource. */
 export function discoveryRoutes({ pool }: Services) {
   const describe = { tag: 'Payments', access: 'public', cors: true } as const
   return new Elysia({ prefix: '/v0/x402/discovery' })
@@ -71,7 +71,7 @@ export function discoveryRoutes({ pool }: Services) {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor === undefined ? query.offset : '0')
         const after = query.cursor === undefined ? null : BigInt(query.cursor)
-        // One more shows that the list goes on.
+        // One row more than the limit tells that the list continues.
         const part = { words: null, after, limit: limit + 1, offset }
         const { endpoints, total } = await find(query, part)
         const shown = endpoints.slice(0, limit)

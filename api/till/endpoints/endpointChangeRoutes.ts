@@ -81,7 +81,7 @@ const deleteOperation = operation({
   errors,
 })
 
-/** Changes, rotates and deletes one endpoint. */
+/** Changes and deletes one endpoint, and rotates its secret. */
 export const endpointChangeRoutes = (services: Services) =>
   new Elysia()
     .patch(

@@ -88,7 +88,7 @@ export const EXAMPLE_ENDPOINT = {
 
 export const EXAMPLE_SECRET = `whsec_${'0'.repeat(64)}`
 
-/** An endpoint in the API, without its secret. */
+/** Returns an endpoint for the API, without its secret. */
 const toEndpointView = (endpoint: Endpoint) => ({
   endpointId: endpoint.id,
   urlPattern: endpoint.urlPattern,
@@ -128,14 +128,14 @@ function toListing({ metadata, openApi }: Endpoint) {
   }
 }
 
-/** With its earnings. */
+/** Returns an endpoint with its earnings. */
 export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undefined) => ({
   ...toEndpointView(endpoint),
   callCount: totals?.callCount ?? 0,
   revenueUsdcRaw: (totals?.revenueAtomic ?? 0n).toString(),
 })
 
-/** With the secret, if it is new. */
+/** Returns an endpoint with its secret if the secret is new. */
 export const toChangedView = ({ endpoint, newSecret }: ChangedEndpoint) => ({
   ...toEndpointView(endpoint),
   ...(newSecret === null ? {} : { webhookSecret: newSecret }),

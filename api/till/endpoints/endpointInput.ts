@@ -80,7 +80,10 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
   }
 }
 
-/** Reads the URL of a webhook in its normal form, without a fragment: a fragment is never sent. @throws {ApiError} 400 */
+/**
+ * Reads the URL of a webhook in its normal form. Removes the fragment, because a fragment is never sent. @throws
+ * {ApiError} 400
+ */
 export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
   try {
     parseResourceUrl(text)
@@ -103,7 +106,7 @@ function refuseFault(field: string, url: string, allowPrivate: boolean): void {
   throw badRequest(`${field} must be reachable from the public internet: ${fault}`)
 }
 
-/** Reads `priceUsdc` into atomic USDC. @throws {ApiError} 400 */
+/** Converts `priceUsdc` to atomic USDC. @throws {ApiError} 400 */
 export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>): bigint {
   try {
     return refuseDust('priceUsdc', parseUsdc(amount), config)
@@ -114,7 +117,8 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 }
 
 /**
- * The chain of prices: that of the payment workers, or the devnet's before a worker has reported.
+ * Returns the chain of the prices. This is the chain of the payment workers, or the devnet's chain before a worker has
+ * reported.
  * @throws {ApiError} 503 before the chain is known.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
@@ -124,14 +128,14 @@ export async function serviceNetwork({ pool, config }: Services): Promise<Networ
   throw chainUnknown()
 }
 
-/** Reads `network`: the service's own chain, or absent. @throws {ApiError} 400 */
+/** Reads `network`. It must be absent, or name the service's own chain. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
   if (network === undefined || usdcNetworkOf(network)?.network === own) return own
   const known = usdcNetworkOf(network) === undefined ? 'unknown' : 'not the chain of this service'
   throw badRequest(`network must be "${own}" or left out: "${network}" is ${known}`)
 }
 
-/** What registering an endpoint and changing it have in common. */
+/** Describes the fields that the registration and the change of an endpoint share. */
 export const ENDPOINT_FIELDS = {
   network: t.Optional(Network),
   description: t.Optional(Description),
@@ -142,7 +146,10 @@ export const ENDPOINT_FIELDS = {
 }
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
-/** Reads a change but for the listing. A field absent from the body is absent from it. @throws {ApiError} 400 */
+/**
+ * Reads a change without its listing fields. A field that the body lacks is absent from the change too. @throws
+ * {ApiError} 400
+ */
 export async function readChange(
   services: Services,
   body: Static<typeof Body>,

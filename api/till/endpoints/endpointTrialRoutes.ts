@@ -55,7 +55,7 @@ const example = {
 
 const describe = { tag: 'Sellers', access: 'payments:accept' } as const
 
-/** Tries an endpoint as a buyer does. */
+/** Tests an endpoint in the way that a buyer uses it. */
 export function endpointTrialRoutes({ pool, config }: Services) {
   const canBuy = config.chain.embeddedDevnet
   const view = (trial: EndpointTrial | null) => ({

@@ -28,7 +28,7 @@ const Part = (description: string) =>
     error: 'be an object or null',
   })
 
-/** How an endpoint is called and listed. */
+/** Describes the fields that tell how an endpoint is called and listed. */
 export const LISTING_FIELDS = {
   serviceName: OrNull(Word, {
     description: 'The name of your service in lists.',
@@ -64,13 +64,14 @@ type Stored = Pick<Endpoint, 'metadata' | 'openApi' | 'discoverable'>
 
 const PARTS = ['serviceName', 'tags', 'iconUrl', 'mcpUrl', 'input', 'output'] as const
 
-/** Whether a body says anything that {@link readListing} reads. */
+/** Tells whether a body holds any field that {@link readListing} reads. */
 export const hasListing = (body: ListingBody): boolean =>
   body.discoverable !== undefined ||
   Object.keys(LISTING_FIELDS).some((name) => body[name as keyof ListingBody] !== undefined)
 
 /**
- * Reads how an endpoint is called and listed. Each challenge must hold it, together with what is stored.
+ * Reads how an endpoint is called and listed. Each challenge must be able to hold these fields together with the stored
+ * ones.
  * @throws {ApiError} 400
  */
 export function readListing(
@@ -134,7 +135,7 @@ function readOpenApiUrl(
   return readOutboundUrl('openApiUrl', given, allowPrivate)
 }
 
-/** The metadata of the next challenge. */
+/** Returns the metadata of the next challenge. */
 function wholeOf(
   stored: Stored | null,
   change: MetadataChange,

@@ -8,19 +8,23 @@ import { badRequest, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer } from '../payments/offer.ts'
 
-/** A challenge waits this long for a check that is on its way. */
+/** A challenge waits this long for a check that has begun. */
 const WAIT_MS = 5_000
 /**
- * The check itself asks the seller, and the seller then asks for this challenge. So it is answered while the check runs;
- * a dead address has its verdict sooner.
+ * The check itself calls the seller, and the seller then requests this challenge. So the challenge is returned while
+ * the check still runs. An unreachable address gets its verdict sooner.
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
-/** Between checks that challenges ask for. A challenge in between waits, because a seller that has just come back must sell. */
+/**
+ * Sets the pause between two checks that challenges start. A challenge in between waits, because a seller that has just
+ * become reachable must be able to sell.
+ */
 const PROVOKE_PAUSE_MS = 2_000
 
 /**
- * Refuses a challenge for an endpoint that is paused, or that the last check did not reach. That one is checked anew first.
+ * Refuses a challenge for an endpoint that is paused, or that the last check did not reach. An endpoint that was not
+ * reached is first checked again.
  * @throws {ApiError} 400
  */
 export async function checkReachable({ pool }: Services, offer: Offer): Promise<void> {
@@ -48,7 +52,7 @@ async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
 }
 
 /**
- * Checks an endpoint anew and waits for the verdict.
+ * Checks an endpoint again and waits for the verdict.
  * @throws {ApiError} 404
  */
 export async function checkAnew(
@@ -64,7 +68,10 @@ export async function checkAnew(
   }
 }
 
-/** Waits for a check on its way. `isOurs`: it still runs, and may be what asks. */
+/**
+ * Waits for a check that has begun. `isOurs` tells that the check still runs, and that this request may come from the
+ * check itself.
+ */
 async function waitForCheck(
   pool: Services['pool'],
   id: string,

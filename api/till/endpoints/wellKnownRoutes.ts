@@ -9,7 +9,7 @@ import { notFound } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Seconds. Clients see a rotation within this time. */
+/** The value is in seconds. Clients see a key rotation within this time. */
 const CACHE_CONTROL = 'public, max-age=60'
 
 const RESOURCES_MAX = 1_000
@@ -43,7 +43,7 @@ const DidDocument = t.Object({
   assertionMethod: t.Array(t.String()),
 })
 
-/** The public keys of receipts, retired ones included. */
+/** Serves the public keys of receipts, and also the retired keys. */
 export function wellKnownRoutes({ pool, config }: Services) {
   const did = didWeb(config.http.baseUrl)
   const describe = { tag: 'Payments', access: 'public', cors: true } as const

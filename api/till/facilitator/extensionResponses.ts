@@ -7,13 +7,13 @@ import { provokeEndpointCheck } from '../../../sql/till/endpoints/endpointChecks
 import type { Endpoint } from '../../../sql/till/endpoints/endpoints.ts'
 import type { Services } from '../../http/services.ts'
 
-/** The header of a facilitator that says what became of an extension (x402 specs/extensions/bazaar.md). */
+/** In this header a facilitator tells how it handled an extension (x402 specs/extensions/bazaar.md). */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
-/** Between looks that settlements ask for. */
+/** Sets the pause between two checks that settlements start. */
 const LOOK_PAUSE_MS = 60_000
 
-/** More stands in no header. */
+/** A longer declaration does not fit into a header. */
 const DECLARED_CHARS_MAX = 16_384
 
 type Response =
@@ -21,10 +21,10 @@ type Response =
   | { status: 'rejected'; rejectedReason: string }
 
 /**
- * What became of the declarations in a payment. The payer echoes them, so they are not stored: when they differ from the
- * list, a worker looks at the seller's own 402.
+ * Tells how the declarations in a payment were handled. The payer only repeats them, so they are not stored. When they
+ * differ from the list, a worker reads the seller's own 402.
  *
- * @returns the header; null: the payment declares nothing.
+ * @returns the header, or `null` if the payment declares nothing.
  */
 export async function extensionResponses(
   { pool }: Services,
@@ -58,7 +58,7 @@ const rejected = (rejectedReason: string): Response => ({ status: 'rejected', re
 const listedOf = ({ metadata, openApi, seen, urlPattern }: Endpoint): Bazaar | null =>
   bazaarOf({ ...openApi?.metadata, ...metadata }, urlPattern) ?? seen.bazaar ?? null
 
-/** Whether two declarations agree but for the values of the path, which each request has of its own. */
+/** Tells whether two declarations are equal apart from the values of the path, which differ in each request. */
 function isSame(one: Bazaar, other: Bazaar | null): boolean {
   return other !== null && isDeepStrictEqual(withoutPath(one), withoutPath(other))
 }

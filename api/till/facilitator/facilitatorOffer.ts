@@ -12,16 +12,16 @@ import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer, Seller } from '../payments/offer.ts'
 
-/** The resource of a version 2 payment that names none: the version requires no name. */
+/** Is the resource of a version 2 payment that names none, because version 2 requires no name. */
 const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 
-/** A seller's requirement as an offer, or the x402 reason why it is refused. */
+/** Holds a seller's requirement as an offer, or the x402 reason for its refusal. */
 export type FacilitatorOffer =
   | { ok: true; offer: Offer; endpoint: Endpoint | null }
   | { ok: false; reason: X402Reason }
 
-/** A requirement of either version. `resource` null: the seller names none. */
+/** Describes a requirement of either version. `resource: null` means that the seller names none. */
 type Wanted = {
   scheme: string
   network: string
@@ -40,7 +40,7 @@ export async function readFacilitatorOffer(
   decoded: DecodedPayment,
   requirements: unknown,
 ): Promise<FacilitatorOffer> {
-  // The form of the requirement is unknown then.
+  // The form of the requirement is unknown in this case.
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }
@@ -49,7 +49,7 @@ export async function readFacilitatorOffer(
   if (wanted === null || reason !== null) {
     return { ok: false, reason: reason ?? 'invalid_payment_requirements' }
   }
-  // Nobody has signed the payer's copy of the resource: the seller's word goes first.
+  // The payer's copy of the resource is not signed, so the resource that the seller names has priority.
   const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
   const byPayer = copy === null ? null : readResource(copy)
   const resourceSource = wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
@@ -69,7 +69,7 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // A payer could pay for a cheap resource and name a dear one.
+  // Without this check a payer could pay for a cheap resource and name an expensive one.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {
@@ -90,7 +90,7 @@ export async function readFacilitatorOffer(
 function readV1(requirements: unknown): Wanted | null {
   const { data } = paymentRequirementsSchema.safeParse(requirements)
   if (data === undefined || !URL.canParse(data.resource)) return null
-  // Version 1 has always ignored extra: a wrong domain shows in the signature.
+  // Version 1 has always ignored `extra`. A wrong domain makes the signature invalid.
   return { ...data, amount: data.maxAmountRequired, extra: {} }
 }
 
@@ -120,7 +120,10 @@ function faultOf(wanted: Wanted, { network, payTo }: Seller): X402Reason | null 
   return isEip3009 ? null : 'unsupported_payload_type'
 }
 
-/** A web address or an MCP tool; null: any other text. It stands in a signed receipt. */
+/**
+ * Reads a web address or the name of an MCP tool. Returns `null` for any other text, because the resource is written
+ * into a signed receipt.
+ */
 function readResource(text: string): ReturnType<typeof parsePaidResource> | null {
   try {
     return parsePaidResource(text)

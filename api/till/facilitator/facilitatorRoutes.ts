@@ -25,11 +25,14 @@ import { claimOf, isNameTaken, settleWithin, verify } from '../payments/settleWi
 import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts'
 import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
 
-/** 25 s of SETTLEMENT_WAIT_MS and this stay below the 30 s of Python and Go clients. */
+/** 25 s of SETTLEMENT_WAIT_MS and this wait together stay below the 30 s of Python and Go clients. */
 const HASH_WAIT_MS = 3_000
 const HASH_POLL_MS = 200
 
-/** Loose on purpose: sellers' middleware expects an x402 reason for a wrong payment, not a 400. */
+/**
+ * The schema is loose on purpose, because sellers' middleware expects an x402 reason for a wrong payment, and not a
+ * 400.
+ */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
   paymentPayload: t.Optional(t.Unknown()),
@@ -83,7 +86,10 @@ const EXAMPLE_REQUEST = {
 
 const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
-/** The facilitator of x402 versions 1 and 2; the payload decides the version. Unmodified seller middleware settles here. */
+/**
+ * Serves the facilitator of x402 versions 1 and 2. The payload decides the version. Unmodified seller middleware
+ * settles its payments here.
+ */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   const answer = async <Answer>(
@@ -178,7 +184,7 @@ export function facilitatorRoutes(services: Services) {
 
 type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
 
-/** Reads one call of a seller's middleware. `explain` words a refusal. */
+/** Reads one call of a seller's middleware. `explain` writes the text of a refusal. */
 async function readFace(services: Services, projectId: string, body: FaceInput) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs
   const decoded = parsePaymentPayload(body.paymentPayload)
@@ -202,7 +208,10 @@ async function readFace(services: Services, projectId: string, body: FaceInput) 
 
 type Face = Awaited<ReturnType<typeof readFace>>
 
-/** The project as a seller, or the reason. Middleware shows payers the text of any status but 200. */
+/**
+ * Returns the project as a seller, or the reason why it cannot sell. The status stays 200, because middleware shows
+ * payers the text of any other status.
+ */
 async function findSeller({ pool }: Services, projectId: string) {
   try {
     return { seller: await loadSeller(pool, projectId), fault: null }
@@ -244,7 +253,7 @@ async function settleFace(services: Services, face: Face) {
       errorReason,
       errorMessage,
       transaction: payment?.txHash ?? '',
-      // Empty until the chain is known.
+      // The network is empty until the chain is known.
       network: (x402Version === 2 ? network?.caip2 : network?.network) ?? '',
       ...face.payer,
       ...(payment === null ? {} : { paymentId: payment.id }),
@@ -263,8 +272,8 @@ async function settleFace(services: Services, face: Face) {
 }
 
 /**
- * Waits a little longer for a hash: middleware settles a pending payment again only if the answer names a transaction.
- * Clients give up after 30 s.
+ * Waits a little longer for a transaction hash, because middleware settles a pending payment again only if the response
+ * names a transaction. Clients give up after 30 s.
  */
 async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
   const untilMs = performance.now() + HASH_WAIT_MS

@@ -9,7 +9,7 @@ import type { Services } from '../../http/services.ts'
 import { EXAMPLE_PAYMENT, PaymentItem, toPaymentItem } from './paymentDocs.ts'
 import { Days, readDays } from './paymentQuery.ts'
 
-/** Rows in one answer; GET /v0/payments has the others. */
+/** Limits the rows of one response. GET /v0/payments has the other rows. */
 const ROWS_MAX = 100
 
 const Query = t.Object({ days: Days })
@@ -48,7 +48,7 @@ const ActivityAnswer = t.Composite([
 
 const EXAMPLE_SUM = { count: 3, amountUsdc: '0.03', amountUsdcRaw: '30000' }
 
-/** The income of a seller. */
+/** Serves the income of a seller. */
 export function activityRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/payments/activity',

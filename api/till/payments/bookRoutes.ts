@@ -15,9 +15,9 @@ import { queryTime } from '../../http/queryTime.ts'
 import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Entries of one answer. A reader goes on with the cursor of the last one. */
+/** Limits the entries of one response. A client continues with the cursor of the last entry. */
 const ENTRIES_MAX = 10_000
-/** Entries read at once. */
+/** One query reads this many entries. */
 const PAGE = 500
 
 const When = (description: string) =>
@@ -47,7 +47,7 @@ const FORMATS = {
   jsonl: { type: 'application/jsonl', ending: 'jsonl' },
 } as const
 
-/** The books of a seller. */
+/** Serves the accounting records of a seller. */
 export const bookRoutes = ({ pool }: Services) =>
   new Elysia().get(
     '/v0/payments/export',
@@ -149,7 +149,7 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
   return new Response(body, { headers })
 }
 
-/** Pages of lines. A reader that stops reading stops the queries. */
+/** Returns pages of lines. When the client stops reading, the queries stop too. */
 async function* linesOf(
   pool: Pool,
   {

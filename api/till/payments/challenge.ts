@@ -11,10 +11,10 @@ import { isPublishedKey, receiptSeeds } from '../../../sql/till/payments/receipt
 import type { Services } from '../../http/services.ts'
 import type { Offer } from './offer.ts'
 
-/** The `error` of a first challenge of version 2, as in the reference middleware. */
+/** The `error` of a first challenge of version 2 is the same as in the reference middleware. */
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
-/** The challenge of version 1 for an offer. With `error` it is the `requirement` of a refusal. */
+/** Returns the challenge of version 1 for an offer. With `error` it is the `requirement` of a refusal. */
 export function challengeFor(
   offer: Offer,
   { mimeType, error }: { mimeType?: string | undefined; error?: string } = {},
@@ -31,11 +31,11 @@ export function challengeFor(
   })
 }
 
-/** The requirement of a challenge of ours: it has one. */
+/** Returns the requirement of one of our challenges, which has exactly one. */
 export const requirementOf = (challenge: Challenge): PaymentRequirements =>
   challenge.accepts[0] as PaymentRequirements
 
-/** The header that holds the same challenge in version 2. `reason`: why a payment was refused. */
+/** Returns the header that holds the same challenge in version 2. `reason` tells why a payment was refused. */
 export async function paymentRequiredHeader(
   services: Services,
   { challenge, metadata }: { challenge: Challenge; metadata: Metadata },
@@ -48,8 +48,8 @@ export async function paymentRequiredHeader(
 }
 
 /**
- * The key that signs offers: the receipts' key. Null until a worker has published it, since nobody could check the
- * signature.
+ * Creates the lookup of the key that signs offers, which also signs receipts. The key is `null` until a worker has
+ * published it, because nobody could check the signature before.
  */
 export function createOfferKey({ config, pool }: Pick<Services, 'config' | 'pool'>) {
   const [signing] = receiptSeeds(config)

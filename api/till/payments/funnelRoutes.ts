@@ -40,7 +40,7 @@ const EXAMPLE_SUMS = {
   ...{ amountUsdc: '0.08', amountUsdcRaw: '80000' },
 }
 
-/** How many challenges became payments. */
+/** Serves how many challenges became payments. */
 export const funnelRoutes = ({ pool }: Services) =>
   new Elysia().get(
     '/v0/payments/funnel',

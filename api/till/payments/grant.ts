@@ -13,30 +13,30 @@ import {
 } from '../../http/idempotencyKey.ts'
 import type { Services } from '../../http/services.ts'
 
-/** The answer `ok: true`. A payment has one. */
+/** Describes the response `ok: true`. Each payment has only one. */
 export type Grant = {
   ok: true
   paymentResponse: string
   txHash: string
-  /** Null: an older version settled the payment. */
+  /** A payment that an older version settled has `null` here. */
   logIndex: number | null
   payer: string
   paymentId: string
   paymentInId: string
   signedReceipt: unknown
-  /** A repeated answer has the time of the first. ISO 8601. */
+  /** Is the time in ISO 8601. A repeated response has the time of the first response. */
   grantedAt: string
-  /** For the payer, in the version of the payment. */
+  /** Holds the headers for the payer, in the x402 version of the payment. */
   headers: Record<string, string>
 }
 
-/** A caller's key for one redeem; the same key and request get the same answer. */
+/** Describes a caller's key for one redeem. The same key and request get the same response. */
 export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 
 /**
- * Reads and takes an `Idempotency-Key`.
+ * Reads an `Idempotency-Key` and binds it to the request.
  * @param request the request that the key is bound to.
- * @returns the key and its stored answer, or null without the header.
+ * @returns the key and its stored response, or `null` without the header.
  * @throws {ApiError} 400 for a malformed key, 409 for a key of another request.
  */
 export async function takeRedeemKey(
@@ -56,7 +56,7 @@ export async function takeRedeemKey(
 
 type SettledPayment = Payment & { txHash: string; signedReceipt: string }
 
-/** The settlement of a payment, as the payer sees it. */
+/** Returns the settlement of a payment in the form that the payer sees. */
 export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
   success: true,
   transaction: payment.txHash as `0x${string}`,
@@ -67,7 +67,7 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
 
 /**
  * Takes the one grant of a settled payment for this caller.
- * @returns null when another caller has it: one payment releases a resource once.
+ * @returns `null` when another caller has the grant, because one payment releases a resource once.
  */
 export async function grant(
   { pool, grants }: Pick<Services, 'pool' | 'grants'>,

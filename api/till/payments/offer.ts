@@ -12,38 +12,38 @@ import { refuseDust } from './settlementLimits.ts'
 
 const CHAIN_RETRY_S = 2
 
-/** 503 until a payment worker has reported its chain. */
+/** Makes a 503. It is returned until a payment worker has reported its chain. */
 export const chainUnknown = () =>
   new ApiError(503, 'unavailable', 'No payment worker has connected to the chain yet', {
     'retry-after': String(CHAIN_RETRY_S),
   })
 
-/** The paid project: its address and chain. */
+/** Describes the project that is paid, with its address and chain. */
 export type Seller = { projectId: string; payTo: string; network: NetworkName; chainId: number }
 
-/** A price for a resource. */
+/** Describes a price for a resource. */
 export type Offer = {
   seller: Seller
-  /** Null for an unregistered resource, on the facilitator routes. */
+  /** An unregistered resource has `null` here. Only the facilitator routes accept it. */
   endpointId: string | null
-  /** The verdict of the endpoint's last check; `paused`: its seller takes no new buyers. */
+  /** Is the verdict of the endpoint's last check. `paused` means that the seller accepts no new buyers. */
   verification: VerificationStatus | 'paused' | null
-  /** Host and path that found the endpoint; null with `endpointId`. */
+  /** Names the host and path that found the endpoint. It is `null` if `endpointId` is `null`. */
   matchKey: string | null
-  /** The payer's URL of the resource, in normal form. */
+  /** Is the URL of the resource that the payer uses, in normal form. */
   resource: string
-  /** `payer`: only the payer named the resource (facilitator, version 2). */
+  /** `payer` means that only the payer named the resource (facilitator, version 2). */
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
-  /** How the resource is called, as its challenge says. */
+  /** Tells how the resource is called. The challenge holds the same data. */
   metadata: Metadata
-  /** In the public list. */
+  /** Tells whether the resource is in the public list. */
   discoverable: boolean
 }
 
 /**
- * The project as a seller, on the chain that the payment workers are connected to.
+ * Returns the project as a seller on the chain that the payment workers are connected to.
  * @throws {ApiError} 403 when payments are not enabled, 503 before the chain is known.
  */
 export async function loadSeller(db: Queryable, projectId: string): Promise<Seller> {
@@ -61,7 +61,7 @@ function sellerOf(projectId: string, found: SellerRow | null): Seller {
 
 /**
  * Reads a seller's price for a resource.
- * @throws {ApiError} 400 for a bad amount, network or resource; 403 and 503 as {@link loadSeller}.
+ * @throws {ApiError} 400 for a bad amount, network or resource. 403 and 503 as {@link loadSeller}.
  */
 export async function readOffer(
   { sales, config }: Pick<Services, 'sales' | 'config'>,

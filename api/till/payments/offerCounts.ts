@@ -35,7 +35,7 @@ export class OfferCounts {
     this.#counts.add({ projectId, endpointId, day, challenges: 0, refusals: 0, [kind]: 1 })
   }
 
-  /** Writes the counts. While the database is away they are kept. */
+  /** Writes the counts. While the database is unreachable, the counts stay in memory. */
   flush(): Promise<void> {
     return this.#counts.flush()
   }

@@ -11,7 +11,10 @@ const Params = t.Object({
   paymentId: t.String({ minLength: 1, maxLength: 100 }),
 })
 
-/** Shows an owner what a payer signed. A key of the project cannot ask: a signature is not for agents. */
+/**
+ * Shows an owner the header that a payer signed. A key of the project cannot read it, because a signature is not for
+ * agents.
+ */
 export const paidHeaderRoutes = ({ pool }: Services) =>
   new Elysia().get(
     '/v0/platform/projects/:projectId/payments/:paymentId/header',

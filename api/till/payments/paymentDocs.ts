@@ -29,14 +29,14 @@ const Requirement = t.Object({
   extra: t.Object({ name: t.String(), version: t.String() }),
 })
 
-/** The body of a 402 of x402 version 1. */
+/** Describes the body of a 402 in x402 version 1. */
 const Challenge = t.Object({
   x402Version: t.Literal(1),
   error: t.String(),
   accepts: t.Array(Requirement),
 })
 
-/** A challenge in both versions. */
+/** Describes a challenge in both versions. */
 export const ChallengeAnswer = t.Composite([
   Challenge,
   t.Object({
@@ -138,13 +138,13 @@ const Headers = t.Object(
   },
 )
 
-/** Both verdicts of a redeem. */
+/** Describes both verdicts of a redeem. */
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),
     paymentResponse: t.String({ description: 'The settlement; headers holds it under its name.' }),
     txHash: t.String({ description: TX_HASH }),
-    // Absent in an answer that an older version stored.
+    // These fields are absent in a response that an older version stored.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),
@@ -182,7 +182,7 @@ export const EXAMPLE_GRANT = {
   headers: { 'PAYMENT-RESPONSE': 'eyJzdWNjZXNzIjp0cnVlLCJ0cmFuc2FjdGlvbiI6…' },
 }
 
-/** A payment in a list. */
+/** Describes a payment in a list. */
 export const PaymentItem = t.Object({
   id: t.String(),
   endpointId: Nullable(t.String()),
@@ -225,7 +225,7 @@ const Delivery = t.Object({
   createdAt: Time,
 })
 
-/** With its newest webhook delivery. */
+/** Describes a payment with its newest webhook delivery. */
 export const ListedPayment = t.Composite([
   PaymentItem,
   t.Object({
@@ -233,7 +233,7 @@ export const ListedPayment = t.Composite([
   }),
 ])
 
-/** A payment with nonce, finality and deliveries. */
+/** Describes a payment with nonce, finality and deliveries. */
 export const WholePayment = t.Composite([
   PaymentItem,
   t.Object({
@@ -271,7 +271,7 @@ export const EXAMPLE_PAYMENT = {
   signedReceipt: EXAMPLE_RECEIPT,
 }
 
-/** A payment in a list. */
+/** Returns a payment for a list. */
 export function toPaymentItem(payment: Payment) {
   const { endpointId, endpointUrl } = payment
   const amountUsdc = formatUsdc(payment.amountAtomic)
@@ -310,7 +310,7 @@ export function toPaymentItem(payment: Payment) {
   }
 }
 
-/** A payment read by its identifier. */
+/** Returns a payment that was read by its identifier. */
 export const toWholePayment = (payment: Payment, deliveries: readonly PaymentDelivery[]) => ({
   ...toPaymentItem(payment),
   authorizationNonce: payment.nonce,

@@ -1,4 +1,4 @@
-/** The queries of a seller's records. */
+/** Reads the queries of a seller's records. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { parseUsdc, USDC_AMOUNT_PATTERN, UsdcAmountError } from '../../../shared/till/usdc.ts'
 import type { PaymentFilter } from '../../../sql/till/payments/payments.ts'
@@ -18,7 +18,7 @@ export const Days = t.Optional(
   }),
 )
 
-/** The beginning of the first of some days, today included. @throws {ApiError} 400 */
+/** Returns the start of the first day of a period that ends today. @throws {ApiError} 400 */
 export function readDays(given: string | undefined): Date {
   const days = Number(given ?? DAYS_DEFAULT)
   if (days > DAYS_MAX) throw badRequest(`days must be a whole number from 1 to ${DAYS_MAX}`)
@@ -42,7 +42,7 @@ const Amount = (description: string) =>
     }),
   )
 
-/** What to list of the payments. */
+/** Describes the filters of a list of payments. */
 export const PAYMENT_FILTERS = {
   status: t.Optional(
     t.Union([t.Literal('verified'), t.Literal('settled'), t.Literal('failed')], {
@@ -77,7 +77,7 @@ export function readFilter(query: Static<typeof Filters>): PaymentFilter {
   }
 }
 
-/** Reads an amount of a query. @throws {ApiError} 400 */
+/** Reads an amount in a query. @throws {ApiError} 400 */
 export function readAmount(field: string, amount: string | undefined): bigint | null {
   if (amount === undefined) return null
   try {

@@ -20,7 +20,7 @@ import {
 } from './paymentDocs.ts'
 import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
-/** A path of another service, such as `intents`. An id of ours has an underscore. */
+/** Matches the path of another service, such as `intents`. Our ids have an underscore. */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 
 const Params = t.Object({ paymentId: t.String({ minLength: 1, maxLength: 100 }) })

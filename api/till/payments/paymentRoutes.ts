@@ -51,7 +51,7 @@ const RedeemBody = t.Object({
   description: t.Optional(Description),
 })
 
-/** The two steps of a seller: challenge and redeem. */
+/** Serves the two steps of a seller: challenge and redeem. */
 export function paymentRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
   const errors = {

@@ -1,4 +1,4 @@
-/** Redeem: a payer's header in, a grant or a refusal out. */
+/** Redeems a payment: turns a payer's header into a grant or a refusal. */
 import { reasonMessage } from '../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 import {
@@ -18,7 +18,7 @@ import { grant, takeRedeemKey } from './grant.ts'
 import { type Offer, readOffer } from './offer.ts'
 import { type Outcome, settleWithin } from './settleWithin.ts'
 
-/** The body of redeem. `network` has the spelling of x402 version 1 or 2. */
+/** Describes the body of redeem. `network` is spelled as in x402 version 1 or 2. */
 export type RedeemInput = {
   paymentHeader: string | object
   amount: string
@@ -28,7 +28,7 @@ export type RedeemInput = {
 }
 
 /**
- * Settles the payment of a header and takes its grant: `ok: true` comes once for a payment and its idempotency key.
+ * Settles the payment of a header and takes its grant. A payment and its idempotency key get `ok: true` only once.
  * @returns the grant, or the refusal with the requirement to show to the payer
  * @throws {ApiError} 400, 409 for an idempotency key of another request
  */
@@ -64,7 +64,7 @@ export async function redeem(
   })
 }
 
-/** The answer `ok: false`. It names an existing payment, so that the caller can follow it. */
+/** Returns the response `ok: false`. It names an existing payment, so that the caller can follow the payment. */
 async function refusal(
   services: Services,
   offer: Offer,
@@ -87,7 +87,7 @@ async function refusal(
     message,
     requirement,
     headers: {
-      // While a payment is on its way there is nothing to sign: a wallet would pay again.
+      // While a payment is pending there is nothing to sign. A wallet would pay again.
       ...(pending
         ? {}
         : await paymentRequiredHeader(
@@ -115,7 +115,7 @@ async function refusal(
   }
 }
 
-/** The header of a settlement that failed or goes on, in the version of the payment. */
+/** Returns the header for a failed or pending settlement, in the version of the payment. */
 function failureHeader(
   { x402Version, payload }: PaymentPayload,
   failure: Omit<PaymentResponse, 'success' | 'payer'>,

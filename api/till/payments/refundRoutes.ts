@@ -77,7 +77,7 @@ const HAND_ERRORS = {
   409: 'The purse makes this refund, or the chain has proved it',
 } as const
 
-/** Refunds, for owners alone: a key that accepts payments must not give them back. */
+/** Serves refunds, for owners only. A key that accepts payments may not refund them. */
 export const refundRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/payments/:paymentId' })
     .post(

@@ -1,4 +1,4 @@
-/** The till's engine: an authorization in, one verdict out. Redeem and the facilitator routes share it. */
+/** Turns an authorization into one verdict. Redeem and the facilitator routes share this code. */
 
 import { newPaymentId } from '../../../shared/ids.ts'
 import { traceparent } from '../../../shared/process/workContext.ts'
@@ -17,12 +17,12 @@ import { challengeFor, requirementOf } from './challenge.ts'
 import type { Offer } from './offer.ts'
 import { limitReached } from './settlementLimits.ts'
 
-/** The verdict on a presented payment. */
+/** Describes the verdict on a presented payment. */
 export type Outcome =
-  /** Settled. `grant` then decides whether this caller gets it. */
+  /** The payment has settled. `grant` then decides whether this caller gets the grant. */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
-  /** On its way. Asking again tells the outcome. */
+  /** The payment is pending. A repeated request tells the outcome. */
   | { kind: 'pending'; payment: Payment }
 
 const refused = (
@@ -32,8 +32,8 @@ const refused = (
 ): Outcome => ({ kind: 'refused', stage, reason, payment })
 
 /**
- * Settles a payer's payment for an offer, and waits for its outcome at most until `deadlineMs` (performance.now()).
- * Claims the authorization before anything is broadcast. The same authorization again joins its payment.
+ * Settles a payer's payment for an offer. Waits for the outcome until `deadlineMs` (performance.now()) at most. Claims
+ * the authorization before anything is broadcast. The same authorization joins its existing payment.
  */
 export async function settleWithin(
   services: Services,
@@ -47,7 +47,7 @@ export async function settleWithin(
   if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
-  // An existing payment is reported even where the header has expired or the signer is a contract.
+  // An existing payment is reported even if the header has expired or the signer is a contract.
   const existing = await findClaim(services.pool, keyOf(offer, payload))
   if (existing !== null && isSame(existing, offer, payload)) {
     return waitForEnd(services, existing.id, deadlineMs)
@@ -58,7 +58,7 @@ export async function settleWithin(
   return checkAndWait(services, { claim, verdict, deadlineMs })
 }
 
-/** The checks without the chain. They use our own requirement, never the caller's copy. */
+/** Makes the checks that do not need the chain. They use our own requirement, and never the caller's copy. */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const requirement = requirementOf(challengeFor(offer))
   return verifyAuthorization({ payload, requirement, nowS: Math.floor(Date.now() / 1000) })
@@ -71,7 +71,7 @@ const keyOf = (offer: Offer, payload: PaymentPayload) => ({
   nonce: payload.payload.authorization.nonce,
 })
 
-/** The claim of an authorization for an offer. */
+/** Returns the claim of an authorization for an offer. */
 export function claimOf(
   offer: Offer,
   payload: PaymentPayload,
@@ -100,7 +100,7 @@ export function claimOf(
   } satisfies NewClaim
 }
 
-/** Whether a payment has this header and this offer. */
+/** Tells whether a payment has this header and this offer. */
 function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
   const { signature, authorization } = payload.payload
   const form = classifySignature(signature)
@@ -127,7 +127,10 @@ const saleOf = (offer: Offer): Sale => ({
 
 type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
 
-/** Whether two are one sale. EIP-3009 binds an authorization to no project, resource or price of ours. */
+/**
+ * Tells whether two claims are the same sale. EIP-3009 binds an authorization to none of our projects, resources or
+ * prices.
+ */
 const isSameSale = (one: Sale, other: Sale): boolean =>
   one.projectId === other.projectId &&
   one.resourceUrl === other.resourceUrl &&
@@ -152,7 +155,10 @@ async function claimAndWait(
   return waitForEnd(services, existing.id, deadlineMs)
 }
 
-/** Why an authorization without a payment was not claimed: a limit, its name is taken, or its project is deleted. */
+/**
+ * Returns the reason why an authorization without a payment was not claimed: a limit is reached, its payment identifier
+ * is taken, or its project is deleted.
+ */
 async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Reason> {
   const limit = await limitReached(services, claim.projectId)
   if (limit !== null) return limit
@@ -161,7 +167,7 @@ async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Re
     : 'unexpected_verify_error'
 }
 
-/** Whether the payer has given the name to another payment in the project. */
+/** Tells whether the payer has given this payment identifier to another payment in the project. */
 export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
   const { paymentIdentifier } = claim
   return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
@@ -182,7 +188,7 @@ async function waitOn(
     id: string
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
-    /** The claim was made just now: nothing can be read before the first change. */
+    /** The claim was made just now, so the row need not be read before its first change. */
     isNew: boolean
   },
 ): Promise<Outcome> {
@@ -202,7 +208,7 @@ async function waitOn(
   }
 }
 
-/** Asks the chain about the signature of a contract wallet, then waits. */
+/** Checks the signature of a contract wallet on the chain, then waits. */
 async function checkAndWait(
   services: Services,
   wanted: {
@@ -215,12 +221,13 @@ async function checkAndWait(
   const limit = await limitReached(services, claim.projectId)
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // Also after a refusal: a parallel call may have claimed it, and the chain then calls it used.
+  // The claim is read even after a refusal: a parallel call may have claimed the authorization, and the chain then
+  // reports it as used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
   }
-  // The chain verified one signature only: that of the payment.
+  // The chain verified only the signature of the payment.
   const same = isSameSale(payment, claim) && payment.signature === claim.signature
   if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)

@@ -5,7 +5,10 @@ import { isBudgetUsedUp } from '../../../sql/till/settle/settlementBudgets.ts'
 import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Whether the project's settlements or gas of the day are used up; null: it may claim. The refusal is counted. */
+/**
+ * Tells whether the project's daily settlements or gas are used up. Returns `null` if the project may claim. Counts the
+ * refusal.
+ */
 export async function limitReached(
   { pool, config, metrics }: Services,
   projectId: string,

@@ -1,10 +1,10 @@
-/** The way to the company's identity provider and back. */
+/** Sends the browser to the company's identity provider, and handles its return. */
 import { ask } from '../kit/ask.ts'
 
-/** What the person is there for; this tab remembers it. */
+/** This tab stores under this key why the person went to the identity provider. */
 const KEY = 'purser-company'
 
-/** Leads the browser to the provider. @param connects the person who is signed in connects their account. */
+/** Sends the browser to the identity provider. @param connects tells that a signed-in person connects their account. */
 export async function goToCompany(connects: boolean): Promise<void> {
   const path = connects ? '/company-account' : '/company-sign-ins'
   const { url } = await ask<{ url: string }>(path, { method: 'POST' })
@@ -12,7 +12,7 @@ export async function goToCompany(connects: boolean): Promise<void> {
   location.assign(url)
 }
 
-/** Ends what {@link goToCompany} began, with the answer in the page's address. */
+/** Completes what {@link goToCompany} began, with the provider's answer in the address of the page. */
 export async function returnFromCompany(): Promise<'connect' | 'sign-in'> {
   const query = location.search
   // Removes the code from the browser history.

@@ -1,4 +1,4 @@
-/** The consent page: an app asks to act as a project, and the owner decides. */
+/** Shows the consent page: an app asks to act as a project, and the owner decides. */
 import { ask, at } from '../kit/ask.ts'
 import { check, choice, field } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
@@ -7,7 +7,7 @@ import { button, empty, facts, notice } from '../kit/ui.ts'
 import { signInChoices } from './signIn.ts'
 import type { ConnectRequest } from './types.ts'
 
-/** Projects to choose from: the newest. */
+/** Limits the pages of projects that the owner can choose from. The newest projects come first. */
 const PAGES_MAX = 10
 const TERMS: readonly (readonly [string, string])[] = [
   ['30', '30 days'],
@@ -19,7 +19,7 @@ const TERMS: readonly (readonly [string, string])[] = [
 const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
 
-/** @param session null: the owner is not signed in yet. */
+/** @param session is `null` if the owner is not signed in yet. */
 export async function connectPage(session: Session | null): Promise<HTMLElement> {
   const id = location.hash.slice(1)
   if (session === null) return signInFirst()
@@ -125,7 +125,10 @@ function consent(id: string, request: ConnectRequest, projects: Project[]): HTML
   )
 }
 
-/** Every way to sign in. Who has a link in a mail or a terminal pastes it here, and stays on this page. */
+/**
+ * Shows every way to sign in. An owner with a link in a mail or a terminal pastes the link here, and stays on this
+ * page.
+ */
 async function signInFirst(): Promise<HTMLElement> {
   const trouble = h('div', {})
   const link = field(

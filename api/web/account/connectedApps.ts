@@ -1,4 +1,4 @@
-/** The apps that owners have connected by OAuth. */
+/** Shows the apps that owners have connected by OAuth. */
 import { ask, at } from '../kit/ask.ts'
 import { openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'

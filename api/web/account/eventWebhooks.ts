@@ -32,10 +32,10 @@ export const EVENTS: readonly (readonly [string, string])[] = [
 ]
 const URL_MAX_LENGTH = 2_000
 
-/** The webhooks for events of a project. */
+/** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // Without webhooks nobody waits for it.
+  // The error is caught here, because without webhooks nothing awaits this promise.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',
@@ -81,7 +81,7 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
   )
 }
 
-/** How many of its deliveries failed, as a link to them. */
+/** Shows how many deliveries of a webhook failed, as a link to those deliveries. */
 function rateOf({ project, rates }: Rated, { webhookId }: EventWebhook): HTMLElement {
   const href = `${projectLink(project.projectId, 'webhooks')}?${new URLSearchParams({ receiver: webhookId })}`
   const link = h('a', { href, 'data-keep': `rate ${webhookId}` }, 'Deliveries')
@@ -113,7 +113,7 @@ const columnsOf = (rated: Rated, actions: (one: EventWebhook) => Child): Column<
   },
 ]
 
-/** The form fields of a webhook. */
+/** Makes the form fields of a webhook. */
 const fields = ({ url, events }: Partial<EventWebhook>, help: Child = null): Child => [
   field(
     'URL',
@@ -163,14 +163,14 @@ const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): 
     body: fields(one, 'Pending deliveries keep their URL.'),
     act: async (form) => {
       const { url, events } = read(form)
-      // Sends only changed fields: the agent may have changed the others meanwhile.
+      // Only changed fields are sent, because the agent may have changed the others meanwhile.
       const body = {
         ...(url === one.url ? {} : { url }),
         ...(events.toSorted().join() === one.events.toSorted().join() ? {} : { events }),
       }
       await ask(path + at`/${one.webhookId}`, { method: 'PATCH', body })
       toast('Saved')
-      // After the dialog has closed, so that the focus returns to the button.
+      // The refresh runs after the dialog has closed, so that the focus returns to the button.
       return refresh
     },
   })

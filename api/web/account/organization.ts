@@ -10,7 +10,7 @@ import type { LogEntry, PlatformKey } from '../kit/types.ts'
 import { badge, button, empty, heading, section, table, toast } from '../kit/ui.ts'
 import { mailDomains } from '../mail/mailDomains.ts'
 
-/** Organization settings: platform keys, mail domains and the audit log. */
+/** Shows the settings of the organization: platform keys, mail domains and the audit log. */
 export const organization: Screen = (context) => {
   const { signal, session } = context
   const keys: LiveList = live({
@@ -37,7 +37,7 @@ export const organization: Screen = (context) => {
   ]
 }
 
-/** The audit log of a project. */
+/** Shows the audit log of a project. */
 export const activity = ofProject('activity', (project, context) =>
   logList(at`/projects/${project.projectId}/v0/logs`, projectLink(project.projectId, 'activity'), {
     ...context,

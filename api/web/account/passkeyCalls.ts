@@ -1,10 +1,10 @@
-/** Passkeys in the browser (WebAuthn). */
+/** Creates and uses passkeys in the browser (WebAuthn). */
 import { ask } from '../kit/ask.ts'
 
-/** Whether this browser can use passkeys. */
+/** Tells whether this browser can use passkeys. */
 export const canUsePasskeys = (): boolean => typeof PublicKeyCredential === 'function'
 
-/** Lets the device create a passkey, and adds it. */
+/** Lets the device create a passkey, and adds the passkey to the person's account. */
 export async function createPasskey(name: string): Promise<void> {
   const options = await ask<PublicKeyCredentialCreationOptionsJSON>('/passkeys/options', {
     method: 'POST',
@@ -15,7 +15,7 @@ export async function createPasskey(name: string): Promise<void> {
   await ask('/passkeys', { method: 'POST', body: { name, response: toJson(made) } })
 }
 
-/** Lets the device sign, and starts a session. */
+/** Lets the device sign a challenge, and starts a session. */
 export async function signInWithPasskey(): Promise<void> {
   const options = await ask<PublicKeyCredentialRequestOptionsJSON>('/passkey-sessions/options', {
     method: 'POST',

@@ -1,4 +1,4 @@
-/** The people who sign in, for operators. */
+/** Shows operators the people who sign in. */
 import { ask, at } from '../kit/ask.ts'
 import { checks, choice, confirmByTyping, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
@@ -75,7 +75,7 @@ export const people: Screen = ({ signal, session }) => {
   ]
 }
 
-/** Those that a form can show. */
+/** Limits the projects that a form can show. */
 const PROJECTS_MAX = 10_000
 
 async function personForm(person: Person | null) {

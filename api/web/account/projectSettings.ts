@@ -13,7 +13,7 @@ import { SCOPES, scopeChoice } from './projects.ts'
 import { retention } from './retention.ts'
 import { sendPolicy } from './sendPolicy.ts'
 
-/** Name, scopes, key and payments of a project. */
+/** Shows the name, scopes, key and payments of a project. */
 export const projectSettings = ofProject('settings', (project, { signal }) => [
   panel(
     'Project',

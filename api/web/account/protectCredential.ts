@@ -3,13 +3,13 @@ import { choice, field, openDialog } from '../kit/dialog.ts'
 import { toast } from '../kit/ui.ts'
 import type { Credential } from './credential.ts'
 
-/** The readers of a secret, as the console names them. */
+/** Maps the readers of a secret to their names in the console. */
 export const READERS = {
   agent: 'the agent and you',
   owner: 'you alone; the agent uses it unseen',
 } as const
 
-/** The bounds of a credential, as the console names them. */
+/** Maps the bounds of a credential to their names in the console. */
 export const BOUND_FIELDS = [
   {
     bound: 'allowedHosts',
@@ -33,7 +33,7 @@ export const BOUND_FIELDS = [
   },
 ] as const
 
-/** Opens the form for the readers of a credential and its bounds. */
+/** Opens the form that sets the readers and the bounds of a credential. */
 export const protectCredential = (
   projectId: string,
   credential: Credential,
@@ -45,7 +45,7 @@ export const protectCredential = (
     title: `Protect ${name}`,
     action: 'Save',
     body: [
-      // The first option is the chosen one.
+      // The present reader comes first, because the form selects the first option.
       choice(
         'Read by',
         'reveal',

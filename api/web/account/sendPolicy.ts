@@ -1,4 +1,4 @@
-/** How mail of a project leaves. */
+/** Shows under which conditions a project may send mail. */
 import { choice, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import type { Project } from '../kit/types.ts'
@@ -12,7 +12,7 @@ const POLICIES = [
 
 type Save = (change: object, done: string) => Promise<void>
 
-/** The panel of the send policy. */
+/** Makes the panel of the send policy. */
 export const sendPolicy = (project: Project, save: Save): HTMLElement =>
   panel(
     'Sending',

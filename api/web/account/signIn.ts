@@ -9,7 +9,7 @@ import type { SignInWays } from './types.ts'
 const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
 
-/** Runs an act; its error appears in `trouble`. */
+/** Runs an action, and shows its error in `trouble`. */
 const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
   trouble.replaceChildren()
   try {
@@ -19,7 +19,7 @@ const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
   }
 }
 
-/** The page of a sign-in link. Only the button uses the link up. */
+/** Shows the page that a sign-in link opens. Only the button uses up the link. */
 export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
   // Removes the token from the browser history.
@@ -38,7 +38,7 @@ export function signInPage(): HTMLElement | Promise<HTMLElement> {
   )
 }
 
-/** The page to which the company's identity provider leads back. */
+/** Shows the page to which the company's identity provider redirects the browser. */
 export async function companyPage(): Promise<HTMLElement> {
   try {
     const purpose = await returnFromCompany()
@@ -51,7 +51,10 @@ export async function companyPage(): Promise<HTMLElement> {
   }
 }
 
-/** The page without a session, with every way to sign in. @param entered runs after a passkey has signed in. */
+/**
+ * Shows the page for people without a session, with every way to sign in. @param entered runs after a sign-in with a
+ * passkey.
+ */
 export async function signInChoices(
   title = 'You are not signed in',
   entered: () => void = () => location.replace('/console'),

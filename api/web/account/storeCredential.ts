@@ -3,7 +3,7 @@ import { choice, field, openDialog } from '../kit/dialog.ts'
 import type { Project } from '../kit/types.ts'
 import { toast } from '../kit/ui.ts'
 
-/** The types of this form: where the secret and the shown field of each stand. */
+/** Lists the types of this form. For each type it names the fields of the secret and of the shown value. */
 const TYPES = {
   LOGIN: { label: 'Login', secret: 'password', shown: 'username' },
   API_KEY: { label: 'API key', secret: 'key', shown: 'service' },

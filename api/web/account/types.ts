@@ -1,7 +1,7 @@
-/** The service's answers about people and connected apps. */
+/** Describes the service's responses about people and connected apps. */
 import type { Role } from '../kit/types.ts'
 
-/** A session in a list. */
+/** Describes a session in a list. */
 export type ListedSession = {
   sessionId: string
   personId: string
@@ -29,10 +29,10 @@ export type Person = {
 
 export type Passkey = { passkeyId: string; name: string; createdAt: string; usedAt: string | null }
 
-/** How people can sign in. */
+/** Tells how people can sign in. */
 export type SignInWays = { passkeys: boolean; company: string | null }
 
-/** A request for consent of an app. `clientHost`: null, if the app registered itself. */
+/** Describes the consent request of an app. `clientHost` is `null` if the app registered itself. */
 export type ConnectRequest = {
   clientName: string
   clientHost: string | null

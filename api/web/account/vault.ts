@@ -10,7 +10,7 @@ import type { Credential } from './credential.ts'
 import { BOUND_FIELDS, protectCredential, READERS } from './protectCredential.ts'
 import { storeCredential } from './storeCredential.ts'
 
-/** The credentials of a project. Revealing a secret is recorded in the audit log. */
+/** Shows the credentials of a project. The audit log records when a secret is revealed. */
 export const vault = ofProject('vault', (project, { signal, query }) => {
   const credentials: ShownList = filteredList<'credentials', Credential>({
     label: 'Credentials',

@@ -1,4 +1,4 @@
-/** A person's own sign-in: name, passkeys, company account, sessions. */
+/** Shows how a person signs in: name, passkeys, company account, sessions. */
 import { ask, at } from '../kit/ask.ts'
 import { field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'

@@ -1,8 +1,11 @@
-/** Requests to the service. The browser adds the session cookie; the header proves the origin of the request. */
+/**
+ * Sends requests to the service. The browser adds the session cookie. The header proves that this page sent the
+ * request.
+ */
 
 import { noteAnswer, OfflineError } from './offline.ts'
 
-/** An error answer of the service; the page shows its message. */
+/** Holds an error response of the service. The page shows its message. */
 export class AskError extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -11,13 +14,13 @@ export class AskError extends Error {
   }
 }
 
-/** Fires `end` when the session is over. */
+/** Fires `end` when the session has ended. */
 export const signedOut = new EventTarget()
 
 type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
-  /** A request of a timer: it does not extend the session. */
+  /** Tells that a timer sends the request, so that it does not extend the session. */
   watching?: boolean
   signal?: AbortSignal
 }
@@ -61,7 +64,7 @@ export async function ask<Answer>(path: string, asked: Asked = {}): Promise<Answ
 /** Requests bytes. @throws {AskError} */
 export const askBytes = async (path: string): Promise<Blob> => (await request(path, {})).blob()
 
-/** A path with its values encoded: at`/projects/${id}/v0/vault/${name}`. */
+/** Returns a path with its values encoded, for example at`/projects/${id}/v0/vault/${name}`. */
 export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 

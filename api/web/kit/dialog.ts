@@ -5,22 +5,28 @@ import { button, copyButton, toasts } from './ui.ts'
 type DialogParts = {
   title: string
   body: Child
-  /** The label of the main button. */
+  /** Is the label of the main button. */
   action: string
   danger?: boolean
-  /** The action. The dialog shows its error and stays open. A returned function runs after the dialog has closed. */
+  /**
+   * Runs when the user presses the main button. If this function fails, the dialog shows the error and stays open. If
+   * it returns a function, that function runs after the dialog has closed.
+   */
   act: (form: FormData) => Promise<unknown>
-  /** Asks before the dialog closes without its act, such as by Escape; it closes when the answer is true. */
+  /**
+   * Asks before the dialog closes without its action, for example by Escape. The dialog closes only if the result is
+   * `true`.
+   */
   leaving?: () => boolean | Promise<boolean>
-  /** Runs when it has closed, whatever closed it. */
+  /** Runs when the dialog has closed, for whatever reason. */
   closed?: () => void
-  /** Further buttons, before the main one. */
+  /** Adds buttons before the main button. */
   more?: Child
 }
 
 let dialogs = 0
 
-/** A modal dialog. Escape and Cancel change nothing; the browser keeps the focus inside. */
+/** Opens a modal dialog. Escape and Cancel change nothing. The browser keeps the focus inside the dialog. */
 export function openDialog(parts: DialogParts): void {
   const { title, body, action, danger = false, act, leaving = () => true, more } = parts
   const id = `dialog-${++dialogs}`
@@ -76,7 +82,7 @@ export function openDialog(parts: DialogParts): void {
   show(made)
 }
 
-/** Opens a dialog, and removes it after it has closed. */
+/** Shows a dialog, and removes its element after it has closed. */
 function show(made: HTMLDialogElement): void {
   made.addEventListener('close', () => {
     made.remove()
@@ -85,13 +91,13 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // Screen readers do not announce regions behind a modal dialog.
+  // The toasts move into the dialog, because screen readers do not announce regions behind a modal dialog.
   made.append(toasts)
 }
 
 type Attributes = Record<string, string | number | boolean | undefined>
 
-/** A control with its label and its help text. `control` gets the attributes that tie it to both. */
+/** Makes a control with its label and its help text. `control` gets the attributes that tie it to both. */
 function labelled(
   label: string,
   name: string,
@@ -109,7 +115,7 @@ function labelled(
   )
 }
 
-/** One field of a form, with its label and its help text. */
+/** Makes one form field with its label and its help text. */
 export const field = (
   label: string,
   name: string,
@@ -120,7 +126,7 @@ export const field = (
     h('input', { ...ties, autocomplete: 'off', spellcheck: 'false', ...attributes }),
   )
 
-/** A field of several lines. */
+/** Makes a form field of several lines. */
 export const textArea = (
   label: string,
   name: string,
@@ -131,7 +137,7 @@ export const textArea = (
     h('textarea', { ...ties, rows: 8, dir: 'auto', ...attributes }, value),
   )
 
-/** A checkbox. */
+/** Makes a checkbox. */
 export function check(label: Child, name: string, value: string, checked: boolean): HTMLElement {
   return h(
     'label',
@@ -141,7 +147,7 @@ export function check(label: Child, name: string, value: string, checked: boolea
   )
 }
 
-/** A choice of one option; default: the first. Options can be disabled. */
+/** Makes a choice of one option. The first option is the default. Options can be disabled. */
 export const choice = (
   label: string,
   name: string,
@@ -156,7 +162,7 @@ export const choice = (
     ),
   )
 
-/** A group of checkboxes with one name. */
+/** Makes a group of checkboxes with one name. */
 export const checks = (
   legend: string,
   name: string,
@@ -170,7 +176,7 @@ export const checks = (
     options.map(([value, label]) => check(label, name, value, chosen.includes(value))),
   )
 
-/** A confirmation of an irreversible action: the user types the name of its object. */
+/** Asks for the confirmation of an irreversible action: the user types the name of the affected object. */
 export function confirmByTyping(parts: {
   title: string
   text: Child
@@ -195,7 +201,7 @@ export function confirmByTyping(parts: {
   })
 }
 
-/** Shows a text until it is closed. */
+/** Shows a text until the user closes it. */
 export function openNote(title: string, ...body: Child[]): void {
   const id = `dialog-${++dialogs}`
   const close = button('Close', () => made.close(), { kind: 'primary' })
@@ -209,7 +215,7 @@ export function openNote(title: string, ...body: Child[]): void {
   show(made)
 }
 
-/** Asks which of some ways to go; Escape is the first. */
+/** Asks the user to choose one of several options. Escape chooses the first option. */
 export function askWay<Way extends string>(
   title: string,
   text: Child,

@@ -1,4 +1,4 @@
-/** Builds elements from data. Text is set as text nodes: third-party text is never parsed as markup. */
+/** Builds elements from data. Text becomes text nodes, so that third-party text is never parsed as markup. */
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[]
 
@@ -11,10 +11,10 @@ type Attributes = Record<string, string | number | boolean | null | undefined | 
 
 const SVG = 'http://www.w3.org/2000/svg'
 
-/** Links stay inside the console; a third-party URL is text, not a link. */
+/** Matches the allowed links. Links stay inside the console. A third-party URL is shown as text, and not as a link. */
 const OWN_LINK = /^(#\/|\/docs$)/
 
-/** One HTML element. An attribute of null, undefined or false is left out. */
+/** Makes one HTML element. An attribute with the value `null`, `undefined` or `false` is left out. */
 export function h<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -23,7 +23,7 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return fill(document.createElement(tag), attributes, children)
 }
 
-/** One SVG element. */
+/** Makes one SVG element. */
 export function svg<Tag extends keyof SVGElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},

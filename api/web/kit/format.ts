@@ -12,24 +12,27 @@ const absolute = new Intl.DateTimeFormat('en-GB', {
 const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' })
 const whole = new Intl.NumberFormat('en')
 
-/** The time zone of the browser: `Europe/Berlin`. */
+/** Returns the time zone of the browser, for example `Europe/Berlin`. */
 export const zoneName = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone
 
-/** `5 Jan 2026, 09:30:00 CET`. */
+/** Formats a time, for example `5 Jan 2026, 09:30:00 CET`. */
 export const exactly = (time: string | Date): string => absolute.format(new Date(time))
 
-/** A time as `datetime-local` takes it, in the time zone of the browser. */
+/** Formats a time for an input of type `datetime-local`, in the time zone of the browser. */
 export const localMinute = (time: Date): string =>
   new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 
-/** `1,234`. */
+/** Formats a number, for example `1,234`. */
 export const count = (number: number): string => whole.format(number)
 
-/** `1 message`, `2 messages`; `many` of a word that takes no s. */
+/**
+ * Formats a number with a noun, for example `1 message` or `2 messages`. `many` is the plural of a noun that takes no
+ * s.
+ */
 export const plural = (number: number, word: string, many = `${word}s`): string =>
   `${count(number)} ${number === 1 ? word : many}`
 
-/** `12 %`; a part that is not nothing is at least 1 %. */
+/** Formats a share, for example `12 %`. A share above zero is shown as at least 1 %. */
 export const percent = (share: number): string =>
   `${share === 0 ? 0 : Math.max(1, Math.round(100 * share))} %`
 
@@ -45,7 +48,7 @@ function ago(iso: string): string {
     : day.format(new Date(iso))
 }
 
-/** A time relative to now; the title shows the exact time. */
+/** Shows a time relative to now. The title shows the exact time. */
 export const moment = (iso: string): HTMLElement =>
   h('time', { datetime: iso, title: exactly(iso), 'data-relative': true }, ago(iso))
 
@@ -57,21 +60,21 @@ export function refreshMoments(): void {
   }
 }
 
-/** Atomic USDC (10^-6) as a decimal number with at least two places. */
+/** Formats atomic USDC (10^-6) as a decimal number with at least two decimal places. */
 export function usdc(atomic: string): string {
   const digits = atomic.padStart(7, '0')
   const places = digits.slice(-6).replace(/0{1,4}$/, '')
   return `${whole.format(BigInt(digits.slice(0, -6)))}.${places}`
 }
 
-/** `12 KB`. */
+/** Formats a size, for example `12 KB`. */
 export function bytes(size: number): string {
   if (size < 1024) return `${size} B`
   if (size < 1024 * 1024) return `${Math.round(size / 1024)} KB`
   return `${(size / 1024 / 1024).toFixed(1)} MB`
 }
 
-/** `0x1234…abcd`; the title shows the full value. */
+/** Shortens a text, for example to `0x1234…abcd`. The title shows the full value. */
 export const short = (text: string, head = 8, tail = 6): HTMLElement =>
   h(
     'code',

@@ -15,7 +15,7 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   target.matches('input:not([type="checkbox"]), textarea, select, [contenteditable]')
 
-/** Keys of the whole console. A person who types, or has a dialog open, types. */
+/** Handles the keyboard shortcuts of the whole console. They do not work while a person types or has a dialog open. */
 export function listenForKeys(main: HTMLElement): void {
   addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
@@ -39,14 +39,17 @@ export function listenForKeys(main: HTMLElement): void {
 
 const rowOf = (element: Element | null) => element?.closest<HTMLElement>('[data-row]') ?? null
 
-/** Focuses the next row or the one before: its link, else the row itself. Without one in focus, the first in sight. */
+/**
+ * Focuses the next or previous row: the link in the row, or else the row itself. If no row has the focus, focuses the
+ * first visible row.
+ */
 function step(main: HTMLElement, by: 1 | -1): void {
   const rows = [...main.querySelectorAll<HTMLElement>('[data-row]')]
   const at = rows.indexOf(rowOf(document.activeElement)!)
   const inSight = rows.findIndex((row) => row.getBoundingClientRect().bottom > 0)
   const row = rows[at === -1 ? inSight : at + by]
   if (row === undefined) {
-    // The rows after the last are on their way: scrolling brings them.
+    // The rows after the last loaded row arrive later. Scrolling loads them.
     rows[at]?.scrollIntoView({ block: by === 1 ? 'start' : 'end' })
     return
   }

@@ -1,7 +1,7 @@
 import { h } from './dom.ts'
 import { exactly } from './format.ts'
 
-/** The service was not reached: what is shown stays. */
+/** Reports that the service was not reached. The shown content stays. */
 export class OfflineError extends Error {
   constructor() {
     super('The service cannot be reached')
@@ -13,12 +13,12 @@ const ASK_AGAIN_MS = 2_000
 /** Fires `back` when the service answers again. */
 export const connection = new EventTarget()
 
-/** Says so while the service is not reached. */
+/** Tells the user that the service cannot be reached. */
 export const offlineBar = h('div', { class: 'offline', role: 'status' })
 
 let asking: ReturnType<typeof setTimeout> | undefined
 
-/** Hears of each request whether it was answered. */
+/** Records for each request whether it was answered. */
 export function noteAnswer(isAnswered: boolean): void {
   const isOffline = offlineBar.childElementCount > 0
   if (isAnswered !== isOffline) return
@@ -32,7 +32,7 @@ export function noteAnswer(isAnswered: boolean): void {
     h('p', {}, `Offline since ${exactly(new Date())}. What is shown stays; it may be old.`),
   )
   const again = async () => {
-    // Any answer says that the service is back.
+    // Any response proves that the service is reachable again.
     await fetch('/console/api/session', { headers: { 'x-purser-console': 'watching' } }).then(
       () => noteAnswer(true),
       () => {

@@ -4,11 +4,11 @@ const WIDTH = 240
 const HEIGHT = 48
 const GAP = 0.8
 
-/** One row of bars for each series; the first lies at the bottom. */
+/** Describes one row of bars. The first series lies at the bottom. */
 export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] }
 
 /**
- * A stretch of time as bars, one for each part, the newest at the right.
+ * Plots a period as bars. Each part of the period is one bar, with the newest at the right.
  * @param label the text alternative.
  */
 export function plot(label: string, series: readonly Series[]): SVGSVGElement {
@@ -23,7 +23,7 @@ export function plot(label: string, series: readonly Series[]): SVGSVGElement {
     return series.flatMap(({ tone, values }) => {
       const value = values[n] ?? 0
       if (value === 0) return []
-      // A small value gets a visible bar.
+      // Even a small value gets a visible bar.
       const height = Math.max(2, (value / top) * (HEIGHT - 4))
       base -= height
       return [

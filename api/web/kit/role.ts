@@ -1,4 +1,4 @@
-/** The role of the person who is signed in. The service checks it again at each request. */
+/** Holds the role of the signed-in person. The service checks the role again at each request. */
 import type { Role } from './types.ts'
 
 const ROLES: readonly Role[] = ['viewer', 'owner', 'operator']
@@ -9,5 +9,5 @@ export function setRole(role: Role): void {
   current = role
 }
 
-/** Whether the person may do what asks for at least this role. */
+/** Tells whether the person has at least this role. */
 export const may = (wanted: Role): boolean => ROLES.indexOf(current) >= ROLES.indexOf(wanted)

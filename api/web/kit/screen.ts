@@ -4,10 +4,10 @@ import { may } from './role.ts'
 import type { Project, Role, Session } from './types.ts'
 import { copyable, heading, tabs } from './ui.ts'
 
-/** The context of a screen. */
+/** Holds the context of a screen. */
 export type ScreenContext = {
   params: string[]
-  /** The query part of the address. */
+  /** Holds the query part of the page's address. */
   query: URLSearchParams
   session: Session
   /** Aborts when the user leaves the screen. */
@@ -31,7 +31,7 @@ const TABS: readonly [path: string, name: string, role?: Role][] = [
   ['settings', 'Settings'],
 ]
 
-/** The address of a project's screen. */
+/** Returns the address of a screen of a project. */
 export const projectLink = (projectId: string, ...rest: string[]): string =>
   `#/${['projects', projectId, ...rest].map(encodeURIComponent).join('/')}`
 

@@ -9,7 +9,7 @@ const stored = (): Theme | null => {
   return value === 'light' || value === 'dark' ? value : null
 }
 
-/** Applies the stored theme, else the system's theme. */
+/** Applies the stored theme, or otherwise the theme of the system. */
 export function applyTheme(theme: Theme | null = stored()): void {
   if (theme === null) delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = theme

@@ -1,6 +1,6 @@
 import { h } from './dom.ts'
 
-/** An error of one form field that the page itself finds. */
+/** Holds the error of one form field that the page itself finds. */
 export class FieldError extends Error {
   readonly field: string
   constructor(field: string, message: string) {
@@ -9,10 +9,13 @@ export class FieldError extends Error {
   }
 }
 
-/** Error messages of the API begin with the field: `emailName must be free`, `events[0] must be …`. */
+/**
+ * Matches the error messages of the API that begin with a field, such as `emailName must be free` or `events[0] must be
+ * …`.
+ */
 const REFUSED_FIELD = /^(\w+)(?:[[.]\S*)?( must .*)$/s
 
-/** The error of a form, shown at the invalid field, else above the buttons. */
+/** Shows the error of a form at the invalid field, or otherwise above the buttons. */
 export function troubleOf(form: HTMLFormElement, id: string) {
   const element = h('p', { class: 'trouble', role: 'alert', id })
   let forget = () => {}

@@ -1,4 +1,4 @@
-/** The answers of the service: the fields that the page shows. */
+/** Describes the responses of the service, with the fields that the page shows. */
 
 export type Role = 'viewer' | 'owner' | 'operator'
 
@@ -27,9 +27,9 @@ export type Part = Omit<Minute, 'jobs'>
 
 export type Overview = {
   at: string
-  /** The last hour. */
+  /** Holds the minutes of the last hour. */
   minutes: Minute[]
-  /** The chosen stretch of time, in parts of equal width. Parts without counts are left out. */
+  /** Holds the chosen period in parts of equal width. Parts without counts are left out. */
   history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
   failedJobs: number
@@ -65,7 +65,7 @@ export type Project = {
     dailyTextBytes: number
     dailyTextSeconds: number
   }
-  /** Null: no limit. */
+  /** `null` means no limit. */
   limits: {
     storageBytes: number | null
     dailySettlements: number | null
@@ -73,7 +73,7 @@ export type Project = {
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /** Days; null: for ever. */
+  /** Sets the retention in days. `null` means forever. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }
@@ -91,7 +91,7 @@ export type Thread = {
   subject: string
   messageCount: number
   updatedAt: string
-  /** Of the newest message; absent when the thread has no message left. */
+  /** Names the authors of the newest message. The field is absent when the thread has no message left. */
   from?: string[]
   snippet?: string
   unread?: boolean
@@ -102,11 +102,11 @@ export type Attachment = {
   filename: string
   contentType: string
   size: number
-  /** Of received mail alone. */
+  /** Only received mail has this field. */
   text?: { state: 'pending' | 'ready' | 'none' | 'failed'; reason?: string }
 }
 
-/** The first page of an attachment's text. */
+/** Describes the first page of an attachment's text. */
 export type AttachmentPage = { text: string | null; omitted: string[]; nextOffset?: number }
 
 export type Message = {
@@ -123,9 +123,9 @@ export type Message = {
   attachments: Attachment[]
   deliveryStatus?: string
   deliveryError?: string | null
-  /** Of scheduled messages. */
+  /** Only scheduled messages have this field. */
   sendAt?: string
-  /** Of received messages. */
+  /** Only received messages have this field. */
   authentication?: Authentication
 }
 
@@ -133,10 +133,10 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
   internal: boolean
 }
 
-/** An excerpt of a text; `ranges` are UTF-16 offsets into the excerpt. */
+/** Describes an excerpt of a text. `ranges` are UTF-16 offsets into the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
-/** A mail that is being written. */
+/** Describes a mail that is still being written. */
 export type DraftHead = {
   draftId: string
   to?: string[]
@@ -155,8 +155,8 @@ export type Draft = DraftHead & {
   attachments: { filename: string; contentType: string; size: number }[]
 }
 
-/** A received message with its codes and links. */
-/** An event that a message is about. */
+/** Describes a received message with its codes and links. */
+/** Describes an event that a message is about. */
 export type Invite = {
   method: string
   uid: string
@@ -182,7 +182,7 @@ export type FoundMessage = Pick<
   'messageId' | 'threadId' | 'from' | 'to' | 'subject' | 'text' | 'labels' | 'createdAt'
 > & { highlights: { subject: Highlight[]; text: Highlight[] } }
 
-/** A mail that waits for its owner. */
+/** Describes a mail that waits for its owner. */
 type HeldHead = {
   approvalId: string
   state: 'waiting' | 'approved' | 'rejected' | 'withdrawn' | 'expired'
@@ -201,7 +201,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** Null: the agent deleted the message. */
+  /** A message that the agent deleted has `null` here. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }
@@ -225,7 +225,7 @@ export type Endpoint = {
   revenueUsdcRaw: string
 }
 
-/** The last trial of an endpoint. */
+/** Describes the last trial of an endpoint. */
 export type EndpointTrial = {
   canBuy: boolean
   trial: {

@@ -1,9 +1,9 @@
-/** The building blocks of all screens. */
+/** Provides the building blocks of all screens. */
 import { type Child, h, svg } from './dom.ts'
 import { may } from './role.ts'
 import type { Role } from './types.ts'
 
-/** The colour of each state. Text always accompanies the colour. */
+/** Maps each state to a colour. Text always accompanies the colour. */
 const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   settled: 'good',
   paid: 'good',
@@ -52,15 +52,15 @@ const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   list: 'info',
 }
 
-/** A badge with the text of a state. */
+/** Makes a badge with the text of a state. */
 export const badge = (state: string, text = state): HTMLElement =>
   h('span', { class: `badge ${Object.hasOwn(TONES, state) ? TONES[state] : ''}` }, text)
 
-/** The delivery state of a sent message. Captured mail was not sent. */
+/** Shows the delivery state of a sent message. Captured mail was not really sent. */
 export const deliveryBadge = (status: string, captured: boolean): HTMLElement =>
   badge(captured && status === 'sent' ? 'captured' : status)
 
-/** The head of a screen. The heading gets the focus when the screen opens. */
+/** Makes the header of a screen. The heading gets the focus when the screen opens. */
 export const heading = (title: string, lead: Child = null, ...actions: Child[]): HTMLElement =>
   h(
     'header',
@@ -69,7 +69,7 @@ export const heading = (title: string, lead: Child = null, ...actions: Child[]):
     actions.length === 0 ? null : h('div', { class: 'actions' }, actions),
   )
 
-/** A section of a screen with heading, introduction and actions. */
+/** Makes a section of a screen with heading, introduction and actions. */
 export const section = (
   id: string,
   title: string,
@@ -92,9 +92,9 @@ type ButtonOptions = {
   kind?: 'plain' | 'primary' | 'danger' | 'small'
   keep?: string
   title?: string
-  /** The accessible name, when several buttons have the same text. */
+  /** Is the accessible name. It is needed when several buttons have the same text. */
   label?: string
-  /** The least role; without it the button is not shown. */
+  /** Names the least role that may use the button. People without this role do not see the button. */
   needs?: Role
 }
 
@@ -119,7 +119,7 @@ export const button = (
   return made
 }
 
-/** A button that is disabled while its action runs. */
+/** Runs the action of a button, and disables the button meanwhile. */
 async function guarded(made: HTMLButtonElement, act: () => void | Promise<void>): Promise<void> {
   if (made.ariaDisabled === 'true') return
   made.ariaDisabled = 'true'
@@ -135,11 +135,11 @@ async function guarded(made: HTMLButtonElement, act: () => void | Promise<void>)
 export type Column<Row> = {
   name: string
   cell: (row: Row) => Child
-  /** `main` is the title of a card on narrow screens; `num` aligns digits; `choose` has a checkbox. */
+  /** `main` is the title of a card on narrow screens. `num` aligns digits. `choose` holds a checkbox. */
   kind?: 'main' | 'num' | 'end' | 'choose'
 }
 
-/** The head of a table. It sets the table roles explicitly: another CSS `display` would remove them. */
+/** Makes the header of a table. It sets the table roles explicitly, because another CSS `display` would remove them. */
 export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   h(
     'thead',
@@ -157,7 +157,7 @@ export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
     ),
   )
 
-/** One row. `index` counts all rows of the list; absent: they are all there. */
+/** Makes one row. `index` counts all rows of the list. Leave it out if the page shows all of them. */
 export const tableRow = <Row>(
   columns: readonly Column<Row>[],
   row: Row,
@@ -171,7 +171,7 @@ export const tableRow = <Row>(
     ),
   )
 
-/** A table; on narrow screens a list of cards. */
+/** Makes a table, which becomes a list of cards on narrow screens. */
 export const table = <Row>(
   label: string,
   columns: readonly Column<Row>[],
@@ -192,7 +192,7 @@ export const table = <Row>(
     ),
   )
 
-/** The placeholder of an empty list: what appears here, and how. */
+/** Makes the placeholder of an empty list. It tells what will appear here, and how. */
 export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElement =>
   h(
     'div',
@@ -202,7 +202,7 @@ export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElem
     actions.length === 0 ? null : h('div', { class: 'actions' }, actions),
   )
 
-/** A description list. */
+/** Makes a description list. */
 export const facts = (entries: readonly (readonly [string, Child] | null)[]): HTMLElement =>
   h(
     'dl',
@@ -215,11 +215,11 @@ export const facts = (entries: readonly (readonly [string, Child] | null)[]): HT
 export const panel = (title: string | null, ...children: Child[]): HTMLElement =>
   h('section', { class: 'panel' }, title === null ? null : h('h2', {}, title), children)
 
-/** A permanent notice: a state or an error. */
+/** Makes a permanent notice of a state or an error. */
 export const notice = (tone: 'info' | 'wait' | 'bad' | 'good', ...children: Child[]): HTMLElement =>
   h('div', { class: `notice ${tone}`, role: tone === 'bad' ? 'alert' : 'note' }, children)
 
-/** The live region for screen readers. */
+/** Is the live region for screen readers. */
 export const toasts = h('div', { class: 'toasts', role: 'status', 'aria-live': 'polite' })
 const TOAST_MS = 6_000
 
@@ -230,7 +230,7 @@ export function toast(text: string, tone: 'good' | 'bad' = 'good'): void {
   setTimeout(() => shown.remove(), TOAST_MS)
 }
 
-/** Copies a text. If the browser forbids it, a toast says so. */
+/** Makes a button that copies a text. If the browser forbids it, a toast tells the user. */
 export const copyButton = (
   text: string,
   label: Child = 'Copy',
@@ -246,7 +246,7 @@ export const copyButton = (
     options,
   )
 
-/** Two sheets. Fonts of many machines have no such sign. */
+/** Draws two sheets as SVG, because the fonts of many machines have no such sign. */
 const copyIcon = (): SVGSVGElement =>
   svg(
     'svg',
@@ -255,7 +255,7 @@ const copyIcon = (): SVGSVGElement =>
     svg('path', { d: 'M10.5 3v-.5a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1H4' }),
   )
 
-/** A text that is copied with one press, such as an address, an id or a hash. */
+/** Makes a text that one click copies, such as an address, an id or a hash. */
 export const copyable = (text: string, shown: Child = h('code', {}, text)): HTMLElement =>
   h(
     'span',
@@ -264,7 +264,7 @@ export const copyable = (text: string, shown: Child = h('code', {}, text)): HTML
     copyButton(text, copyIcon(), { label: `Copy ${text}`, keep: `copy ${text}`, kind: 'small' }),
   )
 
-/** A row of links. On narrow screens the current link is scrolled into view. */
+/** Makes a row of links. On narrow screens the current link is scrolled into view. */
 export function tabs(
   label: string,
   links: readonly { href: string; name: Child; current: boolean }[],

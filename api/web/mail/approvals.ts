@@ -1,4 +1,4 @@
-/** Mail that waits for its owner: the list, and the letter with its decision. */
+/** Shows mail that waits for its owner: the list, and each mail with the buttons that decide. */
 import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
 import { type Child, h, replaceContent } from '../kit/dom.ts'
@@ -29,7 +29,7 @@ const STATES: Filter = {
   ],
 }
 
-/** The mails of a project that wait, or were decided. */
+/** Shows the mails of a project that wait, or that were decided. */
 export const approvals = ofProject('approvals', (project, { signal, query }) => [
   project.sendPolicy === 'free'
     ? notice('info', 'Mail of this project leaves without approval. Its settings change that.')
@@ -71,11 +71,11 @@ export const approvals = ofProject('approvals', (project, { signal, query }) => 
 const recipients = (message: HeldItem['message']): string =>
   message === null ? '–' : [...message.to, ...message.cc, ...message.bcc].join(', ')
 
-/** One mail that waits, with its decision. */
+/** Shows one mail that waits, with the buttons that decide. */
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
-  // What was read of these bytes stays when the request is drawn again.
+  // The pages that the owner has read of these bytes stay when the request is drawn again.
   const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
   const read = (held: HeldRequest, message: Letter) => {
     const known = reading.get(held.sha256 ?? '')
@@ -152,7 +152,7 @@ function letter(held: HeldRequest, message: Letter, shown: HTMLElement): HTMLEle
 
 const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words || '(no text)')
 
-/** @param seal from the last page; null: not all is read, or it cannot be shown. */
+/** @param seal comes with the last page. It is `null` if not all pages were read, or if the mail cannot be shown. */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held
   if (held.state !== 'waiting' || sha256 === null || message === null) {
@@ -180,7 +180,7 @@ function decision(project: Project, held: HeldRequest, path: string, seal: strin
   )
 }
 
-/** The mail that the owner has read. A later change of it refuses the decision. */
+/** Names the mail that the owner has read. If the mail changes later, the service refuses the decision. */
 type Seen = { path: string; sha256: string }
 
 function finish(project: Project, done: string): void {

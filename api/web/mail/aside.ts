@@ -1,4 +1,6 @@
-/** The column beside a message: its files with their text, its codes, links and invitations, and its deliveries. */
+/**
+ * Shows the column beside a message: its files with their text, its codes, links and invitations, and its deliveries.
+ */
 import { ask, at } from '../kit/ask.ts'
 import { type Child, h } from '../kit/dom.ts'
 import { moment } from '../kit/format.ts'
@@ -9,10 +11,10 @@ import { attachmentList } from './attachmentList.ts'
 import { showFound } from './found.ts'
 import { mayInvite, showInvites } from './invites.ts'
 
-/** Events that are shown; the list of deliveries has all. */
+/** Limits the shown events. The list of deliveries has all events. */
 const EVENTS_SHOWN = 20
 
-/** @param places what is open: it stays while the thread is drawn again. */
+/** @param places holds what is open, so that it stays open while the thread is drawn again. */
 export function aside(
   project: Project,
   message: Message,
@@ -27,12 +29,12 @@ export function aside(
   const found = placeOf('found')
   const events = placeOf('events')
   const invites = placeOf('invites')
-  // A group, not a landmark: each message of a thread has one.
+  // The element is a group and not a landmark, because each message of a thread has one.
   return h(
     'div',
     { class: 'aside', role: 'group', 'aria-label': 'Beside the message' },
     attachmentList(base, message, places),
-    // A code is a secret: reading it is on record, so it is shown to those who ask.
+    // A code is a secret, and the audit log records who reads it. So codes are shown only on request.
     deliveryStatus === undefined
       ? button('Codes and links', () => toggle(found, () => showFound(found, base)), {
           keep: `found ${messageId}`,
@@ -58,7 +60,7 @@ async function toggle(place: HTMLElement, show: () => Promise<void>): Promise<vo
   await show()
 }
 
-/** The deliveries of the message's events to webhooks. */
+/** Shows the webhook deliveries of the message's events. */
 async function showEvents(
   place: HTMLElement,
   { projectId }: Project,

@@ -4,7 +4,7 @@ import { bytes } from '../kit/format.ts'
 import type { Attachment, AttachmentPage, Message } from '../kit/types.ts'
 import { button } from '../kit/ui.ts'
 
-/** Characters of an attachment that are shown. */
+/** Limits the shown characters of an attachment. */
 const SHOWN_CHARS = 20_000
 
 const WHY: Readonly<Record<string, string>> = {
@@ -15,8 +15,8 @@ const WHY: Readonly<Record<string, string>> = {
 }
 
 /**
- * The attachments of a message, each with its text beside it.
- * @param shown what is open: it stays open while the thread is drawn again.
+ * Shows the attachments of a message, each with its text beside it.
+ * @param shown holds what is open, so that it stays open while the thread is drawn again.
  */
 export function attachmentList(
   base: string,

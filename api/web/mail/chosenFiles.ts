@@ -7,7 +7,7 @@ type Attachment = { filename: string; contentType: string; content: string }
 
 let inputs = 0
 
-/** Bytes that one call of `String.fromCharCode` takes. */
+/** One call of `String.fromCharCode` accepts this many bytes. */
 const CHUNK = 8_192
 
 async function toBase64(file: File): Promise<string> {
@@ -20,8 +20,8 @@ async function toBase64(file: File): Promise<string> {
 }
 
 /**
- * The files of a mail. Those of a draft that was opened again are known by name alone: new files take their place.
- * @param changed hears of each change.
+ * Holds the files of a mail. For a reopened draft only the names of its files are known, and new files replace them.
+ * @param changed is called at each change.
  */
 export function chosenFiles(stored: readonly Stored[], changed: () => void) {
   let files: (Attachment & { size: number })[] | null = null
@@ -48,7 +48,7 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     )
   }
   const remove = (n: number): void => {
-    // The content of stored files is not here: without one of them, all go.
+    // The content of stored files is not in the browser, so removing one of them removes all of them.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }
@@ -94,7 +94,10 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
       ),
       list,
     ),
-    /** For the service, the same array until they change; undefined: those that it has stay. */
+    /**
+     * Returns the files for the service. The array stays the same until the files change. `undefined` means that the
+     * stored files stay.
+     */
     read: (): Attachment[] | undefined => sent,
   }
 }

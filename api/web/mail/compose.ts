@@ -1,4 +1,4 @@
-/** Writing and answering mail as a project. What is typed is kept as a draft. The audit log names the person. */
+/** Writes and answers mail as a project. The typed text is kept as a draft. The audit log names the person. */
 import { ask, at } from '../kit/ask.ts'
 import { askWay, field, openDialog, textArea } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'
@@ -17,7 +17,7 @@ const addresses = (text: FormDataEntryValue | null): string[] =>
     .map((address) => address.trim())
     .filter((address) => address !== '')
 
-/** An address that is whole; another one is still being typed. */
+/** Tells whether an address is complete. The user is still typing an incomplete address. */
 const isWhole = (address: string): boolean => /^[^@]+@[^@\s]+\.[^@\s.>]+>?$/.test(address)
 
 type Reply = { inReplyTo: string; replyAll: boolean }
@@ -28,11 +28,11 @@ type Writing = {
   done?: () => Promise<void>
 }
 
-/** Opens a new message. */
+/** Opens the form for a new message. */
 export const writeMail = (project: Project): void =>
   write(project, { title: 'New message', draft: null, reply: null })
 
-/** Opens an answer to a message, to its sender or to all its recipients. */
+/** Opens a reply to a message, to its sender or to all its recipients. */
 export const answerMail = (project: Project, message: Message, replyAll: boolean): void =>
   write(project, {
     title: replyAll ? 'Answer all' : 'Answer',
@@ -86,7 +86,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       class: 'compose',
       on: {
         input: () => keeper.changed(),
-        // Enter in a line would send half a mail; with Ctrl it is meant.
+        // Enter in a field would send an unfinished mail, so only Ctrl+Enter sends.
         keydown: (event) => {
           if (event.key !== 'Enter') return
           const isMeant = event.ctrlKey || event.metaKey

@@ -2,12 +2,15 @@ import { ask, at } from '../kit/ask.ts'
 import { exactly } from '../kit/format.ts'
 import type { Draft } from '../kit/types.ts'
 
-/** After the last key. A request for each key would be many, and a lost second of typing is little. */
+/**
+ * Sets the delay after the last key. One request for each key would be too many, and the loss of a second's typing is
+ * small.
+ */
 const KEEP_AFTER_MS = 800
 
 export type Content = Record<string, unknown>
 
-/** Keeps what is typed as a draft of the project. */
+/** Stores the typed text as a draft of the project. */
 export function draftKeeper({
   projectId,
   read,
@@ -16,9 +19,9 @@ export function draftKeeper({
   opened,
 }: {
   projectId: string
-  /** What can be kept now, also in the middle of a word. */
+  /** Returns the content that can be stored now, even in the middle of a word. */
   read: () => Content
-  /** All that stands there, valid or not. */
+  /** Returns all content of the form, even if it is invalid. */
   readAnyway: () => Content
   say: (text: string) => void
   opened: Draft | null
@@ -26,7 +29,7 @@ export function draftKeeper({
   const path = at`/projects/${projectId}/v0/messages/drafts`
   let draftId = opened?.draftId ?? null
   let isMade = false
-  /** What was there at first: without another word there is nothing to keep. */
+  /** Holds the content at the start. While the user adds nothing to it, there is nothing to store. */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -49,7 +52,7 @@ export function draftKeeper({
     kept = content
     say(`Kept as a draft at ${exactly(new Date())}`)
   }
-  /** One at a time: two requests could create two drafts. */
+  /** Runs one request at a time, because two concurrent requests could create two drafts. */
   const then = (act: () => Promise<void>): Promise<void> => {
     work = work.then(act, act)
     return work
@@ -59,19 +62,19 @@ export function draftKeeper({
       say(`Not kept: ${error instanceof Error ? error.message : error}`),
     )
   return {
-    /** Something was typed. */
+    /** Is called when the user has typed. */
     changed: (): void => {
       clearTimeout(timer)
       timer = setTimeout(keep, KEEP_AFTER_MS)
     },
-    /** Keeps at once. */
+    /** Stores the draft at once. */
     keep: async (): Promise<void> => {
       clearTimeout(timer)
       await keep()
     },
-    /** Whether there is something to lose. */
+    /** Tells whether the user would lose anything. */
     isBegun: (): boolean => isMade || Object.keys(changesOf(initial, readAnyway())).length > 0,
-    /** Sends it. The service takes a draft once, however often it is asked. @throws {AskError} */
+    /** Sends the draft. The service accepts a draft only once, even if the request is repeated. @throws {AskError} */
     send: async (): Promise<{ deliveryStatus?: string }> => {
       clearTimeout(timer)
       await then(() => store(readAnyway()))
@@ -85,7 +88,7 @@ export function draftKeeper({
   }
 }
 
-/** The fields that differ. Files are compared by identity: their bytes are many. */
+/** Returns the fields that differ. Files are compared by identity, because they have many bytes. */
 function changesOf(before: Content, now: Content): Content {
   const differs = ([name, value]: [string, unknown]) =>
     value !== before[name] &&

@@ -7,14 +7,14 @@ import type { ShownList } from '../kit/list/pages.ts'
 import type { EmailRule, Project } from '../kit/types.ts'
 import { badge, button, type Column, empty, section, toast } from '../kit/ui.ts'
 
-/** The text of each rule scope. */
+/** Maps each rule scope to its text. */
 const SCOPES: readonly (readonly [EmailRule['scope'], string])[] = [
   ['RECEIVE', 'mail from them'],
   ['SEND', 'mail to them'],
   ['REPLY', 'replies to them'],
 ]
 
-/** The email rules of a project. */
+/** Shows the email rules of a project. */
 export function emailRules(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/email-rules`
   const rules: ShownList = list<'rules', EmailRule>({

@@ -20,7 +20,7 @@ const FILTERS: readonly Filter[] = [
   { kind: 'dates' },
 ]
 
-/** The threads of a project, or with a filter the messages that match. */
+/** Shows the threads of a project. With a filter it shows the messages that match. */
 export const inbox = ofProject('inbox', (project, { signal, query }) => {
   const { projectId } = project
   const write = button('Write', () => writeMail(project), { needs: 'owner', keep: 'write' })
@@ -66,7 +66,7 @@ export const inbox = ofProject('inbox', (project, { signal, query }) => {
   }).element
 })
 
-/** The states of a mail that has not left. */
+/** Lists the states of a mail that has not been sent yet. */
 const WAITING = ['scheduled', 'held']
 
 const cancel = async (project: Project, { messageId }: Message): Promise<void> => {
@@ -91,7 +91,7 @@ const OUTGOING_FILTERS: readonly Filter[] = [
   { kind: 'dates' },
 ]
 
-/** The sent messages of a project, with their delivery state. */
+/** Shows the sent messages of a project with their delivery state. */
 export const outgoing = ofProject('outgoing', (project, { signal, session, query }) => [
   session.capturesMail
     ? notice(

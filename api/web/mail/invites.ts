@@ -3,13 +3,13 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Invite, Message, SingleMessage } from '../kit/types.ts'
 import { badge, button, facts, toast } from '../kit/ui.ts'
 
-/** Whether a message may hold an invitation: its files tell. */
+/** Tells from its files whether a message may hold an invitation. */
 export const mayInvite = ({ attachments }: Message): boolean =>
   attachments.some(
     ({ filename, contentType }) => /^text\/calendar/i.test(contentType) || /\.ics$/i.test(filename),
   )
 
-/** Shows the invitations of a message, and answers them. */
+/** Shows the invitations of a message, with buttons that answer them. */
 export async function showInvites(place: HTMLElement, path: string): Promise<void> {
   const { invites = [] } = await ask<SingleMessage>(path)
   place.replaceChildren(
@@ -26,7 +26,7 @@ const ANSWERS = [
   ['declined', 'Decline'],
 ] as const
 
-/** What a state means, where it is no plain invitation. */
+/** Explains the states other than that of a plain invitation. */
 const NOTES: Readonly<Record<string, string>> = {
   outdated: 'A later message changed this event.',
   cancelled: 'The event is cancelled.',

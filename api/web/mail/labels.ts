@@ -2,10 +2,10 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Authentication } from '../kit/types.ts'
 import { badge } from '../kit/ui.ts'
 
-/** Labels that need no badge: the page shows the same fact elsewhere. */
+/** Lists the labels that need no badge, because the page shows the same fact elsewhere. */
 const PLAIN = new Set(['received', 'sent', 'read', 'unread'])
 
-/** The badges of a message's labels, without those that the page already shows. */
+/** Makes the badges of a message's labels, without those that the page already shows. */
 export function labelBadges(labels: readonly string[], alreadyShown?: string): Child {
   const shown = labels.filter((label) => !PLAIN.has(label) && label !== alreadyShown)
   if (shown.length === 0) return null
@@ -18,7 +18,7 @@ export function labelBadges(labels: readonly string[], alreadyShown?: string): C
 
 const CHECKS = ['spf', 'dkim', 'dmarc', 'arc'] as const
 
-/** The authentication results of a received message (RFC 8601). */
+/** Shows the authentication results of a received message (RFC 8601). */
 export const authenticationBadges = (found: Authentication): HTMLElement =>
   h(
     'ul',

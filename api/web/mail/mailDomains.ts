@@ -12,10 +12,10 @@ import { badge, button, copyButton, empty, section, table, toast } from '../kit/
 const PATH = '/v0/platform/domains'
 const REFRESH_MS = 2_000
 const DOMAIN_MAX_LENGTH = 253
-/** Those that a new project can choose among. */
+/** Limits the domains that a new project can choose from. */
 const DOMAINS_MAX = 10_000
 
-/** Platform mail domains and their required DNS records. */
+/** Shows the mail domains of the platform with their required DNS records. */
 export function mailDomains({
   signal,
   session,
@@ -46,7 +46,7 @@ export function mailDomains({
   )
 }
 
-/** Every mail domain without the service's own. */
+/** Returns every mail domain except the service's own. */
 export async function allMailDomains(): Promise<MailDomain[]> {
   const all = { name: 'domains', path: PATH } as const
   return (await readAll<'domains', MailDomain>(all, { most: DOMAINS_MAX })).items

@@ -1,4 +1,4 @@
-/** Labels and deletes many messages or threads. */
+/** Changes the labels of many messages or threads, and deletes them. */
 import { ask, at } from '../kit/ask.ts'
 import { field } from '../kit/dialog.ts'
 import { plural } from '../kit/format.ts'
@@ -16,7 +16,7 @@ const labelsOf = (form: FormData, name: string): string[] =>
     .map((label) => label.trim())
     .filter((label) => label !== '')
 
-/** `3 threads with 7 messages`. */
+/** Formats the chosen number, for example `3 threads with 7 messages`. */
 function numberOf(chosen: readonly Chosen[], word: string): string {
   const messages = chosen.reduce((total, { weight }) => total + weight, 0)
   return word === 'message'

@@ -1,10 +1,13 @@
-/** All of a mail that waits, page by page. The service gives the seal that approves it with the last page. */
+/**
+ * Shows all pages of a mail that waits, one after the other. With the last page the service returns the seal that
+ * allows the approval.
+ */
 import { ask, at } from '../kit/ask.ts'
 import { h, replaceContent } from '../kit/dom.ts'
 import type { HeldRequest, Project } from '../kit/types.ts'
 import { button, notice } from '../kit/ui.ts'
 
-/** One page of a mail that waits. */
+/** Describes one page of a mail that waits. */
 type ReviewPage = {
   page: number
   pages: number
@@ -56,7 +59,7 @@ const draw = (
   hasHtml && page === 1
     ? [
         h('h3', {}, 'HTML part as a browser draws it'),
-        // No scripts and an opaque origin: the mail cannot reach the console.
+        // The frame allows no scripts and has an opaque origin, so that the mail cannot access the console.
         h('iframe', {
           class: 'mail',
           sandbox: '',

@@ -8,12 +8,12 @@ import type { FoundMessage, Highlight, Project } from '../kit/types.ts'
 import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
-/** The length of the excerpt when the match is not in the text. */
+/** Limits the excerpt when the match is not in the text. */
 const BEGINNING = 160
-/** The limit of the service. */
+/** The service has the same limit. */
 export const QUERY_MAX_LENGTH = 500
 
-/** The search results, newest first, with links to their threads. */
+/** Shows the search results, newest first, with links to their threads. */
 export const foundList = (
   project: Project,
   {
@@ -81,7 +81,7 @@ const found = (project: Project, message: FoundMessage): Child => [
 
 type Ranges = Highlight['ranges']
 
-/** A text with marked matches, built from text nodes: third-party text is never parsed as markup. */
+/** Makes a text with marked matches from text nodes, so that third-party text is never parsed as markup. */
 function marked(text: string, ranges: Ranges): Child[] {
   const parts: Child[] = []
   let done = 0

@@ -13,7 +13,7 @@ const REASONS: Record<Suppression['reason'], string> = {
   complaint: 'reported as spam',
 }
 
-/** The suppressed addresses of a project. */
+/** Shows the suppressed addresses of a project. */
 export function suppressions(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/suppressions`
   const found: ShownList = list<'suppressions', Suppression>({

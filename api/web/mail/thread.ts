@@ -11,13 +11,13 @@ import { answerMail } from './compose.ts'
 import { authenticationBadges, labelBadges } from './labels.ts'
 
 const REFRESH_MS = 3_000
-/** The shown part of an original; the download holds all of it. */
+/** Limits the shown characters of an original. The download has all of it. */
 const RAW_SHOWN = 200_000
 
-/** One thread. The console does not mark its messages as read. */
+/** Shows one thread. The console does not mark its messages as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
-  // An open message does not change while new messages arrive.
+  // An open message is not drawn again when new messages arrive.
   const bodies = new Map<string, HTMLElement>()
   return live({
     signal,
@@ -134,7 +134,7 @@ function messageCard(
   )
 }
 
-/** The own text first; the quoted history is folded. */
+/** Shows the author's own text first. The quoted history is folded. */
 function textOf({ messageId, text, extractedText }: Message): HTMLElement[] {
   const own = extractedText?.trim() ?? text
   const whole = text.trim()
@@ -160,7 +160,7 @@ function textOf({ messageId, text, extractedText }: Message): HTMLElement[] {
 }
 
 const frame = (path: string): HTMLElement =>
-  // No scripts and an opaque origin: the mail cannot reach the console.
+  // The frame allows no scripts and has an opaque origin, so that the mail cannot access the console.
   h('iframe', {
     class: 'mail',
     sandbox: '',
@@ -179,7 +179,7 @@ function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLEleme
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
   body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
-  // Another view was chosen meanwhile.
+  // The user chose another view meanwhile.
   if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(

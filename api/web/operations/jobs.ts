@@ -16,7 +16,7 @@ const STATES: readonly [JobState, string, string][] = [
   ['failed', 'Failed', 'No job has used up its attempts.'],
 ]
 
-/** The jobs of the workers. */
+/** Shows the jobs of the workers. */
 export const jobs: Screen = ({ params, signal, query }) => {
   const [state, label, none] = STATES.find(([name]) => name === params[0]) ?? STATES[0]!
   const top = h('div', { 'data-title': `${label} jobs` })
@@ -31,7 +31,7 @@ export const jobs: Screen = ({ params, signal, query }) => {
     here: `#/jobs/${state}`,
     query,
     filters: FILTERS,
-    // The numbers of all states come with each page.
+    // Each page comes with the job counts of all states.
     also: (answer) => {
       const { counts } = answer as unknown as Jobs
       if (counted === JSON.stringify(counts)) return

@@ -13,7 +13,7 @@ const KINDS = [
   ['tls', 'TLS of mail to us', 'sessions'],
 ] as const
 
-/** The reports of other mail hosts: who sends as us, and what passes. */
+/** Shows the reports of other mail hosts: who sends mail in our name, and which mail passes the checks. */
 export const reports: Screen = async ({ signal }) => {
   const found = await ask<MailReports>(`/v0/platform/mail-reports?days=${DAYS}`, { signal })
   const head = heading(

@@ -11,7 +11,7 @@ const WHY: Record<AskedPayment['askedFor'], string> = {
   price_rose: 'The price rose by more than the mandate allows.',
 }
 
-/** The payments that wait, with their decisions. */
+/** Shows the payments that wait, with buttons that decide. */
 export const askedPayments = (
   base: string,
   asked: readonly AskedPayment[],
@@ -46,7 +46,7 @@ export const askedPayments = (
     asked,
   )
 
-/** Shows all that is signed, and decides. The words of agent and seller are marked as theirs. */
+/** Shows everything that would be signed, and decides. Texts of agent and seller are marked as theirs. */
 function decide(
   base: string,
   { approvalId, askedFor, purchase, sha256 }: AskedPayment,

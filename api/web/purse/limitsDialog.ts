@@ -3,7 +3,7 @@ import { field, openDialog } from '../kit/dialog.ts'
 import { toast } from '../kit/ui.ts'
 import type { Purse } from './types.ts'
 
-/** Opens the form of what a purse keeps, and where the rest goes. */
+/** Opens the form that sets how much a purse keeps, and which address gets the rest. */
 export const limitsDialog = (base: string, purse: Purse, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Limits of the purse',

@@ -1,4 +1,4 @@
-/** The purse of a project: balance, stop, payments that wait, mandates, spending, payments. */
+/** Shows the purse of a project: balance, stop, payments that wait, mandates, spending, payments. */
 import { AskError, ask, at } from '../kit/ask.ts'
 import { openDialog } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'

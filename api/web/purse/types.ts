@@ -1,4 +1,4 @@
-/** The answers of the purse that the console reads. */
+/** Describes the responses about the purse that the console reads. */
 
 export type Purse = {
   address: string

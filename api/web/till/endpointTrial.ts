@@ -8,7 +8,7 @@ import type { Endpoint, EndpointTrial, PaymentItem, Project } from '../kit/types
 import { badge, button, copyButton, facts, notice, panel, table } from '../kit/ui.ts'
 
 const REFRESH_MS = 1_000
-/** A trial that has not ended by then may be started anew. The service refuses it sooner. */
+/** A trial that has not ended within this time may be started again. The service refuses an earlier start. */
 const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'
 
@@ -18,7 +18,7 @@ const pathOf = (projectId: string, endpointId: string): string =>
 const startTrial = (path: string, buy: boolean) =>
   ask<EndpointTrial>(`${path}/trial`, { method: 'POST', body: { buy } })
 
-/** Opens the form that names a URL and a price. Then it shows what a buyer sees. */
+/** Opens the form for a URL and a price. Then it shows what a buyer sees. */
 export const sellSomething = ({ projectId }: Project): void =>
   openDialog({
     title: 'Sell something',
@@ -52,7 +52,7 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // A trial that is under way shows the same.
+      // A trial that is already running shows the same result.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)
@@ -64,7 +64,7 @@ export const sellSomething = ({ projectId }: Project): void =>
 
 type Shown = EndpointTrial & { endpoint: Endpoint; payments: PaymentItem[] }
 
-/** The page of one endpoint. It shows the 402 that a buyer gets, and the payments that arrive. */
+/** Shows the page of one endpoint: the 402 that a buyer gets, and the payments that arrive. */
 export const endpointTrial = ofProject('endpoints', async ({ projectId }, { params, signal }) => {
   const path = pathOf(projectId, params[1]!)
   const payments = at`/projects/${projectId}/v0/payments?endpointId=${params[1]!}&limit=${PAYMENTS_SHOWN}`

@@ -1,4 +1,4 @@
-/** The way from a challenge to money, by endpoint. */
+/** Shows by endpoint how many challenges became payments. */
 import { h } from '../kit/dom.ts'
 import { count } from '../kit/format.ts'
 import { projectLink } from '../kit/screen.ts'
@@ -20,14 +20,14 @@ export type Funnel = {
   byEndpoint: (Stages & { endpointId: string | null; urlPattern: string | null })[]
 }
 
-/** Rows that are shown. */
+/** Limits the shown rows. */
 const ROWS_MAX = 10
 
-/** The stages as a sentence. */
+/** Describes the stages in one sentence. */
 export const inWords = ({ challenges, refused, settled, failed }: Stages): string =>
   `${count(challenges)} challenges, ${count(settled)} paid, ${count(failed)} failed, ${count(refused)} refused`
 
-/** One row for each endpoint. Its name leads to its payments. */
+/** Makes one row for each endpoint. The name of the endpoint links to its payments. */
 export const funnelTable = (projectId: string, rows: Funnel['byEndpoint']): HTMLElement =>
   table(
     'From challenge to paid',

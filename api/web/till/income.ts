@@ -1,4 +1,7 @@
-/** The income of a project: plot, the way to it, sums by payer, and the books to download. */
+/**
+ * Shows the income of a project: a plot, the funnel from challenges to payments, sums by payer, and the download of the
+ * accounting records.
+ */
 import { ask, at, save } from '../kit/ask.ts'
 import { h } from '../kit/dom.ts'
 import { plot } from '../kit/plot.ts'
@@ -16,10 +19,10 @@ type Income = Amount & {
 
 const DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Rows of a sum that are shown. */
+/** Limits the shown rows of a sum. */
 const ROWS_MAX = 5
 
-/** @param endpointId shows one endpoint alone. */
+/** @param endpointId shows only this endpoint. */
 export async function income(
   { projectId }: Project,
   endpointId: string | undefined,

@@ -10,7 +10,7 @@ import { badge, button, copyButton, facts, notice, panel, table, toast } from '.
 
 const REFRESH_MS = 1_000
 
-/** One payment with its receipt. The browser can verify the receipt itself. */
+/** Shows one payment with its receipt. The browser can verify the receipt itself. */
 export const payment = ofProject('payments', (project, { params, query, signal }) => {
   const path = at`/projects/${project.projectId}/v0/payments/${params[1]!}`
   const isOpen = query.get('show') === 'receipt'
@@ -149,7 +149,10 @@ async function sendAgain(projectId: string, deliveryId: string): Promise<void> {
   toast('Sent again: the same body, signed with the current secret')
 }
 
-/** The header that was paid, for support. It is shown on demand: the audit log names who looked. */
+/**
+ * Shows the header that was paid, for support cases. It appears only on request, because the audit log records who
+ * reads it.
+ */
 function paidHeader(projectId: string, paymentId: string): Child {
   const shown = h('div', { role: 'status' })
   const show = async () => {

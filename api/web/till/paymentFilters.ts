@@ -1,4 +1,4 @@
-/** The filters of payments. The address of the page keeps them. */
+/** Makes the filters of payments. The address of the page keeps them. */
 import { choice, field } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
 import { projectLink } from '../kit/screen.ts'
@@ -17,7 +17,7 @@ const NAMES = [
 
 export type PaymentFilters = Partial<Record<(typeof NAMES)[number], string>>
 
-/** The filters in an address; other parts count for nothing. */
+/** Reads the filters in an address. Other parameters are ignored. */
 export function readFilters(query: URLSearchParams): PaymentFilters {
   const filters: PaymentFilters = {}
   for (const name of NAMES) {
@@ -34,7 +34,7 @@ const STATES = [
   ['failed', 'failed'],
 ] as const
 
-/** The form of the filters. It leads to the address that keeps them. */
+/** Makes the form of the filters. It opens the address that keeps them. */
 export function filterForm(
   projectId: string,
   filters: PaymentFilters,

@@ -1,4 +1,4 @@
-/** The receivers of a project's webhooks: its own webhooks, and the endpoints that have one. */
+/** Lists the receivers of a project's events: its webhooks, and the endpoints with a webhook. */
 import { ask, at } from '../kit/ask.ts'
 import { count, percent } from '../kit/format.ts'
 import type {
@@ -11,7 +11,7 @@ import type {
 
 export type Receiver = { id: string; url: string }
 
-/** Those that a choice shows. A receiver beyond is found by its URL. */
+/** Limits the receivers that a choice shows. Other receivers can be found by their URL. */
 const SHOWN = '100'
 
 export async function receiversOf(
@@ -31,14 +31,14 @@ export async function receiversOf(
   ]
 }
 
-/** The parameter that names a receiver. */
+/** Returns the query parameter that names a receiver. */
 export const receiverQuery = (id: string): Record<string, string> =>
   id.startsWith('se_') ? { endpointId: id } : { webhookId: id }
 
-/** The days of a failure rate beside a receiver. */
+/** The failure rate beside a receiver covers this many days. */
 const DAYS = 7
 
-/** The failure rate of each receiver over the last days, as words. */
+/** Returns the failure rate of each receiver over the last days as a short text. */
 export async function failureRates(
   { projectId }: Project,
   signal: AbortSignal,
@@ -54,7 +54,7 @@ export async function failureRates(
   }
 }
 
-/** `3 % of 120 failed`. */
+/** Formats a failure rate, for example `3 % of 120 failed`. */
 export function rateOf({ delivered, failed }: DeliveryCounts): string {
   const ended = delivered + failed
   if (ended === 0) return 'none has ended'

@@ -4,7 +4,7 @@ import { h } from '../kit/dom.ts'
 import type { Endpoint, Project } from '../kit/types.ts'
 import { toast } from '../kit/ui.ts'
 
-/** Opens the form that changes an endpoint. Its URL stays. */
+/** Opens the form that changes an endpoint. The URL of the endpoint stays. */
 export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Change endpoint',
@@ -29,7 +29,7 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
         description: read('description') || null,
         webhookUrl: read('webhookUrl') || null,
       }
-      // Sends only changed fields: the seller may have changed the others meanwhile.
+      // Only changed fields are sent, because the seller may have changed the others meanwhile.
       const changed = Object.entries(now).filter(
         ([name, value]) => value !== one[name as keyof typeof now],
       )

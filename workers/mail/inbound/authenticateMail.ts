@@ -13,22 +13,25 @@ import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { LookUp } from '../lookUp.ts'
 
 /**
- * Time for one DNS answer, for SPF, DKIM and ARC together, and for DMARC. DMARC has its own time: the forger of a From
- * also chooses name servers that delay the other checks.
+ * Limits the time of one DNS answer, then of SPF, DKIM and ARC together, then of DMARC. DMARC has a separate limit,
+ * because the forger of a From also chooses name servers that delay the other checks.
  */
 const ANSWER_MS = 4_000
 const SIGNS_MS = 8_000
 const DMARC_MS = 6_000
-/** Each costs a DNS key and a hash of the body. More are an attack; RFC 6376 §8.4 leaves the limit to us. */
+/**
+ * Each signature costs a DNS lookup of its key and a hash of the body. A message with more signatures is an attack. RFC
+ * 6376 §8.4 leaves the limit to us.
+ */
 const SIGNATURES_MAX = 10
 
 /** The library costs a process 14 MB and 0.1 s of CPU: it is loaded with the first mail from outside. */
 const library = () => import('mailauth')
 
 /**
- * Authenticates the sender of a message by envelope, signatures and DNS.
- * @param authors the addresses of From as a reader sees them.
- * @returns verdicts, never a refusal: the reader and the inbox's rules decide.
+ * Authenticates the sender of a message by its envelope, signatures and DNS.
+ * @param authors the addresses of From as a person sees them.
+ * @returns verdicts. It refuses no message, because the inbox's rules and the person who reads the message decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom, provider }: InboundMail,
@@ -43,7 +46,7 @@ export async function authenticateMail(
     const found = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
-      // The SMTP library decodes A-labels, and SPF knows only those.
+      // The SMTP library decodes A-labels, but SPF knows only A-labels.
       sender: addressKey(envelopeFrom),
       mta: ownHost,
       resolver: withDeadline(lookUp, SIGNS_MS),
@@ -51,7 +54,7 @@ export async function authenticateMail(
       disableDmarc: true,
       disableBimi: true,
     })
-    // The address of a mail service is not the one that SPF is about.
+    // SPF is about the sender's IP address, and here the IP address is that of a mail service.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
     const authentication: Authentication = {
@@ -64,17 +67,23 @@ export async function authenticateMail(
     }
     return { authentication, isAligned: (await dmarcWord(authors, signs, anyPolicy)) === 'pass' }
   } catch {
-    // The library cannot read the message: it vouches for nobody.
+    // The library cannot read the message, so the message proves no sender.
     return STRANGER
   }
 }
 
 const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
 
-/** A DNS in which every domain has a policy: DMARC then passes for an aligned author, and fails for any other. */
+/**
+ * Simulates a DNS in which every domain has a policy. DMARC then passes for an aligned author, and fails for any other
+ * author.
+ */
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
 
-/** RFC 7489 §6.6.1: one domain of all authors can be judged. Several, or an invalid one, vouch for nobody. */
+/**
+ * Returns the DMARC verdict. It can be given only if all authors have one domain (RFC 7489 §6.6.1). Several domains, or
+ * an invalid one, prove no sender.
+ */
 async function dmarcWord(
   authors: readonly string[],
   { spf, dkim }: AuthenticateResult,
@@ -95,7 +104,7 @@ async function dmarcWord(
   return authenticationWord(verdict === false ? undefined : verdict.status.result)
 }
 
-/** A resolver with a deadline for all its queries. A late answer counts as a silent name server. */
+/** Creates a resolver with one deadline for all its queries. A late answer counts as a silent name server. */
 function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
   const deadline = performance.now() + totalMs
   return async (name, type) => {
@@ -112,25 +121,26 @@ function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
   }
 }
 
-/** RFC 8601 §2.7.1: a changed body fails the test. The library says `neutral`, as for a key that it cannot find. */
+/** RFC 8601 §2.7.1: a changed body is a `fail`. The library reports `neutral`, as for a key that it cannot find. */
 const signatureWord = ({ result, comment }: { result: string; comment?: string | false }) =>
   comment === 'body hash did not verify' ? 'fail' : result
 
-/** One passing signature is enough: forwarders break the others. */
+/** Returns the verdict of all DKIM signatures. One passing signature is enough, because forwarders break the others. */
 function dkimWord(words: readonly (string | undefined)[]) {
   return authenticationWord(words.includes('pass') ? 'pass' : words[0])
 }
 
 /**
- * What the library needs of a message: its first `max` signatures, and without any only the header. Hashing and cutting
- * 4 KB of an unsigned body took 0.15 ms. With a `max` of 0 the message loses its ARC fields too.
+ * Returns the part of a message that the library needs: the first `max` signatures, or only the header if there are no
+ * signatures. Hashing and cutting 4 KB of an unsigned body took 0.15 ms. With a `max` of 0 the message loses its ARC
+ * fields too.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')
   const blank = /\r?\n\r?\n/.exec(text)
   const end = blank?.index ?? text.length
   const fields = text.slice(0, end).split(/\r?\n(?!\s)/)
-  // As the library reads it: a blank or a fold may precede the colon.
+  // The library reads a header field in this way: a blank or a fold may precede the colon.
   const names = fields.map((field) => field.slice(0, field.indexOf(':')).trim().toLowerCase())
   const isSeal = (n: number) => names[n]!.startsWith('arc-')
   const isSignature = (n: number) => names[n] === 'dkim-signature' || (max === 0 && isSeal(n))

@@ -2,10 +2,10 @@ import { join } from 'node:path'
 import { type ChildLimits, createChildren } from '../../process/child.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
-/** A rule of twenty years takes 50 ms. One that has no instance takes all. */
+/** A recurrence rule of twenty years takes 50 ms. A rule without any instance takes the whole time. */
 const LIMITS: ChildLimits = { timeMaxMs: 3_000, memoryMaxBytes: 512 * 1024 * 1024 }
 
-/** Child processes that read calendar files, and make the instances of their rules. */
+/** Creates child processes that read calendar files and compute the instances of their recurrence rules. */
 export const createCalendarChildren = () =>
   createChildren<DocumentRequest, DocumentAnswer>({
     file: join(import.meta.dir, 'documentMain.ts'),

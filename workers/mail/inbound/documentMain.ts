@@ -1,10 +1,13 @@
-/** Reads attachments for `createReadAttachments`, which kills this process when one takes too much. */
+/**
+ * Reads attachments for `createReadAttachments`, which kills this process when an attachment takes too much time or
+ * memory.
+ */
 import { expand, type Instance, type Window } from '../../../shared/mail/calendar/instances.ts'
 import { type ReadOutcome, readDocument } from '../../../shared/mail/documents/readDocument.ts'
 import { binarySearchVector, type SearchedMail } from '../../../shared/mail/search/searchTerms.ts'
 import { serveParent } from '../../process/child.ts'
 
-/** A file to read, a message to make searchable, or an event whose instances are wanted. */
+/** Describes a file to read, a message to make searchable, or an event whose instances are wanted. */
 export type DocumentRequest =
   | { bytes: Uint8Array; filename: string; contentType: string }
   | { projectId: string; mail: SearchedMail }
@@ -20,7 +23,7 @@ serveParent(async (request: DocumentRequest): Promise<DocumentAnswer> => {
   return { outcome: await readDocument(request.bytes, request, Date.now()) }
 })
 
-/** A rule that the library refuses has no instances. */
+/** Returns the instances of a rule. A rule that the library refuses has none. */
 function instancesOrNone({ source, window }: { source: string; window: Window }): Instance[] {
   try {
     return expand(source, window)

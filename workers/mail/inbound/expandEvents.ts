@@ -16,7 +16,10 @@ import { patiently } from '../../queue/patiently.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import { createCalendarChildren } from './calendarChildren.ts'
 
-/** Makes the instances of a project's recurring events, one event in each run, in a child process that can be killed. */
+/**
+ * Computes the instances of a project's recurring events. Each run handles one event, in a child process that can be
+ * killed.
+ */
 export function createExpandEvents({ pool, log }: PoolContext): Task<'expand_events'> {
   const turns = new CostTurns(new Costs(), 1)
   const children = createCalendarChildren()

@@ -8,29 +8,30 @@ import { type ChildLimits, createChildren } from '../../process/child.ts'
 import type { ParseRequest } from './parserMain.ts'
 import { createSingleFile, LIGHT_BYTES } from './parseTurns.ts'
 
-/** An honest message of the largest size takes a second. */
+/** An honest message of the largest size takes one second. */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1024 }
 
-/** A message to parse for an inbox. */
+/** Describes a message to parse for an inbox. */
 type Parsed = {
   projectId: string
-  /** They are charged for the time. Absent: the inbox. */
+  /** Names the sharers that are charged for the parsing time. The default is the inbox. */
   sharers?: readonly string[]
-  /** Parse also a light message in a child: it may have killed a process before. */
+  /** Parses even a light message in a child process, because the message may have killed a process before. */
   isolated?: boolean
 }
 
 /**
- * Parses messages, those of the lightest sharers first. A hostile message of 64 KB holds up a processor for 50 ms: only
- * light ones are parsed in this process. All others go to child processes with limits of time and memory.
+ * Parses messages. The messages of the sharers with the least cost go first. A hostile message of 64 KB occupies a
+ * processor for 50 ms, so only light messages are parsed in this process. All others go to child processes with limits
+ * on time and memory.
  */
 export type MailParser = {
-  /** @throws when the parser throws, dies, or passes a limit. */
+  /** @throws when the parser throws, dies, or exceeds a limit. */
   parse(raw: Buffer, mail: Parsed): Promise<IndexedMail>
 }
 
 export function createMailParser(domain: string, costs = new Costs(), limits = LIMITS): MailParser {
-  // One processor stays free for all other work.
+  // One processor stays unused, so that other work can run.
   const count = Math.max(1, availableParallelism() - 1)
   const turns = new CostTurns(costs, count)
   const children = createChildren<ParseRequest, IndexedMail>({

@@ -25,23 +25,23 @@ import {
 import { sharersOf } from './sharers.ts'
 
 /**
- * A job fetched this often without an end may hold a message that kills its process, or share the process with one.
- * From then on its message is parsed in a child process.
+ * A job that was fetched this often without an end may hold a message that kills its process. Or it shares the process
+ * with such a message. From then on its message is parsed in a child process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
-/** For a batch: dozens of messages must not meet their killer again. */
+/** The same limit for a batch, because dozens of messages must not be with a deadly message again. */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
-/** The database will always refuse a message that it refused this often: the message is stored unparsed. */
+/** If the database refused a message this often, it will always refuse it. The message is then stored unparsed. */
 const ATTEMPTS_TO_STORE = 5
 
-/** Every slot may hold a message up to this size. */
+/** Every slot may hold a message of up to this size. */
 const SMALL_BYTES = 256 * 1024
-/** Larger messages in memory at once. The parser takes ten times the size of a message. */
+/** Limits the larger messages that are in memory at once. The parser takes ten times the size of a message. */
 const LARGE_AT_ONCE = 4
 /** A slot holds this many bytes of a batch. */
 const PART_BYTES = 64 * 1024
-/** A batch, which holds a slot, waits this long for DNS answers. */
+/** A batch holds a slot, so it waits only this long for DNS answers. */
 const PATIENCE_MS = 1_000
 
 type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }
@@ -49,8 +49,8 @@ type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_ba
 type Parts = { pool: Pool; blobs: Blobs; store: ReceiveMail; shares: Shares; costs: Costs }
 
 /**
- * Parses inbound mails and stores them in their inboxes. Inboxes, and sending networks, share the slots. A mail that
- * finds its share in use comes back later, the later the more its inbox and its network have cost.
+ * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the slots. A mail that
+ * finds its share in use is retried later. The delay grows with the cost that its inbox and its network have caused.
  */
 export function createParseInbound(context: PoolContext, options: ParseOptions): Tasks {
   const { costs = new Costs() } = options
@@ -93,8 +93,8 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
 }
 
 /**
- * Parses a batch of small mails, each on its own from then on: one that waits for a name server holds up no other. A
- * mail that fails gets a job of its own.
+ * Parses a batch of small mails. Each mail continues alone, so that a mail that waits for a name server does not delay
+ * the others. A mail that fails gets a separate job.
  */
 function createParseBatch(
   { log }: PoolContext,
@@ -143,19 +143,22 @@ function createParseBatch(
   }
 }
 
-/** A backlog has its share of slots in hand for seconds: to come back in vain costs the database as much as a mail. */
+/** A backlog occupies its share of slots for seconds. A retry in vain costs the database as much as a mail. */
 const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
 const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
-/** The part of a slot that a mail takes in a batch: of the job, or of the memory. Sums of 1/1024 are exact. */
+/**
+ * Returns the part of a slot that a mail takes in a batch: its part of the job, or of the memory. Sums of 1/1024 are
+ * exact.
+ */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
 
 /**
- * The job of mails that come back. A part of a batch has another key than the batch: replacing that would lose the
- * rest after a crash.
+ * Returns the job that retries mails. A part of a batch has another key than the batch: if it replaced the batch's job,
+ * the other mails would be lost after a crash.
  */
 function jobOf(
   ids: readonly string[],

@@ -1,22 +1,26 @@
 import type { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-/** The content of a mail up to this size is read with its batch and parsed in this process, within 15 ms. */
+/** The content of a mail of up to this size is read with its batch and parsed in this process, within 15 ms. */
 export const LIGHT_BYTES = 16 * 1024
 
-/** Light mails in hand. More would not be stored sooner: they share one processor. */
+/**
+ * Limits the light mails in process at once. More mails would not be stored sooner, because they share one processor.
+ */
 const LIGHT_IN_HAND = 32
-/** Heavier ones. They wait for the child processes, and hold up no light mail. */
+/** Limits the heavier mails in process at once. They wait for the child processes, and do not delay light mails. */
 const HEAVY_IN_HAND = 8
-/** A mail that waits longer for a name server passes its turn on. */
+/** A mail that waits longer for a name server gives its turn to another mail. */
 const TURN_MAX_MS = 50
-/** The event loop serves others after this time: the database waits for its next statement. */
+/** After this time the event loop runs other work, because the database waits for its next statement. */
 const BUSY_MAX_MS = 2
 
-/** A turn: `parsed` says that only the name servers keep it. */
+/** Describes a turn. `parsed` tells that the mail now waits only for name servers. */
 export type ParseTurn = { parsed: () => void; end: () => void }
 
-/** Lets a few mails be read, parsed and authenticated at once. Who has cost least goes first. */
+/**
+ * Lets a few mails be read, parsed and authenticated at once. The mails of the sharers with the least cost go first.
+ */
 export type ParseTurns = {
   enter(sharers: readonly string[], size: number): Promise<ParseTurn>
 }
@@ -42,8 +46,8 @@ export function createParseTurns(costs: Costs): ParseTurns {
 }
 
 /**
- * Runs work one after the other, that of the lightest sharers first. Work that runs at once would hold up the event loop
- * for all of it.
+ * Runs one piece of work at a time. The work of the sharers with the least cost goes first. If several pieces ran at
+ * once, all of them would wait for the event loop.
  */
 export function createSingleFile(
   costs: Costs,

@@ -1,10 +1,10 @@
-/** Parses messages for `createMailParser`, which kills this process when one takes too much. */
+/** Parses messages for `createMailParser`, which kills this process when a message takes too much time or memory. */
 
 import { parseMail } from '../../../shared/mail/parse/parseMail.ts'
 import { indexed } from '../../../shared/mail/search/indexedMail.ts'
 import { serveParent } from '../../process/child.ts'
 
-/** A message to parse. */
+/** Describes a message to parse. */
 export type ParseRequest = { raw: Uint8Array; domain: string; projectId: string }
 
 serveParent(async ({ raw, domain, projectId }: ParseRequest) =>

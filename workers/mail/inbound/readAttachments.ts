@@ -25,22 +25,22 @@ import type { PoolContext, Task } from '../../queue/task.ts'
 import { createCalendarChildren } from './calendarChildren.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
-/** A report of 300 pages takes five seconds. */
+/** The text of a report with 300 pages takes five seconds. */
 const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
-/** Runs of a file. One that ends its worker each time is given up. */
+/** Limits the runs of a file. A file that ends its worker in each run is given up. */
 const TRIES_MAX = 3
-/** Projects that wait for their turn. Their jobs hold slots of the pool, which new mail needs. */
+/** Limits the projects that wait for their turn. Their jobs hold slots of the pool, and new mail needs those slots. */
 const IN_HAND_MAX = 16
 const RETURN_MS = 1_000
 
-/** `limits`: of a project that has none of its own. */
+/** `textLimits` applies to a project without limits of its own. */
 export type ReadingOptions = { blobs: Blobs; textLimits?: TextLimits; limits?: ChildLimits }
 
 const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
- * Reads the attachments of a project, one in each run, in a child process. Who has cost least goes first, and one file
- * is read at a time: mail is parsed meanwhile.
+ * Reads the attachments of a project. Each run reads one attachment in a child process. The project with the least cost
+ * goes first. One file is read at a time, so that mail can be parsed meanwhile.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,
@@ -56,7 +56,7 @@ export function createReadAttachments(
   const calendars = createCalendarChildren()
   let inHand = 0
 
-  /** @throws when the database or the object store is away. */
+  /** @throws when the database or the object store is unreachable. */
   const read = async (projectId: string, pending: PendingText): Promise<TextOutcome> => {
     const { messageRow, attachmentId, tries, filename, contentType, stored } = pending
     const bytes = await blobs.of(projectId).read(stored)

@@ -38,23 +38,26 @@ import { createParseTurns, type ParseTurn, type ParseTurns } from './parseTurns.
 import { networkOf, sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
-/** Mails of one network that wait for DNS answers at once, and the part of the slots for all that wait. */
+/**
+ * Limits the mails of one network that wait for DNS answers at once. The second number is the part of the slots for all
+ * waiting mails.
+ */
 const WAITING_PER_NETWORK = 8
 const WAITING_PART = 3 / 4
 
 export type ParseOptions = {
   mailDomain: string
-  /** Asks the DNS about senders. */
+  /** Looks up the DNS records of senders. */
   lookUp: LookUp
-  /** Recognise the addresses that reports come back to. */
+  /** These keys recognise the addresses that bounces and reports are sent to. */
   bounceKeys: BounceKeys
-  /** Large contents of mail. */
+  /** Stores large mail contents. */
   blobs: Blobs
-  /** The inbox that stands in for the postmaster and for reports. */
+  /** This inbox receives the mail to the postmaster and the reports. */
   postmaster?: string | undefined
-  /** Mails that the pool parses at the same time. */
+  /** Counts the mails that the pool parses at the same time. */
   slots: number
-  /** What inboxes and networks have cost. */
+  /** Holds the costs that inboxes and networks have caused. */
   costs?: Costs
 }
 
@@ -64,28 +67,29 @@ type Parser = PoolContext &
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
     turns: ParseTurns
-    /** Turns of mails that wait for DNS answers, by network. */
+    /** Gives turns to mails that wait for DNS answers. The networks share the turns. */
     dnsTurns: FairTurns
   }
 
-/** How a mail is taken. */
+/** Describes how a mail is received. */
 type Care = {
-  /** The rules of its inbox for senders. */
+  /** Holds the rules of the inbox for senders. */
   rules: readonly Rule[]
-  /** Parse it in a child: it may have killed a process before. */
+  /** Parses the mail in a child process, because it may have killed a process before. */
   isolated: boolean
-  /** Store it unparsed when the database refuses it. */
+  /** Stores the mail unparsed if the database refuses it. */
   storeAnyway: boolean
-  /** The longest wait for DNS answers. */
+  /** Limits the wait for DNS answers. */
   patienceMs: number
 }
 
-/** The DNS did not answer within the caller's patience. The answer will be remembered. */
+/** Reports that the DNS did not answer within the time limit of the caller. The answer will be cached. */
 export class SlowDnsError extends Error {}
 
 /**
- * Parses, filters by the inbox's rules, authenticates and stores. An unparseable message is stored raw, with a label. A
- * mail that comes without its bytes is read when it has its turn: a backlog is no load for memory and connections.
+ * Parses a mail, filters it by the inbox's rules, authenticates and stores it. A message that cannot be parsed is
+ * stored raw, with a label. A mail without its bytes is read only when it has its turn, so that a backlog takes no
+ * memory and no connections.
  */
 export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
 
@@ -119,7 +123,7 @@ export function createReceiveMail(context: PoolContext, options: ParseOptions): 
   }
 }
 
-/** Finds the verified domains of mails parsed at the same time in one statement. */
+/** Finds the verified domains of concurrently parsed mails in one statement. */
 const createDomainBatcher = (pool: Pool): Batcher<readonly string[], string[]> =>
   createBatcher({
     batchMax: PARSE_BATCH_MAX,
@@ -185,7 +189,7 @@ async function readAndStore(
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
   }
   if (mail.complaint !== null) {
-    // Before the store: a mail that is taken twice records it once.
+    // The complaint is recorded before the mail is stored, because a mail that is received twice records it only once.
     const copy = await findComplainedCopy(pool, bounceKeys, mail.complaint.returnPaths)
     if (copy !== null)
       await recordComplaint(pool, { ...copy, detail: `reported by ${mail.from.join(', ')}` })
@@ -193,7 +197,7 @@ async function readAndStore(
   const fromDomains = mail.from.map(domainOf)
   const isForgedIfOurs = (ownDomains: readonly string[]) =>
     isForged(sender, { fromDomains, ownDomains })
-  // Most verdicts stand whichever domains are ours: no statement asks for them.
+  // Most verdicts do not depend on which domains are ours, so no statement asks for our domains.
   const isDomainForged =
     isForgedIfOurs([mailDomain]) ||
     (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
@@ -214,11 +218,11 @@ async function readAndStore(
   log.debug({ inboundId, outcome }, 'inbound mail ended')
 }
 
-/** The substitute for a message that cannot be parsed or stored. */
+/** Returns the substitute for a message that cannot be parsed or stored. */
 const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
-/** A proven bounce as an allow list lets it through. */
+/** Returns the part of a proven bounce that an allow list lets pass. */
 function reduced(
   mail: ParsedMail,
   place: { inboxAddress: string; mailDomain: string },

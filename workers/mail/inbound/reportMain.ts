@@ -1,9 +1,11 @@
-/** Reads aggregate reports for `createReadReport`, which kills this process when one takes too much. */
+/**
+ * Reads aggregate reports for `createReadReport`, which kills this process when a report takes too much time or memory.
+ */
 import { type AggregateReport, ReportError } from '../../../shared/mail/reports/aggregateReport.ts'
 import { readReport } from '../../../shared/mail/reports/readReport.ts'
 import { serveParent } from '../../process/child.ts'
 
-/** A report, or why the file is none. */
+/** Describes a report, or the reason why the file is not a report. */
 export type ReadReport = AggregateReport | { fault: string }
 
 serveParent(async ({ bytes }: { bytes: Uint8Array }): Promise<ReadReport> => {

@@ -1,13 +1,13 @@
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 
-/** The inbox and the network of a mail. They share the slots, and are charged for its cost. */
+/** Returns the inbox and the network of a mail. Both share the slots, and both are charged for the cost of the mail. */
 export const sharersOf = (mail: Pick<InboundMail, 'projectId' | 'remoteIp'>): string[] => [
   mail.projectId,
   networkOf(mail),
 ]
 
-/** The network that sent a mail; for mail of an inbox of this service, the inbox that receives it. */
+/** Returns the network that sent a mail. For mail from an inbox of this service, returns the inbox that receives it. */
 export const networkOf = ({
   projectId,
   remoteIp,

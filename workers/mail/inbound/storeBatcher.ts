@@ -11,21 +11,21 @@ import { LIGHT_BYTES } from './parseTurns.ts'
 import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
-/** Bytes of messages in one batch. The next batch, of whoever is lighter, waits for its end. */
+/** Limits the message bytes of one batch, because the next batch, of a lighter sharer, waits until this batch ends. */
 const BATCH_MAX_BYTES = 128 * 1024
 /** The smallest mail costs as much as these bytes. */
 const BASE_BYTES = 4 * 1024
-/** A larger message is stored apart. */
+/** A message that is larger than this is stored separately. */
 const SMALL_BYTES = 64 * 1024
-/** Inboxes that store apart at the same time. Each takes a connection. */
+/** Limits the inboxes that store separately at the same time. Each inbox takes a connection. */
 const INBOXES_AT_ONCE = 8
 
 type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
 
 /**
- * Stores messages that were parsed at the same time in one transaction, over inboxes. It waits for no inbox: the
- * messages of one that is held follow apart, as do large messages and bounces. Light messages never wait for a
- * transaction of heavy ones: 60 KB of different words take the database 100 ms.
+ * Stores messages of several inboxes, which were parsed at the same time, in one transaction. The transaction waits for
+ * no inbox. If an inbox is locked, its messages follow separately, and so do large messages and bounces. Light messages
+ * never wait for a transaction of heavy messages, because 60 KB of different words take the database 100 ms.
  */
 export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   const apart = createInboxBatcher(pool, costs)
@@ -40,11 +40,11 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   }
 }
 
-/** Stores messages of several inboxes, those of the lightest sharers first. */
+/** Stores messages of several inboxes. The messages of the sharers with the least cost go first. */
 const createLane = (pool: Pool, costs: Costs): Stores =>
   createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,
-    // Two transactions of one lane would find each other's inboxes held.
+    // If two transactions of one lane ran at once, each would find inboxes that the other has locked.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
     rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
@@ -57,7 +57,7 @@ const createLane = (pool: Pool, costs: Costs): Stores =>
       ),
   })
 
-/** Divides the time of a batch by the sizes of its mails. */
+/** Divides the time of a batch among its mails in proportion to their sizes. */
 async function charged<Result>(
   costs: Costs,
   items: readonly AuthenticatedMail[],
@@ -78,8 +78,8 @@ async function charged<Result>(
 const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.length
 
 /**
- * Stores messages of one inbox in one transaction: separate ones would wait for the same lock. The lightest inbox goes
- * first: large messages of others hold it up for one transaction at most.
+ * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
+ * inbox with the least cost goes first, so large messages of others delay it by one transaction at most.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

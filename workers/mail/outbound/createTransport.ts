@@ -3,7 +3,7 @@ import { createDirectTransport, type DirectOptions } from './directTransport.ts'
 import { createRelayTransport, oneConsignment, type RelaySettings } from './relayTransport.ts'
 import type { Transport } from './transport.ts'
 
-/** Capture: stores the bytes with the message and sends nothing. */
+/** Captures mail: stores the bytes with the message and sends nothing. */
 const captureTransport: Transport = {
   route: 'relay',
   split: oneConsignment,
@@ -14,8 +14,8 @@ const captureTransport: Transport = {
 }
 
 /**
- * The transport for a relay URL: `capture`, `direct` to the hosts of the recipients' domains, or a smarthost as
- * `smtp[s]://user:pass@host:port`.
+ * Creates the transport for a relay URL. `capture` sends nothing. `direct` sends to the hosts of the recipients'
+ * domains. `smtp[s]://user:pass@host:port` names a smarthost.
  */
 export function createTransport(
   settings: RelaySettings,

@@ -15,28 +15,32 @@ import {
 import type { Envelope, OutgoingMail, Report, Transport } from './transport.ts'
 
 export type DirectOptions = MailHostsOptions & {
-  /** Default: 25. Tests set another. */
+  /** The default port is 25. Tests set another port. */
   port?: number
-  /** Finds the MTA-STS policy of a domain; absent: none has one. */
+  /** Finds the MTA-STS policy of a domain. Without this function no domain has a policy. */
   findPolicy?: FindPolicy
-  /** Further certificate authorities of mail hosts, PEM. */
+  /** Adds certificate authorities of mail hosts in PEM form. */
   ca?: string
   log?: Pick<Logger, 'info'>
 }
 
 const SMTP_PORT = 25
 const CONNECT_TIMEOUT_MS = 30_000
-/** RFC 5321 §4.5.3.2 allows five minutes. Less here: a silent host holds a slot for each of its addresses. */
+/**
+ * RFC 5321 §4.5.3.2 allows five minutes. This limit is shorter, because a silent host occupies a slot for each of its
+ * addresses.
+ */
 const GREETING_TIMEOUT_MS = 60_000
-/** RFC 5321 §4.5.3.2: five minutes for most commands, ten for the answer to the message. */
+/** RFC 5321 §4.5.3.2 allows five minutes for most commands, and ten for the reply to the message. */
 const SOCKET_TIMEOUT_MS = 10 * 60_000
-/** For a whole connection: a byte now and then resets the other time-outs. */
+/** Limits a whole connection, because a host that sends a byte now and then resets the other time-outs. */
 const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
- * Delivers to the mail hosts of each recipient's domain. TLS is opportunistic, and no certificate is checked: an
+ * Delivers to the mail hosts of each recipient's domain. TLS is opportunistic and no certificate is checked, because an
  * unverified host is better than none (RFC 3207 §4.1). A failed TLS handshake falls back to plain text. A domain whose
- * MTA-STS policy is `enforce` gets its mail over TLS from hosts of its policy alone, which prove their names (RFC 8461 §5).
+ * MTA-STS policy is `enforce` gets its mail only over TLS, and only from hosts of its policy that prove their names
+ * (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -73,7 +77,7 @@ async function deliver(
   let left = envelopes
   let lastFailure: SmtpFailure | undefined
   for (const host of hosts) {
-    // A host that ends a connection after some messages gets the others over a new one.
+    // If a host ends a connection after some messages, the others are sent over a new connection.
     for (;;) {
       const session = await talkTo(host, { envelopes: left, raw }, report, { ...options, policy })
       if (!session.reached) {
@@ -87,14 +91,17 @@ async function deliver(
   await report(outcomesOfFailure(addresses(left), lastFailure!))
 }
 
-/** RFC 8461 §5: the mail waits, because the policy or the MX records may be mended. */
+/** RFC 8461 §5: the mail waits, because the domain may correct its policy or MX records. */
 const NO_HOST_OF_POLICY = '451 4.7.5 No mail exchanger of the domain is named by its MTA-STS policy'
 
 const addresses = (envelopes: readonly Envelope[]): string[] => envelopes.map(({ to }) => to)
 
 type WithPolicy = DirectOptions & { policy: MtaStsPolicy | null }
 
-/** Whether a host let us begin a transaction; if not, the next host is tried. `left`: copies that it was not offered. */
+/**
+ * Tells whether a host let us begin a transaction. If not, the next host is tried. `left` holds the copies that the
+ * host was not offered.
+ */
 type Session =
   | { reached: true; left: readonly Envelope[] }
   | { reached: false; failure: SmtpFailure; tlsFailed: boolean }
@@ -111,8 +118,8 @@ async function talkTo(
 }
 
 /**
- * One connection, with one transaction for each copy. Once a transaction has begun, its outcome stands: a host that breaks
- * off may have the message, and another host of the domain would deliver it again.
+ * Opens one connection and makes one transaction for each copy. Once a transaction has begun, its outcome is final. A
+ * host that ends the connection may have the message, and another host of the domain would deliver it again.
  */
 async function attempt(
   host: MailHost,
@@ -146,7 +153,7 @@ async function attempt(
       const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
-      // A host that is slow, or breaks off at once, would make each of the others wait as long.
+      // If a host is slow, or closes the connection at once, each of the other copies would wait just as long.
       if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
       return { reached: true, left: [] }
@@ -159,7 +166,7 @@ async function attempt(
 
 type Broken = { failure: SmtpFailure; upgrading: boolean }
 
-/** Opens a connection. `opened` is null when a transaction may begin; `broken` ends any wait. */
+/** Opens a connection. `opened` resolves to `null` when a transaction may begin. `broken` ends any wait. */
 function connectTo(
   host: MailHost,
   { ownName, port = SMTP_PORT, plain, policy, ca }: WithPolicy & { plain: boolean },
@@ -203,7 +210,7 @@ function connectTo(
   }
 }
 
-/** Writes to the log which TLS a connection has, and whether the host would pass its domain's policy. */
+/** Logs the TLS version of a connection, and whether the host would satisfy the policy of its domain. */
 function noteTls(connection: SmtpConnection, host: MailHost, { policy, log }: WithPolicy): void {
   const socket = (connection as unknown as { _socket?: Partial<TLSSocket> })._socket
   const tls = connection.secure ? (socket?.getProtocol?.() ?? 'unknown') : 'none'
@@ -229,7 +236,7 @@ const transact = (connection: SmtpConnection, { from, to }: Envelope, raw: Buffe
     })
   })
 
-/** Whether the host takes another transaction after this failure. 421 ends a connection (RFC 5321 §3.8). */
+/** Tells whether the host accepts another transaction after this failure. 421 ends a connection (RFC 5321 §3.8). */
 const isReset = (connection: SmtpConnection, failure: SmtpFailure) =>
   new Promise<boolean>((resolve) => {
     if (!isRefusal(failure)) return resolve(false)
@@ -239,7 +246,10 @@ const isReset = (connection: SmtpConnection, failure: SmtpFailure) =>
 const timedOut = () =>
   Object.assign(new Error('the connection took too long'), { code: 'ETIMEDOUT' })
 
-/** Quotes an SMTP reply with the host's name. A connection fault is reworded: it must not name the dialled address. */
+/**
+ * Quotes an SMTP reply with the name of the host. Rewords a connection error, because it must not name the dialled
+ * address.
+ */
 function withHost(failure: SmtpFailure, host: MailHost): SmtpFailure {
   const said = failure.response ?? connectionFault(failure)
   return new Error(`${host.name}: ${said}`)

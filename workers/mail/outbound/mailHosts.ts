@@ -2,10 +2,13 @@ import { isIP } from 'node:net'
 import { isPublicAddress } from '../../../shared/http/publicAddress.ts'
 import type { Dns } from '../dns.ts'
 
-/** One address of a host that takes mail for a domain. */
+/** Describes one address of a host that accepts mail for a domain. */
 export type MailHost = { name: string; address: string }
 
-/** The mail hosts of a domain, or a permanent or temporary error. The sender sees the error's text. */
+/**
+ * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail sees the text of the
+ * error.
+ */
 export type MailHosts =
   | { kind: 'hosts'; hosts: MailHost[] }
   | { kind: 'none'; error: string }
@@ -13,13 +16,13 @@ export type MailHosts =
 
 export type MailHostsOptions = {
   dns: Dns
-  /** Our own host name: a domain that leads back to it would loop. */
+  /** Is our own host name. Mail to a domain that leads back to this name would loop. */
   ownName: string
-  /** Whether hosts may be at private addresses (development). */
+  /** Allows hosts at private addresses (development). */
   allowPrivate: boolean
 }
 
-/** RFC 5321 §5.1 wants at least two addresses tried; the maximum bounds the time that a domain can take. */
+/** RFC 5321 §5.1 demands that at least two addresses are tried. The maximum limits the time that a domain can take. */
 const ADDRESSES_MAX = 6
 const ADDRESSES_PER_HOST_MAX = 3
 const EXCHANGERS_MAX = 10
@@ -32,11 +35,11 @@ const UNKNOWN: MailHosts = {
 }
 
 /**
- * Finds the mail hosts of a domain (RFC 5321 §5.1): its exchangers by preference, equal ones in random order. A domain
- * without MX is its own host (implicit MX). A domain with a null MX has no host (RFC 7505).
+ * Finds the mail hosts of a domain (RFC 5321 §5.1): its exchangers by preference. Exchangers with equal preference come
+ * in random order. A domain without MX is its own host (implicit MX). A domain with a null MX has no host (RFC 7505).
  *
- * The domain's owner chooses these names, and so the addresses that we dial. Only public addresses count, or a tenant
- * could reach the network of this machine by mail.
+ * The owner of the domain chooses these names, and so the addresses that we dial. Only public addresses count.
+ * Otherwise a tenant could reach the network of this machine by mail.
  */
 export async function findMailHosts(
   domain: string,
@@ -60,7 +63,7 @@ export async function findMailHosts(
       .map((address) => ({ name, address })),
   )
   if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
-  // An exchanger whose lookup failed may be the one that takes the mail.
+  // The exchanger whose lookup failed may be the one that accepts the mail.
   if (found.length < names.length) return UNKNOWN
   if (found.some(({ addresses }) => addresses.length > 0)) {
     return none('550 5.4.4 The mail exchangers of the domain have no public address')
@@ -70,13 +73,16 @@ export async function findMailHosts(
     : none('550 5.4.4 The mail exchangers of the domain have no address')
 }
 
-/** Some MX records hold an address instead of a name; it is judged like any other. */
+/**
+ * Returns the addresses of an exchanger. Some MX records hold an address instead of a name. Such an address is checked
+ * like any other.
+ */
 const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
   isIP(name) === 0 ? await dns.addresses(name) : [name]
 
 const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.'
 
-/** RFC 5321 §5.1: if we are an exchanger of the domain, we and less preferred ones are left out. */
+/** RFC 5321 §5.1: if we are an exchanger of the domain, we leave out ourselves and exchangers with lower preference. */
 function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
   const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))
   const own = usable.find(({ exchange }) => plain(exchange) === plain(ownName))

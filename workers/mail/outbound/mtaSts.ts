@@ -6,14 +6,17 @@ import { findMtaStsPolicy, storeMtaStsPolicy } from '../../../sql/mail/outbound/
 import { guardedExchange, type OutboundPolicy } from '../../http/guardedRequest.ts'
 import type { Dns } from '../dns.ts'
 
-/** The policy of a domain that mail is sent to; null: it has none. A fault of its DNS or web site is no policy. */
+/**
+ * Finds the MTA-STS policy of a domain that mail is sent to. Returns `null` if the domain has none, or if its DNS or
+ * web site fails.
+ */
 export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 
-/** How a policy is fetched. */
+/** Sets how a policy is fetched. */
 type FetchOptions = OutboundPolicy & {
-  /** Default: 443. Tests set another. */
+  /** The default port is 443. Tests set another port. */
   port?: number
-  /** Further certificate authorities, PEM. */
+  /** Adds certificate authorities in PEM form. */
   ca?: string
 }
 
@@ -25,13 +28,16 @@ export type MtaStsOptions = FetchOptions & {
 
 const FETCH_TIMEOUT_MS = 10_000
 const POLICY_MAX_BYTES = 16 * 1024
-/** RFC 8461 §3.2: a year at most. Below an hour the policy would be fetched at each mail. */
+/** RFC 8461 §3.2 allows a year at most. Below an hour, the policy would be fetched for each mail. */
 const MAX_AGE_S = { least: 3_600, most: 31_557_600 }
-/** A domain is asked for its record once in this time, in each process. */
+/** Each process looks up the policy record of a domain once in this time. */
 const ASKED_MS = 60_000
 const DOMAINS_MAX = 10_000
 
-/** Finds policies: in memory for a minute, in PostgreSQL until they expire, else at the domain's web site (RFC 8461 §3). */
+/**
+ * Finds policies: in memory for a minute, in PostgreSQL until the policy expires, and otherwise at the domain's web
+ * site (RFC 8461 §3).
+ */
 export function createMtaSts(options: MtaStsOptions): FindPolicy {
   const known = new LRUCache<string, Promise<MtaStsPolicy | null>>({
     max: DOMAINS_MAX,
@@ -59,7 +65,7 @@ async function find(domain: string, options: MtaStsOptions): Promise<MtaStsPolic
   return fetched
 }
 
-/** The policy at the web site of a domain. `fault`: why there is none, in words that name no address. */
+/** Fetches the policy from the web site of a domain. `fault` tells why there is no policy, and names no address. */
 export async function fetchPolicy(
   domain: string,
   { port, ca, ...outbound }: FetchOptions,
@@ -75,7 +81,7 @@ export async function fetchPolicy(
     ...(ca === undefined ? {} : { ca }),
   })
   if (!answer.ok) return { fault: answer.detail }
-  // RFC 8461 §3.3: redirects are not followed.
+  // RFC 8461 §3.3: the client follows no redirect.
   if (answer.status !== 200 || answer.truncated) return { fault: `status ${answer.status}` }
   try {
     const { parsePolicy } = await import('mailauth/lib/mta-sts')

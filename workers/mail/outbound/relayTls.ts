@@ -7,7 +7,10 @@ import type { SmtpFailure } from './smtpOutcome.ts'
 const ADVICE =
   'name its certificate or its CA in SMTP_RELAY_CA_FILE; SMTP_RELAY_TLS=off is for a relay on this machine, or without credentials'
 
-/** The options of the SMTP library for TLS to the smarthost. @throws {ConfigError} for an unusable SMTP_RELAY_CA_FILE. */
+/**
+ * Returns the options of the SMTP library for TLS to the smarthost. @throws {ConfigError} for an unusable
+ * SMTP_RELAY_CA_FILE.
+ */
 export function relayTls({
   relayTls: mode,
   relayCaFile,
@@ -15,7 +18,8 @@ export function relayTls({
   const ca = relayCaFile === undefined ? null : readCertificates(relayCaFile)
   return {
     ignoreTLS: mode === 'off',
-    // Credentials and mail would go out in plain text where STARTTLS is not offered, or was stripped.
+    // Without this option, credentials and mail would be sent in plain text if the relay does not offer STARTTLS, or if
+    // an attacker strips it.
     requireTLS: mode === 'required',
     ...(ca === null ? {} : { tls: { ca: ca.texts, checkServerIdentity: ca.check } }),
   }
@@ -33,7 +37,7 @@ function readCertificates(file: string) {
   try {
     const pins = texts.map((one) => new X509Certificate(one).fingerprint256)
     if (pins.length === 0) throw new Error('no certificate')
-    // The relay's own certificate is pinned: its name does not matter.
+    // The relay's own certificate is pinned, so its name does not matter.
     const check = (host: string, peer: PeerCertificate) =>
       pins.includes(peer.fingerprint256) ? undefined : checkServerIdentity(host, peer)
     return { texts, check }
@@ -44,7 +48,10 @@ function readCertificates(file: string) {
 
 const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH)/
 
-/** A failure to reach the relay over TLS that can be trusted, with words for the log; null: another failure. */
+/**
+ * Returns the failure to reach the relay over trusted TLS, with a reason for the log. Returns `null` for any other
+ * failure.
+ */
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''
   const said = failure.response ?? failure.message

@@ -11,13 +11,13 @@ const CONNECTIONS_MAX = 5
 const CONNECT_TIMEOUT_MS = 20_000
 const SOCKET_TIMEOUT_MS = 60_000
 
-/** One consignment with all recipients: the smarthost takes a copy for each of them. */
+/** Returns one consignment with all recipients. The smarthost gets a separate copy for each recipient. */
 export const oneConsignment = (addresses: string[]): Consignment[] =>
   addresses.length === 0 ? [] : [{ lane: null, to: addresses }]
 
 export type RelaySettings = Pick<Config, 'relayUrl' | 'relayTls' | 'relayCaFile'>
 
-/** The options of the SMTP library for the smarthost. @throws {ConfigError} for an unusable certificate. */
+/** Returns the options of the SMTP library for the smarthost. @throws {ConfigError} for an unusable certificate. */
 export function relayOptions(settings: RelaySettings, ownName: string) {
   const url = new URL(settings.relayUrl)
   const secure = url.protocol === 'smtps:'
@@ -37,7 +37,9 @@ export function relayOptions(settings: RelaySettings, ownName: string) {
   }
 }
 
-/** Sends all mail to a smarthost. @param ownName our name in EHLO. @throws {ConfigError} for an unusable certificate. */
+/**
+ * Sends all mail to a smarthost. @param ownName is our name in EHLO. @throws {ConfigError} for an unusable certificate.
+ */
 export function createRelayTransport(
   settings: RelaySettings,
   { ownName, log }: { ownName: string; log: Logger },
@@ -51,7 +53,7 @@ export function createRelayTransport(
     greetingTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SOCKET_TIMEOUT_MS,
   })
-  /** Says once, and each minute, that the relay cannot be trusted. */
+  /** Logs that the relay cannot be trusted, at most once a minute. */
   const explained = (failure: SmtpFailure): SmtpFailure => {
     const found = untrusted(failure)
     if (found === null) return failure
@@ -84,10 +86,13 @@ export function createRelayTransport(
   }
 }
 
-/** The outcome of one copy, and the failure of the connection, which concerns the other copies too. */
+/** Holds the outcome of one copy, and the failure of the connection. That failure concerns the other copies too. */
 type Delivery = { outcomes: RecipientOutcome[]; broken: SmtpFailure | null }
 
-/** Sends the copies over the connections of the pool. A broken connection defers the copies that have not begun. */
+/**
+ * Sends the copies over the connections of the pool. If a connection breaks, the copies that have not begun are
+ * deferred.
+ */
 async function inParallel(
   envelopes: readonly Envelope[],
   deliver: (envelope: Envelope) => Promise<Delivery>,

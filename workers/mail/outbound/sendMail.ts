@@ -18,22 +18,23 @@ import type { Consignment, Transport } from './transport.ts'
 type SendOptions = {
   mailDomain: string
   transport: Transport
-  /** Opens the keys that sign mail. */
+  /** Decrypts the keys that sign mail. */
   keyring: KeyringSource
-  /** Large contents of mail. */
+  /** Stores large mail contents. */
   blobs: Blobs
-  /** Make the envelope senders. */
+  /** These keys make the envelope senders. */
   bounceKeys: BounceKeys
 }
 
 type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
 
 /**
- * Makes one attempt to send an outbound mail. Own inboxes get it in the transaction that records the attempt, other
- * recipients through the transport. A new job retries deferred recipients; the message itself never changes.
+ * Makes one attempt to send an outbound mail. Our own inboxes get the mail in the transaction that records the attempt.
+ * Other recipients get it through the transport. A new job retries deferred recipients. The message itself never
+ * changes.
  *
- * Each outcome is recorded as it arrives: after a crash only open recipients are repeated. While the database is away an
- * outcome is held, and a further run of the job in this process waits for it.
+ * Each outcome is recorded as soon as it arrives, so after a crash only open recipients are tried again. While the
+ * database is unreachable, an outcome is held in memory. A further run of the job in this process waits for it.
  */
 export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
   const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
@@ -49,7 +50,7 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     )
   }
   return async ({ messageRow }) => {
-    // A drain that took too long releases a job whose run goes on.
+    // A drain that took too long releases a job whose run still continues.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)
@@ -103,13 +104,13 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // A failure is thrown last: the next run must find that no other consignment is still being sent.
+  // A failure is thrown last, so that the next run does not start while another consignment is still being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
 const sha256 = (bytes: Buffer): Buffer => createHash('sha256').update(bytes).digest()
 
-/** Fails a mail whose bytes are not those that the owner approved. */
+/** Fails a mail if its bytes are not the bytes that the owner approved. */
 async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
   sender.log.error({ messageRow: mail.messageRow }, 'the bytes of an approved mail have changed')
   const record = createRecorder(sender, mail, { rawId: null, localInboxes: [] })
@@ -121,7 +122,7 @@ async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
 
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
 
-/** Records the parts of an attempt one after the other, in call order: the last must commit last. */
+/** Records the parts of an attempt one after the other in call order, because the last part must commit last. */
 function createRecorder(
   { batchers, outcomes }: Sender,
   mail: OutboundMail,
@@ -148,7 +149,7 @@ function createRecorder(
   }
 }
 
-/** Sends one consignment in its lane's turn. Each recipient is reported once, unless the message is deleted. */
+/** Sends one consignment when its lane has a turn. Each recipient is reported once, unless the message is deleted. */
 async function send(
   sender: Sender,
   mail: OutboundMail,
@@ -189,7 +190,10 @@ async function send(
   }
 }
 
-/** Sorts recipients: own inboxes by the address named, missing addresses of our domains, and remote ones. */
+/**
+ * Sorts recipients into three groups: own inboxes by their address, missing addresses of our domains, and remote
+ * addresses.
+ */
 async function sortRecipients(pool: Pool, ownDomains: string[], addresses: string[]) {
   const isOurs = (address: string) => ownDomains.includes(domainOf(address))
   const ours = addresses.filter(isOurs)
@@ -208,7 +212,7 @@ async function sortRecipients(pool: Pool, ownDomains: string[], addresses: strin
   }
 }
 
-/** Sets the next attempt of deferred recipients. Past the limit, deferred becomes failed. */
+/** Sets the next attempt of deferred recipients. After the time limit, deferred becomes failed. */
 function settle(
   { transport }: Sender,
   mail: OutboundMail,

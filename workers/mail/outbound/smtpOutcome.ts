@@ -4,7 +4,7 @@ import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.t
 
 const ERROR_MAX_LENGTH = 500
 
-/** A refusal as nodemailer reports it. */
+/** Describes a refusal as nodemailer reports it. */
 export type SmtpFailure = Error & {
   code?: string
   command?: string
@@ -14,8 +14,8 @@ export type SmtpFailure = Error & {
 }
 
 /**
- * The outcomes of an accepted message; some recipients may be refused.
- * @param reply the 250 answer of a relay, which names the message in the relay's own reports.
+ * Returns the outcomes of an accepted message. Some recipients may be refused.
+ * @param reply the 250 reply of a relay. It identifies the message in the relay's own reports.
  */
 export function outcomesOfSuccess(
   to: readonly string[],
@@ -32,13 +32,13 @@ export function outcomesOfSuccess(
   })
 }
 
-/** The outcomes of a refused message. */
+/** Returns the outcomes of a refused message. */
 export function outcomesOfFailure(to: readonly string[], failure: SmtpFailure): RecipientOutcome[] {
   const byAddress = new Map(failure.rejectedErrors?.map((refusal) => [refusal.recipient, refusal]))
   return to.map((address) => outcome(address, byAddress.get(address) ?? failure))
 }
 
-/** One outcome for all. */
+/** Returns the same outcome for all recipients. */
 export const allOf = (
   to: readonly string[],
   state: 'deferred' | 'failed',
@@ -46,8 +46,8 @@ export const allOf = (
 ): RecipientOutcome[] => to.map((address) => ({ address, state, error: asText(error) }))
 
 /**
- * A reply of a host, or a library's error, as one line that every column can store. Otherwise the outcome of a
- * delivered message could not be recorded, and the message would go out again.
+ * Turns a reply of a host, or an error of a library, into one line that every column can store. Otherwise the outcome
+ * of a delivered message could not be recorded, and the message would be sent again.
  */
 const asText = (said: string): string =>
   said
@@ -57,8 +57,9 @@ const asText = (said: string): string =>
     .toWellFormed()
 
 /**
- * A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1). All else is transient: a 4xx reply, a failed
- * connection, and a refused greeting or login, which concerns the two hosts and not the message.
+ * Returns the outcome of a failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1). All else is
+ * transient: a 4xx reply, a failed connection, and a refused greeting or login. Greeting and login concern the two
+ * hosts and not the message.
  */
 function outcome(address: string, failure: SmtpFailure): RecipientOutcome {
   const said = asText(
@@ -81,10 +82,10 @@ function isPermanent(failure: SmtpFailure): boolean {
   return command === undefined || !/^(CONN|EHLO|HELO|AUTH|STARTTLS)/i.test(command)
 }
 
-/** Whether the host refused the message and goes on with the connection. */
+/** Tells whether the host refused the message but keeps the connection open. */
 export const isRefusal = ({ code, responseCode }: SmtpFailure): boolean =>
   (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
 
-/** The host announced its limit, and nodemailer sends nothing larger (RFC 1870 §5): a retry cannot succeed. */
+/** The host announced its size limit, and nodemailer sends nothing larger (RFC 1870 §5). A retry cannot succeed. */
 const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
   code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

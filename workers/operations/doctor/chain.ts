@@ -37,18 +37,21 @@ const TOKEN_ABI = parseAbi([
   'function version() view returns (string)',
   'function decimals() view returns (uint8)',
 ])
-/** A block of Base takes two seconds, and it is final after some 20 minutes. Payments are looked up until then. */
+/**
+ * A chain node must keep this many blocks. Base makes a block every two seconds, and a block is final after some 20
+ * minutes. Payments are looked up until then.
+ */
 const OLD_BLOCKS = 600
-/** One settlement to a new recipient: 102,856 gas were measured. */
+/** One settlement to a new recipient costs this much gas: 102,856 gas were measured. */
 const GAS_PER_PAYMENT = 105_000n
 
-/** The chain as the payment workers reach it. */
+/** Examines the chain in the way that the payment workers reach it. */
 export async function lookAtChain(tools: DoctorTools): Promise<Finding[]> {
   const nodes = await lookAtNodes(tools.config.chain)
   return [...nodes, ...(await lookAtOneChain(tools))]
 }
 
-/** Each of several nodes by itself. */
+/** Examines each chain node alone if there are several. */
 async function lookAtNodes(chain: DoctorTools['config']['chain']): Promise<Finding[]> {
   const nodes = chainNodes(chain, LOOK_MS)
   if (nodes.length === 1) return []
@@ -101,12 +104,15 @@ async function lookFurther(tools: DoctorTools, rpc: Rpc, network: UsdcNetwork): 
   ])
 }
 
-/** The devnet makes a block when it has a transaction: its head's age says nothing. */
+/**
+ * Judges the age of the head block. The devnet makes a block only for a transaction, so the age of its head says
+ * nothing.
+ */
 function judgeHeadOf({ config }: DoctorTools, head: Block): Finding[] {
   if (config.chain.embeddedDevnet) return []
   const aheadMs = Date.now() - Number(head.timestamp) * 1000
   const seen = judgeHead({ number: head.number, ageS: Math.max(0, Math.round(aheadMs / 1000)) })
-  // A head of the future proves that our clock is behind. One of the past may just be old.
+  // A head block of the future proves that our clock is slow. A head block of the past may simply be old.
   return aheadMs < 0 ? [seen, { ...judgeClock('the head', aheadMs), area: 'chain' }] : [seen]
 }
 
@@ -165,7 +171,7 @@ const receiptKeys = ({ config, database }: DoctorTools): Promise<Finding[]> =>
     {
       check: 'receipt key',
       run: async () => {
-        // A missing key of production is a finding on the settings.
+        // In production the findings on the settings already report a missing key.
         if (config.production && config.receiptSeeds === undefined) return []
         const seed = receiptSeeds(config)[0]?.seed
         if (database.pool === null || seed === undefined) return []

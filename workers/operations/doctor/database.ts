@@ -18,12 +18,17 @@ import { RUNNER_CONNECTIONS } from '../../queue/runnerConnections.ts'
 import { type DoctorTools, inTime, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
 
-/** Beside those of its jobs: proof of life, listener, housekeeping, metrics, keys. */
+/**
+ * Counts the connections of a runner beside those of its jobs: proof of life, listener, housekeeping, metrics, keys.
+ */
 const RUNNER_OTHERS = 8
-/** Beside DATABASE_POOL: exports, two listeners, a replica's are elsewhere. */
+/**
+ * Counts the connections of an API process beside DATABASE_POOL: exports and two listeners. Connections to a replica
+ * are not counted here.
+ */
 const API_OTHERS = 8
 
-/** Whether the settings of this process are those of a service that others may use. */
+/** Judges whether the settings of this process suit a service that other people may use. */
 export const lookAtSettings = (
   { config, database }: DoctorTools,
   outside: Promise<Outside>,
@@ -53,7 +58,7 @@ async function masterKeyFault(config: Config, pool: Pool): Promise<string | null
   }
 }
 
-/** The database and its replica. */
+/** Examines the database and its replica. */
 export async function lookAtDatabase({ config, database }: DoctorTools): Promise<Finding[]> {
   const { pool } = database
   if (pool === null) return [databaseAway(database.reason)]

@@ -29,9 +29,9 @@ const USAGE = 'usage: bun run doctor, or bun run doctor --json'
 const POLL_MS = 100
 
 /**
- * `bun run doctor`: looks at everything that must be right before strangers can write, pay and be answered. The workers
- * look if they run, because what they reach counts. What no worker looks at, this process does. Exit code 1: something
- * is broken.
+ * `bun run doctor` examines everything that must be right before strangers can write, pay and be answered. The workers
+ * examine it if they run, because what they reach counts. This process examines each section that no worker examines.
+ * Exit code 1 means that something is broken.
  */
 async function examineAll(): Promise<void> {
   const isJson = readArguments()
@@ -90,7 +90,7 @@ async function sections(config: Config, database: DoctorTools['database']): Prom
   return found.flat()
 }
 
-/** Waits for the findings of a worker. */
+/** Waits until a worker has stored the findings of a section. */
 async function answered(pool: Pool, id: string, section: Section): Promise<Finding[]> {
   const deadlineMs = performance.now() + REPORT_LIMIT_MS
   while (performance.now() < deadlineMs) {

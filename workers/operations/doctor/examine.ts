@@ -1,4 +1,4 @@
-/** The tasks that look at the sections of a report. */
+/** Creates the tasks that examine the sections of a report. */
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import type { Section } from '../../../shared/doctor/report.ts'
 import { secretsOf, withoutSecrets } from '../../../shared/doctor/secretsHidden.ts'
@@ -7,13 +7,13 @@ import { recordSection } from '../../../sql/operations/healthReports.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import type { DoctorTools } from './look.ts'
 
-/** Looks at one section. The findings hold no secret of the settings. */
+/** Examines one section. The findings hold no secret of the settings. */
 export async function examine(section: Section, tools: DoctorTools): Promise<Finding[]> {
   const { LOOKS } = await import('./sections.ts')
   return withoutSecrets(await LOOKS[section](tools), secretsOf(tools.config))
 }
 
-/** `examine` makes the tools of a worker, for each report anew: lookups of an earlier one are not kept. */
+/** `examine` makes new tools for each report, so that no DNS lookups of an earlier report are reused. */
 export type ExamineOptions = { examine: () => Omit<DoctorTools, 'database'> }
 
 type ExamineTask = Extract<TaskName, `examine_${Section}`>
@@ -26,9 +26,9 @@ const examineTask =
     await recordSection(pool, { reportId, section, findings })
   }
 
-/** Looks at settings, database, BASE_URL and webhooks. */
+/** Examines the settings, the database, BASE_URL and webhooks. */
 export const createExamineService = examineTask<'examine_service'>('service')
-/** Looks at mail in and out, with its DNS. */
+/** Examines inbound and outbound mail, with the DNS records of both. */
 export const createExamineMail = examineTask<'examine_mail'>('mail')
-/** Looks at the chain and the gas wallets. */
+/** Examines the chain and the gas wallets. */
 export const createExamineChain = examineTask<'examine_chain'>('chain')

@@ -5,30 +5,30 @@ import type { Resolve } from '../../http/guardedRequest.ts'
 import { createDns, type Dns } from '../../mail/dns.ts'
 import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
 
-/** The parts that the looks of the doctor share. */
+/** Holds the parts that all examinations of the doctor share. */
 export type DoctorTools = {
   config: Config
-  /** Null: the database does not answer. `reason`: one line without a secret. */
+  /** `pool: null` means that the database does not answer. `reason` is one line without a secret. */
   database: { pool: Pool } | { pool: null; reason: string }
   dns: Dns
   lookUp: LookUp
-  /** Tests set others. */
+  /** Names the ports to examine. Tests set other ports. */
   ports: { smtp: number; https: number }
-  /** Tests set a resolver for HTTPS, and certificate authorities, PEM. */
+  /** Tests set a resolver for HTTPS, and certificate authorities in PEM form. */
   resolve?: Resolve
   ca?: string
 }
 
-/** The port that strangers send mail to, and that of policies. */
+/** Names the port that strangers send mail to, and the port that serves MTA-STS policies. */
 export const PUBLIC_PORTS = { smtp: 25, https: 443 } as const
 
-/** The lookups of one examination: a change since the last one is seen. */
+/** Creates the DNS lookups of one report, so that a report sees the changes since the last report. */
 export function freshDns({ dnsServers }: Config): Pick<DoctorTools, 'dns' | 'lookUp'> {
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   return { dns, lookUp: createLookUp(dns, dnsServers) }
 }
 
-/** One look ends by then. All looks of a report run together. */
+/** Limits one look. All looks of a report run at the same time. */
 export const LOOK_MS = 5_000
 
 class LateError extends Error {
@@ -48,10 +48,10 @@ export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/** A look at one thing. Its name stands in the table when it fails as a whole. */
+/** Describes a look at one subject. The report shows the name `check` when the look fails as a whole. */
 export type Look = { check: string; run: () => Promise<Finding | readonly Finding[]> }
 
-/** Takes all looks of an area together. One that fails hides no other. */
+/** Runs all looks of an area at the same time. A look that fails does not hide the findings of the others. */
 export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Finding[]> {
   const results = await Promise.all(
     looks.map(async ({ check, run }) => {
@@ -65,13 +65,16 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
   return results.flat()
 }
 
-/** A message of ours, or the code of an error. Other messages could quote a URL with a secret. */
+/** Returns a message of ours, or the code of an error. Other messages could quote a URL with a secret. */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message
   return error instanceof Error && 'code' in error ? String(error.code) : 'an error of the look'
 }
 
-/** The records of a name; empty: there are none. @throws when the name servers fail or are silent. */
+/**
+ * Returns the records of a name, or an empty list if there are none. @throws when the name servers fail or do not
+ * answer.
+ */
 export async function recordsAt(lookUp: LookUp, name: string, type: string): Promise<unknown[]> {
   try {
     return (await inTime(Promise.resolve(lookUp(name, type)))) as unknown[]
@@ -82,7 +85,7 @@ export async function recordsAt(lookUp: LookUp, name: string, type: string): Pro
   }
 }
 
-/** The TXT records of a name that begin with `v=VERSION`. */
+/** Returns the TXT records of a name that begin with `v=VERSION`. */
 export async function versionedTexts(dns: Dns, name: string, version: string): Promise<string[]> {
   const form = new RegExp(`^v=${version}(?:[\\s;]|$)`, 'i')
   return (await inTime(dns.txt(name))).filter((text) => form.test(text))

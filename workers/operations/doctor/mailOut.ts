@@ -31,17 +31,17 @@ import { type Outside, sendingAddresses } from './outside.ts'
 import { zoneSettings } from './served.ts'
 import { lookAtSmtp } from './smtpLook.ts'
 
-/** Large receivers: one of them always answers. */
+/** Names large mail providers. At least one of them always answers. */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 const ADDRESSES_MAX = 4
 const NAMES_MAX = 4
-/** RFC 9989: the tree walk has at most eight names. */
+/** RFC 9989: the tree walk visits at most eight names. */
 const WALK_MAX = 8
 const REPORT_PLACES_MAX = 4
 /** Attachments of 25 MB are 35 MB in base64. */
 const MAIL_BYTES_MAX = 35 * 1024 * 1024
 
-/** Whether other hosts take our mail. */
+/** Examines whether other hosts accept our mail. */
 export async function lookAtMailOut(
   tools: DoctorTools,
   served: readonly ServedDomain[],
@@ -70,7 +70,7 @@ export async function lookAtMailOut(
   ])
 }
 
-/** The addresses that mail leaves from, as far as they are known. */
+/** Returns the addresses that our mail is sent from, as far as they are known. */
 async function addressesOf(
   tools: DoctorTools,
   outside: Promise<Outside>,
@@ -170,14 +170,17 @@ async function spfOf(
         }),
       )
       const { result, comment } = checked.status
-      // The library names itself and the sender before the cause.
+      // The library writes its own name and the sender before the cause.
       return { address, result, comment: (comment || '').split(': ').at(-1)! }
     }),
   )
   return judgeSpf({ domain, records, results, isDirect, settings: zoneSettings(config) })
 }
 
-/** The first record from the domain upward (RFC 9989 §4.10), and hosts of `rua` that do not confirm (RFC 9990 §4). */
+/**
+ * Judges the first DMARC record that is found from the domain upward (RFC 9989 §4.10). Also judges hosts of `rua` that
+ * do not confirm that they want the reports (RFC 9990 §4).
+ */
 async function dmarcOf({ dns, config }: DoctorTools, domain: string): Promise<Finding> {
   const labels = domain.split('.')
   const walk = labels.map((_, n) => labels.slice(n).join('.')).filter((name) => name.includes('.'))
@@ -202,7 +205,7 @@ async function dmarcOf({ dns, config }: DoctorTools, domain: string): Promise<Fi
   })
 }
 
-/** The domains of the report addresses that are not below the domain's own. */
+/** Returns the domains of the report addresses that are not below the domain itself. */
 function reportHosts(record: string, domain: string): string[] {
   const places = tagOf(record, 'rua').split(',').slice(0, REPORT_PLACES_MAX)
   const hosts = places.map(

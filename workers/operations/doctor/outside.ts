@@ -4,16 +4,16 @@ import { isPublicAddress } from '../../../shared/http/publicAddress.ts'
 import { guardedExchange } from '../../http/guardedRequest.ts'
 import { type DoctorTools, LOOK_MS } from './look.ts'
 
-/** The answer of OUTSIDE_URL: a page that tells who asks, such as Cloudflare's `cdn-cgi/trace`. */
+/** Describes the response of OUTSIDE_URL: a page that tells who asks, such as Cloudflare's `cdn-cgi/trace`. */
 export type Outside = {
   outcome: GuardedOutcome
-  /** Our address as the page sees it; null: it does not tell. */
+  /** Is our address as the page sees it, or `null` if the page does not tell it. */
   address: string | null
-  /** Our clock minus that of the page; null: it does not tell. */
+  /** Is our clock minus the clock of the page, or `null` if the page does not tell its time. */
   aheadMs: number | null
 }
 
-/** Asks OUTSIDE_URL through the client of webhooks. */
+/** Requests OUTSIDE_URL through the HTTP client that webhooks use. */
 export async function askOutside({ config, resolve, ca }: DoctorTools): Promise<Outside> {
   const answer = await guardedExchange({
     url: config.outsideUrl,
@@ -34,7 +34,7 @@ export async function askOutside({ config, resolve, ca }: DoctorTools): Promise<
   }
 }
 
-/** A Date header counts whole seconds, cut off: half a second is the mean. */
+/** A Date header cuts off fractions of a second, so it is late by half a second on average. */
 const HEADER_CUT_MS = 500
 
 function aheadOf(headers: readonly string[]): number | null {
@@ -43,7 +43,7 @@ function aheadOf(headers: readonly string[]): number | null {
   return Number.isNaN(told) ? null : Date.now() - told - HEADER_CUT_MS
 }
 
-/** Our public addresses: as the outside sees us, else those of MAIL_HOSTNAME. */
+/** Returns our public addresses as OUTSIDE_URL sees them. Without that page returns the addresses of MAIL_HOSTNAME. */
 export async function sendingAddresses(tools: DoctorTools, outside: Outside): Promise<string[]> {
   const seen = outside.address
   if (seen !== null && isIP(seen) > 0) return [seen]

@@ -21,8 +21,8 @@ import {
 import { stsIdOf } from './served.ts'
 
 /**
- * MTA-STS, TLS reports, and the authorities that may issue certificates.
- * @param webIssuer the organisation that issued the certificate of BASE_URL; empty: not known.
+ * Examines MTA-STS, TLS reports, and the CAs that the CAA records allow.
+ * @param webIssuer is the organisation that issued the certificate of BASE_URL. It is empty if it is not known.
  */
 export async function lookAtPolicies(
   tools: DoctorTools,
@@ -77,7 +77,7 @@ async function policyOf(tools: DoctorTools, domain: string): Promise<SeenPolicy>
   return { ...policy, coversUs: allowsHost(policy, config.mailHostname) }
 }
 
-/** RFC 8659 §3: the first set from the name upward counts. */
+/** RFC 8659 §3: the first set of CAA records from the name upward counts. */
 async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Promise<Finding> {
   const labels = host.split('.')
   const names = labels.map((_, n) => labels.slice(n).join('.')).slice(0, -1)
@@ -93,7 +93,7 @@ async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Pro
 
 const TAGS = ['issue', 'issuewild'] as const
 
-/** The resolver has a field for the tag of a record. */
+/** The DNS resolver returns each record with a field that is named after the record's tag. */
 const caaRecords = (record: object): CaaRecord[] =>
   TAGS.flatMap((tag) => {
     const value = (record as Record<string, unknown>)[tag]

@@ -1,4 +1,4 @@
-/** The looks of each section of a report. A report is rare: their code is loaded with the first one. */
+/** Holds the looks of each section of a report. Reports are rare, so this code is loaded with the first report. */
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import type { Section } from '../../../shared/doctor/report.ts'
 import { lookAtChain } from './chain.ts'
@@ -12,7 +12,7 @@ import { DOMAINS_MAX, servedDomains } from './served.ts'
 import { lookAtStorage } from './storage.ts'
 import { lookAtWeb, lookAtWebhooks, webCertificate } from './web.ts'
 
-/** Looks at a section, and returns its findings. */
+/** Examines a section and returns its findings. */
 export const LOOKS: Record<Section, (tools: DoctorTools) => Promise<Finding[]>> = {
   async service(tools) {
     const outside = askOutside(tools)

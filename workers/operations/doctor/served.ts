@@ -6,10 +6,10 @@ import type { Pool } from '../../../sql/db.ts'
 import { listDkimKeys } from '../../../sql/mail/domains/dkimKeys.ts'
 import { listServedDomains } from '../../../sql/mail/domains/mailDomains.ts'
 
-/** Domains in one report. A tenant with thousands must not make each look slow. */
+/** Limits the domains in one report, because a tenant with thousands of domains must not slow down each look. */
 export const DOMAINS_MAX = 50
 
-/** MAIL_DOMAIN first, then the domains of the database in these states, with their DKIM keys. */
+/** Lists MAIL_DOMAIN first, then the domains of the database in these states, with the DKIM keys of each domain. */
 export async function servedDomains(
   { mailDomain }: Pick<Config, 'mailDomain'>,
   pool: Pool | null,
@@ -42,6 +42,6 @@ export const zoneSettings = ({
 
 const ID_CHARS = 20
 
-/** The id of our policy: it changes whenever the policy does (RFC 8461 §3.1). */
+/** Returns the id of our policy. The id changes whenever the policy changes (RFC 8461 §3.1). */
 export const stsIdOf = (settings: Pick<ZoneSettings, 'mtaSts' | 'mailHostname'>): string =>
   new Bun.CryptoHasher('sha256').update(ownPolicy(settings)).digest('hex').slice(0, ID_CHARS)

@@ -1,4 +1,4 @@
-/** A look at an SMTP server: whether it answers, its extensions, and its certificate behind STARTTLS. */
+/** Examines an SMTP server: whether it answers, its extensions, and its certificate behind STARTTLS. */
 import { connect, isIP, type Socket } from 'node:net'
 import { checkServerIdentity, type TLSSocket, connect as tlsConnect } from 'node:tls'
 import type { SeenCertificate } from '../../../shared/doctor/certificateFindings.ts'
@@ -9,9 +9,9 @@ export type SmtpLook =
   | { reached: Exclude<Reached, 'answered'> }
   | {
       reached: 'answered'
-      /** The lines of the answer to EHLO, without their code, in upper case. */
+      /** Holds the lines of the reply to EHLO in upper case, without the reply code. */
       extensions: readonly string[]
-      /** Null: no STARTTLS, or it failed. */
+      /** `null` means that the server has no STARTTLS, or that STARTTLS failed. */
       certificate: SeenCertificate | null
     }
 
@@ -19,17 +19,17 @@ type Asked = {
   host: string
   port: number
   ownName: string
-  /** The name that the certificate must be for. */
+  /** The certificate must be for this name. */
   servername: string
-  /** TLS from the first byte. */
+  /** Tells whether the connection uses TLS from its first byte. */
   isImplicit?: boolean
   ca?: string
 }
 
-/** An answer has at most 20 lines of 512 octets (RFC 5321 §4.5.3.1.5) with us. */
+/** We accept replies of at most 20 lines with 512 octets each (RFC 5321 §4.5.3.1.5). */
 const ANSWER_CHARS_MAX = 10_240
 
-/** Asks a server and ends the connection. It never throws. */
+/** Asks an SMTP server for its extensions and its certificate, then ends the connection. It never throws. */
 export async function lookAtSmtp(asked: Asked): Promise<SmtpLook> {
   const socket = connect({ host: asked.host, port: asked.port })
   let isLate = false
@@ -79,7 +79,10 @@ const opened = (socket: Socket) =>
       .once('close', () => reject(new Error('closed')))
   })
 
-/** Sends a line, or nothing, and returns the lines of the answer. @throws at a refusal, or a connection that ends. */
+/**
+ * Returns a function that sends a line, or nothing, and returns the lines of the reply. @throws when the server
+ * refuses, or the connection ends.
+ */
 function talker(stream: Socket): (line: string | null) => Promise<string[]> {
   let received = ''
   let hasEnded = false
@@ -110,7 +113,7 @@ function talker(stream: Socket): (line: string | null) => Promise<string[]> {
   }
 }
 
-/** Any certificate passes here: it is judged, and no secret is sent. */
+/** Accepts any certificate, because the certificate is judged later and no secret is sent. */
 const secured = (socket: Socket, { servername, ca }: Asked) =>
   new Promise<TLSSocket>((resolve, reject) => {
     socket.removeAllListeners('data')
@@ -125,7 +128,7 @@ const secured = (socket: Socket, { servername, ca }: Asked) =>
     socket.once('close', () => reject(new Error('closed')))
   })
 
-/** The certificate that a peer showed; null: none. */
+/** Returns the certificate that a peer showed, or `null` if it showed none. */
 function certificateOf(socket: TLSSocket, servername: string): SeenCertificate | null {
   const peer = socket.getPeerCertificate()
   if (peer.valid_to === undefined) return null
@@ -144,7 +147,7 @@ const onlyNameIsWrong = ({ authorizationError }: TLSSocket): boolean =>
     String((authorizationError as { code?: string })?.code ?? authorizationError),
   )
 
-/** The certificate of an HTTPS server; null: none, or no connection. */
+/** Returns the certificate of an HTTPS server. Returns `null` if the server has none, or if there is no connection. */
 export async function lookAtTls(asked: {
   host: string
   port: number

@@ -10,7 +10,7 @@ import { type DoctorTools, LOOK_MS, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
 import { lookAtTls } from './smtpLook.ts'
 
-/** Whether clients reach BASE_URL. */
+/** Examines whether clients reach BASE_URL. */
 export const lookAtWeb = (
   tools: DoctorTools,
   certificate: Promise<SeenCertificate | null>,
@@ -20,7 +20,7 @@ export const lookAtWeb = (
     { check: 'certificate of BASE_URL', run: () => judgeWebCertificate(tools, certificate) },
   ])
 
-/** The certificate of BASE_URL; null: it is not https, or does not answer. */
+/** Returns the certificate of BASE_URL. Returns `null` if BASE_URL is not https, or does not answer. */
 export async function webCertificate({
   config,
   ports,
@@ -60,7 +60,7 @@ async function judgeWebCertificate(
   ]
 }
 
-/** BASE_URL is the operator's own: it may be at a private address from here. */
+/** Requests BASE_URL. The URL is the operator's own, so it may have a private address on this network. */
 async function baseUrl({ config, ca }: DoctorTools): Promise<Finding[]> {
   const url = config.http.baseUrl
   const answer = await guardedExchange({
@@ -73,7 +73,7 @@ async function baseUrl({ config, ca }: DoctorTools): Promise<Finding[]> {
   return judgeBaseUrl(url, answer.ok ? { status: answer.status } : { failure: answer.detail })
 }
 
-/** Whether webhooks reach the outside, and not the inside. */
+/** Examines whether webhooks reach public addresses, and do not reach internal ones. */
 export const lookAtWebhooks = (tools: DoctorTools, outside: Promise<Outside>): Promise<Finding[]> =>
   takeLooks('webhooks', [
     {

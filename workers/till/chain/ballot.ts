@@ -1,7 +1,7 @@
-/** Compares answers of two nodes by the fields that the till reads. */
+/** Compares the answers of two nodes by the fields that the till reads. */
 import type { RpcAnswer } from './rpc.ts'
 
-/** Methods whose numbers differ from node to node: counts, balances, fees, estimates. */
+/** Names the methods whose numbers differ from node to node: counts, balances, fees, estimates. */
 export const QUANTITIES: ReadonlySet<string> = new Set([
   'eth_getTransactionCount',
   'eth_getBalance',
@@ -14,13 +14,15 @@ const RECEIPT = ['transactionHash', 'status', 'blockNumber', 'blockHash', 'gasUs
 const LOG = ['address', 'topics', 'data', 'logIndex']
 const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'logIndex']
 
-/** A revert is the chain's own word (Geth and those that follow it); every other error is the node's. */
+/**
+ * A revert is the answer of the chain itself (Geth and clients that follow it). Every other error comes from the node.
+ */
 const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i
 
 /**
- * The vote of an answer. Equal votes are equal answers. `unseen`: the node has not seen it yet. Null: a fault of the node,
- * which is no vote.
+ * Returns the vote of an answer. Equal votes mean equal answers. `unseen` means that the node has not seen the block or
+ * receipt yet. `null` means a fault of the node, which is no vote.
  */
 export function keyOfAnswer(method: string, answer: RpcAnswer): string | null {
   if (!answer.ok) {
@@ -56,5 +58,5 @@ const pick = (value: unknown, fields: readonly string[]): string => {
   return fields.map((field) => lower(from[field])).join(' ')
 }
 
-/** Hexadecimal digits are written in both cases. */
+/** Normalises a value, because nodes write hexadecimal digits in either case. */
 const lower = (value: unknown): string => JSON.stringify(value ?? null).toLowerCase()

@@ -1,4 +1,7 @@
-/** JSON-RPC calls of the till, decoded. Every function throws RpcTrouble when the node gives no answer. */
+/**
+ * Makes the till's JSON-RPC calls and decodes their results. Every function throws RpcTrouble when the node gives no
+ * answer.
+ */
 import { type Address, type Hex, numberToHex, pad } from 'viem'
 import { z } from 'zod'
 import type { Transfer } from '../../../shared/till/authorization.ts'
@@ -28,7 +31,7 @@ const blockSchema = z.object({
   baseFeePerGas: quantity.optional(),
 })
 
-/** A block's head. The time is Unix seconds, the fee wei per gas. */
+/** Describes the header of a block. The time is in Unix seconds, the fee in wei per gas. */
 export type Block = z.output<typeof blockSchema>
 
 const logSchema = z.object({
@@ -45,14 +48,14 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Base: what its block costs on Ethereum.
+  // Base only: the cost of storing the transaction on Ethereum.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })
 
 export type Receipt = z.output<typeof receiptSchema>
 
-/** What a transaction cost, in wei; null: the node does not tell. */
+/** Returns the cost of a transaction in wei, or `null` if the node does not tell it. */
 export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | null =>
   effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
@@ -62,17 +65,17 @@ const eventSchema = z.object({
   blockNumber: quantity,
 })
 
-/** The 32 bytes that a call of the token returns. */
+/** A call of the token returns these 32 bytes. */
 const word = z.string().regex(/^0x[0-9a-f]{64}$/i)
 
-/** @throws {RpcTrouble} when the answer has another shape. */
+/** Checks the shape of an answer. @throws {RpcTrouble} when the answer has another shape. */
 export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
   const parsed = schema.safeParse(value)
   if (!parsed.success) throw new RpcTrouble(`${label}: the answer is malformed`)
   return parsed.data
 }
 
-/** @throws {RpcTrouble} when there is none. */
+/** Returns the result of an answer. @throws {RpcTrouble} when there is no result. */
 export function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
   if (answer?.ok) return answer.result
   throw new RpcTrouble(`${label}: ${answer?.message ?? 'no answer'}`)
@@ -87,7 +90,7 @@ export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
   return usdcNetworkOfChainId(chainId) ?? chainId
 }
 
-/** A block; null when the node does not have it. */
+/** Returns a block, or `null` when the node does not have it. */
 export async function readBlock(
   rpc: Rpc,
   block: bigint | 'latest' | 'finalized',
@@ -96,7 +99,7 @@ export async function readBlock(
   return result === null ? null : read(blockSchema, result, 'eth_getBlockByNumber')
 }
 
-/** How many nonces each address has used, and its balance in wei. */
+/** Returns the number of nonces that each address has used, and its balance in wei. */
 export async function readWallets(
   rpc: Rpc,
   addresses: readonly Address[],
@@ -113,12 +116,12 @@ export async function readWallets(
   }))
 }
 
-/** The tip the node suggests, in wei per gas. */
+/** Returns the tip that the node suggests, in wei per gas. */
 export async function readTip(rpc: Rpc): Promise<bigint> {
   return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
 }
 
-/** Receipts in the order of `hashes`, each read once; null for a hash without a receipt. */
+/** Returns the receipts in the order of `hashes`, and `null` for a hash without a receipt. Reads each receipt once. */
 export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
   const distinct = [...new Set(hashes)]
   const answers = await rpc.batch(
@@ -132,7 +135,10 @@ export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(R
   return hashes.map((hash) => byHash.get(hash) ?? null)
 }
 
-/** Sends signed transactions, in order. @returns null for each accepted or known one, else the node's error. */
+/**
+ * Sends signed transactions in order. @returns `null` for each transaction that the node accepts or knows already,
+ * otherwise the error of the node.
+ */
 export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string | null)[]> {
   const answers = await rpc.batch(
     raws.map((raw) => ({ method: 'eth_sendRawTransaction', params: [raw] })),
@@ -144,13 +150,13 @@ export async function sendRaw(rpc: Rpc, raws: readonly Hex[]): Promise<(string |
   )
 }
 
-/** Whether an address has code, as of a block. */
+/** Tells whether an address has code at the given block. */
 export async function hasCode(rpc: Rpc, address: Address, block: bigint): Promise<boolean> {
   const [code] = await readCode(rpc, [address], block)
   return code !== '0x'
 }
 
-/** The code of each address, in order, as of a block; `0x`: none. */
+/** Returns the code of each address at the given block, in order. `0x` means no code. */
 export async function readCode(
   rpc: Rpc,
   addresses: readonly Address[],
@@ -162,7 +168,7 @@ export async function readCode(
   return answers.map((answer) => read(hex, resultOf(answer, 'eth_getCode'), 'eth_getCode'))
 }
 
-/** Runs creation code that returns a hash; null: it returns none. */
+/** Runs creation code that returns a hash. Returns `null` if the code returns none. */
 export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promise<Hex | null> {
   const [answer] = await rpc.batch([{ method: 'eth_call', params: [{ data }, tagOf(block)] }])
   if (!answer?.ok) return null
@@ -172,12 +178,12 @@ export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promis
 
 type Authorized = Pick<Transfer, 'asset' | 'payer' | 'nonce'>
 
-/** A block by its number, or by its hash (EIP-1898): a number may be another block at another node. */
+/** Names a block by its number or by its hash (EIP-1898). The same number may be another block at another node. */
 type BlockPlace = bigint | { blockHash: Hex }
 
 const placeOf = (block: BlockPlace) => (typeof block === 'bigint' ? tagOf(block) : block)
 
-/** Whether each authorization is used or cancelled, as of a block. */
+/** Tells for each authorization whether it is used or cancelled at the given block. */
 export async function areUsed(
   rpc: Rpc,
   authorizations: readonly Authorized[],
@@ -196,13 +202,13 @@ export async function areUsed(
   )
 }
 
-/** Whether an authorization is used or cancelled, as of a block. */
+/** Tells whether an authorization is used or cancelled at the given block. */
 export async function isUsed(rpc: Rpc, authorization: Authorized, block: bigint): Promise<boolean> {
   const [used] = await areUsed(rpc, [authorization], block)
   return used!
 }
 
-/** What each address has of a token, in atomic units, as of a block. */
+/** Returns the balance that each address has of a token at the given block, in atomic units. */
 export async function readBalances(
   rpc: Rpc,
   asset: Address,
@@ -218,10 +224,10 @@ export async function readBalances(
   return answers.map((answer) => BigInt(read(word, resultOf(answer, 'balanceOf'), 'balanceOf')))
 }
 
-/** Blocks per `eth_getLogs` request: many nodes refuse more. */
+/** Limits the blocks per `eth_getLogs` request, because many nodes refuse more. */
 const SEARCH_BLOCKS = 2_000n
 
-/** The use or the cancellation of an authorization. */
+/** Describes the use or the cancellation of an authorization. */
 export type AuthorizationEvent = {
   kind: 'used' | 'canceled'
   payer: Address
@@ -230,7 +236,7 @@ export type AuthorizationEvent = {
   blockNumber: bigint
 }
 
-/** Nonces of one request. */
+/** Limits the nonces of one request. */
 const SEARCH_NONCES = 50
 
 /** Finds the events that used or cancelled authorizations of one token, between two blocks. */
@@ -271,7 +277,7 @@ export async function findAuthorizationEvents(
   return found
 }
 
-/** Finds the event that used or cancelled an authorization between two blocks; null when there is none. */
+/** Finds the event that used or cancelled an authorization between two blocks. Returns `null` when there is none. */
 export async function findAuthorizationEvent(
   rpc: Rpc,
   authorization: Authorized,

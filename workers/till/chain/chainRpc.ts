@@ -2,10 +2,13 @@ import type { Config } from '../../../shared/config/config.ts'
 import { createQuorumRpc, type Node, type NodeOutcome } from './quorum.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
-/** Hears what each answer of a node was worth. */
+/** Receives the rating of each answer of a node. */
 export type ObserveNode = (name: string, outcome: NodeOutcome) => void
 
-/** The nodes of RPC_URL, by the hosts of their URLs: what follows a host can be a key. */
+/**
+ * Returns the nodes of RPC_URL, named by the hosts of their URLs. The rest of a URL is left out, because it can be a
+ * key.
+ */
 export function chainNodes(
   { rpcUrls }: Pick<Config['chain'], 'rpcUrls'>,
   timeoutMs?: number,
@@ -18,7 +21,7 @@ export function chainNodes(
   })
 }
 
-/** The chain by one node, or by several that must agree. */
+/** Creates the client of the chain. It asks one node, or several nodes that must agree. */
 export function chainRpc(
   chain: Pick<Config['chain'], 'rpcUrls' | 'rpcQuorum'>,
   { timeoutMs, observe }: { timeoutMs?: number; observe?: ObserveNode | undefined } = {},
@@ -29,7 +32,7 @@ export function chainRpc(
   return createQuorumRpc(observe === undefined ? options : { ...options, observe })
 }
 
-/** One node is believed: its answers are counted, and not compared. */
+/** Counts the answers of a single node. The node is trusted, so its answers are not compared. */
 function observed({ name, rpc }: Node, observe: ObserveNode = () => {}): Rpc {
   const counted = async <Answer>(asking: Promise<Answer>): Promise<Answer> => {
     try {

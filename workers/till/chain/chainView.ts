@@ -9,11 +9,11 @@ import type { SettlementLimits } from '../../../sql/till/settle/settlementBudget
 import { type Block, readBlock } from './chain.ts'
 import { type Rpc, RpcTrouble } from './rpc.ts'
 
-/** Intervals and time-outs of the till. Production uses {@link DEFAULT_TIMING}. */
+/** Holds the intervals and time-outs of the till. Production uses {@link DEFAULT_TIMING}. */
 export type TillTiming = {
-  /** Between looks at a chain without open transactions of ours. */
+  /** Sets the time between two polls while we have no open transaction on the chain. */
   idleMs: number
-  /** The longest time between looks while a transaction is open. */
+  /** Limits the time between two polls while a transaction is open. */
   watchMs: number
   /** A transaction without news for this long is broadcast again. */
   quietMs: number
@@ -31,44 +31,50 @@ export const DEFAULT_TIMING: TillTiming = {
   displacedMs: 6_000,
 }
 
-/** The RPC client, keys and settings of one process. */
+/** Holds the RPC client, the keys and the settings of one process. */
 type ChainTools = {
   pool: Pool
   rpc: Rpc
   log: Logger
   accounts: readonly PrivateKeyAccount[]
-  /** Factories, in lower case, that may deploy a payer's wallet at our expense. */
+  /** These factories may deploy a payer's wallet at our expense. They are in lower case. */
   factories: ReadonlySet<string>
   receiptKey: ReceiptKey
   timing: TillTiming
-  /** The service's limits of a project and day. */
+  /** Holds the limits that the service sets for each project and day. */
   limits: SettlementLimits
 }
 
-/** The chain as this process sees it. One per process, shared by settler and watcher. */
+/** Holds the chain as this process sees it. Each process has one view, which settler and watcher share. */
 export type ChainView = ChainTools & {
-  /** Null until the RPC has returned its chain id. */
+  /** Is the network of the RPC, or `null` until the RPC has returned its chain id. */
   network: UsdcNetwork | null
-  /** The highest block seen; null while `network` is null. A lagging node does not have it. */
+  /**
+   * Is the highest block that this process has seen, or `null` while `network` is `null`. A lagging node does not have
+   * this block.
+   */
   head: Block | null
   tipWei: bigint
-  /** Balance of each gas wallet in wei at the last look, by lower-case address. */
+  /** Holds the balance of each gas wallet in wei at the last poll, by lower-case address. */
   balances: Map<string, bigint>
-  /** Folds the log lines of an RPC that gives no answer. */
+  /** Combines the log lines about an RPC that gives no answer. */
   outage: Outage
-  /** Folds the log lines of gas wallets that ran out of gas. */
+  /** Combines the log lines about gas wallets without gas. */
   gasOutage: Outage
   /** Wakes the watcher. */
   nudge: () => void
-  /** Batches sent so far: the gas wallets send in rotation. */
+  /** Counts the batches sent so far, because the gas wallets send in rotation. */
   batches: number
-  /** The batch that each gas wallet sends now, by address. */
+  /** Holds the batch that each gas wallet is sending now, by address. */
   sending: Map<Address, Promise<unknown>>
-  /** When a transaction with a used nonce first had no receipt; milliseconds of `performance.now()`. */
+  /**
+   * Holds the time at which a transaction with a used nonce first had no receipt, in milliseconds of
+   * `performance.now()`.
+   */
   missingSinceMs: Map<Hex, number>
 }
 
-/** A view before its first look. */
+/** Creates a view that has not asked the chain yet. */
 export const newChainView = (tools: ChainTools): ChainView => ({
   ...tools,
   network: null,
@@ -83,14 +89,14 @@ export const newChainView = (tools: ChainTools): ChainView => ({
   missingSinceMs: new Map(),
 })
 
-/** A view whose RPC has answered. */
+/** Describes a view whose RPC has answered. */
 export type KnownChain = ChainView & { network: UsdcNetwork; head: Block }
 
 export const isKnown = (view: ChainView): view is KnownChain =>
   view.network !== null && view.head !== null
 
 /**
- * Reads the newest block. `view.head` only moves forward: a lagging node must not take it back.
+ * Reads the newest block. `view.head` only moves forward, so a lagging node cannot set it back.
  * @returns the newest block of this node.
  * @throws {RpcTrouble}
  */

@@ -1,15 +1,18 @@
 /**
- * Several nodes as one: an answer counts once `quorum` of them give it. An outage never lowers the quorum. A node that has not
- * seen something yet lags; it does not lie.
+ * Combines several nodes into one client: an answer counts once `quorum` nodes give it. An outage never lowers the
+ * quorum. A node that has not seen a block or receipt yet lags, and does not lie.
  */
 import { numberToHex } from 'viem'
 import { keyOfAnswer, QUANTITIES } from './ballot.ts'
 import { type Rpc, type RpcAnswer, type RpcCall, RpcTrouble } from './rpc.ts'
 
-/** What a node's answer was worth. `none`: it gave no answer. `behind`: it has not seen it yet. */
+/**
+ * Rates the answer of a node. `none` means that the node gave no answer. `behind` means that the node has not seen the
+ * block or receipt yet.
+ */
 export type NodeOutcome = 'agrees' | 'behind' | 'differs' | 'none'
 
-/** A node with the name that logs and metrics show: the host of its URL. */
+/** Describes a node. Logs and metrics show its name, which is the host of its URL. */
 export type Node = { name: string; rpc: Rpc }
 
 type Options = {
@@ -18,22 +21,25 @@ type Options = {
   observe?: (name: string, outcome: NodeOutcome) => void
 }
 
-/** The till waits this long for nodes that answered last time, because a fast node may lag behind. */
+/** The till waits this long for nodes that answered the last request, because a fast node may lag behind. */
 const GRACE_MS = 150
 
-/** The answers of one node to the calls of a request. */
+/** Holds the answers of one node to the calls of a request. */
 type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
-/** `grace`: those that have answered may decide without the slow ones. `last`: nobody else will answer. */
+/**
+ * Names the stage of a vote. At `grace` the nodes that have answered may decide without the slow nodes. At `last` no
+ * other node will answer.
+ */
 type Stage = 'open' | 'grace' | 'last'
 
-/** A client that speaks for the nodes. */
+/** Creates a client that asks all nodes and returns the answers of the quorum. */
 export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options): Rpc {
-  /** Whether each node answered last time. */
+  /** Tells for each node whether it answered the last request. */
   const isThere = nodes.map(() => true)
   const expected = () => Math.max(quorum, isThere.filter(Boolean).length)
 
-  /** Asks every node. `decide` sees the ballots so far, and answers undefined until they are enough. */
+  /** Asks every node. `decide` gets the ballots so far, and returns `undefined` until they are enough. */
   function ask<Result>(
     calls: readonly RpcCall[],
     decide: (ballots: readonly Ballot[], stage: Stage) => Result | undefined,
@@ -84,7 +90,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     return new RpcTrouble(`${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`)
   }
 
-  /** Tells what a ballot was worth beside the decided answers. */
+  /** Rates a ballot by comparing it with the decided answers. */
   function judge(calls: readonly RpcCall[], { node, answers }: Ballot, decided: RpcAnswer[]): void {
     let worst: NodeOutcome = 'agrees'
     for (const [n, { method }] of calls.entries()) {
@@ -97,7 +103,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     observe(nodes[node]!.name, worst)
   }
 
-  /** The decided answer of one call; undefined: the ballots are not enough. */
+  /** Returns the decided answer of one call, or `undefined` if the ballots are not enough. */
   function decideOne(
     { method }: RpcCall,
     answers: readonly RpcAnswer[],
@@ -110,21 +116,27 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // Enough nodes answered, and not enough of them see it: it is not there yet.
+    // Enough nodes answered, but too few of them have seen the block or receipt. So it counts as not there yet.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
-    // What a quorum of nodes cannot do is no disagreement.
+    // If a quorum of nodes fails at a call, the failure is the answer and no disagreement.
     const faults = votes.get(null) ?? []
     return faults.length >= quorum ? faults[0] : undefined
   }
 
-  /** A node that takes a transaction spreads it. A refusal counts when a quorum refuses. */
+  /**
+   * Decides whether a transaction was sent. One node that accepts a transaction spreads it, so a refusal counts only
+   * when a quorum refuses.
+   */
   function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))
     return taken ?? (answers.length >= quorum || stage === 'last' ? answers[0] : undefined)
   }
 
-  /** Counts and fees differ from node to node: the value that `quorum` nodes reach at least. */
+  /**
+   * Decides a count or a fee. These numbers differ from node to node, so the result is the value that at least `quorum`
+   * nodes reach.
+   */
   function decideQuantity(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     if (stage === 'open' && answers.length < expected()) return undefined
     const values = answers
@@ -158,7 +170,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     )
   }
 
-  /** The newest block that `quorum` nodes have: one that is far ahead, or far behind, does not move it. */
+  /** Returns the newest block that `quorum` nodes have. A node that is far ahead, or far behind, does not change it. */
   async function newest(tag: 'latest' | 'finalized'): Promise<unknown> {
     const heights = await ask(
       [{ method: 'eth_getBlockByNumber', params: [tag, false] }],
@@ -169,7 +181,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Fewer than a quorum have such a block.
+    // Fewer than a quorum of nodes have such a block.
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }
@@ -198,7 +210,7 @@ const quantityOf = (value: unknown): bigint | null =>
 const highestFirst = (one: bigint, other: bigint): number =>
   one < other ? 1 : one > other ? -1 : 0
 
-/** The number of a block in an answer; null: it holds none. */
+/** Returns the number of the block in an answer, or `null` if the answer holds no block. */
 function heightOf(answer: RpcAnswer | undefined): bigint | null {
   if (!answer?.ok || typeof answer.result !== 'object' || answer.result === null) return null
   return quantityOf((answer.result as { number?: unknown }).number)

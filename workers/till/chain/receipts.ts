@@ -5,7 +5,9 @@ import type { Payment } from '../../../sql/till/payments/payments.ts'
 import type { Settlement } from '../../../sql/till/settle/settlements.ts'
 import type { Receipt } from './chain.ts'
 
-/** The settlement of a payment, with its signed receipt. The caller has checked the transaction's events. */
+/**
+ * Returns the settlement of a payment, with its signed receipt. The caller has checked the events of the transaction.
+ */
 export function settlementOf(
   payment: Payment,
   receipt: Receipt,
@@ -46,7 +48,7 @@ export function settlementOf(
   }
 }
 
-/** The signed receipt of a refund, as text: the seller is the payer. */
+/** Returns the signed receipt of a refund as text. The seller is the payer. */
 export function refundReceipt(
   {
     id,

@@ -1,7 +1,7 @@
-/** JSON-RPC over HTTP. Trouble on the way is thrown; `batch` returns the node's own errors as answers. */
+/** Sends JSON-RPC over HTTP. Transport failures are thrown. `batch` returns the node's own errors as answers. */
 import { z } from 'zod'
 
-/** The RPC is down, slow, rate-limited or malformed. It is never a verdict on a payment. */
+/** Reports that the RPC is down, slow, rate-limited or malformed. This error is never a verdict on a payment. */
 export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
@@ -9,7 +9,7 @@ export class RpcTrouble extends Error {
 const REST_SECONDS = 1
 const REST_MAX_SECONDS = 60
 
-/** The node is asked too often (HTTP 429). */
+/** Reports that the node limits our requests (HTTP 429). */
 class RpcRest extends RpcTrouble {
   readonly seconds: number
   constructor(retryAfter: string | null) {
@@ -23,19 +23,20 @@ class RpcRest extends RpcTrouble {
 
 export type RpcCall = { method: string; params: readonly unknown[] }
 
-/** The answer to one call: a result, or the node's own error. */
+/** Holds the answer to one call: a result, or the node's own error. */
 export type RpcAnswer =
   | { ok: true; result: unknown }
   | { ok: false; code: number; message: string; data: unknown }
 
 export type Rpc = {
   /**
-   * One call.
+   * Makes one call.
    * @throws {RpcTrouble} when there is no answer, or the node answers with an error.
    */
   call(method: string, params: readonly unknown[]): Promise<unknown>
   /**
-   * Many calls, BATCH_MAX per request and fewer large ones, one request after the other; answers in order.
+   * Makes many calls, one request after the other. A request holds up to BATCH_MAX calls, and fewer if they are large.
+   * Returns the answers in order.
    * @throws {RpcTrouble} when a request has no answer.
    */
   batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>
@@ -44,7 +45,7 @@ export type Rpc = {
 const TIMEOUT_MS = 5_000
 /** Public nodes refuse larger batches. */
 const BATCH_MAX = 50
-/** Characters of the parameters in one request: fifty groups would be 3.6 MB. */
+/** Limits the characters of the parameters in one request, because fifty groups would be 3.6 MB. */
 const BATCH_CHARS_MAX = 1_000_000
 
 const answerSchema = z.object({
@@ -55,7 +56,7 @@ const answerSchema = z.object({
     .optional(),
 })
 
-/** A client for one node. */
+/** Creates a client for one node. */
 export function createRpc({
   url,
   timeoutMs = TIMEOUT_MS,
@@ -63,7 +64,7 @@ export function createRpc({
   url: string
   timeoutMs?: number
 }): Rpc {
-  /** A node that is asked too often names a time; until then it is not asked at all. */
+  /** A node that limits our requests names a time. Until then the node gets no request. */
   let restUntilMs = 0
   const send = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
     const restS = Math.ceil((restUntilMs - performance.now()) / 1000)
@@ -120,7 +121,7 @@ async function request(
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
-      // Bun sends loopback requests through HTTP_PROXY too.
+      // Bun sends loopback requests through HTTP_PROXY as well.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))
@@ -128,7 +129,7 @@ async function request(
     body = await response.json()
   } catch (error) {
     if (error instanceof RpcTrouble) throw error
-    // The cause can hold the URL, and the URL an API key.
+    // The cause is left out, because it can hold the URL, and the URL can hold an API key.
     throw new RpcTrouble(
       error instanceof Error && error.name === 'TimeoutError' ? 'timed out' : 'not reachable',
     )

@@ -1,4 +1,4 @@
-/** The token's side of a payment: the call that transfers USDC, and the events that prove the transfer. */
+/** Encodes the call that transfers USDC, and reads the events that prove the transfer. */
 import {
   type Address,
   encodeFunctionData,
@@ -18,7 +18,7 @@ const TOKEN_ABI = parseAbi([
   'function balanceOf(address account) view returns (uint256)',
 ])
 
-/** Hashed once: the selector is 0.03 ms of the 0.05 ms that the call data takes. */
+/** The selector is hashed once, because the hash takes 0.03 ms of the 0.05 ms for the call data. */
 const TRANSFER_FUNCTION = prepareEncodeFunctionData({
   abi: TOKEN_ABI,
   functionName: 'transferWithAuthorization',
@@ -28,23 +28,23 @@ export const AUTHORIZATION_USED = toEventSelector('AuthorizationUsed(address,byt
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)')
 export const AUTHORIZATION_CANCELED = toEventSelector('AuthorizationCanceled(address,bytes32)')
 
-/** An account's transfer: 102,856 gas were measured for a new recipient. */
+/** Is the gas limit of a transfer from an account: 102,856 gas were measured for a new recipient. */
 const ACCOUNT_GAS = 160_000n
-/** A wallet contract runs its own code; the limit bounds the gas it can burn at our expense. */
+/** A wallet contract runs its own code. This limit bounds the gas that it can burn at our expense. */
 const CONTRACT_GAS = 500_000n
-/** A Safe or a Coinbase Smart Wallet is deployed for less than half of it. */
+/** The deployment of a Safe or a Coinbase Smart Wallet costs less than half of this. */
 const DEPLOYMENT_GAS = 1_000_000n
 const ACCOUNT_SIGNATURE_CHARS = 132
 
-/** The gas limit of simulation and signing. */
+/** Returns the gas limit for simulation and signing. */
 export function transferGas(transfer: Pick<Transfer, 'signature' | 'deployment'>): bigint {
   if (transfer.deployment !== null) return CONTRACT_GAS + DEPLOYMENT_GAS
   return transfer.signature.length === ACCOUNT_SIGNATURE_CHARS ? ACCOUNT_GAS : CONTRACT_GAS
 }
 
 /**
- * The call that settles a transfer. It is one transaction even when it deploys the payer's wallet first.
- * @param trial the form for a simulation, read by `readSimulation`.
+ * Returns the call that settles a transfer. The call is one transaction even when it deploys the payer's wallet first.
+ * @param trial asks for the form that is simulated and read by `readSimulation`.
  */
 export function transferCall(
   transfer: Transfer,
@@ -56,7 +56,7 @@ export function transferCall(
   return { ...call, gas: transferGas(transfer) }
 }
 
-/** Call data of the transfer. The `bytes` form serves accounts and wallet contracts alike. */
+/** Returns the call data of the transfer. The `bytes` form works for both accounts and wallet contracts. */
 export function transferData(transfer: Transfer): Hex {
   return encodeFunctionData({
     ...TRANSFER_FUNCTION,
@@ -72,7 +72,7 @@ export function transferData(transfer: Transfer): Hex {
   })
 }
 
-/** Call data that asks whether an authorization is used or cancelled. */
+/** Returns call data that asks whether an authorization is used or cancelled. */
 export function authorizationStateData({ payer, nonce }: Pick<Transfer, 'payer' | 'nonce'>): Hex {
   return encodeFunctionData({
     abi: TOKEN_ABI,
@@ -81,7 +81,7 @@ export function authorizationStateData({ payer, nonce }: Pick<Transfer, 'payer' 
   })
 }
 
-/** Call data that cancels an authorization. */
+/** Returns call data that cancels an authorization. */
 export const cancellationData = ({
   payer,
   nonce,
@@ -93,13 +93,13 @@ export const cancellationData = ({
     args: [payer, nonce, signature],
   })
 
-/** Call data that asks for the balance of an address. */
+/** Returns call data that asks for the balance of an address. */
 export const balanceData = (address: Address): Hex =>
   encodeFunctionData({ abi: TOKEN_ABI, functionName: 'balanceOf', args: [address] })
 
 type Log = { address: Address; topics: readonly Hex[]; data: Hex; logIndex: bigint }
 
-/** The transfers of authorizations in one receipt, by payer and nonce. */
+/** Holds the transfers of authorizations in one receipt, by payer and nonce. */
 export type Transfers = ReadonlyMap<
   string,
   { recipient: string; amountAtomic: bigint; logIndex: number }
@@ -109,8 +109,8 @@ const sameText = (left: string, right: string) => left.toLowerCase() === right.t
 const keyOf = (payerTopic: Hex, nonce: Hex) => `${payerTopic}${nonce.slice(2)}`.toLowerCase()
 
 /**
- * Reads the transfers of a receipt once, for all its payments. The token logs the use of an authorization, and at once
- * its transfer: a transfer further on may belong to another authorization.
+ * Reads the transfers of a receipt once, for all its payments. The token logs the use of an authorization and, directly
+ * after it, the transfer. A later transfer may belong to another authorization.
  */
 export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
   const transfers = new Map<string, { recipient: string; amountAtomic: bigint; logIndex: number }>()
@@ -130,13 +130,13 @@ export function readTransfers(logs: readonly Log[], asset: Address): Transfers {
   return transfers
 }
 
-/** Whether a log is this event of the token; both events have two indexed parameters. */
+/** Tells whether a log is this event of the token. Both events have two indexed parameters. */
 const isEvent = ({ address, topics }: Log, asset: Address, selector: Hex): boolean =>
   sameText(address, asset) && topics.length === 3 && sameText(topics[0]!, selector)
 
 /**
- * The index of the Transfer event of a payment; null: the receipt does not hold it. A receipt that says "success" proves
- * nothing: a wallet contract can run any code, and a member of a group may have failed.
+ * Returns the index of the Transfer event of a payment, or `null` if the receipt does not hold it. A receipt with
+ * status "success" proves nothing: a wallet contract can run any code, and a member of a group may have failed.
  */
 export function transferIndex(
   transfers: Transfers,
@@ -150,7 +150,7 @@ export function transferIndex(
   return isOurs ? found.logIndex : null
 }
 
-/** The log indexes of transfers of one amount between two addresses, whatever made them. */
+/** Returns the log indexes of transfers of one amount between two addresses, whatever call made them. */
 export const plainTransfers = (
   logs: readonly Log[],
   wanted: { asset: Address; payer: Address; payTo: Address; amountAtomic: bigint },

@@ -18,27 +18,29 @@ import { transferCall, transferGas } from '../chain/transfer.ts'
 import type { Fees } from '../trial/trialCalls.ts'
 import { groupCall } from './paymentGroup.ts'
 
-/** The highest fee that is ever signed, in wei per gas: 100 gwei. */
+/** Limits the fee that is ever signed, in wei per gas: 100 gwei. */
 const FEE_MAX_WEI = 100_000_000_000n
-/** A block raises the base fee by an eighth at most. Twice the fee covers five such blocks. */
+/** A block raises the base fee by an eighth at most. Twice the fee is enough for five such blocks. */
 const BASE_FEE_MARGIN = 2n
-/** Nodes want 10 % more for a replacement; this one offers a quarter more. */
+/** Nodes want 10 % more for a replacement. Our replacement offers a quarter more. */
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
 const FILLER_GAS = 21_000n
-/** Nodes take transactions of 128 KiB. */
+/** Nodes accept transactions of up to 128 KiB. */
 const RAW_BYTES_MAX = 120_000
 
-/** A payment with its gas limit, and the hash of its payer's code. */
+/** Holds a payment with its gas limit and the hash of its payer's code. */
 export type Sending = {
   payment: Payment
   gas: bigint
   code: Hex | null
-  /** The code has never paid: one of its payments is under way at a time. */
+  /** Tells that the payer's code has never paid. Only one payment of such code is sent at a time. */
   isLone?: boolean
 }
 
-/** The payments of one transaction. `gas`: the limit of a single one; null: the highest. */
+/**
+ * Holds the payments of one transaction. `gas` is the gas limit of a single payment. `null` means the highest limit.
+ */
 type Load = { payments: readonly Payment[]; gas: bigint | null; code: Hex | null }
 
 const loadOf = ({ payment, gas, code }: Sending): Load => ({ payments: [payment], gas, code })
@@ -46,13 +48,13 @@ const groupLoad = (payments: readonly Payment[]): Load => ({ payments, gas: null
 
 const capped = (wei: bigint): bigint => (wei < FEE_MAX_WEI ? wei : FEE_MAX_WEI)
 
-/** The fees of a new transaction. */
+/** Returns the fees of a new transaction. */
 export function marketFees({ head, tipWei }: Pick<KnownChain, 'head' | 'tipWei'>): Fees {
   const tip = capped(tipWei)
   return { maxFeeWei: capped((head.baseFeePerGas ?? 0n) * BASE_FEE_MARGIN + tip), tipWei: tip }
 }
 
-/** The fees of a replacement: the market's, and at least a quarter above the old ones. */
+/** Returns the fees of a replacement: the market's fees, but at least a quarter above the old fees. */
 function raisedFees(chain: KnownChain, before: Fees): Fees {
   const market = marketFees(chain)
   const raise = (wei: bigint) => (wei * BUMP_NUMERATOR) / BUMP_DENOMINATOR + 1n
@@ -108,7 +110,7 @@ function callOf(account: PrivateKeyAccount, { payments, gas }: Load) {
   return { ...transferCall(first), gas: gas ?? transferGas(first) }
 }
 
-/** Runs the batches of a wallet in turn: the node gets its nonces in order. */
+/** Runs the batches of a wallet one after the other, so that the node gets the nonces in order. */
 function afterLast<Result>(
   { sending }: KnownChain,
   { address }: PrivateKeyAccount,
@@ -123,8 +125,8 @@ function afterLast<Result>(
 }
 
 /**
- * Assigns a wallet's next nonces to the payments, stores the signed transactions and broadcasts them. The watcher
- * rebroadcasts transactions that the node did not take.
+ * Assigns the next nonces of a wallet to the payments, stores the signed transactions and broadcasts them. If the node
+ * refuses a transaction, the watcher broadcasts it again.
  */
 export function sendPayments(
   chain: KnownChain,
@@ -146,7 +148,7 @@ export function sendPayments(
   })
 }
 
-/** Like {@link sendPayments}, in one transaction. Members sent meanwhile are left out. */
+/** Does the same as {@link sendPayments}, but in one transaction. Members that were sent meanwhile are left out. */
 export function sendGroup(
   chain: KnownChain,
   account: PrivateKeyAccount,
@@ -162,7 +164,7 @@ export function sendGroup(
   })
 }
 
-/** Each payment's trace shows that it was signed, stored and sent, and with how many others. */
+/** Writes to the trace of each payment when it was signed, stored and sent, and with how many others. */
 const inTraces = (payments: readonly Payment[], work: () => Promise<void>): Promise<void> =>
   tracedForAll(
     'send transaction',
@@ -192,12 +194,12 @@ async function storeAndSend(
   await broadcast(chain, signed)
 }
 
-/** A call that belongs to no payment. */
+/** Describes a call that belongs to no payment. */
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Sends a call that belongs to no payment. A replacement that the watcher makes of it does nothing: the caller must be
- * ready to send it again.
+ * Sends a call that belongs to no payment. If the watcher replaces the transaction, the replacement does nothing. So
+ * the caller must be ready to send the call again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -210,7 +212,7 @@ export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Ca
   })
 }
 
-/** Broadcasts stored transactions and records the node's answers. RPC trouble is recorded, never thrown. */
+/** Broadcasts stored transactions and records the answers of the node. RPC trouble is recorded, and never thrown. */
 export async function broadcast(
   chain: KnownChain,
   transactions: readonly Pick<SignedTransaction, 'hash' | 'raw'>[],
@@ -233,9 +235,9 @@ export async function broadcast(
 }
 
 /**
- * Replaces a transaction on its own nonce at a higher fee, with those of its payments that still wait. Without any the
- * replacement is an empty transfer, which costs less than a revert of the token.
- * @param payments of the stuck transaction; others are left out.
+ * Replaces a transaction with one of the same nonce and a higher fee, for those of its payments that still wait. If no
+ * payment waits, the replacement is an empty transfer, which costs less than a revert of the token.
+ * @param payments belong to the stuck transaction. Others are left out.
  */
 export async function reprice(
   chain: KnownChain,
@@ -254,7 +256,10 @@ export async function reprice(
   return true
 }
 
-/** The limit stays as measured; it falls when the wallet no longer needs its deployment. */
+/**
+ * Returns the load of a replacement. The gas limit stays as measured. It becomes lower when the wallet no longer needs
+ * its deployment.
+ */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)
   const gas = gasLimit !== null && gasLimit < most ? gasLimit : most

@@ -1,28 +1,31 @@
-/** The states of a process's settlement lanes, as tables. ARCHITECTURE.md draws them, and a test compares. */
+/**
+ * Defines the states of a process's settlement lanes as tables. ARCHITECTURE.md draws the same states, and a test
+ * compares both.
+ */
 
-/** A look takes the payments that wait. One runs at a time. */
+/** Names the states of the look, which takes the payments that wait. Only one look runs at a time. */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
 
-/** `looking again`: something came during the look, so that another look follows. */
+/** `looking again` means that a payment arrived during the look, so another look follows. */
 export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   idle: { asked: 'looking', looked: 'idle' },
   looking: { asked: 'looking again', looked: 'idle' },
   'looking again': { asked: 'looking again', looked: 'looking' },
 }
 
-/** Groups that are tried and sent at the same time. */
+/** Counts the groups that are tried and sent at the same time. */
 export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 
-/** The second group begins when the first is late. A third waits for an end. */
+/** The second group begins when the first is late. A third group waits until one of them ends. */
 export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupState>>> = {
   free: { begun: 'one group' },
   'one group': { begun: 'two groups', ended: 'free' },
   'two groups': { ended: 'one group' },
 }
 
-/** The state behind an event. @throws {Error} the table has no such event: a bug */
+/** Returns the state that follows an event. @throws {Error} when the table has no such event, which is a bug */
 export function after<State extends string, Event extends string>(
   states: Record<State, Partial<Record<Event, State>>>,
   state: State,

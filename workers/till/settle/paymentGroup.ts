@@ -1,4 +1,4 @@
-/** One transaction for several payments: Multicall3 makes the calls, and each succeeds or fails by itself. */
+/** Builds one transaction for several payments. Multicall3 makes the calls, and each call succeeds or fails alone. */
 import {
   type Address,
   decodeFunctionResult,
@@ -10,22 +10,22 @@ import type { Transfer } from '../../../shared/till/authorization.ts'
 import { transferData } from '../chain/transfer.ts'
 import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
 
-/** The gas of a payment falls little beyond: 52,000 in a group of 32, 51,400 in one of 64. */
+/** In a larger group the gas of a payment hardly falls: 52,000 in a group of 32, 51,400 in a group of 64. */
 export const GROUP_MAX = 64
 /** 73,800 gas were measured for a member with a new recipient. */
 const GAS_BASE = 80_000n
 const GAS_OF_MEMBER = 80_000n
-/** No chain takes a transaction of more gas (EIP-7825). Not every node says so. */
+/** No chain accepts a transaction with more gas (EIP-7825). Not every node reports this. */
 const GAS_BOUND = 2n ** 24n
 
-/** The gas limit of a group. */
+/** Returns the gas limit of a group. */
 export function groupGas(members: number): bigint {
   const gas = GAS_BASE + GAS_OF_MEMBER * BigInt(members)
   if (members > GROUP_MAX || gas >= GAS_BOUND) throw new Error(`a group of ${members} payments`)
   return gas
 }
 
-/** The call that settles a group. */
+/** Returns the call that settles a group. */
 export function groupCall(transfers: readonly Transfer[]): { to: Address; data: Hex; gas: bigint } {
   const calls = transfers.map((transfer) => ({
     target: transfer.asset,
@@ -39,7 +39,7 @@ export function groupCall(transfers: readonly Transfer[]): { to: Address; data: 
   }
 }
 
-/** Reads the result of `groupCall`, a member each; null: Multicall3 did not answer. */
+/** Reads the result of `groupCall`, one entry for each member. Returns `null` if Multicall3 did not answer. */
 export function readGroup(
   result: unknown,
   members: number,

@@ -1,4 +1,4 @@
-/** Sends what purses signed for a gas wallet: cancellations of stopped purses, sweeps and refunds. */
+/** Sends the calls that purses have signed for a gas wallet: cancellations of stopped purses, sweeps and refunds. */
 import { type Address, encodeFunctionData, type Hex, multicall3Abi } from 'viem'
 import { takeCancellations } from '../../../sql/purse/stop.ts'
 import { takeTransfers } from '../../../sql/purse/transferOut.ts'
@@ -14,9 +14,9 @@ const GAS_BASE = 80_000n
 const GAS_OF_CALL = 80_000n
 
 /**
- * Sends the calls that wait in one transaction, in which each succeeds or fails by itself. A seller may be faster than a
- * cancellation: the chain shows which came first. Without gas or after a crash a call is taken again, and the second one
- * of the same nonce changes nothing.
+ * Sends the waiting calls in one transaction, in which each call succeeds or fails alone. A seller may be faster than a
+ * cancellation. The chain shows which came first. If the wallet has no gas, or after a crash, a call is taken again. A
+ * second call with the same nonce changes nothing.
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network

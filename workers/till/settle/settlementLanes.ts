@@ -1,6 +1,7 @@
 /**
- * A job of a payment wakes the settler, and the settler takes all payments that wait. So the number of jobs at one time
- * does not bound a group. There is no timer: payments that arrive while the lanes are busy form the next group.
+ * The job of one payment wakes the settler, and the settler takes all payments that wait. So the number of concurrent
+ * jobs does not limit the size of a group. There is no timer: payments that arrive while the lanes are busy form the
+ * next group.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import {
@@ -14,18 +15,25 @@ import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
 /**
- * A group on a node nearby takes less. Two at once slow each other down: at 50 payments in flight, one at a time has 0.85
- * of their median latency.
+ * With a nearby node, a group takes less time than this. Two groups at once slow each other down. With 50 concurrent
+ * payments, one group at a time has 0.85 of the median latency of two.
  */
 const LATE_MS = 250
-/** While several projects wait, one gets a quarter at most: it may spoil groups. */
+/**
+ * While several projects wait, one project gets a quarter of a group at most, because its payments may spoil groups.
+ */
 const SHARE_DIVISOR = 4
-/** Payments that go alone, in hand or with a waiting job: half of the pool's jobs stay free to wake the groups. */
+/**
+ * Limits the payments that go alone and run or have a waiting job, so that half of the pool's jobs can wake the groups.
+ */
 const ALONE_MAX = 16
-/** A job without room in the lane comes back after this. The lane takes its payment anyway, in its turn. */
+/**
+ * A job without room in the lane is retried after this delay. The lane takes its payment anyway when the payment's turn
+ * comes.
+ */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
-/** A row was locked by another settler; the next look comes after this. */
+/** If another settler had locked a row, the next look follows after this delay. */
 const LOCKED_DELAY_MS = 50
 
 type Lane = 'grouped' | 'alone'
@@ -34,24 +42,26 @@ type Waiting = { promise: Promise<void>; resolve: () => void; reject: (error: un
 export type SettlementLanes = {
   /** Resolves when the payment is sent, has ended, or has a job for later. */
   settle(paymentId: string): Promise<void>
-  /** Resolves when no payment is in hand. */
+  /** Resolves when no payment is being settled. */
   drain(): Promise<void>
 }
 
-/** The lanes of one process. Payments that go alone have a lane of their own: they never hold up the groups. */
+/** Creates the lanes of one process. Payments that go alone have a separate lane, so they never delay the groups. */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
-  /** The jobs that wait, by payment. A look takes them out: a job that comes meanwhile is for the next look. */
+  /**
+   * Holds the waiting jobs, by payment. A look takes all of them. A job that arrives meanwhile is for the next look.
+   */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
-  /** Payments of a run that was cut off: the database may still name us as their settler. */
+  /** Holds the payments of a run that was interrupted. The database may still name this process as their settler. */
   const dropped = new Set<string>()
   let look: LookState = 'idle'
   let groups: GroupState = 'free'
-  /** When the last group began, by performance.now(). */
+  /** Is the time at which the last group began, by performance.now(). */
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
-  /** The last look left payments that wait. */
+  /** Tells that the last look left payments waiting. */
   let othersWait = false
   let drained: (() => void)[] = []
 
@@ -79,7 +89,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     pump()
   }
 
-  /** Milliseconds until a group may begin; null: when one has ended. */
+  /** Returns the milliseconds until a group may begin. `null` means when one of the groups has ended. */
   const nextGroupInMs = (): number | null => {
     if (groups === 'free') return 0
     return groups === 'two groups' ? null : Math.max(0, groupMs + LATE_MS - performance.now())
@@ -98,7 +108,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
-    // Rows that another settler has locked are no reason to look again at once.
+    // Rows that another settler has locked do not count, because an immediate look would find them locked again.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
     if (inMs === 0 && grouped.taken.length > 0) look = after(LOOK_STATES, look, 'asked')
@@ -108,7 +118,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     }
   }
 
-  /** Ends the jobs of payments that need no settler now; the others keep waiting for their turn. */
+  /** Ends the jobs of payments that need no settler now. The other jobs keep waiting for their turn. */
   const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
     const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
       chainId: chain.network.chainId,
@@ -178,7 +188,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (!isAtWork) void lookOn()
   }
 
-  /** Looks until nothing came during a look. */
+  /** Repeats the look until no job arrives during a look. */
   const lookOn = async () => {
     do {
       if (asked.size > 0 || othersWait) await take()
@@ -195,7 +205,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   return {
     async settle(paymentId) {
-      // Its transaction may have reverted before the run ended: then the job asks for another.
+      // The transaction of the payment may have reverted before the run ended. Then the job asks for another run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)
@@ -213,7 +223,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
 const roomFor = (most: number) => ({ most, share: Math.ceil(most / SHARE_DIVISOR) })
 
-/** Settles payments together. A bug with one of them does not stop the others. @returns the errors, by payment. */
+/** Settles payments together. A bug with one payment does not stop the others. @returns the errors, by payment. */
 async function settleAll(view: ChainView, ids: readonly string[]): Promise<Map<string, unknown>> {
   try {
     await settlePayments(view, ids)

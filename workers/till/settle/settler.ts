@@ -1,4 +1,4 @@
-/** Settles claimed payments: simulate, sign, store, broadcast. The watcher follows the transactions. */
+/** Settles claimed payments: simulates, signs, stores and broadcasts them. The watcher follows the transactions. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
 import { findOpenTransactions } from '../../../sql/till/watch/openTransactions.ts'
@@ -12,14 +12,14 @@ import { broadcast, type Sending, sendGroup, sendPayments } from './gasWallet.ts
 import { GROUP_MAX, groupGas } from './paymentGroup.ts'
 import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdict.ts'
 
-/** A payment that reverted this often is not sent again, though its simulation passes. */
+/** A payment that reverted this often is not sent again, even if its simulation passes. */
 const REVERTS_MAX = 3
-/** One after the other, a group of refused payments would hold its lane for seconds. */
+/** Refused payments are judged concurrently, because a group of them would otherwise occupy its lane for seconds. */
 const JUDGED_AT_ONCE = 8
-/** Waits of a payment that passes alone and not in its group; then it is sent alone. */
+/** A payment that passes alone but not in its group waits this many times. Then it is sent alone. */
 const GROUP_REFUSALS_MAX = 6
 
-/** Settles one batch of payments. Never throws for trouble of the chain or the RPC. */
+/** Settles one batch of payments. Trouble of the chain or the RPC is never thrown. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
   const waiting = found
@@ -42,7 +42,7 @@ async function settleOn(chain: KnownChain, waiting: readonly Payment[]): Promise
     here.map((payment) => payment.id),
   )
   const sent = new Set(open.flatMap((transaction) => transaction.paymentIds))
-  // The same bytes again can never pay twice. The watcher sends silent transactions again.
+  // Sending the same bytes again can never pay twice. The watcher broadcasts transactions without news again.
   await broadcast(
     chain,
     open.filter((transaction) => transaction.isUnsent),
@@ -70,14 +70,14 @@ async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<
   if (apart.length > 0) await sendEach(chain, apart, refused)
 }
 
-/** Sends those that pass together in one transaction. @returns the others. */
+/** Sends the payments that pass together in one transaction. @returns the other payments. */
 async function sendTogether(
   chain: KnownChain,
   payments: readonly Payment[],
 ): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
   const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
   if (account === null) return { apart: payments, refused: [] }
-  // Two groups at once must not choose the same wallet.
+  // The count rises first, because two concurrent groups must not choose the same wallet.
   chain.batches++
   const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
   if (members.length < 2) return { apart: [...members, ...apart], refused }
@@ -86,9 +86,9 @@ async function sendTogether(
 }
 
 /**
- * Sends each payment in a transaction of its own, if it passes.
- * @param refused payments that did not pass behind the others of their group. Alone they may pass: the group decides
- * first, because the payer may not have the money for all.
+ * Sends each payment that passes in a separate transaction.
+ * @param refused are payments that did not pass behind the others of their group. They may pass alone. The group
+ * decides first, because the payer may not have the money for all payments.
  */
 async function sendEach(
   chain: KnownChain,

@@ -1,4 +1,4 @@
-/** How a payment that is not sent ends or waits. */
+/** Decides how a payment that is not sent ends or waits. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { postponePayments } from '../../../sql/till/settle/settlementQueue.ts'
 import { failPayment } from '../../../sql/till/settle/settlements.ts'
@@ -14,7 +14,7 @@ import { examineUsed } from '../watch/usedAuthorization.ts'
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 
-/** Runs `work` for one payment. RPC trouble postpones this payment only. */
+/** Runs `work` for one payment. RPC trouble postpones only this payment. */
 export async function orPostpone(
   chain: KnownChain,
   payment: Payment,
@@ -29,8 +29,8 @@ export async function orPostpone(
 }
 
 /**
- * A refusal fails a payment only when the highest block seen confirms it. A lagging node must not fail a payment, nor
- * must a balance that is just arriving.
+ * Fails a refused payment only when the highest block seen confirms the refusal. Neither a lagging node nor a balance
+ * that is just arriving may fail a payment.
  */
 export async function judgeRefusal(
   chain: KnownChain,
@@ -42,14 +42,15 @@ export async function judgeRefusal(
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
   if (!confirmed) return postpone(chain, [payment], refusal.detail)
-  // A blacklisted payer is refused before the token looks at the nonce, though the transfer may have come before.
+  // The token refuses a blacklisted payer before it checks the nonce. The transfer may have happened before.
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, refusal)
 }
 
 /**
- * Whether the highest block seen gives the same refusal. `early` confirms too, because only that block's time differs.
- * A wallet deployed meanwhile confirms nothing: its payment is simulated again without the deployment.
+ * Tells whether the highest block seen gives the same refusal. `early` confirms too, because only the time of that
+ * block differs. A wallet that was deployed meanwhile confirms nothing: its payment is simulated again without the
+ * deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,
@@ -70,7 +71,7 @@ export async function confirmRefusal(
   return again.refusal.detail === refusal.detail || again.refusal.kind === 'early'
 }
 
-/** No later block can take the authorization: unless it was used, the payment fails. */
+/** Fails a payment whose authorization no later block can accept, unless the authorization was used. */
 export async function settleExpired(chain: KnownChain, payment: Payment): Promise<void> {
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, {

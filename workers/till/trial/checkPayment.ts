@@ -19,8 +19,8 @@ import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 const RETRY_MS = 500
 
 /**
- * Simulates an authorization before anything is claimed. A claim before the simulation would let a stranger spend a
- * wallet's nonce with a random signature.
+ * Simulates an authorization before it is claimed. If the claim came first, a stranger could spend a wallet's nonce
+ * with a random signature.
  */
 export const createCheckPayment =
   ({ view }: Till): Task<'check_payment'> =>
@@ -57,14 +57,14 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   await refuseCheck(chain.pool, check.id, refusal.reason)
 }
 
-/** Whether the wallet has code. The second look finds a wallet deployed after the head we know. */
+/** Tells whether the wallet has code. The second read finds a wallet that was deployed after our newest known block. */
 async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
   if (await hasCode(chain.rpc, payer, chain.head.number)) return true
   await refreshHead(chain)
   return hasCode(chain.rpc, payer, chain.head.number)
 }
 
-/** Whether the operator pays for deployments by this factory. */
+/** Tells whether the operator pays for deployments by this factory. */
 const isDeployable = (chain: KnownChain, { factory }: Check['claim']): boolean =>
   factory !== null && chain.factories.has(factory.toLowerCase())
 

@@ -1,4 +1,4 @@
-/** Tries a group with the call that would settle it. */
+/** Simulates a group with the call that would settle it. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { hex, read, resultOf, tagOf } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
@@ -8,12 +8,15 @@ import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
 import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
-/** `members` pass together. `apart` cannot share a transaction. `refused` do not pass behind the others. */
+/**
+ * Holds the result of a trial. `members` pass together. `apart` cannot share a transaction. `refused` do not pass
+ * behind the others.
+ */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 
 /**
- * Tries payments of accounts in one call. Each payer's code is read along with it: a signature of 65 bytes is also that
- * of an account with code (EIP-7702), and code in a group can burn the gas of all.
+ * Simulates payments of accounts in one call, and reads the code of each payer in the same request. A signature of 65
+ * bytes can also belong to an account with code (EIP-7702), and code in a group can burn the gas of all members.
  * @throws {RpcTrouble}
  */
 export async function tryGroup(
@@ -47,7 +50,10 @@ export async function tryGroup(
   }
 }
 
-/** As in `simulateNow`: the newest block of an idle chain is old, so early members are tried on the pending block. */
+/**
+ * Tries early members again on the pending block, as `simulateNow` does, because the newest block of an idle chain is
+ * old.
+ */
 async function withoutEarly(
   chain: KnownChain,
   plain: readonly Payment[],
@@ -77,7 +83,7 @@ const groupTrial = (payments: readonly Payment[], sender: Sender, block: 'latest
   params: [callOf(sender, groupCall(payments)), block],
 })
 
-/** The outcome of each member; null: the node could not run the group. */
+/** Returns the outcome of each member, or `null` if the node could not run the group. */
 function readOutcomes(answer: RpcAnswer | undefined, members: number): readonly Simulated[] | null {
   const results = answer?.ok ? readGroup(answer.result, members) : null
   return (

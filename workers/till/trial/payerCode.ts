@@ -1,4 +1,4 @@
-/** The code of a payer: a contract wallet runs at the gas wallet's expense. */
+/** Reads the code of a payer, because a contract wallet runs at the expense of the gas wallet. */
 import { type Address, concat, type Hex, keccak256, numberToHex, size } from 'viem'
 import type { Transfer, WalletDeployment } from '../../../shared/till/authorization.ts'
 import { readCode, readFutureCode } from '../chain/chain.ts'
@@ -7,8 +7,8 @@ import type { Rpc } from '../chain/rpc.ts'
 type Payer = Pick<Transfer, 'payer' | 'deployment'>
 
 /**
- * The hash of each payer's code, in order; null: an account. An undeployed wallet counts with the code that its factory
- * would deploy: the same code at another address is the same wallet program.
+ * Returns the hash of each payer's code in order, and `null` for an account without code. An undeployed wallet counts
+ * with the code that its factory would deploy, because the same code at another address is the same wallet program.
  * @throws {RpcTrouble}
  */
 export async function payerCodes(
@@ -27,13 +27,15 @@ export async function payerCodes(
       if (code !== '0x') return keccak256(code)
       if (deployment === null) return null
       const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
-      // A factory may deploy for Multicall3 only: then its call data stands for the code.
+      // A factory may deploy only for Multicall3. Then the hash of its call data replaces the hash of the code.
       return future ?? keccak256(deployment.factoryData)
     }),
   )
 }
 
-/** Creation code that calls the factory and returns the hash of the code at the wallet's address (EXTCODEHASH). */
+/**
+ * Returns creation code that calls the factory and returns the hash of the code at the wallet's address (EXTCODEHASH).
+ */
 function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeployment): Hex {
   const length = numberToHex(size(factoryData), { size: 2 })
   const program = (at: Hex): Hex =>

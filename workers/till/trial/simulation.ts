@@ -1,28 +1,28 @@
-/** Reads the chain's answer to a simulated transfer. */
+/** Reads the answer of the chain to a simulated transfer. */
 import { decodeErrorResult, type Hex, parseAbi } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import type { X402Reason } from '../../../shared/till/x402.ts'
 import type { RpcAnswer } from '../chain/rpc.ts'
 import { readTrial } from '../wallets/walletDeployment.ts'
 
-/** Why the token refuses a transfer. */
+/** Tells why the token refuses a transfer. */
 export type ChainRefusal = {
   /**
-   * `used`: spent or cancelled by any transaction. `expired`, `early`: judged by a block's time. `suspended`: our own
-   * verdict, the chain was not asked.
+   * `used` means spent or cancelled by any transaction. `expired` and `early` depend on the time of a block.
+   * `suspended` is our own verdict, and the chain was not asked.
    */
   kind: 'used' | 'expired' | 'early' | 'final' | 'suspended'
   reason: X402Reason
   detail: string
 }
 
-/** The outcome of a simulated transfer; `trouble`: this node could not simulate it. */
+/** Describes the outcome of a simulated transfer. `trouble` means that this node could not simulate the transfer. */
 export type Simulated =
   | { kind: 'passes' }
   | { kind: 'refused'; refusal: ChainRefusal }
   | { kind: 'trouble'; detail: string }
 
-/** The revert strings of FiatTokenV2_2 and its libraries, each with its x402 reason. */
+/** Maps the revert strings of FiatTokenV2_2 and its libraries to x402 reasons. */
 const REVERTS: readonly [RegExp, ChainRefusal['kind'], X402Reason][] = [
   [/authorization is used or canceled/, 'used', 'invalid_exact_evm_nonce_already_used'],
   [/authorization is expired/, 'expired', 'invalid_exact_evm_payload_authorization_valid_before'],
@@ -37,10 +37,13 @@ const REVERTS: readonly [RegExp, ChainRefusal['kind'], X402Reason][] = [
 
 const DETAIL_CHARS_MAX = 200
 
-/** JSON-RPC error code of a reverted call (Geth and clients that follow it). */
+/** Is the JSON-RPC error code of a reverted call (Geth and clients that follow it). */
 const REVERTED = 3
 
-/** geth, reth, erigon: "out of gas"; anvil: "OutOfGas". The limit is ours: wallets may not burn more. */
+/**
+ * geth, reth and erigon say "out of gas", anvil says "OutOfGas". This is a verdict, because the gas limit is ours and
+ * wallets may not burn more.
+ */
 const VERDICT = /revert|out ?of ?gas/i
 
 /** Reads the answer to `eth_call` with the trial form of `transferCall`. */
@@ -53,18 +56,18 @@ export function readSimulation(
     return { kind: 'trouble', detail: answer.message.slice(0, DETAIL_CHARS_MAX) }
   }
   const refusal = readRevert(answer.message, answer.data)
-  // Multicall3 catches a revert of deployment or charge; a revert of the whole means out of gas.
+  // Multicall3 catches a revert of the deployment or the charge. A revert of the whole call means that the gas ran out.
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
-/** Reads a trial of deployment and charge; a failed charge stands in the result. */
+/** Reads a trial of deployment and charge. The result tells whether the charge failed. */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
   if (trial === null) return { kind: 'trouble', detail: 'Multicall3 does not answer' }
   const { deployed, charge } = trial
   if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
-  // The token finds no wallet to ask, or the deployment has left it no gas.
+  // The token finds no wallet that it could ask, or the deployment has left no gas for the token.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
   return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }
@@ -75,7 +78,7 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
   refusal: { ...refusal, reason: 'smart_wallet_deployment_failed' },
 })
 
-/** Reads a revert. An unknown revert is final too: the chain has refused. */
+/** Reads a revert. An unknown revert is final too, because the chain has refused. */
 export function readRevert(message: string, data: unknown): ChainRefusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
   const detail = text.slice(0, DETAIL_CHARS_MAX)

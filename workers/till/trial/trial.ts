@@ -1,4 +1,6 @@
-/** Tries transfers as the transactions that would settle them: same sender, fees, gas limit and block. */
+/**
+ * Tries transfers in the same way as the transactions that would settle them: same sender, fees, gas limit and block.
+ */
 import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import type { Transfer } from '../../../shared/till/authorization.ts'
@@ -10,13 +12,19 @@ import { payerCodes } from './payerCode.ts'
 import type { ChainRefusal, Simulated } from './simulation.ts'
 import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
-/** `gas`: the limit to sign. `code`: the hash of the payer's code; null: an account. */
+/**
+ * Holds the result of a trial. `gas` is the gas limit to sign. `code` is the hash of the payer's code, or `null` for an
+ * account.
+ */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
-/** A contract's limit is a quarter above its measure: a first USDC of the recipient costs 17,100 gas more. */
+/**
+ * The gas limit of a contract is a quarter above its measured gas, because the first USDC of a recipient costs 17,100
+ * gas more.
+ */
 const MARGIN_DIVISOR = 4n
 
-/** The next gas wallet in rotation that can pay for `gas`, or null. */
+/** Returns the next gas wallet in rotation that can pay for `gas`, or `null`. */
 export function nextAccount(chain: KnownChain, gas: bigint): PrivateKeyAccount | null {
   const { maxFeeWei } = marketFees(chain)
   const usable = chain.accounts.filter((account) => {
@@ -26,19 +34,20 @@ export function nextAccount(chain: KnownChain, gas: bigint): PrivateKeyAccount |
   return usable[chain.batches % usable.length] ?? null
 }
 
-/** The most gas that one of the transfers may use. */
+/** Returns the most gas that any one of the transfers may use. */
 export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 
-/** The sender of a trial. Without a wallet that can pay nothing is sent, and the trial leaves out the fees. */
+/** Returns the sender of a trial. If no wallet can pay, nothing is sent and the trial leaves out the fees. */
 export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): Sender =>
   account === null
     ? { from: chain.accounts[0]!.address, fees: null }
     : { from: account.address, fees: marketFees(chain) }
 
 /**
- * Tries transfers, in order. An account runs no code: one call on the newest block tells. A contract is measured, and
- * called again with its limit on the pending block: it could tell a call from the transaction by gas or block.
+ * Tries transfers in order. An account runs no code, so one call on the newest block decides. A contract could
+ * distinguish a call from the transaction by its gas or block. So its gas is measured, and it is called again with this
+ * limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(
@@ -64,7 +73,7 @@ export async function tryTransfers(
   return trials
 }
 
-/** Measures contracts, and writes outcome and limit into their trials. */
+/** Measures the gas of contracts, and writes outcome and gas limit into their trials. */
 async function measure(
   chain: KnownChain,
   contracts: readonly { transfer: Transfer; trial: Trial }[],
@@ -100,7 +109,7 @@ const SUSPENDED: ChainRefusal = {
   detail: 'a transaction of this wallet or of its code reverted on chain in the last hours',
 }
 
-/** Whether each payer, or its code, waits after a revert. */
+/** Tells for each payment whether its payer, or the payer's code, is suspended after a revert. */
 const areSuspended = (
   chain: KnownChain,
   transfers: readonly Transfer[],
@@ -112,7 +121,10 @@ const areSuspended = (
     transfers.map(({ payer }, n) => ({ payer, code: codes[n]! })),
   )
 
-/** The refusal of a suspended payer, without a call of its code; null: it may pay. @throws {RpcTrouble} */
+/**
+ * Returns the refusal of a suspended payer without a call of its code. Returns `null` if the payer may pay. @throws
+ * {RpcTrouble}
+ */
 export async function suspensionOf(
   chain: KnownChain,
   transfer: Transfer,

@@ -1,4 +1,4 @@
-/** Calls that try transfers without sending them. Every function throws RpcTrouble when the node gives no answer. */
+/** Tries transfers by calls, without sending them. Every function throws RpcTrouble when the node gives no answer. */
 import { type Address, numberToHex } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import { quantity, read, tagOf } from '../chain/chain.ts'
@@ -7,8 +7,9 @@ import { transferCall } from '../chain/transfer.ts'
 import { readSimulation, type Simulated } from './simulation.ts'
 
 /**
- * Simulates transfers on the newest block. An idle chain has an old newest block, whose time makes a new authorization
- * look early. Only early transfers are simulated again on the pending block: for that a node may run its whole mempool.
+ * Simulates transfers on the newest block. On an idle chain the newest block is old, and its time makes a new
+ * authorization look early. Only early transfers are simulated again on the pending block, because a node may run its
+ * whole mempool for that.
  */
 export async function simulateNow(
   rpc: Rpc,
@@ -21,17 +22,20 @@ export async function simulateNow(
   return results.map((result) => (isEarly(result) ? again.shift()! : result))
 }
 
-/** Whether only the block's time is too low. */
+/** Tells whether a transfer is refused only because the block's time is too low. */
 export const isEarly = (result: Simulated | undefined): boolean =>
   result?.kind === 'refused' && result.refusal.kind === 'early'
 
-/** The gas wallet that would send, and its fees. Null: no wallet can pay them. */
+/** Describes the gas wallet that would send, and its fees. `null` means that no wallet can pay the fees. */
 export type Sender = { from: Address; fees: Fees | null }
 
-/** Fees of a transaction in wei per gas. */
+/** Holds the fees of a transaction in wei per gas. */
 export type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
-/** A call with the fields of the transaction: without fees GASPRICE is 0, and a wallet can tell a call from the real thing. */
+/**
+ * Returns a call with the fields of the transaction. Without fees GASPRICE is 0, and a wallet can distinguish the call
+ * from the real transaction.
+ */
 export const callOf = (
   { from, fees }: Sender,
   { to, data, gas }: ReturnType<typeof transferCall>,
@@ -50,7 +54,7 @@ export const callOf = (
 
 /**
  * Simulates transfers on top of a block.
- * @param options.gas the gas limit of each transfer; absent: the highest.
+ * @param options.gas the gas limit of each transfer. The default is the highest limit.
  */
 export async function simulate(
   rpc: Rpc,
@@ -73,7 +77,7 @@ export async function simulate(
 }
 
 /**
- * The least gas with which each transfer passes on the pending block, or the node's refusal.
+ * Returns the least gas with which each transfer passes on the pending block, or the refusal of the node.
  * @throws {RpcTrouble}
  */
 export async function estimateGas(

@@ -1,4 +1,4 @@
-/** A payment from an undeployed wallet: deployment and charge in one transaction (ERC-6492). */
+/** Charges an undeployed wallet: deployment and charge are one transaction (ERC-6492). */
 import {
   type Address,
   decodeFunctionResult,
@@ -8,16 +8,16 @@ import {
 } from 'viem'
 import type { WalletDeployment } from '../../../shared/till/authorization.ts'
 
-/** The same address on Base, Base Sepolia and the devnet. */
+/** Multicall3 has the same address on Base, Base Sepolia and the devnet. */
 export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
 
 type Call = { to: Address; data: Hex }
 
 /**
- * One call that deploys a wallet and then charges it. The payer chose the factory's call data, so Multicall3 makes that
- * call: it owns nothing. A gas wallet would run the payer's call in our name. The deployment may fail, because somebody
- * may have deployed the wallet a moment ago: the charge decides.
- * @param trial lets the charge fail too, so that the result tells why.
+ * Returns one call that deploys a wallet and then charges it. The payer chose the call data of the factory, so
+ * Multicall3 makes this call, because Multicall3 owns nothing. If a gas wallet made it, the payer's call would run in
+ * our name. The deployment may fail, because somebody may have deployed the wallet just before. So the charge decides.
+ * @param trial lets the charge fail too, so that the result tells the reason.
  */
 export function deployAndCharge(
   { factory, factoryData }: WalletDeployment,
@@ -36,7 +36,7 @@ export function deployAndCharge(
   return { to: MULTICALL3_ADDRESS, data }
 }
 
-/** Reads the result of a trial of {@link deployAndCharge}; null when Multicall3 did not answer. */
+/** Reads the result of a trial of {@link deployAndCharge}. Returns `null` when Multicall3 did not answer. */
 export function readTrial(result: unknown): { deployed: boolean; charge: TrialResult } | null {
   if (typeof result !== 'string') return null
   try {

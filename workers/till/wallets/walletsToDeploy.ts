@@ -6,7 +6,8 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import type { Sending } from '../settle/gasWallet.ts'
 
 /**
- * The payment, without the deployment of a wallet that has code: a second deployment would burn all its gas.
+ * Returns the payment without its deployment if the wallet has code, because a second deployment would burn all its
+ * gas.
  * @throws {RpcTrouble}
  */
 export async function withoutNeedlessDeployment(
@@ -19,8 +20,8 @@ export async function withoutNeedlessDeployment(
 }
 
 /**
- * Splits payments into those that may deploy their payer's wallet now and those held back. A second deployment of one
- * wallet burns all its gas, so each wallet has at most one under way. A deployed wallet is only charged.
+ * Splits payments into those that may deploy their payer's wallet now, and those that must wait. A second deployment of
+ * one wallet burns all its gas, so each wallet has at most one pending deployment. A deployed wallet is only charged.
  * @throws {RpcTrouble}
  */
 export async function sortDeployments(
@@ -43,8 +44,8 @@ export async function sortDeployments(
 }
 
 /**
- * Holds payments of wallet code that has never paid, while one of them is under way: many could burn gas before the
- * first revert is known.
+ * Makes payments of wallet code that has never paid wait while one of them is pending. Otherwise many could burn gas
+ * before the first revert is known.
  */
 export async function holdUnproven(
   chain: KnownChain,

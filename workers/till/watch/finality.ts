@@ -1,4 +1,4 @@
-/** Settlements that a reorganisation moves or undoes, and those in final blocks. */
+/** Finds settlements that a reorganisation moves or undoes, and settlements in final blocks. */
 import {
   findNewestSettlement,
   findUnfinalized,
@@ -13,14 +13,17 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.ts'
 
 const BATCH_MAX = 200
-/** Looks that must miss a settlement before it counts as undone: another node behind the same URL may just lag. */
+/**
+ * A settlement counts as undone after this many polls without it, because another node behind the same URL may only
+ * lag.
+ */
 const GONE_LOOKS = 2
 
-/** What a process remembers of reorganisations between its looks. */
+/** Holds what a process remembers of reorganisations between its polls. */
 export type ReorganisationMemory = {
-  /** The number of the newest block at the last look. */
+  /** Is the number of the newest block at the last poll. */
   lastNumber: bigint | null
-  /** Whether a reorganisation may have happened since every settlement was last found in its block. */
+  /** Tells whether a reorganisation may have happened since the last check that found every settlement in its block. */
   suspicious: boolean
   goneLooks: Map<string, number>
 }
@@ -58,7 +61,10 @@ export async function watchForReorganisation(
   if (!memory.suspicious) memory.goneLooks.clear()
 }
 
-/** Which settlements moved to another block, and which are gone. A group can stand there without one of its members. */
+/**
+ * Finds the settlements that moved to another block, and those that are gone. A group can be in a block without one of
+ * its members.
+ */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],
   receipts: readonly (Receipt | null)[],
@@ -85,9 +91,9 @@ function sortFound(
 }
 
 /**
- * Whether the block of the newest settlement was replaced; earlier blocks may be replaced too. The parent of the newest
- * block does not tell: a settlement can stand in a block between two looks.
- * @param isShorter whether the head is lower than at the last look: a lost block, or a lagging node.
+ * Tells whether the block of the newest settlement was replaced. Earlier blocks may be replaced too. The parent of the
+ * newest block cannot tell this, because a settlement can be in a block between two polls.
+ * @param isShorter tells whether the head is lower than at the last poll, because a block was lost or a node lags.
  */
 async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
   const settlement = await findNewestSettlement(chain.pool, chain.network.chainId)
@@ -96,7 +102,7 @@ async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolea
   return block === null ? isShorter : block.hash !== settlement.blockHash
 }
 
-/** A payment in a finalized block is final. A replaced block makes all payments suspect. */
+/** Marks payments in finalized blocks as final. If one block was replaced, all payments become suspect. */
 export async function finalize(chain: KnownChain, memory: ReorganisationMemory): Promise<void> {
   const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
   if (oldest.length === 0) return

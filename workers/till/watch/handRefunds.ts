@@ -1,4 +1,7 @@
-/** Proves refunds by hand: the transaction that a seller names must hold the transfer, to the atomic unit. */
+/**
+ * Proves refunds that sellers made by hand. The transaction that the seller names must hold the transfer, exact to the
+ * atomic unit.
+ */
 import {
   type ClaimedRefund,
   findClaimed,
@@ -13,7 +16,7 @@ import { plainTransfers } from '../chain/transfer.ts'
 
 const BATCH_MAX = 50
 
-/** One look at claims. @throws {RpcTrouble} */
+/** Checks the claimed refunds once. @throws {RpcTrouble} */
 export async function checkClaims(chain: KnownChain): Promise<void> {
   const claims = await findClaimed(chain.pool, chain.network.network, BATCH_MAX)
   if (claims.length === 0) return
@@ -31,7 +34,7 @@ async function judge(
 ): Promise<void> {
   const refuse = (reason: string) => refuseClaim(chain.pool, claim, reason)
   if (receipt === null) {
-    // A node may be behind: only time tells that there is no such transaction.
+    // A node may lag, so only time shows that there is no such transaction.
     if (claim.isOld) await refuse('no node knows the transaction')
     return
   }

@@ -13,12 +13,12 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Payments recorded in one database transaction. */
+/** Limits the payments that one database transaction records. */
 const PAYMENTS_MAX = 256
 
 type Found = { transaction: OpenTransaction; receipt: Receipt }
 
-/** Records transactions whose nonce is used. @returns whether any was found in a block. */
+/** Records transactions whose nonce is used. @returns true if any of them was found in a block. */
 export async function resolveUsed(
   chain: KnownChain,
   open: readonly OpenTransaction[],
@@ -42,7 +42,10 @@ export async function resolveUsed(
   return anyFound
 }
 
-/** Parts of a bounded number of payments. Rivals for a nonce stay together: one of them is in a block. */
+/**
+ * Divides transactions into parts with a limited number of payments. Rivals for a nonce stay together, because one of
+ * them is in a block.
+ */
 function inParts(open: readonly OpenTransaction[]): OpenTransaction[][] {
   const parts: OpenTransaction[][] = []
   let payments = 0
@@ -91,7 +94,7 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
   await recordMisses(chain.pool, { reverted, displaced: [] })
 }
 
-/** Splits payments by the receipt of their transaction. */
+/** Divides payments by the receipt of their transaction. */
 function matchTransfers(
   chain: KnownChain,
   payments: readonly Payment[],
@@ -111,12 +114,13 @@ function matchTransfers(
   return { settled, missed }
 }
 
-/** The members that a group did not transfer. */
+/** Describes the members that a group did not transfer. */
 type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 
 /**
- * The payers who spoil groups. At the signing none had code: code now can burn the gas of all. A group reverts as a
- * whole only by such a member. If none has code any more, every member is suspect.
+ * Returns the payers that spoil groups. At the signing no payer had code. Code that a payer has now can burn the gas of
+ * all members. Only such a member makes a group revert as a whole. If no member has code any more, every member is
+ * suspect.
  * @throws {RpcTrouble}
  */
 async function findSpoilers(
@@ -139,7 +143,10 @@ async function findSpoilers(
   return spoilers.map(({ chainId, payer }) => ({ chainId, payer }))
 }
 
-/** A node can count a nonce before it has the receipt. If the receipt stays away, another transaction used the nonce. */
+/**
+ * Returns the transactions without a receipt for too long. A node can count a nonce before it has the receipt. If the
+ * receipt does not appear, another transaction used the nonce.
+ */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
   const nowMs = performance.now()
   const since = chain.missingSinceMs

@@ -1,7 +1,7 @@
 /**
- * Follows the signed payments of purses on the chain. Money is given back on one proof only: a final block whose time
- * is past `validBefore`, and in whose state the nonce is unused. Block times only grow and that block stays, so that no
- * later block can take the authorization. Our clock and the word of a seller prove nothing.
+ * Follows the signed payments of purses on the chain. A purse gets its money back only on one proof: a final block
+ * whose time is after `validBefore`, and in whose state the nonce is unused. Block times only grow and this block
+ * stays, so no later block can accept the authorization. Our clock and the seller's statements prove nothing.
  */
 import type { Address, Hex } from 'viem'
 import {
@@ -37,21 +37,24 @@ import { checkClaims } from './handRefunds.ts'
 
 const BATCH_MAX = 200
 const PURSES_MAX = 50
-/** Blocks before the signature that are searched too: the stored head may be another node's. */
+/** The search begins this many blocks before the signature, because the stored head may come from another node. */
 const SEARCH_MARGIN = 5n
 
-/** Looks that must see another block before its transfers count as gone: another node behind the URL may just lag. */
+/**
+ * Transfers count as gone after this many polls that see another block, because another node behind the URL may only
+ * lag.
+ */
 const REPLACED_LOOKS = 2
 
-/** What a process remembers between its looks. */
+/** Holds what a process remembers between its polls. */
 export type PurseMemory = {
-  /** The row of the last open payment that it looked at. */
+  /** Is the row of the last open payment that was checked. */
   lastOpenRow: bigint
-  /** Looks in a row at which the newest transfer's block had been replaced. */
+  /** Counts the successive polls at which the block of the newest transfer was replaced. */
   replacedLooks: number
 }
 
-/** One look at open payments and stale balances. @throws {RpcTrouble} */
+/** Checks open payments and outdated balances once. @throws {RpcTrouble} */
 export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promise<void> {
   const { network } = chain.network
   const after = memory.lastOpenRow
@@ -90,7 +93,7 @@ async function tendOpen(
   if (used.length > 0) await tendUsed(chain, used, final)
 }
 
-/** Payments whose authorization is used: taken by a transfer, or cancelled. */
+/** Handles payments whose authorization is used: a transfer took it, or it was cancelled. */
 async function tendUsed(
   chain: KnownChain,
   used: readonly Signed[],
@@ -140,7 +143,10 @@ async function tendUsed(
 const keyOf = ({ payer, nonce }: { payer: Address; nonce: Hex }): string =>
   `${payer}:${nonce}`.toLowerCase()
 
-/** Whether a reorganisation replaced the block of the newest transfer; earlier ones may be replaced too. */
+/**
+ * Tells whether a reorganisation replaced the block of the newest transfer. The blocks of earlier transfers may be
+ * replaced too.
+ */
 async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boolean> {
   const newest = await findNewestTransfer(chain.pool, chain.network.network)
   const block = newest === null ? null : await readBlock(chain.rpc, newest.blockNumber)
@@ -149,7 +155,7 @@ async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boole
   return memory.replacedLooks >= REPLACED_LOOKS
 }
 
-/** Transfers in final blocks are final. One whose block was replaced is looked for anew. */
+/** Marks transfers in final blocks as final. Searches again for a transfer whose block was replaced. */
 async function tendTransfers(
   chain: KnownChain,
   { number: upTo }: Block,
@@ -166,7 +172,7 @@ async function tendTransfers(
   await checkAnew(pool, refunds.replaced)
 }
 
-/** Sorts transfers by whether they stand in the block where they were seen. */
+/** Separates transfers that are still in their block from those that are not. */
 async function sortInPlace(
   chain: KnownChain,
   seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],

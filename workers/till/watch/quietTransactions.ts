@@ -1,4 +1,4 @@
-/** Transactions that no block has taken: sent again, and raised to a higher fee. */
+/** Handles transactions that are in no block: sends them again, and raises their fee. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
 import {
@@ -11,10 +11,10 @@ import { broadcast, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** A transaction is stuck after this many blocks without it. */
+/** A transaction is stuck when this many blocks do not hold it. */
 const STUCK_BLOCKS = 3n
 
-/** Rebroadcasts silent transactions; raises the fee of stuck ones. */
+/** Broadcasts transactions without news again. Raises the fee of stuck transactions. */
 export async function tendQuiet(
   chain: KnownChain,
   account: PrivateKeyAccount,
@@ -39,7 +39,7 @@ export async function tendQuiet(
   }
 }
 
-/** The members of a group whose payers still have no code. The others are sent alone once the nonce is used. */
+/** Returns the members of a group whose payers still have no code. The others are sent alone once the nonce is used. */
 async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
   const codes = await readCode(
     chain.rpc,
@@ -52,7 +52,7 @@ async function withoutCode(chain: KnownChain, members: readonly Payment[]): Prom
 const isFeeError = (error: string | null): boolean =>
   error !== null && /underpriced|fee|too low to/i.test(error) && !/nonce/i.test(error)
 
-/** The transaction with the highest fee for each nonce. */
+/** Returns the transaction with the highest fee for each nonce. */
 function highestFeePerNonce(transactions: readonly OpenTransaction[]): OpenTransaction[] {
   const best = new Map<bigint, OpenTransaction>()
   for (const one of transactions) {

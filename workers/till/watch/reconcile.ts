@@ -1,4 +1,4 @@
-/** Reconciles lost payments, stuck transactions, reorganisations and finality. Safe in several processes at once. */
+/** Handles lost payments, stuck transactions, reorganisations and finality. Several processes may run it at once. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { deleteStaleChecks } from '../../../sql/till/payments/paymentChecks.ts'
 import { syncWallet } from '../../../sql/till/settle/gasWallets.ts'
@@ -18,11 +18,11 @@ import { type PurseMemory, tendPurses } from './purses.ts'
 import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
-/** Looks at a lower head before it is believed: by then a real chain has outgrown its old head. */
+/** A lower head is believed after this many polls, because by then a real chain has grown past its old head. */
 const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
 
-/** The memory of one process between its looks. */
+/** Holds the memory of one process between its polls. */
 export type Reconciler = ReorganisationMemory &
   PurseMemory & {
     gapsBefore: Set<string>
@@ -30,7 +30,7 @@ export type Reconciler = ReorganisationMemory &
     looks: number
   }
 
-/** The memory at the start. Nobody watched the chain until now, so every settlement is suspect. */
+/** Returns the memory at the start. Nobody has watched the chain until now, so every settlement is suspect. */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
   suspicious: true,
@@ -43,6 +43,7 @@ export const newReconciler = (): Reconciler => ({
 })
 
 /**
+ * Runs all checks of one poll.
  * @param newest the node's newest block, which may be lower than `chain.head`.
  * @throws {RpcTrouble}
  */
@@ -93,7 +94,7 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
   memory.gapsBefore = gaps
 }
 
-/** Reopens transactions that a reorganisation threw out; fills the nonce when there is none. */
+/** Reopens transactions that a reorganisation removed. Fills the nonce when there is no such transaction. */
 async function mendGap(
   chain: KnownChain,
   account: PrivateKeyAccount,

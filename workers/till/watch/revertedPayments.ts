@@ -1,11 +1,14 @@
-/** Payments of contract wallets that reverted on chain, though their simulation had passed. */
+/** Handles payments of contract wallets that reverted on the chain although their simulation passed. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { failAndSuspend, findRevertedCodes } from '../../../sql/till/settle/walletSuspensions.ts'
 import { hasCode, isUsed } from '../chain/chain.ts'
 import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { examineUsed } from './usedAuthorization.ts'
 
-/** The payments whose contract wallet reverted, each with the work that ends it. Both throw RpcTrouble. */
+/**
+ * Returns the payments whose contract wallet reverted, each with the function that ends the payment. Both functions
+ * throw RpcTrouble.
+ */
 export async function findReverted(
   chain: KnownChain,
   payments: readonly Payment[],
@@ -25,14 +28,20 @@ export async function findReverted(
   return found
 }
 
-/** A second deployment burns its gas without the wallet's fault. Its payment is sent once more, without the deployment. */
+/**
+ * Tells whether somebody else deployed the wallet first. A second deployment burns its gas, and this is not the
+ * wallet's fault. So the payment is sent once more, without the deployment.
+ */
 async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promise<boolean> {
   if (payment.deployment === null || payment.revertCount > 1) return false
   await refreshHead(chain)
   return hasCode(chain.rpc, payment.payer, chain.head.number)
 }
 
-/** Anyone may settle an authorization before us: our transaction then reverts without the wallet's fault. */
+/**
+ * Ends a reverted payment. Anyone may settle an authorization before us. Our transaction then reverts, and this is not
+ * the wallet's fault.
+ */
 async function endReverted(chain: KnownChain, payment: Payment, code: `0x${string}`) {
   await refreshHead(chain)
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)

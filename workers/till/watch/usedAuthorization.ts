@@ -1,4 +1,4 @@
-/** Examines a used authorization: settled by any transaction, cancelled, or spent before its claim. */
+/** Examines a used authorization: any transaction settled it, it was cancelled, or it was spent before its claim. */
 import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import {
@@ -13,15 +13,19 @@ import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Blocks before the claim that are searched too. */
+/** The search begins this many blocks before the claim. */
 const SEARCH_MARGIN = 5n
-/** Blocks before the claim searched for an earlier transaction's hash: eleven hours on Base, in ten requests. */
+/**
+ * The hash of an earlier transaction is searched for this many blocks before the claim: eleven hours on Base, in ten
+ * requests.
+ */
 const NAMED_BLOCKS = 20_000n
 
 /**
- * Settles a payment on any transaction that used its authorization: anyone may call `transferWithAuthorization`. An
- * authorization used before the claim paid for something else, and is refused.
- * @throws {RpcTrouble} while the chain gives no answer; then nothing is decided.
+ * Settles a payment by any transaction that used its authorization, because anyone may call
+ * `transferWithAuthorization`. If the authorization was used before the claim, it paid for something else and the
+ * payment is refused.
+ * @throws {RpcTrouble} while the chain gives no answer. Nothing is decided then.
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
@@ -53,7 +57,7 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     feeWei: feeOf(receipt),
   }
   const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
-  // The watcher records a group of ours, with all its members.
+  // The watcher records a group of ours together with all its members.
   const isOneOfMany = await isGroup(chain.pool, mined.hash)
   await recordSettlements(chain.pool, {
     settlements: [settlement],
@@ -65,15 +69,15 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // The node no longer has the state of that block; the events decide.
+    // The node no longer has the state of that block, so the events decide.
     if (error instanceof RpcTrouble) return false
     throw error
   }
 }
 
 /**
- * Whether a block is older than the claim. The claim's head can lag behind the chain; then the block's time decides, in
- * whole seconds.
+ * Tells whether a block is older than the claim. The head that the claim stored can lag behind the chain. Then the time
+ * of the block decides, in whole seconds.
  */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
   if (payment.claimHead !== null && number <= payment.claimHead) return true
@@ -83,8 +87,8 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * The transaction that used an authorization before its claim; null when none is found. After a restore it can be one of
- * ours that the backup does not have.
+ * Returns the transaction that used an authorization before its claim, or `null` when none is found. After a restore it
+ * can be one of our transactions that the backup does not have.
  */
 async function findEarlier(
   chain: KnownChain,
@@ -95,7 +99,7 @@ async function findEarlier(
   try {
     return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
   } catch (error) {
-    // The refusal stands without the hash.
+    // The refusal is valid without the hash.
     if (error instanceof RpcTrouble) return null
     throw error
   }

@@ -1,6 +1,6 @@
 /**
- * Watches the chain for our open transactions. One look costs two requests, however many are open: the head, and the
- * used nonces of each gas wallet. Receipts are fetched once each, for used nonces only.
+ * Watches the chain for our open transactions. One poll costs two requests, however many transactions are open: one for
+ * the head, and one for the used nonces of each gas wallet. Each receipt is fetched once, and only for used nonces.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { createPause } from '../../../shared/process/pause.ts'
@@ -13,13 +13,13 @@ import { RpcTrouble } from '../chain/rpc.ts'
 import { resolveUsed } from './minedTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 
-/** Transactions with used nonces read at once. */
+/** Limits the transactions with used nonces that are read at once. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
 /** The pause is a quarter of the time since the last news. */
 const PAUSE_SHARE = 4
 
-/** Runs until stopped; `ready` resolves after the first look, even a failed one. */
+/** Runs until it is stopped. `ready` resolves after the first poll, even if that poll fails. */
 export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
   let stopped = false
@@ -58,7 +58,7 @@ export function startWatcher(view: ChainView, reconciler: Reconciler) {
   }
 }
 
-/** One look. Trouble of the RPC or the database is logged, and the next look tries again. */
+/** Polls the chain once. Trouble of the RPC or the database is logged, and the next poll tries again. */
 async function look(
   view: ChainView,
   reconciler: Reconciler | null,
@@ -88,7 +88,7 @@ async function look(
   }
 }
 
-/** Folds repeated trouble: a node that is down for an hour would fill the log. */
+/** Combines log lines about repeated trouble, because a node that is down for an hour would fill the log. */
 function noteTrouble({ log, outage }: ChainView, error: Error): void {
   if (isDatabaseUnavailable(error)) {
     log.warn({ err: error }, 'the chain was not looked at')
@@ -114,7 +114,7 @@ async function connect(view: ChainView): Promise<boolean> {
   return true
 }
 
-/** @returns whether a transaction was mined. */
+/** @returns true if a transaction was mined. */
 async function lookAtWallets(chain: KnownChain): Promise<boolean> {
   const wallets = await readWallets(
     chain.rpc,

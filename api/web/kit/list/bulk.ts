@@ -3,30 +3,30 @@ import { type Child, h } from '../dom.ts'
 import { count } from '../format.ts'
 import { toast } from '../ui.ts'
 
-/** Most objects of one bulk act. */
+/** Limits the objects of one bulk action. */
 export const BULK_MAX = 10_000
-/** Requests at once. */
+/** Limits the concurrent requests. */
 const AT_ONCE = 4
 
 type Bulk = {
   title: string
-  /** Says how many there are. */
+  /** This text tells the number of objects. */
   text: Child
-  /** Further fields of the form. */
+  /** Adds fields to the form. */
   fields?: Child
   action: string
   danger?: boolean
   ids: readonly string[]
-  /** Acts on one. Each is a request of its own, so each has its entry in the log. */
+  /** Acts on one object. Each object takes a separate request, so each has a separate entry in the audit log. */
   act: (id: string, form: FormData) => Promise<unknown>
-  /** Reads the form before the first act. @throws {FieldError} */
+  /** Reads the form before the first request. @throws {FieldError} */
   check?: (form: FormData) => void
-  /** `40 messages are deleted`, for the number of those done. */
+  /** Returns the final text for the number of finished objects, for example `40 messages are deleted`. */
   done: (number: number) => string
   after: () => Promise<void>
 }
 
-/** Asks, then acts on many objects, one by one. It shows how far it is; Cancel stops it. */
+/** Asks the user, then acts on many objects one by one. The dialog shows the progress. Cancel stops the action. */
 export function bulk({
   title,
   text,

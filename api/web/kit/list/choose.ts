@@ -5,25 +5,25 @@ import type { Role } from '../types.ts'
 import { button, type Column, toast } from '../ui.ts'
 import { BULK_MAX } from './bulk.ts'
 
-/** What is kept of a chosen item, also while it is out of sight. */
+/** Holds the data of a chosen item, even while its row is out of sight. */
 export type Chosen = { id: string; name: string; weight: number }
 
 export type Choosing<Item> = {
-  /** The least role of the acts: without it nothing can be chosen. */
+  /** Names the least role that the actions need. Without this role nothing can be chosen. */
   needs: Role
-  /** One item, such as `message`; `plural` if it takes no s. */
+  /** Is the noun for one item, such as `message`. `plural` is needed if the noun takes no s. */
   word: string
   plural?: string
   describe: (item: Item) => { id: string; name: string; weight?: number }
   acts: readonly {
     label: string
     danger?: boolean
-    /** `done` forgets the choice, and loads the list again. */
+    /** Acts on the chosen items. `done` clears the choice, and loads the list again. */
     act: (chosen: Chosen[], done: () => Promise<void>) => void
   }[]
 }
 
-/** Checkboxes for the rows of a list, and the acts on those that are chosen. */
+/** Makes checkboxes for the rows of a list, and buttons for the actions on the chosen rows. */
 export function chooser<Item>(
   { needs, word, plural: words = `${word}s`, describe, acts }: Choosing<Item>,
   all: { path: string; name: string; query: Record<string, string> },

@@ -2,24 +2,30 @@ import { type Child, h } from '../dom.ts'
 import { zoneName } from '../format.ts'
 import { button } from '../ui.ts'
 
-/** A filter of a list. Its name is that of the parameter, in the address and in the request. */
+/**
+ * Describes a filter of a list. Its name is the name of the parameter, both in the address of the page and in the
+ * request.
+ */
 export type Filter =
   | { kind: 'search'; name: string; label: string; maxLength?: number }
   | {
       kind: 'choice'
       name: string
       label: string
-      /** The first is the default, with the value ''. */
+      /** The first option is the default. Its value is ''. */
       options: readonly (readonly [value: string, label: string])[]
-      /** The parameters of the request for a value; absent: the name and the value. */
+      /** Returns the request parameters for a value. The default is the name and the value. */
       toQuery?: (value: string) => Record<string, string>
     }
-  /** A whole text, such as an id. */
+  /** This filter needs a whole text, such as an id. */
   | { kind: 'text'; name: string; label: string }
-  /** The days `since` and `until`, in the person's time zone: `after` and `before` in the request. */
+  /**
+   * This filter has the days `since` and `until` in the person's time zone. They become `after` and `before` in the
+   * request.
+   */
   | { kind: 'dates' }
 
-/** The order of a list. */
+/** This filter sets the order of a list. */
 export const ORDER: Filter = {
   kind: 'choice',
   name: 'order',
@@ -30,7 +36,7 @@ export const ORDER: Filter = {
   ],
 }
 
-/** The given filters by name; an unknown or empty one of the address is left out. */
+/** Holds the given filters by name. Unknown and empty filters in the address are left out. */
 export type Given = Record<string, string>
 
 const namesOf = (filter: Filter): string[] =>
@@ -44,14 +50,14 @@ export const givenOf = (filters: readonly Filter[], query: URLSearchParams): Giv
     }),
   )
 
-/** The first moment of a day in the person's time zone; `days` later. */
+/** Returns the first moment of a day in the person's time zone, plus `days`. */
 function dayStart(date: string, days = 0): string | null {
   const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(date) ?? []
   if (year === undefined) return null
   return new Date(Number(year), Number(month) - 1, Number(day) + days).toISOString()
 }
 
-/** The parameters of a request. The service names the fault of a text that is no day. */
+/** Returns the parameters of a request. The service reports the error if a text is not a day. */
 export function toQuery(
   filters: readonly Filter[],
   { since, until, ...same }: Given,
@@ -70,7 +76,7 @@ export function toQuery(
 
 const SEARCH_MAX_LENGTH = 200
 
-/** The form of the filters. `change` gets them all; a choice counts at once, a text with Enter. */
+/** Makes the form of the filters. `change` gets all filters. A choice takes effect at once, a text after Enter. */
 export function filterBar(
   filters: readonly Filter[],
   given: Given,
@@ -96,7 +102,7 @@ export function filterBar(
             'aria-label': filter.label,
             autocomplete: 'off',
             'data-keep': `filter ${filter.name}`,
-            // The browser’s clear button does not submit the form.
+            // The clear button of the browser does not submit the form.
             on: { input: ({ target }) => (target as HTMLInputElement).value === '' && apply() },
           }),
           h('button', { type: 'submit', class: 'button' }, 'Search'),

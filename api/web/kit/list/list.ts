@@ -10,29 +10,29 @@ import { pushPlace } from './place.ts'
 
 const PAGE_SIZE = 50
 
-/** How the items look: as rows of a table, or each as an element of its own. */
+/** Tells how the items look: as rows of a table, or each as a separate element. */
 type Look<Item> =
   | { columns: readonly Column<Item>[]; card?: never }
   | { card: (item: Item) => HTMLElement; columns?: never }
 
 type Listed<Name extends string, Item> = {
-  /** The accessible name. */
+  /** Is the accessible name of the list. */
   label: string
-  /** The field of the answer. */
+  /** Names the response field that holds the items. */
   name: Name
   path: string
-  /** Parameters of every request. */
+  /** Every request has these parameters. */
   fixed?: Record<string, string>
-  /** The content without items, and without a filter. */
+  /** Makes the content that is shown without items and without a filter. */
   none: () => Child
-  /** Takes the rest of an answer, beside the items. */
+  /** Receives the other fields of a response, beside the items. */
   also?: (answer: Page<Name, Item>) => void
   everyMs?: number
   signal: AbortSignal
   choosing?: Choosing<Item>
 } & Look<Item>
 
-/** A list that loads as one scrolls. */
+/** Makes a list that loads while the user scrolls. */
 export function list<Name extends string, Item>(options: Listed<Name, Item>): ShownList {
   const { label, name, path, signal, columns, card, choosing, fixed = {} } = options
   const query = { limit: String(PAGE_SIZE), ...fixed }
@@ -75,7 +75,7 @@ const cards = <Item>(label: string, card: (item: Item) => HTMLElement) => {
 }
 
 const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
-  // More rows may follow: their number is unknown (WAI-ARIA 1.2).
+  // More rows may follow, so their number is unknown (WAI-ARIA 1.2).
   const body = h(
     'table',
     { role: 'table', 'aria-label': label, 'aria-rowcount': -1 },
@@ -85,7 +85,7 @@ const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
     frame: h('div', { class: 'panel table' }, body),
     body,
     page: () => h('tbody', { role: 'rowgroup' }),
-    // The head is row 1.
+    // The header of the table is row 1.
     rows: (items: Item[], first: number) =>
       items.map((item, n) => tableRow(columns, item, first + n + 2)),
     gap: (height: number) =>
@@ -103,7 +103,8 @@ function sized<Made extends HTMLElement>(made: Made, height: number): Made {
 }
 
 /**
- * A list with filters. The address holds them: a link, a reload and Back show the same.
+ * Makes a list with filters. The address of the page holds the filters, so a link, a reload and Back show the same
+ * rows.
  * @param options.here the address of the screen, without filters.
  */
 export function filteredList<Name extends string, Item>(
@@ -111,11 +112,11 @@ export function filteredList<Name extends string, Item>(
     here: string
     query: URLSearchParams
     filters: readonly Filter[]
-    /** Buttons beside the filters. */
+    /** Adds buttons beside the filters. */
     tools?: Child
-    /** Makes another list for some filters; null: the usual one. */
+    /** Makes another list for some filters. `null` means the usual list. */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
-    /** Hears of each new set of filters. */
+    /** Is called with each new set of filters. */
     onGiven?: (given: Given) => void
   },
 ): ShownList {
@@ -160,7 +161,7 @@ export function filteredList<Name extends string, Item>(
   }
 }
 
-/** The content of a list in which nothing matches. */
+/** Makes the content of a list in which no item matches. */
 export const nothingFound = (
   clear: () => void,
   { action = 'Show all', hint = 'Nothing matches these filters.' as Child } = {},

@@ -7,9 +7,9 @@ type Loaded<Item> = { items: Item[]; next: string | null }
 
 type Page<Item> = {
   token: string | null
-  /** Null: it is out of sight, and forgotten. */
+  /** Holds the items of the page. They are dropped (`null`) while the page is out of sight. */
   items: Item[] | null
-  /** The token of the page after it; null: there is none. */
+  /** Is the token of the following page, or `null` if there is no such page. */
   next: string | null | undefined
   count: number
   height: number
@@ -18,17 +18,17 @@ type Page<Item> = {
 }
 
 type Windowed<Item> = {
-  /** The name of the list in its screen. */
+  /** Is the name of the list in its screen. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
-  /** The element around all pages, such as a table; it holds them in `body`. */
+  /** Is the element around all pages, such as a table. It holds the pages in `body`. */
   frame: HTMLElement
   body: HTMLElement
-  /** An empty element of one page, such as a tbody. */
+  /** Makes an empty element for one page, such as a tbody. */
   page: () => HTMLElement
-  /** The rows of a page; `first` counts from 0. */
+  /** Makes the rows of a page. `first` counts from 0. */
   rows: (items: Item[], first: number) => Child
-  /** A row of the given height, in place of pages out of sight. */
+  /** Makes a row of the given height, which replaces pages out of sight. */
   gap: (height: number) => HTMLElement
   none: () => Child
   everyMs?: number
@@ -38,8 +38,8 @@ type Windowed<Item> = {
 export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
- * A list that loads as one scrolls. Pages near the window are elements; the others are a gap of their height, and their
- * items are dropped. So a list of any length needs the memory of a few pages.
+ * Makes a list that loads while the user scrolls. Pages near the window are elements. The other pages are replaced by a
+ * gap of their height, and their items are dropped. So a list of any length needs only the memory of a few pages.
  */
 export function windowed<Item>(options: Windowed<Item>): ShownList {
   const { frame, body, signal, everyMs } = options
@@ -78,7 +78,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     }
     element.removeAttribute('aria-busy')
   }
-  /** The end of a page has moved: the pages after it begin elsewhere. */
+  /** Sets the token of the next page. If the end of a page has moved, the pages after it begin elsewhere. */
   const chain = (page: Page<Item>, next: string | null): void => {
     page.next = next
     const after = pages[pages.indexOf(page) + 1]
@@ -106,7 +106,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
-        // A network error keeps what is shown; an answer of the service replaces it.
+        // After a network error the shown content stays. An error response of the service replaces it.
         if (!(error instanceof AskError) && frame.parentElement !== null) return
         element.removeAttribute('aria-busy')
         replaceContent(
@@ -126,7 +126,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     setHeight(above, sum(pages.slice(0, Math.max(first, 0))))
     setHeight(below, sum(pages.slice(last + 1)))
   }
-  /** Loads what is near the window, and drops what is far from it. */
+  /** Loads the pages near the window, and drops the pages far from it. */
   const arrange = (): void => {
     if (!frame.isConnected) return
     for (const page of pages) page.height = heightOf(page)
@@ -138,14 +138,14 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       top = bottom
     }
     for (const page of pages) {
-      // A list of one page costs little, and is whole for who searches in the page.
+      // A list of one page costs little, and stays complete so that the browser's search finds everything.
       if (page.element === null || near.has(page) || pages.length === 1) continue
       page.element.remove()
       page.element = null
       page.items = null
     }
     setGaps()
-    // Outwards from what is there: a page between two others is never left out.
+    // Pages are added outwards from the shown pages, so that no page between two others is ever left out.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
       (page, n) =>
@@ -178,7 +178,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
   observer.observe(frame)
   signal.addEventListener('abort', () => observer.disconnect(), { once: true })
 
-  /** The pages in sight alone: new entries at the top do not move what is read further down. */
+  /** Returns only the visible pages, so that new entries at the top do not move what the user reads further down. */
   const inSight = () =>
     pages.filter(({ element: shown }) => {
       const box = shown?.getBoundingClientRect()
@@ -217,7 +217,7 @@ const sum = (
   of: 'height' | 'count' = 'height',
 ): number => pages.reduce((total, page) => total + page[of], 0)
 
-/** The height of a gap; a gap of nothing is not there. */
+/** Sets the height of a gap, and hides a gap without height. */
 function setHeight(gap: HTMLElement, height: number): void {
   gap.hidden = height < 1
   const inner = gap.querySelector<HTMLElement>('[data-gap]') ?? gap

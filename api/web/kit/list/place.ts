@@ -1,11 +1,11 @@
-/** Where a person was in each entry of the browser's history: Back returns there. */
+/** Remembers the user's position for each entry of the browser history, so that Back returns to it. */
 
-/** The pages of a list that were known, without their items. */
+/** Holds the known pages of a list without their items. */
 export type KnownPages = { token: string | null; height: number; count: number }[]
 
 type Place = { top: number; focus: string | null; lists: Map<string, KnownPages> }
 
-/** Entries that are remembered; the oldest is forgotten first. */
+/** Limits the remembered history entries. The oldest entry is forgotten first. */
 const PLACES_MAX = 100
 
 const places = new Map<string, Place>()
@@ -13,7 +13,7 @@ let current = ''
 let restored: Place | null = null
 let keepers = new Map<string, () => KnownPages>()
 
-/** Notes the place of the entry that is left. */
+/** Stores the position in the history entry that the user leaves. */
 function note(): void {
   if (current === '') return
   const focused = (document.activeElement as HTMLElement | null)?.closest<HTMLElement>(
@@ -28,7 +28,7 @@ function note(): void {
   }
 }
 
-/** Leaves the place that is shown, and enters that of the present entry. */
+/** Stores the position in the shown history entry, and switches to the position in the present entry. */
 export function enterPlace(): void {
   note()
   const { place } = (history.state ?? {}) as { place?: string }
@@ -38,7 +38,7 @@ export function enterPlace(): void {
   keepers = new Map()
 }
 
-/** Makes a new entry for the same screen, with other filters. */
+/** Adds a history entry for the same screen with other filters. */
 export function pushPlace(address: string): void {
   note()
   current = crypto.randomUUID()
@@ -47,16 +47,19 @@ export function pushPlace(address: string): void {
   keepers = new Map()
 }
 
-/** The pages that a list had in this entry; null: it is new. `keep` is asked when the entry is left. */
+/**
+ * Returns the pages that a list had in this history entry, or `null` if the list is new. `keep` is called when the user
+ * leaves the entry.
+ */
 export function placeOf(list: string, keep: () => KnownPages): KnownPages | null {
   keepers.set(list, keep)
   return restored?.lists.get(list) ?? null
 }
 
-/** The content of a screen is on its way for this long at most. */
+/** The content of a screen may take this long to load. */
 const ARRIVES_MS = 5_000
 
-/** Scrolls to the place, and focuses what was focused. @returns false: the entry is new. */
+/** Scrolls to the stored position, and restores the focus. @returns false if the history entry is new. */
 export function returnToPlace(main: HTMLElement): boolean {
   if (restored === null) {
     scrollTo(0, 0)
@@ -76,7 +79,7 @@ export function returnToPlace(main: HTMLElement): boolean {
   let isThere = scroll()
   let isFocused = focus === null || focusIt()
   if (isThere && isFocused) return focus !== null
-  // What was there comes after a request. Who scrolls or types meanwhile is left alone.
+  // The old content appears only after a request. If the user scrolls or types meanwhile, the position is not restored.
   const ends = new AbortController()
   const observer = new MutationObserver(() => {
     isThere ||= scroll()
