@@ -1,4 +1,4 @@
-/** Purchases: requests of agents that are paid at most once. */
+/** Stores purchases, which are requests of agents that are paid at most once. */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { ProofVerdict } from '../../shared/purse/offerReceipt.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
@@ -21,7 +21,7 @@ export type PurchaseState =
   | 'failed'
   | 'unknown'
 
-/** What became of the money: see the terms of the migration. */
+/** Is the state of the money. The migration defines the three words. */
 type MoneyState = 'open' | 'spent' | 'released'
 
 export type PurchaseRow = ContentRow & {
@@ -74,7 +74,7 @@ export const PURCHASE_COLUMNS = `u.row, u.id, u.project_id, u.kind, u.request_ha
   array(select m.id from purchase_mandates pm join mandates m on m.row = pm.mandate_row
         where pm.purchase_row = u.row order by m.row) as mandate_ids`
 
-/** A purchase as its caller sees it. `resource`, `description` and `answer` are the seller's words. */
+/** Describes a purchase as its caller sees it. `resource`, `description` and `answer` are the seller's words. */
 export type Purchase = {
   row: bigint
   id: string
@@ -94,7 +94,7 @@ export type Purchase = {
   createdAt: Date
   endedAt: Date | null
   status: number | null
-  /** Null: there is none, or its time is over. */
+  /** Is null if there is no answer, or if the answer has expired. */
   answer: UseAnswer | null
   terms: {
     x402Version: number
@@ -120,7 +120,7 @@ export type Purchase = {
     offerVerdict: ProofVerdict | null
     mandateIds: string[]
   } | null
-  /** What sellers of this service pay back; absent in a list. */
+  /** Lists what sellers of this service refund; absent in a list. */
   refunds?: Refund[]
 }
 
@@ -176,7 +176,7 @@ const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
         },
 })
 
-/** Queues the job of a purchase. @param runAt absent: now. */
+/** Queues the job of a purchase. @param runAt if absent, the job runs now. */
 export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
   addJob(db, {
     task: 'buy',
@@ -185,7 +185,7 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** A purchase of a project; null: there is none. @param keyring null: without its answer. */
+/** Finds a purchase of a project. @returns null if there is none. @param keyring null: without its answer. */
 export async function findPurchase(
   db: Queryable,
   { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring | null },
@@ -206,7 +206,7 @@ export async function findPurchase(
   return { ...toPurchase(row, keyring), refunds }
 }
 
-/** Filters of a list; null: all. `before` and `after` are the times of acceptance. */
+/** Filters a list; null: all. `before` and `after` are the times of acceptance. */
 export type PurchaseFilter = {
   projectId: string
   cursor: Cursor | null
@@ -219,7 +219,7 @@ export type PurchaseFilter = {
   until: Date | null
 }
 
-/** Payments of a project without their answers, newest first. Quotes are left out. */
+/** Lists payments of a project without their answers, newest first. Quotes are left out. */
 export async function listPurchases(db: Queryable, filter: PurchaseFilter): Promise<Purchase[]> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'list-purchases',
@@ -240,11 +240,11 @@ export async function listPurchases(db: Queryable, filter: PurchaseFilter): Prom
   return rows.map((row) => toPurchase(row, null))
 }
 
-/** The time in which the own job of a purchase has run, or is at least in the queue. */
+/** Within this time the own job of a purchase has run, or is at least in the queue. */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
-/** Queues purchases again that have not ended and have no job. @returns their number. */
+/** Queues purchases again that have not ended and have no job. @returns the number of queued purchases. */
 export async function requeueLostPurchases(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from purchases
@@ -259,7 +259,7 @@ export async function requeueLostPurchases(pool: Pool): Promise<number> {
 
 const CLEAN_BATCH = 500
 
-/** Deletes answers whose time is over. The record of the purchase stays. */
+/** Deletes expired answers. The record of the purchase is kept. */
 export async function deleteOldAnswers(db: Queryable): Promise<void> {
   await db.query(
     `update purchases set key_id = null, wrapped_key = null, ciphertext = null
