@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** A `project` key acts as one project. A `platform` key manages projects and cannot act as one. */
+/** A `project` key acts as one project. A `platform` key manages projects and cannot act as a project. */
 export type KeyKind = 'project' | 'platform'
 
 const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }

@@ -36,7 +36,7 @@ type InboundSecret = { id: string; secret: Uint8Array }
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
-  /** Every process serves `/healthz` at this address; null: no process serves it. */
+  /** Every process also serves `/healthz` at this address; null: no process has such an address. */
   health: { port: number; host: string } | null
   smtp: {
     port: number

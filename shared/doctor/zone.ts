@@ -128,10 +128,7 @@ export const ptrRecord = (address: string, mailHostname: string): ZoneRecord => 
 const policyHostRecord = (name: string, webHost: string): ZoneRecord =>
   isIP(webHost) === 0 ? { name, type: 'CNAME', value: webHost } : addressRecord(name, webHost)
 
-/**
- * Describes a domain of the service with its DKIM keys. `claim` is the record with which a tenant proves that the
- * domain is theirs.
- */
+/** Describes a domain of the service with its DKIM keys. `claim` says how a tenant proves that the domain is theirs. */
 export type ServedDomain = {
   domain: string
   dkim: readonly { selector: string; record: string }[]

@@ -25,7 +25,7 @@ export const EVENT_SCOPES = {
   'vault.used': 'vault:use',
   // The chain shows the transfer.
   'purse.paid': 'purse:read',
-  // A seller of this service has paid a payment back.
+  // A seller of this service has refunded a payment.
   'purse.refunded': 'purse:read',
   // The purse signed nothing.
   'purse.refused': 'purse:read',

@@ -34,7 +34,7 @@ export function verifyWebhookSignature({
 }: SignWebhookParameters & { header: string | null }): boolean {
   const expected = signWebhook({ secret, body })
   if (header === null || header.length !== expected.length) return false
-  // No early exit: the time taken must not reveal how many digits match.
+  // The loop has no early exit, because the time taken must not reveal how many digits match.
   let difference = 0
   for (let index = 0; index < expected.length; index++) {
     difference |= expected.charCodeAt(index) ^ header.charCodeAt(index)

@@ -26,7 +26,10 @@ const V4_DENIED: readonly Prefix[] = [
   ['240.0.0.0', 4], // reserved, and broadcast
 ]
 
-/** All global unicast lies here (RFC 4291 §2.4); loopback, fc00::/7, fe80::/10, 64:ff9b::/96 do not. */
+/**
+ * All global unicast addresses lie in this range (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96 do
+ * not.
+ */
 const V6_ALLOWED: Prefix = ['2000::', 3]
 
 const V6_DENIED: readonly Prefix[] = [

@@ -104,7 +104,7 @@ export class Keyring {
     return this.#currentId
   }
 
-  /** Encrypts under a new data key. */
+  /** Encrypts a secret under a new data key. */
   seal(plaintext: Uint8Array, context: SecretContext): Sealed {
     const dataKey = randomBytes(KEY_BYTES)
     try {

@@ -6,7 +6,7 @@ import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
 import { placeName } from './placement.ts'
 
-/** Deeper JSON with placeholders is refused. */
+/** JSON with placeholders that is nested more deeply is refused. */
 const DEPTH_MAX = 64
 
 const fault = (message: string) => new CredentialInputError(message)

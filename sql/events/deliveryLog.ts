@@ -116,8 +116,8 @@ export async function listDeliveries(
   const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const tests = deliveryConditions(filter, values)
-  // Each status is a literal in its own part of the query, because the index of undelivered ones has one status at a
-  // time and is in order.
+  // Each status is a literal in its own part of the query. The index of undelivered deliveries serves one status at a
+  // time, in order.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
   )

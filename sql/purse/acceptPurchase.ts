@@ -41,17 +41,17 @@ export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
   /** The Idempotency-Key belongs to another request. */
   | { kind: 'other_request' }
-  /** The vault does not give out the credential, or the judge refuses the request. */
+  /** The project has too many purchases in progress, or too large answers. */
   | { kind: 'busy' }
   | { kind: 'no_project' }
-  /**
-   * Stores a purchase and its job. The same Idempotency-Key finds the first purchase, however old it is. The function
-   * does not lock the project, because two hundred concurrent purchases would wait five seconds for the lock.
-   */
+  /** The vault does not give out the credential, or the judge refuses the request. */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
-/** Stores the purchase, its audit entry and its job in one statement. */
+/**
+ * Stores a purchase and its job. The same Idempotency-Key finds the first purchase, however old it is. The function
+ * does not lock the project, because two hundred concurrent purchases waited five seconds for the lock.
+ */
 export function acceptPurchase<Refusal>(
   pool: Pool,
   purchase: NewPurchase<Refusal>,
@@ -65,10 +65,7 @@ export function acceptPurchase<Refusal>(
   })
 }
 
-/**
- * Opens the credential of a request, with its audit entry. @returns null if the request uses no credential, or if the
- * credential may be used.
- */
+/** Stores the purchase, its audit entry and its job in one statement. */
 async function store<Refusal>(
   db: Queryable,
   purchase: NewPurchase<Refusal>,
@@ -118,7 +115,10 @@ async function store<Refusal>(
 const auditDetail = ({ method, host, path }: UseTarget): string =>
   `${method} ${host}${path}`.slice(0, 1_000)
 
-/** Opens the credential of a request, with its audit entry. @returns null: there is none, or it may be used. */
+/**
+ * Opens the credential of a request, with its audit entry. @returns null if the request uses no credential, or if the
+ * credential may be used.
+ */
 async function judgeCredential<Refusal>(
   db: Queryable,
   { actor, keyring, credential, target }: NewPurchase<Refusal>,

@@ -32,7 +32,7 @@ export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
   /** The Idempotency-Key belongs to another request. */
   | { kind: 'other_request' }
-  /** The project has too many uses under way, or too large answers. */
+  /** The project has too many uses in progress, or too large answers. */
   | { kind: 'busy' }
   | { kind: 'no_project' }
   | { kind: 'refused_by_judge'; refusal: Refusal }

@@ -99,7 +99,7 @@ const READS = {
   'vault.sign': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
 } as const
 
-/** Reads and decrypts the current version of a credential, or the given one. */
+/** Reads and decrypts the current version of a credential, or the given version. */
 export async function openCredential(
   db: Queryable,
   target: CredentialRead & { keyring: Keyring; action: keyof typeof READS },

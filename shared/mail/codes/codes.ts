@@ -107,8 +107,8 @@ const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
 /**
- * Tells whether a mail may hold a code. Such a mail names a code, asks to enter a number, says how long the code is
- * valid, or addresses somebody who did not ask for it.
+ * Tells whether a mail may hold a code. Such a mail names a code, asks to enter a number, or says how long the code is
+ * valid. It may also address somebody who did not ask for it.
  */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(

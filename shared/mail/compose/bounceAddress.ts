@@ -41,7 +41,7 @@ export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): s
 /** Holds the two parts of a bounce address; null: the address is another kind. */
 export type BounceTag = { hash: Buffer; mac: string }
 
-/** Reads the tag of an envelope recipient. It proves nothing before {@link isTagOf}. */
+/** Reads the tag of an envelope recipient. The tag proves nothing until {@link isTagOf} has checked it. */
 export function readBounceTag(envelopeTo: string): BounceTag | null {
   const local = envelopeTo.slice(0, envelopeTo.lastIndexOf('@')).toLowerCase()
   const [, hash, mac] = TAG.exec(local.slice(local.indexOf('+') + 1)) ?? []

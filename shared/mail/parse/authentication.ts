@@ -72,8 +72,8 @@ export const isUnsure = ({ spf, dkim, dmarc }: Authentication): boolean =>
   [spf, dkim, dmarc].includes('temperror')
 
 /**
- * Tells whether From may be forged. That is so if nothing proves its domain, if DMARC fails or does not apply to this
- * From, or if outside mail names an address of ours.
+ * Tells whether From may be forged. From may be forged if nothing proves its domain. It may also be forged if DMARC
+ * fails or does not apply to this From, or if outside mail names an address of ours.
  */
 export function isForged(
   { authentication, isAligned }: CheckedSender,

@@ -7,7 +7,7 @@ import { isDeviceLine } from './device.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
-/** Limits the characters of a line that holds an attribution and its quoted text. */
+/** An attribution that has the quoted text on its line is searched in this many characters. */
 const MAX_JOINED_LENGTH = 4000
 const MAX_ADDRESSES = 5
 /** Limits the lines of an attribution: a name, a mailto link and the verb, each wrapped once. */

@@ -11,7 +11,7 @@ export type ReportRow = {
   source: string | null
   /** Counts mails, or sessions in a TLS report. */
   count: number
-  /** DMARC: SPF or DKIM proves our domain. TLS: the session was encrypted and the host was proven. */
+  /** DMARC: SPF or DKIM proves our domain. TLS: the session was secured. */
   isPassed: boolean
   /** Is a text such as `none, dkim=pass, spf=fail`, or the failure type of RFC 8460 §4.3. */
   result: string

@@ -249,8 +249,8 @@ function pageOf(section: Section): string {
 }
 
 /**
- * Reads a page of messages in the same way. A page of only the largest messages would have gigabytes, so the page has a
- * limit of bytes.
+ * Selects a page of messages in the same way. The page has a limit of bytes, because a page of the largest messages
+ * would have gigabytes.
  */
 const MESSAGE_PAGE = `
   with page as (

@@ -76,8 +76,8 @@ const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
 /**
- * Queues the purge again for deleted projects that have rows and no job, because a job was lost or an older version
- * purged them.
+ * Queues the purge again for deleted projects that have rows and no job. The job was lost, or an older version ran the
+ * purge.
  */
 export async function requeueLostPurges(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
@@ -94,13 +94,13 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
 export const queuePurge = (db: Queryable, projectId: string): Promise<void> =>
   addJob(db, { task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` })
 
-/** Tables whose rows refer to raw mails, with the key column. */
+/** Lists the tables whose rows refer to raw mails, with the key column. */
 export const MAIL_TABLES = [
   ['inbound_mails', 'id'],
   ['messages', 'row'],
 ] as const
 
-/** The other tables of a project, with the key column; `ctid` for a key of several columns. */
+/** Lists the other tables of a project, with the key column. `ctid` stands for a key of several columns. */
 export const OWN_TABLES = [
   ['credentials', 'row'],
   ['vault_uses', 'id'],

@@ -209,7 +209,7 @@ export async function findInboundMail(
   return toInboundMail({ ...row, bytes: bytes === null ? null : await blobs.read({ bytes, blob }) })
 }
 
-/** Reads those of many inbound mails that have not ended, in their order. */
+/** Reads those of the given inbound mails that have not ended, in their order. */
 export async function findInboundMails(
   db: Queryable,
   inboundIds: readonly string[],

@@ -9,7 +9,7 @@ export const SUPPRESSED = 'suppressed: an earlier mail to this address came back
 /** Is the operation of the idempotency keys of send and reply. */
 export const OPERATION = 'send'
 
-/** Parses the send intents of live projects. The project's key share lock keeps it from being deleted. */
+/** Parses the send intents of live projects. The key share lock keeps each project from being deleted. */
 const INTENTS = `
   given as (
     select i.*, decode(i.hash, 'hex') as hash_bytes, clock.now,
@@ -74,8 +74,8 @@ const DRAFTS = `
 
 /**
  * Decides how each mail is sent: held for the owner, at its time, or at once. The mail of some apps is always held.
- * Under approve-new, a mail is held if one of its recipients is unknown, which means that neither its address nor its
- * domain is known.
+ * Under approve-new, a mail is held if it has an unknown recipient. A recipient is unknown if neither the address nor
+ * the domain is known.
  */
 const WAYS = `
   decided as (
@@ -119,8 +119,8 @@ const CHARGES = `
 
 /**
  * Gives each intent the rows of its message and its thread, in the order of the numbers. It uses no join, because the
- * planner expects one row for a batch and would scan the batch once for each intent (0.35 to 0.2 ms of an intent among
- * 60).
+ * planner would expect one row for a batch and scan the batch once for each intent. Without the join an intent among 60
+ * takes 0.2 instead of 0.35 ms.
  */
 const PLACED = `
   placed as materialized (

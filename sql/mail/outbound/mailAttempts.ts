@@ -164,7 +164,7 @@ async function announceEnds(db: Queryable, messageRows: readonly string[]): Prom
   await recordEvents(
     db,
     ended
-      // The bounce has recorded its own event.
+      // The bounce has already recorded its own event.
       .filter(({ status }) => status !== 'bounced')
       .map(({ status, ...event }) => ({
         ...event,

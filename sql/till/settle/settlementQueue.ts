@@ -104,8 +104,8 @@ export async function takeWaiting(
 export type Untaken = {
   id: string
   /**
-   * `waiting`: no transaction is in progress. `sent`: a transaction is sent, and the settler waits for it. `open`: a
-   * transaction exists, but the node has not accepted it, or the authorization has expired.
+   * `waiting`: no transaction is in progress. `sent`: a transaction is in progress, and the payment waits for it.
+   * `open`: a transaction is in progress, but the node has not accepted it, or the authorization has expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean

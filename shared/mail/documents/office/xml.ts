@@ -77,7 +77,7 @@ export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
         if (visitor.isDone?.() === true) tokenizer.pause()
       },
       oncomment: () => {},
-      // A document type may define entities.
+      // A document type may define entities, so it is refused.
       ondeclaration: refuse,
       onprocessinginstruction: () => {},
       onend: () => {},
