@@ -47,7 +47,11 @@ const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): Console
   expiresAt,
 })
 
-/** Stores a link for a person. @param browser the secret of a browser. Only that browser can use a link by mail. */
+/**
+ * Stores a link for a person.
+ * @param browserHash the hash of a browser's secret, for a link by mail. Only that browser can use the link. Null: any
+ * browser can.
+ */
 export async function storeSignInLink(
   db: Queryable,
   { token, personId, browserHash }: { token: string; personId: string; browserHash: Buffer | null },
