@@ -1,14 +1,14 @@
 /**
- * The token of a link that decides one request. It is an HMAC under a derived key: a repeated notification has the same
- * link, and the database holds only a hash of it.
+ * Makes the token of a link that decides one approval request. The token is an HMAC under a derived key, so a repeated
+ * notification has the same link. The database holds only a hash of the token.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from './vault/envelope.ts'
 
-/** Makes the token of a request for an address: 256 bits in base64url. */
+/** Makes the token for one approval request and one email address: 256 bits in base64url. */
 export type ApprovalTokens = (approvalId: string, address: string) => string
 
-/** Tokens under the first master key. */
+/** Makes tokens with a key that is derived from the first master key. */
 export function approvalTokens([first]: readonly MasterKey[]): ApprovalTokens {
   const key = deriveKey(first!.key, 'purser/approval')
   return (approvalId, address) =>
@@ -17,19 +17,22 @@ export function approvalTokens([first]: readonly MasterKey[]): ApprovalTokens {
       .digest('base64url')
 }
 
-/** The form of a token. */
+/** Matches the format of a token. */
 export const APPROVAL_TOKEN = /^[A-Za-z0-9_-]{43}$/
 
-/** A page of a held mail, and the SHA-256 of the held mail's bytes (hexadecimal). */
+/** Describes one page of a held mail, with the SHA-256 of the mail's bytes (hexadecimal). */
 type SeenPage = { approvalId: string; sha256: string; page: number }
 
-/** Seals that the service gives out with each page of a held mail: they prove that the page was asked for. */
+/**
+ * Makes and checks seals. The service gives out a seal with each page of a held mail. The seal proves that somebody
+ * requested the page.
+ */
 export type PageSeals = {
   seal(page: SeenPage): string
   isSeal(page: SeenPage, given: string | undefined): boolean
 }
 
-/** Seals under the first master key. */
+/** Makes seals with a key that is derived from the first master key. */
 export function pageSeals([first]: readonly MasterKey[]): PageSeals {
   const key = deriveKey(first!.key, 'purser/approval-page')
   const seal = ({ approvalId, sha256, page }: SeenPage) =>

@@ -1,11 +1,11 @@
-/** Canonical JSON (RFC 8785, JCS): the signed bytes. */
+/** Writes canonical JSON (RFC 8785, JCS). Signatures cover these bytes. */
 import canonicalize from 'canonicalize'
 
 /**
  * Writes a JSON value in its one canonical form.
  *
- * @param value plain JSON data; members that are undefined are left out, as by JSON.stringify.
- * @throws TypeError on a value without a JSON form: undefined, bigint, NaN, infinities, lone surrogates, cycles.
+ * @param value plain JSON data. Members with the value undefined are left out, as JSON.stringify does.
+ * @throws TypeError on a value that JSON cannot hold: undefined, bigint, NaN, infinities, lone surrogates, cycles.
  */
 export function canonicalJson(value: unknown): string {
   let text: string | undefined

@@ -1,15 +1,15 @@
 /**
- * A page token is the position of the last row served, written as one ISO 8601 time. Its fraction holds the
+ * Describes the position of the last row served. A page token writes it as one ISO 8601 time. The fraction holds the
  * milliseconds of createdAt (or updatedAt) in 3 digits and the row number in 19. A list whose order changes appends the
- * time of its first page in 13 digits. ISO 8601 §5.3.1.4 allows any number of fraction digits: clients can parse the
- * token as a time. Rows of one millisecond have distinct tokens.
+ * time of its first page in 13 digits. Clients can parse the token as a time, because ISO 8601 §5.3.1.4 allows any
+ * number of fraction digits. Rows of the same millisecond have distinct tokens.
  */
 export type Cursor = {
-  /** Milliseconds since the epoch of the last row served. */
+  /** Is the time of the last row served, in milliseconds since the epoch. */
   atMs: number
-  /** Row number of the last row served; breaks ties within one millisecond. */
+  /** Is the row number of the last row served. It breaks ties within one millisecond. */
   row: bigint
-  /** Time of the first page (milliseconds since the epoch), for lists whose order changes. */
+  /** Is the time of the first page (milliseconds since the epoch), for lists whose order changes. */
   asOfMs?: number
 }
 
@@ -22,7 +22,7 @@ export function encodeCursor({ atMs, row, asOfMs }: Cursor): string {
   return `${new Date(atMs).toISOString().slice(0, -1)}${String(row).padStart(19, '0')}${asOf}Z`
 }
 
-/** Reads a page token; null: `encodeCursor` writes no such text. */
+/** Reads a page token. @returns null if `encodeCursor` cannot have written the text. */
 export function decodeCursor(token: string): Cursor | null {
   const match = TOKEN_FORM.exec(token)
   if (match === null) return null

@@ -1,4 +1,4 @@
-/** Times and durations as clients write them. */
+/** Reads times and durations as clients write them. */
 
 const DATE = /^\d{4}-\d\d-\d\d$/
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)$/
@@ -6,8 +6,8 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d
 const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /**
- * Reads an ISO 8601 time with a zone, or a date. A date means 00:00 UTC. A time without a zone is refused: its meaning
- * depends on the machine.
+ * Reads an ISO 8601 time with a zone, or a date. A date means 00:00 UTC. A time without a zone is refused, because its
+ * meaning depends on the machine.
  *
  * @returns null for any other text, such as 30 February.
  *
@@ -34,7 +34,7 @@ const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_0
 const DURATION_MAX_MS = 3_660 * UNIT_MS.d
 
 /**
- * Reads a duration: a whole number and `s`, `m`, `h`, `d` or `w`, at most ten years.
+ * Reads a duration of at most ten years: a whole number and `s`, `m`, `h`, `d` or `w`.
  * @returns milliseconds; null for any other text.
  */
 export function parseDuration(text: string): number | null {
@@ -44,5 +44,5 @@ export function parseDuration(text: string): number | null {
   return ms > DURATION_MAX_MS ? null : ms
 }
 
-/** ISO 8601, UTC, without milliseconds. */
+/** Writes a time in ISO 8601, in UTC, without milliseconds. */
 export const isoSeconds = (at: Date): string => at.toISOString().replace(/\.\d{3}Z$/, 'Z')

@@ -1,4 +1,7 @@
-/** The known name that is nearest to another, and the number of changed characters. Undefined: no name is known. */
+/**
+ * Returns the known name that is nearest to another name, and the number of changed characters. @returns undefined if
+ * no name is known.
+ */
 export function nearestName(
   name: string,
   known: readonly string[],
@@ -9,7 +12,7 @@ export function nearestName(
   return nearest
 }
 
-/** The edit distance of two words (Levenshtein), whatever their case. */
+/** Returns the edit distance of two words (Levenshtein). Case does not matter. */
 function distance(one: string, other: string): number {
   const [a, b] = [one.toLowerCase(), other.toLowerCase()]
   let row = Array.from({ length: b.length + 1 }, (_, n) => n)

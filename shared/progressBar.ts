@@ -1,10 +1,10 @@
 const WIDTH = 30
-/** Lines written to a file, one for every five percent. */
+/** In a file, each five percent of progress becomes one line. */
 const STEPS = 20
 
 /**
- * A progress bar: one overwritten line on a terminal, one line for every five percent elsewhere.
- * @returns a function that takes the number done.
+ * Shows progress: one overwritten line on a terminal, or one line for every five percent elsewhere.
+ * @returns a function that takes the number of finished items.
  */
 export function progressBar(
   total: number,
@@ -14,7 +14,7 @@ export function progressBar(
 ): (done: number) => void {
   let shown = -1
   return (done) => {
-    // New secrets can be stored during a run.
+    // New secrets can be stored during a run, so the total may grow.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

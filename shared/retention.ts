@@ -1,20 +1,20 @@
-/** How long the rows of each class are kept. */
+/** Defines how long the rows of each class are kept. */
 
-/** A number of days a hundred years long keeps rows for ever. */
+/** This number of days, a hundred years, keeps rows for ever. */
 export const DAYS_MAX = 36_500
 
 type Bounds = {
-  /** The name of its columns, without `_days`. */
+  /** Is the name of the class's columns, without `_days`. */
   column: string
-  /** What it removes, in the words of the API. */
+  /** Tells what the class removes, in the words of the API. */
   about: string
   min: number
   max: number
-  /** Days without a setting; null: for ever. */
+  /** Is the number of days if nothing is set; null: for ever. */
   fallback: number | null
 }
 
-/** The classes of rows that age removes. */
+/** Lists the classes of rows that are removed by age. */
 export const RETENTION_CLASSES = {
   mail: {
     column: 'mail',
@@ -37,7 +37,7 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: null,
   },
-  // A stolen platform key must not erase its traces by a short retention.
+  // The minimum keeps a stolen platform key from erasing its traces by a short retention.
   logs: {
     column: 'logs',
     about: 'entries of the audit log',
@@ -53,7 +53,7 @@ export const RETENTION_CLASSES = {
     max: 30,
     fallback: 1,
   },
-  // A payer who lost the answer asks again with the same header for some days.
+  // A payer who lost the response sends the same header again for some days.
   paymentDetails: {
     column: 'payment_details',
     about: 'signature, description and query of final payments',
@@ -64,8 +64,8 @@ export const RETENTION_CLASSES = {
 } as const satisfies Record<string, Bounds>
 
 export type RetentionClass = keyof typeof RETENTION_CLASSES
-/** Every class. */
+/** Lists every class. */
 export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[]
 
-/** Days by class; null: for ever, or as the service says. */
+/** Gives the days by class; null: for ever, or the days of the service. */
 export type Retention = Record<RetentionClass, number | null>

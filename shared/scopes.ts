@@ -1,6 +1,9 @@
-/** The scopes of a project key (docs/contract.md §3). Every platform key has `platform:manage`; it is never granted. */
+/**
+ * Lists the scopes of a project key (docs/contract.md §3). Every platform key has `platform:manage`, which is never
+ * granted.
+ */
 
-/** A new key has these unless it asks for others. */
+/** A new key has these scopes unless it asks for others. */
 export const DEFAULT_SCOPES = [
   'mail:read',
   'mail:send',
@@ -12,12 +15,12 @@ export const DEFAULT_SCOPES = [
   'payments:accept',
 ] as const
 
-/** An owner gives these by name alone, because a key with purse:pay spends money. */
+/** An owner gives these scopes only by name, because a key with purse:pay spends money. */
 const PURSE_SCOPES = ['purse:read', 'purse:pay'] as const
 
 export const PROJECT_SCOPES = [...DEFAULT_SCOPES, ...PURSE_SCOPES] as const
 
 type ProjectScope = (typeof PROJECT_SCOPES)[number]
 
-/** The scope an operation can require: a project scope, or the right to manage projects. */
+/** Is a scope that an operation can require: a project scope, or the right to manage projects. */
 export type Scope = ProjectScope | 'platform:manage'

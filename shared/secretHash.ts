@@ -1,4 +1,4 @@
 import { createHash } from 'node:crypto'
 
-/** The stored form of a secret of 256 random bits: its SHA-256. A slow hash would add nothing. */
+/** Returns the stored form of a secret of 256 random bits, which is its SHA-256. A slow hash would add nothing. */
 export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()

@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import { isDomain } from './mail/address.ts'
 
-/** A row number as a decimal string: JSON numbers are exact only up to 2^53. */
+/** Matches a row number as a decimal string, because JSON numbers are exact only up to 2^53. */
 const rowId = z.string().regex(/^[1-9]\d{0,18}$/)
 
 const reportId = z.string().regex(/^hlr_[0-9a-f]{24}$/)
 
-/** Inbound mails in one `parse_batch` job. */
+/** Limits the inbound mails in one `parse_batch` job. */
 export const PARSE_BATCH_MAX = 32
 
 /**
- * Every task of the service with its payload. A payload holds only identifiers: jobs are retried, logged and replaced,
- * and must never carry mail, secrets or money.
+ * Lists every task of the service with its payload. A payload holds only identifiers. Jobs are retried, logged and
+ * replaced, so they must never carry mail, secrets or money.
  */
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
@@ -27,7 +27,8 @@ export const taskPayloads = {
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
-  // `attempt`: the attempt of the job; absent: the first. A job for any attempt but the next is stale.
+  // `attempt` is the attempt of the job. Without a value it is the first attempt. A job for any other attempt than the
+  // next is stale.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
@@ -49,8 +50,8 @@ export type TaskName = keyof typeof taskPayloads
 export type TaskPayload<Name extends TaskName> = z.infer<(typeof taskPayloads)[Name]>
 
 /**
- * The worker pools and the runners in each. Each runner has its own slots: slow work of one kind never delays another.
- * A hanging smarthost delays no inbound mail.
+ * Lists the worker pools and the runners in each pool. Each runner has its own slots, so slow work of one kind never
+ * delays another kind. For example, a hanging smarthost delays no inbound mail.
  */
 export const POOLS = {
   mail: ['inbound', 'outbound'],
@@ -63,10 +64,10 @@ export const POOLS = {
 export type PoolName = keyof typeof POOLS
 export type RunnerName = (typeof POOLS)[PoolName][number]
 
-/** Every runner. */
+/** Lists every runner. */
 export const RUNNER_NAMES: readonly RunnerName[] = Object.values(POOLS).flat()
 
-/** The worker pool of each task. */
+/** Maps each task to its worker pool. */
 export const TASK_POOL: Record<TaskName, PoolName> = {
   parse_inbound: 'mail',
   parse_batch: 'mail',
@@ -90,7 +91,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   pay_out: 'purse',
   settle_payment: 'payments',
   check_payment: 'payments',
-  // Each looks at the section whose settings its pool has.
+  // Each of these tasks checks the section whose settings its pool has.
   examine_service: 'webhooks',
   examine_mail: 'mail',
   examine_chain: 'payments',

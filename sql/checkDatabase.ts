@@ -2,12 +2,12 @@ import pg from 'pg'
 import { ConfigError } from '../shared/config/config.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
-/** PostgreSQL 15, in the form of `server_version_num`. */
+/** Is PostgreSQL 15, in the format of `server_version_num`. */
 const VERSION_MIN = 150_000
 const TIMEOUT_MS = 5_000
 
 /**
- * Connects once at the start of a process: a wrong `DATABASE_URL` fails with one clear line.
+ * Connects once at the start of a process, so that a wrong `DATABASE_URL` fails with one clear line.
  * @throws {ConfigError} when the server is unreachable, refuses the login, is too old, or lacks the database.
  */
 export async function checkDatabase(databaseUrl: string): Promise<void> {
@@ -43,7 +43,7 @@ function explain(
   { at, user, database }: { at: string; user: string; database: string },
 ): unknown {
   const { code, message } = error as { code?: string; message: string }
-  // Class 28: the login is refused. 3D000: there is no such database.
+  // In class 28 the login is refused. 3D000 means that the database does not exist.
   if (code?.startsWith('28')) {
     return new ConfigError(
       `DATABASE_URL: the database at ${at} refuses the login of user "${user}" (${message}); correct user or password`,
@@ -78,5 +78,5 @@ export async function warnWhenAway(
   }
 }
 
-/** The database is unreachable; a restarted service may find it again. */
+/** Reports that the database is unreachable. A restarted service may reach it again. */
 class DatabaseAway extends ConfigError {}

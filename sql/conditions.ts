@@ -1,6 +1,7 @@
 /**
- * The conditions of the given values, each with `and` before it. Absent ones are left out: a plan for "null or equal" reads
- * every row. Appends the values to `values`; `?` of a test stands for its value.
+ * Writes the SQL conditions of the given values, each with `and` before it. Conditions of absent values are left out,
+ * because a plan for "null or equal" reads every row. The values are appended to `values`. `?` in a condition stands
+ * for its value.
  */
 export const conditions = (
   values: unknown[],
@@ -12,5 +13,5 @@ export const conditions = (
     )
     .join(' ')
 
-/** A test whether a text holds the value, in any case of letters. */
+/** Writes an SQL condition that a text holds the value. Upper and lower case are the same. */
 export const holds = (text: string): string => `position(lower(?) in lower(${text})) > 0`

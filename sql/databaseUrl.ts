@@ -2,7 +2,7 @@ import { type Config, ConfigError } from '../shared/config/config.ts'
 import { runningEmbeddedUrl } from './embedded/embeddedPostgres.ts'
 
 /**
- * The database URL: `DATABASE_URL`, or that of the embedded server on this data directory.
+ * Returns the database URL: `DATABASE_URL`, or the URL of the embedded server on this data directory.
  * @throws {ConfigError} when there is neither.
  */
 export function databaseUrl(config: Config): string {

@@ -3,20 +3,20 @@ import type { Logger } from 'pino'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { databaseOutage } from '../shared/process/outage.ts'
 
-/** Anything that runs a statement: the pool, or a client inside a transaction. */
+/** Is anything that runs a statement: the pool, or a client inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 export type Pool = pg.Pool
 export type Client = pg.PoolClient
 
 export type PoolOptions = {
   url: string
-  /** Most connections. */
+  /** Limits the connections. */
   size: number
-  /** Shown in pg_stat_activity. */
+  /** Is shown in pg_stat_activity. */
   name: string
-  /** The statement timeout. */
+  /** Is the statement timeout. */
   statementTimeoutMs?: number
-  /** Logs idle connections that break; the next use replaces them. */
+  /** Logs idle connections that break. The next use replaces them. */
   log?: Pick<Logger, 'debug'>
 }
 
@@ -24,14 +24,14 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Postgres ends every statement at its timeout. A connection silent for this much longer is dead: its server vanished,
- * or a proxy lost it.
+ * Postgres ends every statement at its timeout. If a connection stays silent for this much longer, it is dead: its
+ * server vanished, or a proxy lost it.
  */
 const ANSWER_GRACE_MS = 2_000
 
 /**
- * A pool of connections with `force_generic_plan`: a call of add_job costs 35–60 % less, because its inner statements
- * are not planned each time.
+ * Creates a pool of connections with `force_generic_plan`. With it a call of add_job costs 35–60 % less, because its
+ * inner statements are not planned each time.
  */
 export function createPool({
   url,
@@ -60,13 +60,13 @@ export function createPool({
   return pool
 }
 
-/** Runs `work` in one transaction: commits when it returns, rolls back when it throws. */
+/** Runs `work` in one transaction. It commits when `work` returns, and rolls back when `work` throws. */
 export const transaction = <Result>(
   pool: Pool,
   work: (client: Client) => Promise<Result>,
 ): Promise<Result> => within('begin', pool, work)
 
-/** Runs reads in one snapshot: each sees the database as the first read saw it. */
+/** Runs reads in one snapshot. Each read sees the database as the first read saw it. */
 export const snapshot = <Result>(
   pool: Pool,
   work: (client: Client) => Promise<Result>,
@@ -85,7 +85,7 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // After an unanswered statement a rollback would wait as long again. Closing the connection rolls back too.
+    // After a statement without a response, a rollback would wait as long again. Closing the connection rolls back too.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {
@@ -98,14 +98,17 @@ async function within<Result>(
   }
 }
 
-/** Whether Postgres ended a transaction in favour of another (deadlock, serialisation): it can be run again. */
+/**
+ * Tells whether Postgres ended a transaction in favour of another transaction (deadlock, serialisation). It can then be
+ * run again.
+ */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')
 
-/** Whether a transaction waited too long for a lock. */
+/** Tells whether a transaction waited too long for a lock. */
 export const isLockTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '55P03'
 
-/** Whether Postgres ended a statement at its timeout. */
+/** Tells whether Postgres ended a statement at its timeout. */
 export const isStatementTimeout = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === '57014'

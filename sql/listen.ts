@@ -9,7 +9,7 @@ const ANSWER_TIMEOUT_MS = 5_000
 
 /**
  * Listens on a channel over its own connection, and reconnects until it is stopped.
- * @param onConnect called after every (re)connection, once notifications arrive: read missed changes then.
+ * @param onConnect called after every (re)connection, when notifications already arrive. It should read missed changes.
  */
 export function subscribe(options: {
   databaseUrl: string

@@ -5,7 +5,7 @@ import pg from 'pg'
 import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
-/** An arbitrary advisory lock key: processes that start together migrate one after the other. */
+/** Is an arbitrary advisory lock key. With it, processes that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_305_146
 
 async function migrationNames(folder = FOLDER): Promise<string[]> {
@@ -14,9 +14,8 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
 }
 
 /**
- * Migrates the database: Graphile Worker's migrations, then ours in the order of their names. Each is one transaction,
- * or builds indexes online.
- * Safe to run at any time and from several processes at once.
+ * Migrates the database: first Graphile Worker's migrations, then ours in the order of their names. Each migration is
+ * one transaction, or builds indexes online. It is safe to run at any time and from several processes at once.
  * @returns the names of the applied migrations.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
@@ -55,11 +54,13 @@ async function apply(client: pg.Client, folder: string, name: string): Promise<v
   }
 }
 
-/** The first line of a migration that builds indexes while the table is written. */
+/** Is the first line of a migration that builds indexes while other processes write the table. */
 const ONLINE = '-- online:'
 const RECORD = 'insert into migrations (name) values ($1)'
 
-/** A build of an index waits for older transactions without holding up newer ones. */
+/**
+ * Applies an online migration. The build of an index waits for older transactions without blocking newer transactions.
+ */
 async function applyOnline(client: pg.Client, text: string, name: string): Promise<void> {
   for (const statement of text.split(/;\s*$/m)) {
     if (statement.trim() !== '') await client.query(statement)
@@ -70,7 +71,7 @@ async function applyOnline(client: pg.Client, text: string, name: string): Promi
 /** A migration that waits for a lock makes every later statement on that table wait too. */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
-/** The pause between two tries, in which the others go on. */
+/** Other statements run in this pause between two tries. */
 const LOCK_PAUSE_MS = 1_000
 const LOCK_TRIES_MAX = 100
 
@@ -97,7 +98,7 @@ async function appliedMigrations(db: Queryable | pg.Client): Promise<Set<string>
   return new Set(rows.map((row) => row.name))
 }
 
-/** The migrations that the database lacks; empty: it is ready for this version. */
+/** Returns the migrations that the database lacks. If the list is empty, the database is ready for this version. */
 export async function pendingMigrations(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ present: boolean }>(
     `select to_regclass('migrations') is not null as present`,

@@ -1,7 +1,10 @@
-/** Byte strings in one parameter. `substring(bytes from start for length)` returns each. */
+/** Holds byte strings in one parameter. `substring(bytes from start for length)` returns each byte string. */
 export type PackedBytes = { bytes: Buffer; starts: number[]; lengths: number[] }
 
-/** Packs byte strings. An array of `bytea` would travel in hexadecimal: twice the bytes, and each is encoded and decoded. */
+/**
+ * Packs byte strings. An array of `bytea` would be sent in hexadecimal, with twice the bytes, and each element would be
+ * encoded and decoded.
+ */
 export function packBytes(parts: readonly Uint8Array[]): PackedBytes {
   const lengths = parts.map((part) => part.length)
   let start = 1
@@ -17,7 +20,10 @@ export function packBytes(parts: readonly Uint8Array[]): PackedBytes {
   return { bytes, starts, lengths }
 }
 
-/** A parameter in the binary form of an array of one dimension (array_recv): each element in its type's binary form. */
+/**
+ * Writes a parameter in the binary form of an array of one dimension (array_recv). Each element is in its type's binary
+ * form.
+ */
 export function binaryArray(typeOid: number, elements: readonly Uint8Array[]): Buffer {
   const head = Buffer.allocUnsafe(20)
   for (const [n, value] of [1, 0, typeOid, elements.length, 1].entries()) {

@@ -1,12 +1,15 @@
 import type { Cursor } from '../shared/cursor.ts'
 
-/** The start of a page of a newest-first list: the values to compare with `(created_at, row) <`. */
+/** Returns the start of a page of a newest-first list: the values to compare with `(created_at, row) <`. */
 export const pageStart = (cursor: Cursor | null): [at: Date | string, row: bigint] =>
   cursor === null ? ['infinity', 0n] : [new Date(cursor.atMs), cursor.row]
 
 export type Order = 'newest' | 'oldest'
 
-/** The words of a list in either order; an index of the newest-first list is read backwards. */
+/**
+ * Returns the SQL keywords of a list in either order. The index of the newest-first list is read backwards for the
+ * other order.
+ */
 export const pageOrder = (
   order: Order,
   cursor: Cursor | null,

@@ -2,34 +2,42 @@ import type { Logger } from 'pino'
 import type { BlobStoreSettings } from '../config/blobStoreSettings.ts'
 import { createOutage } from '../process/outage.ts'
 
-/** A bucket of an S3-compatible store. */
+/** Gives access to a bucket of an S3-compatible store. */
 export type ObjectStore = {
   /** Writes an object. A second write of the same bytes changes nothing. @throws {BlobsAwayError} */
   put(name: string, bytes: Uint8Array): Promise<void>
-  /** Reads an object of at most `maxBytes`; null: there is none. @throws {BlobsAwayError} */
+  /**
+   * Reads an object of at most `maxBytes` bytes. @returns null if the object does not exist. @throws {BlobsAwayError}
+   */
   get(name: string, maxBytes: number): Promise<Buffer | null>
-  /** Removes an object. A missing one is no error. @throws {BlobsAwayError} */
+  /** Removes an object. A missing object is no error. @throws {BlobsAwayError} */
   remove(name: string): Promise<void>
 }
 
-/** The store does not answer, or refuses: the bucket is missing, or the credentials are wrong. Nothing is lost. */
+/**
+ * Reports that the store does not respond, or refuses the request because the bucket is missing or the credentials are
+ * wrong. No data is lost.
+ */
 export class BlobsAwayError extends Error {}
 
 type StoreOperation = 'put' | 'get' | 'remove'
-/** Told about each request. */
+/** Receives the operation, the outcome and the duration of each request. */
 export type ObserveStore = (request: {
   operation: StoreOperation
   outcome: 'done' | 'away'
   seconds: number
 }) => void
 
-/** A request has this time, and more for its bytes. */
+/** Every request has this time limit, plus time for its bytes. */
 const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
-/** After a failure one request a time tests the store; the others fail at once. A hanging store must hold no slots. */
+/**
+ * After a failure one request at a time tests the store, and all others fail at once. So a store that hangs takes no
+ * slots.
+ */
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
-/** An error's body beside its code. */
+/** Limits how much of an error response is read. The response names the error code. */
 const ERROR_BYTES_MAX = 4_096
 const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
 
@@ -37,7 +45,7 @@ type Answer = { status: number; body: Buffer }
 
 /**
  * Opens a bucket. Bun's client signs the requests.
- * @param request sends them: `fetch` of the process, because it takes a deadline
+ * @param request sends the requests. It is the `fetch` of the process, because that function accepts a deadline
  */
 export function openObjectStore(
   { prefix, virtualHosted, ...settings }: BlobStoreSettings,
@@ -72,7 +80,7 @@ export function openObjectStore(
     return { status: response.status, body: await readAtMost(response, most) }
   }
 
-  /** Runs one request, and once more after a failure: a kept connection may just have ended. */
+  /** Runs one request, and repeats it once after a failure, because a kept connection may just have ended. */
   const use = async (
     operation: StoreOperation,
     name: string,
@@ -97,9 +105,9 @@ export function openObjectStore(
         reason = refused
       } catch (error) {
         if (error instanceof TooLongError) throw error
-        // Not the error itself: Bun's names the URL, with its signature.
+        // The log must not hold the error itself: Bun's error names the URL with its signature.
         reason = (error as { code?: string }).code ?? (error as Error).name
-        // A second deadline would double the wait of a caller.
+        // A second time-out would double the time that the caller waits.
         if ((error as Error).name === 'TimeoutError') break
       }
     }
@@ -123,7 +131,7 @@ export function openObjectStore(
   }
 }
 
-/** Opens the bucket of the settings; null: there is none. */
+/** Opens the bucket of the settings. @returns null if the settings name no bucket. */
 export const openStoreOf = (
   settings: BlobStoreSettings | null,
   request: typeof fetch,
@@ -132,7 +140,10 @@ export const openStoreOf = (
 ): ObjectStore | null =>
   settings === null ? null : openObjectStore(settings, request, log, options)
 
-/** Why an answer counts as an outage; null: it is the end of the request. A missing bucket is an outage, too. */
+/**
+ * Tells why a response counts as an outage. A missing bucket is an outage, too. @returns null if the response completes
+ * the request.
+ */
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null
   const code = /<Code>(\w{1,64})<\/Code>/.exec(body.toString('latin1'))?.[1] ?? ''
@@ -140,7 +151,7 @@ function refusal(operation: StoreOperation, { status, body }: Answer): string | 
   return `${status} ${code}`.trim()
 }
 
-/** An object is longer than its row says. Another program wrote it. */
+/** Reports that an object is longer than its database row says. Another program wrote the object. */
 export class TooLongError extends Error {}
 
 async function readAtMost(response: Response, maxBytes: number): Promise<Buffer> {

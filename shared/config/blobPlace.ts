@@ -1,11 +1,11 @@
-/** The bucket that BLOB_STORE names. */
+/** Describes the bucket that BLOB_STORE names. */
 export type BlobPlace = {
   bucket: string
-  /** Begins every object's name. */
+  /** Every object name begins with this text. */
   prefix: string
   endpoint: string
   region: string
-  /** The bucket is part of the host's name, not of the path. */
+  /** Tells whether the bucket is part of the host name instead of the path. */
   virtualHosted: boolean
 }
 
@@ -17,7 +17,7 @@ const PREFIX = /^(?:[\w.-]{1,64}\/){0,8}$/
 const REGION = /^[a-z0-9-]{1,64}$/
 const STYLES = ['path', 'host']
 
-/** Reads `s3://bucket/prefix?endpoint=…&region=…&style=…`; null: malformed. */
+/** Reads `s3://bucket/prefix?endpoint=…&region=…&style=…`. @returns null if the text is malformed. */
 export function parseBlobStore(text: string): BlobPlace | null {
   const [, bucket = '', path = '', query = ''] =
     /^s3:\/\/([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text) ?? []
@@ -38,7 +38,10 @@ export function parseBlobStore(text: string): BlobPlace | null {
   return { bucket, prefix, region, endpoint, virtualHosted: style === 'host' }
 }
 
-/** Credentials have variables of their own: a URL ends up in logs. */
+/**
+ * Tells whether the URL can be an endpoint. It must hold no credentials, because URLs end up in logs. Other variables
+ * hold the credentials.
+ */
 function isEndpoint(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { protocol, username, password, search } = new URL(text)

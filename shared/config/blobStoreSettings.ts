@@ -2,10 +2,10 @@ import type { z } from 'zod'
 import { type BlobPlace, parseBlobStore } from './blobPlace.ts'
 import type { variables } from './variables.ts'
 
-/** An S3-compatible bucket, with the credentials for it. */
+/** Describes an S3-compatible bucket, with the credentials for it. */
 export type BlobStoreSettings = BlobPlace & { accessKeyId: string; secretAccessKey: string }
 
-/** The bucket of the settings; null: none, or none with credentials. */
+/** Returns the bucket of the settings. @returns null if no bucket is set, or if its credentials are missing. */
 export function blobStoreSettings(
   values: z.output<typeof variables>,
   name: 'BLOB_STORE' | 'INBOUND_SES_BUCKET' = 'BLOB_STORE',

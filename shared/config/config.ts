@@ -22,135 +22,150 @@ import { NAMED_SEED, variables } from './variables.ts'
 
 export { ConfigError }
 
-/** The variables that have a value: an empty one counts as absent. */
+/** Returns the variables that have a value. An empty variable counts as absent. */
 export const withoutEmpty = (env: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 
-/** A named Ed25519 seed of 32 bytes. */
+/** Holds a named Ed25519 seed of 32 bytes. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
 
-/** A secret for mail over HTTP. */
+/** Holds a named secret that mail over HTTP is checked with. */
 type InboundSecret = { id: string; secret: Uint8Array }
 
-/** The settings of a process, read once at its entry (docs/settings.md). */
+/** Holds the settings of a process. The process reads them once when it starts (docs/settings.md). */
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
-  /** Where every part answers `/healthz`; null: nowhere. */
+  /** Every process also serves `/healthz` at this address; null: no process has such an address. */
   health: { port: number; host: string } | null
   smtp: {
     port: number
     host: string
     maxConnections: number
     maxConnectionsPerIp: number
-    /** Messages a minute from one network, and to one inbox; 0: no limit. */
+    /** Limits the messages a minute from one network, and to one inbox; 0: no limit. */
     messagesPerIp: number
     messagesPerInbox: number
-    /** Bytes a second of large messages from one network, and to one inbox; 0: no limit. */
+    /** Limits the bytes a second of large messages from one network, and to one inbox; 0: no limit. */
     largeBytesPerS: number
-    /** PEM files for STARTTLS; null: the listener offers no STARTTLS. */
+    /** Names the PEM files for STARTTLS; null: the listener offers no STARTTLS. */
     tls: CertificateFiles | null
-    /** Mail over HTTP, for mail services; null: it is off. */
+    /** Mail services deliver mail here over HTTP; null: mail over HTTP is off. */
     http: {
       port: number
       secrets: readonly InboundSecret[]
-      /** Mail of Amazon SES; null: no topic is set. */
+      /** Names the topics of Amazon SES that may deliver mail, and their bucket; null: no topic is set. */
       ses: { topics: readonly string[]; bucket: BlobStoreSettings | null } | null
     } | null
   }
   dataDir: string
   databaseUrl: string | undefined
-  /** A streaming replica of the database, for reads of the API; null: the primary reads. */
+  /** The API reads from this streaming replica of the database; null: the API reads from the primary. */
   databaseReplicaUrl: string | null
   databasePoolSize: number
-  /** Where large contents of mail are; null: in the database, or this process has no use for them. */
+  /** Holds large contents of mail; null: the database holds them, or this process does not use them. */
   blobStore: BlobStoreSettings | null
   mailDomain: string
-  /** The name of this host in EHLO and in the MX records of its domains. */
+  /** Names this host in EHLO and in the MX records of its domains. */
   mailHostname: string
-  /** The mode of the MTA-STS policy of our own domains. */
+  /** Is the mode of the MTA-STS policy of our own domains. */
   mtaSts: MtaStsMode
-  /** The inbox that takes the mail of `postmaster@mailDomain` if no inbox has that address. */
+  /** This inbox receives the mail of `postmaster@mailDomain` if no inbox has that address. */
   postmaster: string | undefined
-  /** `capture`: keeps outgoing mail, sends nothing. `direct`: sends to the MX hosts of the recipients' domains. */
+  /** `capture` keeps outgoing mail and sends nothing. `direct` sends to the MX hosts of the recipients' domains. */
   relayUrl: string
-  /** Whether mail may reach the smarthost without TLS. `required` where the URL holds credentials. */
+  /** Tells whether mail may reach the smarthost without TLS. The value is `required` if the URL holds credentials. */
   relayTls: RelayTls
-  /** PEM file: the CA of the smarthost, or its own certificate; undefined: the CAs of the system. */
+  /**
+   * Names a PEM file with the CA of the smarthost, or with the smarthost's own certificate; undefined: the CAs of the
+   * system count.
+   */
   relayCaFile: string | undefined
   chain: {
-    /** One node, or several that must agree. */
+    /** Names one node, or several nodes that must agree. */
     rpcUrls: readonly string[]
-    /** How many of them must give an answer that moves money. */
+    /** This many nodes must give the same result before money moves. */
     rpcQuorum: number
-    /** The node is the devnet that `npm start` runs. */
+    /** Tells whether the node is the devnet that `npm start` runs. */
     embeddedDevnet: boolean
     devnetPort: number
-    /** `DEVNET_PORT` is set. If not, the devnet may take another port. */
+    /** Tells whether `DEVNET_PORT` is set. If it is not set, the devnet may take another port. */
     devnetPortIsGiven: boolean
-    /** Private keys of the gas wallets. */
+    /** Holds the private keys of the gas wallets. */
     settlementKeys: readonly `0x${string}`[]
-    /** Factories, in lower case, that may deploy a payer's smart wallet at the gas wallets' expense (ERC-6492). */
+    /**
+     * Lists the factories, in lower case, that may deploy a payer's smart wallet at the gas wallets' expense
+     * (ERC-6492).
+     */
     walletFactories: readonly string[]
-    /** Addresses in lower case that no purse pays. */
+    /** Lists addresses in lower case that no purse pays. */
     deniedPayees: readonly string[]
   }
-  /** Ed25519 seeds, the signing one first; undefined: development, one is generated. */
+  /** Holds Ed25519 seeds. The first seed signs. undefined: in development one seed is generated. */
   receiptSeeds: readonly ReceiptSeed[] | undefined
-  /** Master keys, the encrypting one first; undefined: development, one is generated. */
+  /** Holds master keys. The first key encrypts. undefined: in development one key is generated. */
   masterKeys: readonly MasterKey[] | undefined
-  /** The lowest price in whole atomic USDC; 0: any. */
+  /** Is the lowest price in whole atomic USDC; 0: every price is allowed. */
   minPriceAtomic: number
-  /** How long redeem waits for a settlement. */
+  /** A redeem call waits this long for a settlement. */
   settlementWaitMs: number
-  /** Scopes of the purse that an owner may give to a chat host. */
+  /** Lists the scopes of the purse that an owner may give to a chat host. */
   oauthPurseScopes: readonly PurseConsent[]
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
-  /** The company's identity provider (OpenID Connect); null: none. The secret is null for a public client. */
+  /**
+   * Describes the company's identity provider (OpenID Connect); null: the company has none. The secret is null for a
+   * public client.
+   */
   company: { issuer: string; clientId: string; clientSecret: string | null } | null
-  /** Requests a minute per identity; failed authentications a minute per IP. 0 turns a limit off. */
+  /** Limits the requests a minute per identity, and the failed authentications a minute per IP. 0 turns a limit off. */
   limits: {
     requestsPerMinute: number
     authFailuresPerMinute: number
-    /** Requests a minute per identity to the facilitator, beside the others. */
+    /** Limits the requests a minute per identity to the facilitator. These requests count apart from the others. */
     facilitatorRequestsPerMinute: number
-    /** Recipients a project may write to in a UTC day; null: no limit. */
+    /** Limits the recipients that a project may write to in a UTC day; null: no limit. */
     recipientsPerDay: number | null
-    /** Bytes of mail that a project may store; null: no limit. */
+    /** Limits the bytes of mail that a project may store; null: no limit. */
     storageBytes: number | null
-    /** Claims, and gas of their transactions, of a project in a UTC day; null: no limit. */
+    /** Limits the claims of a project in a UTC day, and the gas of their transactions; null: no limit. */
     dailySettlements: number | null
     dailyGas: number | null
-    /** What reading a project's attachments may cost in a UTC day; null: no limit. */
+    /** Limits what reading a project's attachments may cost in a UTC day; null: no limit. */
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /** Days that rows of each class are kept; null: the default. The workers' settings count. */
+  /**
+   * Gives the days that rows of each class are kept; null: the default counts. Only the settings of the workers take
+   * effect.
+   */
   retention: RetentionSettings
-  /** Webhooks and sellers' endpoints may be at private addresses (development). */
+  /** Tells whether webhooks and sellers' endpoints may be at private addresses (in development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
-  /** DNS servers for senders, hosts and domains; empty: the servers of the system. */
+  /** These DNS servers look up senders, hosts and domains; empty: the servers of the system do. */
   dnsServers: string[]
-  /** A page of the internet that the doctor asks for: its clock, and our address as it sees it. */
+  /**
+   * The doctor requests this internet page. It reads the clock of the page's server, and our address as that server
+   * sees it.
+   */
   outsideUrl: string
-  /** `full` adds the fields of messages that the specification leaves out. */
+  /** `full` adds the message fields that the specification leaves out. */
   answers: 'standard' | 'full'
-  /** The token `/metrics` requires; undefined: no token. */
+  /** Requests of `/metrics` must carry this token; undefined: they need no token. */
   metricsToken: string | undefined
-  /** The base URL of an OTLP collector; null: nothing is traced. */
+  /** Is the base URL of an OTLP collector; null: no request is traced. */
   traceEndpoint: string | null
   logLevel: string
 }
 
-/** A sale takes two calls. A 429 after the work is a lost sale. */
+/** A sale takes two calls. A 429 after the seller's work would lose the sale. */
 const FACILITATOR_FACTOR = 6
 
-/** `host:port`; IPv6: `[::1]:3000`. */
+/** Writes `host:port`. An IPv6 address has brackets: `[::1]:3000`. */
 const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
-/** Keys that a process without a use for them does not even read. */
+/** A process that does not use one of these keys does not even read the key. */
 const KEYS = [
   'MASTER_KEYS',
   'RECEIPT_SIGNING_KEYS',
@@ -162,8 +177,8 @@ const KEYS = [
 
 /**
  * Reads the environment. An empty variable counts as absent.
- * @param secrets those that the process uses: production must set them.
- * @throws {ConfigError} that names every variable that cannot be used, and those that may be misspelt.
+ * @param secrets the secrets that the process uses. Production must set them.
+ * @throws {ConfigError} The error names every variable that cannot be used, and every variable that may be misspelt.
  */
 export function parseConfig(
   env: Record<string, string | undefined>,
@@ -183,7 +198,7 @@ export function readConfig(
   const given = withoutEmpty(env)
   for (const name of KEYS) if (!secrets.includes(name)) delete given[name]
   const unreadable = variables.safeParse(given).error?.issues ?? []
-  // The first of a variable: a list has an issue for each item.
+  // The first issue of each variable is enough. A variable with a list has an issue for each item.
   const faults = Map.groupBy(unreadable, (issue) => String(issue.path[0]))
     .values()
     .map(([first]) => describeIssue(first!, given))
@@ -264,7 +279,7 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
       dailyTextSeconds: values.DAILY_TEXT_SECONDS === 0 ? null : values.DAILY_TEXT_SECONDS,
     },
     retention: retentionSettings(values),
-    // With the embedded devnet sellers and webhook receivers run on this machine. No money is at stake.
+    // With the embedded devnet, sellers and webhook receivers run on this machine. No money is at risk.
     allowPrivateNetworks: values.ALLOW_PRIVATE_NETWORKS ?? isDevnet(values),
     trustedProxies: values.TRUSTED_PROXIES,
     dnsServers: values.DNS_SERVERS,
@@ -276,13 +291,15 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
   }
 }
 
-/** One of several nodes may lie, and nothing wrong is granted. */
+/** Two nodes must agree. If one of several nodes lies, no payment is granted wrongly. */
 const QUORUM = 2
 
-/** Anvil's own default. */
+/** Is the default port of Anvil. */
 const DEVNET_PORT = 8545
 
-/** The devnet of `npm start`. Production has none, also in a process that is not told the RPC. */
+/**
+ * Tells whether the devnet of `npm start` is used. Production has no devnet, even in a process that gets no RPC URL.
+ */
 const isDevnet = ({ RPC_URL, NODE_ENV }: z.output<typeof variables>): boolean =>
   RPC_URL === undefined && NODE_ENV !== 'production'
 
@@ -326,13 +343,13 @@ function inboundHttp(values: z.output<typeof variables>): Config['smtp']['http']
   }
 }
 
-/** Reads `id:base64`; the schema has checked the form. */
+/** Reads `id:base64`. The schema has checked the format. */
 export function parseReceiptSeed(text: string): ReceiptSeed {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
 }
 
-/** Reads `id:base64`; the schema has checked the form. */
+/** Reads `id:base64`. The schema has checked the format. */
 export function parseMasterKey(text: string): MasterKey {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return masterKey(id, Buffer.from(base64, 'base64'))

@@ -1,4 +1,4 @@
-/** Rules of settings that depend on each other, on production, or on the process that reads them. */
+/** Checks the rules of settings that depend on each other, on production, or on the process that reads them. */
 import type { z } from 'zod'
 import { DEVNET_ACCOUNTS } from '../till/devnetAccounts.ts'
 import type { Fault } from './configError.ts'
@@ -12,13 +12,14 @@ const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((ac
   'privateKey' in account ? [account.privateKey] : [],
 )
 
-/** Whether one of these keys is published with the devnet. */
+/** Tells whether one of these keys is a published key of the devnet. */
 export const holdsDevnetKey = (keys: readonly string[]): boolean =>
   keys.some((key) => devnetKeys.includes(key.toLowerCase()))
 
 /**
- * Every rule that these values break. All are named at once: an operator sets them in one go.
- * @param secrets those that the process uses: production must set them.
+ * Returns every rule that these values break. All broken rules are named at once, so that an operator can fix them in
+ * one go.
+ * @param secrets the secrets that the process uses. Production must set them.
  */
 export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): Fault[] {
   const isProduction = values.NODE_ENV === 'production'

@@ -2,17 +2,17 @@ import type { z } from 'zod'
 import type { variables } from './variables.ts'
 
 export type RelayTls = 'required' | 'opportunistic' | 'off'
-/** PEM files. */
+/** Names the PEM files of a certificate and its key. */
 export type CertificateFiles = { certFile: string; keyFile: string }
 
-/** Credentials go out over TLS only, or to this machine. */
+/** Decides the TLS mode of the relay. Credentials are sent over TLS only, or to this machine. */
 export function relayTls(values: Values): RelayTls {
   const given = values.SMTP_RELAY_TLS
   if (!holdsCredentials(values)) return given ?? 'opportunistic'
   return given === 'off' && isSafeRelayTls(values) ? 'off' : 'required'
 }
 
-/** Whether SMTP_RELAY_TLS keeps the credentials of SMTP_RELAY_URL from others. */
+/** Tells whether SMTP_RELAY_TLS keeps the credentials of SMTP_RELAY_URL from other people. */
 export function isSafeRelayTls(values: Values): boolean {
   const { SMTP_RELAY_TLS: given = 'required' } = values
   if (!holdsCredentials(values) || given === 'required') return true
@@ -27,7 +27,7 @@ const relayOf = ({ SMTP_RELAY_URL: url = 'capture' }: Values): URL | null =>
   URL.canParse(url) ? new URL(url) : null
 const holdsCredentials = (values: Values): boolean => (relayOf(values)?.username ?? '') !== ''
 
-/** The files for STARTTLS; null unless both are named. */
+/** Returns the files for STARTTLS. @returns null unless both files are named. */
 export function smtpTls(values: Values): CertificateFiles | null {
   const { SMTP_TLS_CERT_FILE: certFile, SMTP_TLS_KEY_FILE: keyFile } = values
   return certFile === undefined || keyFile === undefined ? null : { certFile, keyFile }

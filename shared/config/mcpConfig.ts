@@ -3,7 +3,7 @@ import { faultLine } from './configError.ts'
 import { describeIssue } from './describeIssue.ts'
 import { mcpVariables } from './variables.ts'
 
-/** The settings of the MCP server over stdio. */
+/** Holds the settings of the MCP server over stdio. */
 export type McpConfig = { url: string; apiKey: string; toolNames: 'dotted' | 'underscore' }
 
 /** Reads the environment of `bun run mcp`. An empty variable counts as absent. @throws {ConfigError} */

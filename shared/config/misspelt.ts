@@ -1,18 +1,23 @@
 import { nearestName } from '../nearestName.ts'
 import { mcpVariables, variables } from './variables.ts'
 
-/** A variable of the environment that looks like a setting, and the setting that it may mean. */
+/** Names a variable of the environment that looks like a setting, and the setting that it may mean. */
 export type Misspelt = { name: string; nearest: string }
 
 const KNOWN = [...Object.keys(variables.shape), ...Object.keys(mcpVariables.shape)]
 
-/** One changed character for each four, and three at most: a shell sets HOME, which is no misspelt HOST. */
+/**
+ * A name may differ in one character for each four, and in three at most. So HOME, which a shell sets, is no misspelt
+ * HOST.
+ */
 const CHARS_PER_CHANGE = 4
 const CHANGES_MAX = 3
-/** No setting has a longer name. The environment of a process is bounded by its system alone. */
+/** No setting has a longer name. Only the operating system limits the environment of a process. */
 const NAME_CHARS_MAX = 40
 
-/** Variables that are no setting and are spelt almost like one. A misspelt setting would have no effect. */
+/**
+ * Returns variables that are no setting and are spelt almost like a setting. A misspelt setting would have no effect.
+ */
 export const misspeltVariables = (env: Record<string, string | undefined>): Misspelt[] =>
   Object.keys(env)
     .filter((name) => !KNOWN.includes(name) && name.length <= NAME_CHARS_MAX)
@@ -24,7 +29,7 @@ export const misspeltVariables = (env: Record<string, string | undefined>): Miss
       if (nearest === undefined || nearest.distance > most) return []
       return [{ name, nearest: nearest.name }]
     })
-    // One that is set by its right name was meant otherwise.
+    // If the nearest setting is set by its right name, the variable means something else.
     .filter(({ nearest }) => (env[nearest] ?? '') === '')
 
 export const misspeltLine = ({ name, nearest }: Misspelt): string =>

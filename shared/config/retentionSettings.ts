@@ -2,13 +2,13 @@ import type { z } from 'zod'
 import type { Retention } from '../retention.ts'
 import type { variables } from './variables.ts'
 
-/** The days of each class; null: the default. */
+/** Holds the retention days of each class; null: the default counts. */
 export type RetentionSettings = Retention & {
-  /** Days that the operator keeps a backup; null: not told. */
+  /** The operator keeps a backup for this many days; null: the operator has not set a number. */
   backups: number | null
 }
 
-/** Reads the days of the settings. */
+/** Reads the retention days from the settings. */
 export const retentionSettings = (values: z.output<typeof variables>): RetentionSettings => ({
   mail: values.RETENTION_MAIL_DAYS ?? null,
   rawMail: values.RETENTION_RAW_MAIL_DAYS ?? null,

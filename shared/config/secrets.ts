@@ -1,6 +1,6 @@
 import type { RunnerName } from '../tasks.ts'
 
-/** Settings that hold secrets and that production must set. RPC_URL and SMTP_RELAY_URL may hold credentials. */
+/** Lists settings that hold secrets and that production must set. RPC_URL and SMTP_RELAY_URL may hold credentials. */
 const SECRETS = [
   'MASTER_KEYS',
   'RECEIPT_SIGNING_KEYS',
@@ -10,10 +10,13 @@ const SECRETS = [
 ] as const
 export type Secret = (typeof SECRETS)[number]
 
-/** A process, or a worker pool of its own. */
+/** Names a process, or a worker pool that runs alone. */
 export type Part = 'api' | 'smtp' | 'migrate' | RunnerName
 
-/** The secrets of each process and of each worker pool (docs/operating.md). No process reads the keys of another. */
+/**
+ * Lists the secrets of each process and of each worker pool (docs/operating.md). No process reads the keys of another
+ * process.
+ */
 export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   api: ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS'],
   smtp: [],
@@ -26,19 +29,19 @@ export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   payments: ['RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'RPC_URL'],
 }
 
-/** The secret that goes with BLOB_STORE, and the parts that read or write large contents of mail. */
+/** Names the secret that BLOB_STORE needs, and the parts that read or write large contents of mail. */
 export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
 const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
 
-/** The secrets of mail over HTTP. The listener checks them, and the API shows those of domains. */
+/** Names the secrets of mail over HTTP. The listener checks them, and the API shows the secrets of domains. */
 export const INBOUND_SECRET = 'INBOUND_SECRETS'
 const INBOUND_PARTS: readonly Part[] = ['api', 'smtp']
 
-/** The secret at the company's identity provider, and the parts that talk to the provider. */
+/** Names the secret of this client at the company's identity provider, and the parts that connect to the provider. */
 export const COMPANY_SECRET = 'OIDC_CLIENT_SECRET'
 const COMPANY_PARTS: readonly Part[] = ['webhooks']
 
-/** A secret that a process may read. */
+/** Names a secret that a process may read. */
 export type ReadSecret = Secret | typeof BLOB_SECRET | typeof INBOUND_SECRET | typeof COMPANY_SECRET
 export const ALL_SECRETS: readonly ReadSecret[] = [
   ...SECRETS,
@@ -47,7 +50,7 @@ export const ALL_SECRETS: readonly ReadSecret[] = [
   COMPANY_SECRET,
 ]
 
-/** The secrets that a part reads. */
+/** Lists the secrets that a part reads. */
 export const readBy = (part: Part): readonly ReadSecret[] => [
   ...SECRETS_OF[part],
   ...(BLOB_PARTS.includes(part) ? ([BLOB_SECRET] as const) : []),

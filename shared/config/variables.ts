@@ -1,4 +1,4 @@
-/** The environment variables of the service (docs/settings.md): the form and the default of each. */
+/** Defines the environment variables of the service (docs/settings.md), with the format and the default of each. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isKey } from '../apiKey.ts'
@@ -8,7 +8,9 @@ import { PURSE_CONSENT, type PurseConsent } from '../oauth/oauthScopes.ts'
 import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.ts'
 import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
-/** Each message names the bounds: those of zod name neither the variable's form nor ours. */
+/**
+ * Each error message names the bounds, because the messages of zod name neither the variable's format nor our bounds.
+ */
 const whole = (min: number, max: number) => {
   const error = `must be a whole number of ${min} to ${max}`
   return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })
@@ -19,7 +21,7 @@ const text = (max: number) =>
     .min(1)
     .max(max, { error: `must have at most ${max} characters` })
 
-/** Nodes of the chain. */
+/** Limits the number of chain nodes. */
 const RPCS_MAX = 10
 
 const port = (fallback: number) => whole(0, 65_535).default(fallback)
@@ -105,7 +107,7 @@ const evmAddress = z
     'must be comma-separated addresses: 0x and 40 hexadecimal digits each',
   )
 
-/** `id:base64` of 32 bytes. */
+/** Matches `id:base64` with 32 bytes. */
 export const NAMED_SEED = /^([\w.-]{1,64}):([A-Za-z0-9+/]{43}=)$/
 const receiptSeed = z
   .string()
@@ -125,7 +127,7 @@ const days = (name: RetentionClass) => {
   return whole(min, max).optional()
 }
 
-/** Messages begin with `must`: they follow a variable's name. */
+/** Error messages begin with `must`, because each message follows a variable's name. */
 export const variables = z.object({
   NODE_ENV: z
     .enum(['production', 'development', 'test'], {
@@ -209,7 +211,7 @@ export const variables = z.object({
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
   RATE_LIMIT_FACILITATOR: whole(0, 6_000_000).optional(),
-  // 200 requests a minute with one recipient each are 288,000 recipients a day.
+  // A key that sends 200 requests a minute with one recipient each reaches 288,000 recipients a day.
   STORAGE_MB: whole(0, 1_000_000_000).default(10_240),
   MIN_PRICE_USDC: usdc.default('0.001'),
   DAILY_SETTLEMENT_LIMIT: whole(0, 1_000_000_000).default(100_000),
@@ -246,7 +248,10 @@ export const variables = z.object({
     .default('info'),
 })
 
-/** The environment variables of `bun run mcp`. It runs beside an agent and knows only the URL of the service. */
+/**
+ * Defines the environment variables of `bun run mcp`. The program runs beside an agent and knows only the URL of the
+ * service.
+ */
 export const mcpVariables = z.object({
   PURSER_URL: url(['http:', 'https:']).default('http://127.0.0.1:3000'),
   PURSER_API_KEY: z

@@ -1,26 +1,26 @@
 import { counted, type Finding, findingsIn, shown } from './finding.ts'
 
-/** A certificate as a peer showed it. */
+/** Describes a certificate as a peer showed it. */
 export type SeenCertificate = {
-  /** Whether it is for the name that was asked. */
+  /** Tells whether the certificate covers the name of the connection. */
   fits: boolean
-  /** The names that it is for. */
+  /** Lists the names that the certificate covers. */
   names: readonly string[]
   expiresAt: Date
-  /** Whether it leads to a certificate authority of the system. */
+  /** Tells whether a certificate authority of the system vouches for the certificate. */
   trusted: boolean
-  /** The organisation that issued it; empty: not told. */
+  /** Names the organisation that issued the certificate; empty: the certificate names none. */
   issuer: string
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** A renewal that works comes 30 days before the end. */
+/** A working renewal happens 30 days before the certificate expires. */
 const DAYS_WARNING = 14
 const NAMES_MAX = 3
 
 /**
  * Judges a certificate.
- * @param isDemanded whether the peers of this server refuse one that leads to no known authority.
+ * @param isDemanded whether the peers of this server refuse a certificate of an unknown authority.
  * @param fix the line that gives the server another certificate.
  */
 export function judgeCertificate({

@@ -3,28 +3,28 @@ import { counted, type Finding, findingsIn } from './finding.ts'
 const { ok, warning, broken } = findingsIn('database')
 const storage = findingsIn('storage')
 
-/** The database as one connection sees it. */
+/** Describes the database as one connection sees it. */
 export type DatabaseFacts = {
   version: string
-  /** In the form of `server_version_num`. */
+  /** Has the format of `server_version_num`. */
   versionNumber: number
-  /** Of an empty statement. */
+  /** Is the latency of an empty statement. */
   latencyMs: number
   synchronousCommit: string
   maxConnections: number
   reservedConnections: number
-  /** Connections of this moment: all, and those of the service. */
+  /** Counts the connections of this moment: all of them, and those of the service. */
   connections: number
-  /** Connections that the living processes of the service may open. */
+  /** The running processes of the service may open this many connections. */
   neededConnections: number
   pendingMigrations: number
-  /** Our clock minus that of the server. */
+  /** Is our clock minus the clock of the server. */
   aheadMs: number
-  /** Standbys of the server, each with its lag in bytes. */
+  /** Lists the standbys of the server, each with its lag in bytes. */
   standbys: readonly { name: string; lagBytes: number; lagMs: number | null }[]
-  /** When `bun run backup` last ended; null: never. */
+  /** Is the time when `bun run backup` last ended; null: it never did. */
   backupAt: Date | null
-  /** When the server last archived a file of its WAL; null: never. */
+  /** Is the time when the server last archived a WAL file; null: it never did. */
   archivedAt: Date | null
 }
 
@@ -35,10 +35,13 @@ const LAG_WARNING_BYTES = 64 * 1024 * 1024
 const HOUR_MS = 60 * 60 * 1000
 const BACKUP_WARNING_MS = 25 * HOUR_MS
 const ARCHIVE_WARNING_MS = HOUR_MS
-/** `remote_write` may lose a commit if both machines lose power at once; the standby still has it otherwise. */
+/**
+ * `remote_write` may lose a commit only if both machines lose power at once. Otherwise the standby still has the
+ * commit.
+ */
 const DURABLE = ['on', 'remote_apply', 'remote_write']
 
-/** @param reason one line without a secret. */
+/** Reports that the database is unreachable. @param reason one line without a secret. */
 export const databaseAway = (reason: string): Finding =>
   broken(
     'connection',
@@ -95,7 +98,7 @@ function judgeStandby({ name, lagBytes, lagMs }: DatabaseFacts['standbys'][numbe
     : ok(`standby ${name}`, found)
 }
 
-/** Judges the replica that answers lists. */
+/** Judges the replica that list requests read from. */
 export function judgeReplica(replica: { lagBytes: bigint } | 'away' | 'primary'): Finding {
   const check = 'DATABASE_REPLICA_URL'
   const fix = 'DATABASE_REPLICA_URL=   # the primary then answers lists'
@@ -131,7 +134,10 @@ const GIGABYTE = 1024 ** 3
 const FREE_WARNING_BYTES = 5 * GIGABYTE
 const FREE_BROKEN_BYTES = GIGABYTE
 
-/** Judges the disk of DATA_DIR: the spool, and the embedded database. Null: there is no such folder. */
+/**
+ * Judges the disk of DATA_DIR, which holds the spool and the embedded database. Null means that the folder does not
+ * exist.
+ */
 export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null): Finding {
   if (disk === null) {
     return storage.broken(
@@ -147,7 +153,10 @@ export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null
   return storage.ok('disk of DATA_DIR', found)
 }
 
-/** Judges an object that was written, read and deleted. @param failed the step that failed; null: none. */
+/**
+ * Judges the test object that was written, read and deleted. @param failed the step that failed; null: every step
+ * succeeded.
+ */
 export const judgeBlobStore = (
   failed: { step: 'written' | 'read' | 'deleted'; reason: string } | null,
 ): Finding =>

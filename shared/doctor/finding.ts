@@ -1,6 +1,9 @@
-/** The findings of the doctor: one for each thing that must be right before strangers can write, pay and be answered. */
+/**
+ * Defines the findings of the doctor. Each finding is about one thing that must be right before strangers can send
+ * mail, pay and get replies.
+ */
 
-/** In the order of the table. */
+/** Lists the areas in the order of the table. */
 export const AREAS = [
   'settings',
   'database',
@@ -14,17 +17,20 @@ export const AREAS = [
 ] as const
 export type Area = (typeof AREAS)[number]
 
-/** `warning`: it works, and not as it should. `broken`: strangers notice. */
+/** `warning`: the checked part works, but not as it should. `broken`: strangers notice the fault. */
 type Verdict = 'ok' | 'warning' | 'broken'
 
 export type Finding = {
   area: Area
-  /** The thing that was looked at. */
+  /** Names what the doctor checked. */
   check: string
-  /** One sentence without a secret. */
+  /** Says the result in one sentence, without a secret. */
   found: string
   verdict: Verdict
-  /** The line to change: of a zone, of the environment, or a command. Absent: nothing is to be changed. */
+  /**
+   * Is the line to change in a DNS zone or in the environment, or a command to run. Without a fix, nothing needs to
+   * change.
+   */
   fix?: string
 }
 
@@ -45,12 +51,12 @@ export const isAnyBroken = (findings: readonly Finding[]): boolean =>
 
 const SHOWN_CHARS = 100
 
-/** A stranger's text in a finding: one line of at most 100 characters. */
+/** Shortens a stranger's text for a finding: one line of at most 100 characters. */
 export const shown = (text: string): string => {
   const line = text.slice(0, SHOWN_CHARS).replace(/\p{C}/gu, '?')
   return JSON.stringify(text.length > SHOWN_CHARS ? `${line}…` : line)
 }
 
-/** `1 day`, `2 days`. */
+/** Writes a number with its noun: `1 day`, `2 days`. */
 export const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`

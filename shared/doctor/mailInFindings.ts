@@ -1,4 +1,4 @@
-/** Whether mail of strangers can come in. */
+/** Judges whether mail of strangers can come in. */
 import { isPublicAddress } from '../http/publicAddress.ts'
 import { type Finding, findingsIn, shown } from './finding.ts'
 import { addressRecord, mxRecord, zoneLine } from './zone.ts'
@@ -8,11 +8,11 @@ const { ok, warning, broken } = findingsIn('mail in')
 const SILENT_DNS = 'the name servers did not answer'
 const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
 
-/** A DNS look without an answer: no verdict on the record. */
+/** Reports that a DNS query got no response. The finding does not judge the record. */
 export const dnsAway = (area: Finding['area'], check: string): Finding =>
   findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)
 
-/** The exchangers of a domain. */
+/** Judges the MX records of a domain. */
 export function judgeMx(
   domain: string,
   mailHostname: string,
@@ -44,7 +44,7 @@ export function judgeMx(
 
 const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
-/** The addresses of MAIL_HOSTNAME. @param seenAddress ours as the outside sees it; null: not known. */
+/** Judges the addresses of MAIL_HOSTNAME. @param seenAddress our address as an outside host sees it; null: unknown. */
 export function judgeMailHost({
   mailHostname,
   addresses,
@@ -54,7 +54,7 @@ export function judgeMailHost({
 }: {
   mailHostname: string
   addresses: readonly string[]
-  /** The name that it is an alias of; null: it is none. */
+  /** MAIL_HOSTNAME is an alias of this name; null: it is no alias. */
   alias: string | null
   seenAddress: string | null
   allowPrivate: boolean
@@ -64,7 +64,7 @@ export function judgeMailHost({
     seenAddress === null
       ? `${mailHostname}. IN A …   ; the public address of this machine`
       : zoneLine(addressRecord(mailHostname, seenAddress))
-  // RFC 2181 §10.3: an MX names no alias.
+  // RFC 2181 §10.3: an MX record must not name an alias.
   if (alias !== null)
     return broken(check, `it is an alias of ${shown(alias)}, which no MX may name`, fix)
   if (addresses.length === 0) return broken(check, 'it has none', fix)
@@ -76,14 +76,14 @@ export function judgeMailHost({
   return ok(check, addresses.join(', '))
 }
 
-/** A try to reach an SMTP server. */
+/** Is the result of a connection to an SMTP server. */
 export type Reached = 'answered' | 'refused' | 'silent' | 'unreachable'
 
 const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
 
 /**
- * Judges the listener at one public address, as far as a look from this machine can tell.
- * @param local whether the listener answers at SMTP_HOST and SMTP_PORT; null: they are settings of another machine.
+ * Judges the listener at one public address, as far as this machine can test it.
+ * @param local whether the listener responds at SMTP_HOST and SMTP_PORT; null: they are settings of another machine.
  */
 export function judgeListener({
   address,
@@ -109,12 +109,12 @@ export function judgeListener({
     reached === 'silent'
       ? `no answer on port ${port}: a firewall drops it, or the network does not lead back here`
       : `there is no way to port ${port}`
-  // Many networks do not lead a packet to their own public address. Only a stranger can tell.
+  // Many networks do not route a packet to their own public address. Only a host outside can test the port.
   const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP`
   return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
 }
 
-/** Whether the listener offers STARTTLS. Its certificate is judged apart. */
+/** Judges whether the listener offers STARTTLS. Another function judges its certificate. */
 export const judgeStartTls = (isOffered: boolean): Finding =>
   isOffered
     ? ok('STARTTLS', 'the listener offers it')
@@ -124,7 +124,9 @@ export const judgeStartTls = (isOffered: boolean): Finding =>
         'SMTP_TLS_CERT_FILE=/etc/purser/cert.pem SMTP_TLS_KEY_FILE=/etc/purser/key.pem',
       )
 
-/** Whether somebody takes the reports that our DNS records ask for. `refused`: addresses that no inbox has. */
+/**
+ * Judges whether an inbox takes the reports that our DNS records ask for. `refused` lists addresses that no inbox has.
+ */
 export const judgeReportAddresses = (refused: readonly string[], mailDomain: string): Finding =>
   refused.length === 0
     ? ok('reports', 'an inbox takes them')
@@ -134,7 +136,7 @@ export const judgeReportAddresses = (refused: readonly string[], mailDomain: str
         `POSTMASTER=operator@${mailDomain}   # an inbox of yours`,
       )
 
-/** Names that are kept for the operator, and that a project took before. */
+/** Judges names that are reserved for the operator and that a project took earlier. */
 export function judgeReservedNames(
   taken: readonly { address: string; projectId: string; name: string }[],
 ): Finding[] {

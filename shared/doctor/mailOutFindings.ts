@@ -1,4 +1,4 @@
-/** Whether other hosts take our mail. */
+/** Judges whether other hosts take our mail. */
 import { type Finding, findingsIn, shown } from './finding.ts'
 import type { Reached } from './mailInFindings.ts'
 import {
@@ -15,13 +15,13 @@ const { ok, warning, broken } = findingsIn('mail out')
 
 const RELAY_FIX = 'SMTP_RELAY_URL=smtp://USER:PASSWORD@RELAY:587'
 
-/** Judges connections to port 25 of large receivers. */
+/** Judges connections to port 25 of large mail providers. */
 export function judgePort25(hosts: readonly { host: string; reached: Reached }[]): Finding {
   const check = 'port 25 outward'
   const answered = hosts.filter(({ reached }) => reached === 'answered')
   if (answered.length > 0) return ok(check, `${answered[0]!.host} answers`)
   if (hosts.every(({ reached }) => reached === 'silent')) {
-    // Clouds drop the packets. A firewall of one's own mostly refuses.
+    // Cloud providers drop the packets silently. An operator's own firewall mostly refuses the connection.
     return broken(
       check,
       'no host answers, and none refuses: the provider shuts the port; ask it to open the port, or use a relay',
@@ -38,14 +38,15 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
   return broken(check, 'no host answers; the network of this machine has a fault', RELAY_FIX)
 }
 
-/** The provider's own name for an address holds its digits. */
+/** Tells whether the provider chose the name, because such a name holds the digits of the address. */
 const isGeneric = (name: string, address: string): boolean => {
   const digits = address.split(/[.:]/).filter((part) => part !== '')
   return digits.length > 1 && digits.every((part) => name.includes(part))
 }
 
 /**
- * Judges the reverse name of an address that we send from (FCrDNS): large receivers refuse mail without one.
+ * Judges the reverse DNS name of an address that we send from (FCrDNS). Large providers refuse mail from an address
+ * without a reverse name.
  * @param forward the addresses of each name.
  */
 export function judgeReverse(
@@ -67,13 +68,13 @@ export function judgeReverse(
   return warning(check, `${shown(confirmed.name)}, and EHLO says ${mailHostname}`, line)
 }
 
-/** A result of RFC 7208 §2.6 for one of our addresses. */
+/** Holds a result of RFC 7208 §2.6 for one of our addresses. */
 export type SpfResult = { address: string; result: string; comment: string }
 
 /**
  * Judges the SPF record of a domain.
  * @param records the TXT records of the name that begin with v=spf1.
- * @param isDirect whether the addresses are those that we send from. A relay sends from others, which nobody can list.
+ * @param isDirect whether we send from these addresses. A relay sends from other addresses, which nobody can list.
  */
 export function judgeSpf({
   domain,
@@ -92,7 +93,7 @@ export function judgeSpf({
   const wanted = spfRecord(domain, settings)
   const fix = zoneLine(wanted)
   if (records.length === 0) return broken(check, 'no such record', fix)
-  // RFC 7208 §4.5: with two records each receiver gives up.
+  // RFC 7208 §4.5: with two records every receiver reports an error.
   if (records.length > 1) return broken(check, `${records.length} records instead of one`, fix)
   const error = results.find(({ result }) => result === 'permerror')
   if (error !== undefined) {
@@ -110,7 +111,7 @@ export function judgeSpf({
 
 const KEY_CHARS_1024 = 216
 
-/** Judges the published record of a DKIM key. @param found the TXT records at its name. */
+/** Judges the published record of a DKIM key. @param found the TXT records at the name of the key. */
 export function judgeDkim(
   { domain, selector, record }: { domain: string; selector: string; record: string },
   found: readonly string[],
@@ -134,11 +135,11 @@ export function judgeDkim(
   return ok(check, 'its key is ours')
 }
 
-/** @returns the finding for a domain that signs nothing. */
+/** Reports a domain whose mail no DKIM key signs. */
 export const missingDkim = (domain: string): Finding =>
   broken(`DKIM of ${domain}`, 'no key signs its mail', `bun run dkim:new ${domain}`)
 
-/** The value of a tag of a DKIM or DMARC record, without white space. */
+/** Returns the value of a tag of a DKIM or DMARC record, without white space. */
 export function tagOf(text: string, name: string): string {
   const tag = text.split(';').find((part) => part.split('=')[0]?.trim().toLowerCase() === name)
   return tag === undefined ? '' : tag.slice(tag.indexOf('=') + 1).replace(/\s+/g, '')
@@ -146,8 +147,8 @@ export function tagOf(text: string, name: string): string {
 
 /**
  * Judges the DMARC record of a domain (RFC 9989). Our signatures name the domain itself, so they are aligned.
- * @param found the first name of the tree walk with a record, and its records.
- * @param unconfirmed hosts of `rua` that do not say that they take reports for the domain.
+ * @param found the first name of the tree walk that has a record, and the records of that name.
+ * @param unconfirmed hosts of `rua` that do not confirm that they take reports for the domain.
  */
 export function judgeDmarc({
   domain,
@@ -185,24 +186,24 @@ export function judgeDmarc({
   return ok(check, `p=${policy === '' ? 'none' : policy}${inherited}`)
 }
 
-/** The relay as one connection sees it. */
+/** Describes the relay as one connection sees it. */
 export type RelayFacts = {
   host: string
   login: 'accepted' | 'refused' | 'untrusted' | Exclude<Reached, 'answered'>
-  /** Whether the connection is encrypted. */
+  /** Tells whether the connection is encrypted. */
   isEncrypted: boolean
-  /** RFC 1870; null: not told. */
+  /** Is the size limit that the relay announces (RFC 1870); null: it announces none. */
   sizeMax: number | null
 }
 
-/** @param ourMax bytes of the largest mail that the API takes. */
+/** Judges the relay. @param ourMax size in bytes of the largest mail that the API takes. */
 export function judgeRelay(
   { host, login, isEncrypted, sizeMax }: RelayFacts,
   ourMax: number,
 ): Finding[] {
   const check = `relay ${host}`
   if (login === 'silent') {
-    // Hetzner drops 25 and 465, and leaves 587 open.
+    // Hetzner blocks the ports 25 and 465, and leaves port 587 open.
     return [
       broken(
         check,

@@ -1,17 +1,20 @@
-/** MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
+/** Judges MTA-STS (RFC 8461), TLS-RPT (RFC 8460) and CAA (RFC 8659). */
 import { type Finding, findingsIn, shown } from './finding.ts'
 import { tagOf } from './mailOutFindings.ts'
 import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } from './zone.ts'
 
 const { ok, warning, broken } = findingsIn('policies')
 
-/** A policy as its host answers; `failure`: why there is none. */
+/** Holds the policy that its host serves. `failure` tells why no policy was read. */
 export type SeenPolicy = { failure: string } | { mode: string; maxAgeS: number; coversUs: boolean }
 
 const ID = /^[a-z0-9]{1,32}$/i
 const DAY_S = 24 * 60 * 60
 
-/** Judges the TXT record of MTA-STS and the policy behind it. @param records those that begin with v=STSv1. */
+/**
+ * Judges the TXT record of MTA-STS and the policy that it announces. @param records the records that begin with
+ * v=STSv1.
+ */
 export function judgeSts({
   domain,
   records,
@@ -21,7 +24,7 @@ export function judgeSts({
 }: {
   domain: string
   records: readonly string[]
-  /** Null: it was not asked for, because no record announces it. */
+  /** Is null if the doctor requested no policy, because no record announces one. */
   policy: SeenPolicy | null
   settings: PolicySettings
   stsId: string
@@ -54,7 +57,7 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   if ('failure' in policy) return broken(check, policy.failure, wanted)
   const { mode, maxAgeS, coversUs } = policy
   if (!coversUs && mode !== 'none') {
-    // In the mode enforce nobody could deliver.
+    // In the mode `enforce` nobody could deliver mail.
     const found = `it does not name ${mailHostname}`
     return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
   }
@@ -62,7 +65,7 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   return ok(check, `mode ${mode}, for ${Math.floor(maxAgeS / DAY_S)} days`)
 }
 
-/** @param records the TXT records that begin with v=TLSRPTv1. */
+/** Judges the record of TLS-RPT. @param records the TXT records that begin with v=TLSRPTv1. */
 export function judgeTlsReports(
   domain: string,
   records: readonly string[],
@@ -79,7 +82,7 @@ export function judgeTlsReports(
   return ok(check, `reports go to ${shown(places[0]!)}`)
 }
 
-/** The name that an authority's CAA records have, by the organisation of its certificates. */
+/** Maps the organisation in an authority's certificates to the authority's name in CAA records. */
 const AUTHORITIES: readonly [organisation: RegExp, name: string][] = [
   [/let's encrypt|internet security research group/i, 'letsencrypt.org'],
   [/google trust services/i, 'pki.goog'],
@@ -94,7 +97,7 @@ export type CaaRecord = { tag: string; value: string }
 
 /**
  * Judges whether the issuer of a certificate may renew it.
- * @param set the first records from the name upward, and the name that has them; null: there are none.
+ * @param set the records of the nearest name upward that has any, with that name; null: no name has records.
  * @param issuer the organisation in the certificate; empty: there is no certificate.
  */
 export function judgeCaa(

@@ -1,6 +1,6 @@
 import { type Finding, findingsIn } from './finding.ts'
 
-/** The sections of a report: each is looked at by the runner that has the settings for it. */
+/** Maps each section of a report to the runner that has the settings to check the section. */
 export const SECTION_RUNNER = {
   service: 'webhooks',
   mail: 'outbound',
@@ -10,10 +10,10 @@ export const SECTION_RUNNER = {
 export type Section = keyof typeof SECTION_RUNNER
 export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 
-/** The findings of each section that has been looked at. */
+/** Holds the findings of each section that has been checked. */
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
-/** A section without an answer after this time will get none. Every look ends within half of it. */
+/** A section that has no findings after this time will get none. Every check ends within half of this time. */
 export const REPORT_LIMIT_MS = 30_000
 
 const AREA: Record<Section, Finding['area']> = {
@@ -22,7 +22,7 @@ const AREA: Record<Section, Finding['area']> = {
   chain: 'chain',
 }
 
-/** The finding in place of a section that nobody looks at. */
+/** Makes the finding for a section that no runner checks. */
 export const withoutRunner = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(
     `${SECTION_RUNNER[section]} workers`,
@@ -30,7 +30,7 @@ export const withoutRunner = (section: Section): Finding =>
     `bun run workers --pool ${SECTION_RUNNER[section]}`,
   )
 
-/** The finding in place of a section whose worker did not answer in time. */
+/** Makes the finding for a section whose worker did not respond in time. */
 export const unanswered = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(
     `${SECTION_RUNNER[section]} workers`,

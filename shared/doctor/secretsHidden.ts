@@ -1,11 +1,11 @@
 import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
-/** Shorter texts occur in words of ours. */
+/** Shorter texts also occur in our own words, so they are not hidden. */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'
 
-/** The secrets of the settings, in every form in which a message could quote them. */
+/** Returns the secrets of the settings, in every spelling in which a message could quote them. */
 export function secretsOf(config: Config): string[] {
   const { databaseUrl, databaseReplicaUrl, relayUrl, chain, blobStore, bootstrap } = config
   const texts = [
@@ -23,7 +23,7 @@ export function secretsOf(config: Config): string[] {
 
 const forms = (bytes: Buffer): string[] => [bytes.toString('base64'), bytes.toString('hex')]
 
-/** User and password, and whatever stands behind the host: an RPC has its key there. */
+/** Returns the user, the password, and everything behind the host, because the URL of an RPC has its key there. */
 function secretsOfUrl(text: string | null | undefined): string[] {
   if (typeof text !== 'string' || !URL.canParse(text)) return []
   const { username, password, pathname, search, protocol } = new URL(text)
@@ -40,7 +40,9 @@ function decoded(part: string): string {
   }
 }
 
-/** The same findings without these texts: the second line of defence, as no finding names a secret. */
+/**
+ * Removes these texts from the findings. This is the second line of defence, because no finding should name a secret.
+ */
 export const withoutSecrets = (
   findings: readonly Finding[],
   secrets: readonly string[],

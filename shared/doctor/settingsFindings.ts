@@ -7,10 +7,10 @@ import { type Finding, findingsIn } from './finding.ts'
 
 const { ok, warning, broken } = findingsIn('settings')
 
-/** The variables that `bun run secrets:new` makes. */
+/** Lists the variables that `bun run secrets:new` generates. */
 const GENERATED = ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'METRICS_TOKEN']
 
-/** An example for a variable that has no value of ours. */
+/** Holds an example value for each variable that has no default. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   SMTP_RELAY_URL: 'direct',
   RPC_URL: 'https://mainnet.base.org',
@@ -39,14 +39,14 @@ const changeOf = (variable: string): string =>
     ? `bun run secrets:new   # prints ${variable}=…`
     : `${variable}=${EXAMPLES[variable] ?? defaultOf(variable) ?? '…   # docs/settings.md'}`
 
-/** The value that an absent variable has; undefined: none that can be written. */
+/** Returns the value that an absent variable has. @returns undefined if no default can be written as text. */
 function defaultOf(variable: string): string | undefined {
   const { data } = variables.safeParse({})
   const value = (data as Record<string, unknown> | undefined)?.[variable]
   return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
 }
 
-/** Judges whether a service may hold other people's mail and money with these settings. */
+/** Judges whether a service with these settings may hold other people's mail and money. */
 export function judgeProduction({
   production,
   chain,
@@ -86,7 +86,10 @@ export function judgeProduction({
   return [mode, ...keys, ...capture, ...local]
 }
 
-/** Judges the master keys of this process. @param fault of the comparison with those in the database; null: none. */
+/**
+ * Judges the master keys of this process. @param fault the difference from the keys in the database; null: there is
+ * none.
+ */
 export const judgeMasterKeys = (fault: string | null): Finding =>
   fault === null
     ? ok('MASTER_KEYS', 'the keys of every stored secret are there')
@@ -96,11 +99,11 @@ export const judgeMasterKeys = (fault: string | null): Finding =>
         'MASTER_KEYS=…   # the same for every process',
       )
 
-/** More than half a minute makes signatures with a time stamp fail. */
+/** If the clock is wrong by more than half a minute, signatures with a time stamp fail. */
 const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 
-/** Judges a clock. @param aheadMs our clock minus the other; null: the other could not be read. */
+/** Judges a clock. @param aheadMs our clock minus the other clock; null: the other clock could not be read. */
 export function judgeClock(other: string, aheadMs: number | null): Finding {
   const check = `clock, against ${other}`
   if (aheadMs === null) return warning(check, `${other} could not be asked`)

@@ -2,7 +2,7 @@ import { AREAS, type Finding } from './finding.ts'
 
 const MARKS = { ok: 'ok', warning: 'WARNING', broken: 'BROKEN' } as const
 
-/** The findings as a table for a terminal. The line to change stands below its finding. */
+/** Writes the findings as a table for a terminal. The line to change stands below its finding. */
 export function findingsTable(findings: readonly Finding[]): string {
   const rows = inOrder(findings)
   const areaWidth = widest(rows.map(({ area }) => area))
@@ -19,7 +19,7 @@ export function findingsTable(findings: readonly Finding[]): string {
     .join('')
 }
 
-/** `3 broken, 1 warning, 20 ok`. */
+/** Writes a summary like `3 broken, 1 warning, 20 ok`. */
 export function findingsSummary(findings: readonly Finding[]): string {
   const count = (wanted: Finding['verdict']) =>
     findings.filter(({ verdict }) => verdict === wanted).length
@@ -27,7 +27,7 @@ export function findingsSummary(findings: readonly Finding[]): string {
   return `${count('broken')} broken, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${count('ok')} ok`
 }
 
-/** By area; within one, in the order in which they were made. */
+/** Sorts the findings by area. Findings of one area keep the order in which they were made. */
 export const inOrder = (findings: readonly Finding[]): Finding[] =>
   findings.toSorted((one, other) => AREAS.indexOf(one.area) - AREAS.indexOf(other.area))
 

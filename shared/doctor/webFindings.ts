@@ -3,10 +3,10 @@ import { type Finding, findingsIn } from './finding.ts'
 const { ok, warning, broken } = findingsIn('web')
 const hooks = findingsIn('webhooks')
 
-/** An answer over HTTP, or why there is none. */
+/** Holds the status of an HTTP response, or tells why there is no response. */
 export type SeenAnswer = { status: number } | { failure: string }
 
-/** Judges the answer of `/healthz` at BASE_URL. */
+/** Judges the response of `/healthz` at BASE_URL. */
 export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
   const { protocol, hostname } = new URL(baseUrl)
   const isHere = /^(?:localhost|127\.[\d.]+|\[::1?\]|0\.0\.0\.0)$/.test(hostname)
@@ -29,10 +29,10 @@ export function judgeBaseUrl(baseUrl: string, answer: SeenAnswer): Finding[] {
   return [form, answered]
 }
 
-/** A request of the guarded client: `blocked` was not sent. */
+/** Is the result of a request of the guarded client. A `blocked` request was not sent. */
 export type GuardedOutcome = 'answered' | 'blocked' | { failure: string }
 
-/** Judges requests to an address of the outside and to one of this machine. */
+/** Judges two requests: one to an outside address, and one to an address of this machine. */
 export function judgeGuard(seen: {
   outsideUrl: string
   outside: GuardedOutcome

@@ -1,29 +1,29 @@
-/** The DNS records that the service needs, and their lines in a zone file (RFC 1035 §5). */
+/** Makes the DNS records that the service needs, and their lines in a zone file (RFC 1035 §5). */
 import { isIP } from 'node:net'
 import { txtStrings } from '../mail/compose/dkim.ts'
 import { type DomainClaim, domainRecords } from '../mail/mailDomain.ts'
 import { type MtaStsMode, policyText } from '../mail/mtaSts.ts'
 
 export type ZoneRecord = {
-  /** Without the final dot. */
+  /** Is written without the final dot. */
   name: string
   type: 'A' | 'AAAA' | 'CNAME' | 'MX' | 'PTR' | 'TXT'
-  /** As a resolver returns it; an MX record begins with its preference. */
+  /** Is the value as a resolver returns it. The value of an MX record begins with the preference. */
   value: string
 }
 
-/** The names that the records are made of. */
+/** Holds the names that the records are made of. */
 export type ZoneSettings = {
   mailDomain: string
   mailHostname: string
-  /** The host of BASE_URL. */
+  /** Is the host of BASE_URL. */
   webHost: string
-  /** `capture`, `direct` or the URL of a smarthost. */
+  /** Is `capture`, `direct` or the URL of a smarthost. */
   relayUrl: string
   mtaSts: MtaStsMode
 }
 
-/** One line of a zone file. */
+/** Writes one line of a zone file. */
 export function zoneLine({ name, type, value }: ZoneRecord): string {
   const written = type === 'TXT' ? txtStrings(value) : value
   const isName = type === 'CNAME' || type === 'MX' || type === 'PTR'
@@ -44,7 +44,9 @@ export const addressRecord = (name: string, address: string): ZoneRecord => ({
 
 export const txtRecord = (name: string, value: string): ZoneRecord => ({ name, type: 'TXT', value })
 
-/** The SPF record of a domain. That of MAIL_DOMAIN lists the hosts that send; other domains include it. */
+/**
+ * Makes the SPF record of a domain. The record of MAIL_DOMAIN lists the hosts that send, and other domains include it.
+ */
 export function spfRecord(domain: string, { mailDomain, ...settings }: ZoneSettings): ZoneRecord {
   if (domain !== mailDomain) return txtRecord(domain, `v=spf1 include:${mailDomain} ~all`)
   const relay = relayInclude(settings.relayUrl)
@@ -52,10 +54,13 @@ export function spfRecord(domain: string, { mailDomain, ...settings }: ZoneSetti
   return txtRecord(domain, `v=spf1 ${hosts.join(' ')} ~all`)
 }
 
-/** RFC 7208 §2.3: mail without a sender is judged by the name in EHLO. */
+/** RFC 7208 §2.3: receivers check the SPF of mail without a sender by the name in EHLO. */
 const ehloSpfRecord = (mailHostname: string): ZoneRecord => txtRecord(mailHostname, 'v=spf1 a -all')
 
-/** The name that lists the addresses of well-known relays; their own pages name it. */
+/**
+ * Maps the hosts of well-known relays to the SPF name that lists their addresses. The documentation of each relay gives
+ * the name.
+ */
 const RELAY_INCLUDES: readonly [host: RegExp, include: string][] = [
   [/(?:^|\.)amazonaws\.com$/, 'amazonses.com'],
   [/(?:^|\.)mailgun\.org$/, 'mailgun.org'],
@@ -63,14 +68,14 @@ const RELAY_INCLUDES: readonly [host: RegExp, include: string][] = [
   [/(?:^|\.)sendgrid\.net$/, 'sendgrid.net'],
 ]
 
-/** The name to include for a relay; null: no relay, or one that is not known. */
+/** Returns the SPF name to include for a relay. @returns null if there is no relay, or if it is not known. */
 function relayInclude(relayUrl: string): string | null {
   const host = relayHost(relayUrl)
   if (host === null) return null
   return RELAY_INCLUDES.find(([form]) => form.test(host))?.[1] ?? null
 }
 
-/** The host of the smarthost; null: there is none. */
+/** Returns the host of the smarthost. @returns null if there is no smarthost. */
 export const relayHost = (relayUrl: string): string | null =>
   URL.canParse(relayUrl) ? new URL(relayUrl).hostname.replace(/^\[|\]$/g, '') : null
 
@@ -80,28 +85,31 @@ export const dmarcRecord = (domain: string, mailDomain: string): ZoneRecord =>
     `v=DMARC1; p=none${domain === mailDomain ? `; rua=mailto:dmarc@${mailDomain}` : ''}`,
   )
 
-/** The policy of our domains. `testing` comes first: a week of reports shows whose mail would be lost. */
+/**
+ * Makes the MTA-STS policy of our domains. Operators begin with `testing`, because a week of reports shows whose mail
+ * would be lost.
+ */
 export const ownPolicy = ({
   mtaSts,
   mailHostname,
 }: Pick<ZoneSettings, 'mtaSts' | 'mailHostname'>): string =>
   policyText({ mode: mtaSts === 'none' ? 'testing' : mtaSts, mx: [mailHostname] })
 
-/** @param id changes with the policy: 1 to 32 letters or digits. */
+/** Makes the TXT record of MTA-STS. @param id changes with the policy: 1 to 32 letters or digits. */
 export const stsRecord = (domain: string, id: string): ZoneRecord =>
   txtRecord(`_mta-sts.${domain}`, `v=STSv1; id=${id}`)
 
 export const tlsReportRecord = (domain: string, mailDomain: string): ZoneRecord =>
   txtRecord(`_smtp._tls.${domain}`, `v=TLSRPTv1; rua=mailto:tlsrpt@${mailDomain}`)
 
-/** The name of an address in the reverse tree (RFC 1035 §3.5, RFC 3596 §2.5). */
+/** Returns the name of an address in the reverse tree (RFC 1035 §3.5, RFC 3596 §2.5). */
 export function reverseName(address: string): string {
   if (isIP(address) !== 6) return `${address.split('.').toReversed().join('.')}.in-addr.arpa`
   const digits = wholeIpv6(address).join('')
   return `${[...digits].toReversed().join('.')}.ip6.arpa`
 }
 
-/** Eight groups of four hexadecimal digits. */
+/** Returns the eight groups of an IPv6 address, each with four hexadecimal digits. */
 function wholeIpv6(address: string): string[] {
   const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1)
   const [before = '', after] = canonical.split('::')
@@ -120,14 +128,14 @@ export const ptrRecord = (address: string, mailHostname: string): ZoneRecord => 
 const policyHostRecord = (name: string, webHost: string): ZoneRecord =>
   isIP(webHost) === 0 ? { name, type: 'CNAME', value: webHost } : addressRecord(name, webHost)
 
-/** A domain of the service with its DKIM keys. `claim`: how a tenant's domain proves its ownership. */
+/** Describes a domain of the service with its DKIM keys. `claim` says how a tenant proves that the domain is theirs. */
 export type ServedDomain = {
   domain: string
   dkim: readonly { selector: string; record: string }[]
   claim: DomainClaim | null
 }
 
-/** The records of a domain, in the order in which an operator reads them. */
+/** Lists the records of a domain, in the order in which an operator reads them. */
 export function recordsOf(
   { domain, dkim, claim }: ServedDomain,
   settings: ZoneSettings,

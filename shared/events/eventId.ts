@@ -1,23 +1,23 @@
 /**
- * The id of an event: its number in its project, and its time. A database restored from a backup assigns the numbers of
- * lost events again; the time tells the two events apart.
+ * Describes the id of an event: the event's number in its project, and its time. A database restored from a backup
+ * assigns the numbers of lost events again. The time tells the two events apart.
  */
 export type EventPosition = {
   seq: bigint
-  /** Null: unknown. The position is before the first event, or the event was deleted. */
+  /** Null means that the time is unknown: the position is before the first event, or the event was deleted. */
   at: Date | null
 }
 
-/** The longest id. */
+/** Is the length of the longest id, in characters. */
 export const EVENT_ID_MAX_LENGTH = 34
 
 const FORM = /^(\d{1,18})(?:-(\d{1,15}))?$/
 
-/** Writes an id: `42-1767605952345`, or `42` without a time. The time is Unix milliseconds. */
+/** Writes an id like `42-1767605952345`, or `42` without a time. The time is in Unix milliseconds. */
 export const eventId = ({ seq, at }: EventPosition): string =>
   at === null ? String(seq) : `${seq}-${at.getTime()}`
 
-/** Reads an id; null: the text is no id. */
+/** Reads an id. @returns null if the text is no id. */
 export function parseEventId(text: string): EventPosition | null {
   const [, seq, ms] = FORM.exec(text) ?? []
   if (seq === undefined) return null

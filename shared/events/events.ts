@@ -1,16 +1,17 @@
 import type { Scope } from '../scopes.ts'
 
-/** The event types of a project, and the scope that reads each. */
+/** Lists the event types of a project, and the scope that is needed to read each type. */
 export const EVENT_SCOPES = {
   'message.received': 'mail:read',
-  // Beside message.received, for a message with a one-time code. It omits the code.
+  // This event comes beside message.received, for a message with a one-time code. The event omits the code.
   'message.code': 'mail:codes',
-  // Beside message.received, for a message with an invitation, an update, a cancellation or an answer.
+  // This event comes beside message.received, for a message with an invitation, an update, a cancellation or a reply to
+  // an invitation.
   'message.invite': 'mail:read',
-  // The text of an attachment can be read, or never will be.
+  // The text of an attachment can now be read, or will never be readable.
   'attachment.read': 'mail:read',
   'message.held': 'mail:read',
-  // The owner rejected it, or nobody decided in time.
+  // The owner rejected the message, or nobody decided in time.
   'message.rejected': 'mail:read',
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
@@ -19,16 +20,16 @@ export const EVENT_SCOPES = {
   'message.complained': 'mail:read',
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
-  // The chain shows a refund.
+  // The chain shows the refund.
   'payment.refunded': 'payments:accept',
   'vault.used': 'vault:use',
   // The chain shows the transfer.
   'purse.paid': 'purse:read',
-  // A seller of this service has paid a payment back.
+  // A seller of this service has refunded a payment.
   'purse.refunded': 'purse:read',
-  // Nothing was signed.
+  // The purse signed nothing.
   'purse.refused': 'purse:read',
-  // A payment waits for the owner.
+  // A payment waits for the owner's decision.
   'purse.asked': 'purse:read',
   // A mandate has used 80 or 95 % of a bound.
   'purse.warned': 'purse:read',
@@ -39,7 +40,7 @@ export type EventType = keyof typeof EVENT_SCOPES
 
 export const EVENT_TYPES = Object.keys(EVENT_SCOPES) as EventType[]
 
-/** The data of a message event. It omits the text; get-message returns it. */
+/** Describes the data of a message event. The data omits the text, which get-message returns. */
 export type MessageEventData = {
   messageId: string
   threadId: string
@@ -48,15 +49,15 @@ export type MessageEventData = {
   to: string[]
   subject: string
   labels: string[]
-  /** Of attachment.read alone. */
+  /** Only attachment.read has this field. */
   attachment?: AttachmentRead
-  /** Of message.invite alone. */
+  /** Only message.invite has this field. */
   invites?: InviteNotice[]
 }
 
 /**
- * What an invite does to the calendar. `outdated`: the calendar knows a later state. `proposal`: its sender is not proven
- * to be who may say so, and nothing changes.
+ * Lists what an invite does to the calendar. `outdated`: the calendar knows a later state. `proposal`: nothing proves
+ * that the sender may change the event, so nothing changes.
  */
 export const INVITE_EFFECTS = [
   'new',
@@ -69,7 +70,7 @@ export const INVITE_EFFECTS = [
 ] as const
 export type InviteEffect = (typeof INVITE_EFFECTS)[number]
 
-/** An invite in the event `message.invite`. */
+/** Describes an invite in the event `message.invite`. */
 export type InviteNotice = {
   uid: string
   recurrenceId: string | null
@@ -77,14 +78,14 @@ export type InviteNotice = {
   effect: InviteEffect
 }
 
-/** What became of an attachment's text, in the event `attachment.read`. */
+/** Tells whether an attachment's text was read, in the event `attachment.read`. */
 export type AttachmentRead = {
   attachmentId: string
   state: 'ready' | 'none' | 'failed'
   chars: number
 }
 
-/** The data of a payment event. */
+/** Describes the data of a payment event. */
 type PaymentEventData = {
   paymentId: string
   status: 'settled' | 'failed'
@@ -92,40 +93,40 @@ type PaymentEventData = {
   network: string
   payerAddress: string
   resourceUrl: string
-  /** `payer`: only the payer named the resource. */
+  /** `payer` means that only the payer named the resource. */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
   failureReason: string | null
 }
 
-/** The data of a use of a secret. It holds nothing of the answer but its status. */
+/** Describes the data of a use of a secret. The data holds only the status of the response. */
 export type UseEventData = {
   useId: string
   name: string
   state: 'answered' | 'failed' | 'unknown'
   method: string
   host: string
-  /** With placeholders, without its query. */
+  /** Holds the path with its placeholders, without the query. */
   path: string
   statusCode: number | null
 }
 
-/** The data of an event of a purchase. The seller's own words are left out. */
+/** Describes the data of a purchase event. The seller's own words are left out. */
 export type PurchaseEventData = {
   purchaseId: string
   host: string
   path: string
-  /** Null: the seller named no price. */
+  /** Is null if the seller named no price. */
   amountUsdcRaw: string | null
   payTo: string | null
   network: string | null
   txHash: string | null
-  /** Why it was refused, or why the owner is asked; else null. */
+  /** Tells why the payment was refused, or why the owner is asked; otherwise null. */
   reason: string | null
 }
 
-/** The data of a warning: a bound of a mandate is nearly used up. */
+/** Describes the data of a warning that a bound of a mandate is nearly used up. */
 type MandateEventData = {
   mandateId: string
   bound: 'hour' | 'day' | 'month' | 'total'
@@ -134,7 +135,7 @@ type MandateEventData = {
   limitUsdcRaw: string
 }
 
-/** The data of a refund. `refundOf`: the payment. */
+/** Describes the data of a refund. `refundOf` is the id of the payment. */
 export type RefundEventData = {
   refundId: string
   refundOf: string
@@ -144,7 +145,7 @@ export type RefundEventData = {
   txHash: string
 }
 
-/** The data of a refund, for the buyer. */
+/** Describes the data of a refund, as the buyer sees it. */
 export type RefundedPurchaseEventData = {
   purchaseId: string
   refundId: string
@@ -153,7 +154,7 @@ export type RefundedPurchaseEventData = {
   txHash: string
 }
 
-/** The data of a low balance. */
+/** Describes the data of a low balance. */
 type PurseEventData = { address: string; balanceUsdcRaw: string; lowUsdcRaw: string }
 
 export type EventData =

@@ -1,15 +1,15 @@
-/** The retry schedule of webhook deliveries (docs/contract.md §7). */
+/** Defines the retry schedule of webhook deliveries (docs/contract.md §7). */
 
-/** Seconds from the end of failed attempt n (index n - 1) to attempt n + 1. */
+/** Gives the seconds from the end of failed attempt n (index n - 1) to attempt n + 1. */
 const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
 
-/** The first attempt and one for each delay. */
+/** Counts the first attempt and one attempt for each delay. */
 export const WEBHOOK_ATTEMPTS_MAX = WEBHOOK_DELAYS_S.length + 1
 
 export type WebhookVerdict = 'delivered' | 'aborted' | 'retry'
 
 /**
- * The delay after a failed attempt.
+ * Returns the delay after a failed attempt.
  *
  * @param attempt the number of the attempt that failed, from 1 to {@link WEBHOOK_ATTEMPTS_MAX}.
  * @returns seconds from the end of that attempt; null: it was the last attempt.
@@ -23,7 +23,7 @@ export function nextWebhookDelayS(attempt: number): number | null {
 }
 
 /**
- * The effect of an answer on the delivery.
+ * Decides what a response means for the delivery.
  *
  * @param status HTTP status; null: time-out or network error. A redirect is never followed and counts as 4xx. 408 and
  * 429 abort like any 4xx.

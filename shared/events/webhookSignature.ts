@@ -1,13 +1,13 @@
 /**
- * Webhook signatures: `X-Service-Signature: sha256=<hex>`, HMAC-SHA256 (RFC 2104) over the raw body.
- * The key is the whole secret string in UTF-8, its `whsec_` prefix included.
+ * Makes and checks webhook signatures: `X-Service-Signature: sha256=<hex>`, HMAC-SHA256 (RFC 2104) over the raw body.
+ * The key is the whole secret string in UTF-8, including its prefix `whsec_`.
  */
 import { createHmac } from 'node:crypto'
 
 export type SignWebhookParameters = {
-  /** The endpoint's secret, e.g. `whsec_…`. */
+  /** Is the secret of the endpoint, e.g. `whsec_…`. */
   secret: string
-  /** The bytes sent, or a text sent as UTF-8. */
+  /** Holds the sent bytes, or a text that is sent as UTF-8. */
   body: string | Uint8Array
 }
 
@@ -15,7 +15,7 @@ export type SignWebhookParameters = {
  * Signs a webhook body.
  *
  * @returns the header's value, `sha256=` and 64 lower-case hex digits.
- * @throws RangeError on an empty secret: anyone can sign with it.
+ * @throws RangeError on an empty secret, because anyone could sign with it.
  */
 export function signWebhook({ secret, body }: SignWebhookParameters): string {
   if (secret === '') throw new RangeError('secret must not be empty')
@@ -25,7 +25,7 @@ export function signWebhook({ secret, body }: SignWebhookParameters): string {
 /**
  * Checks a webhook signature, as a receiver does.
  *
- * @param header the value of `X-Service-Signature`; null when it was absent.
+ * @param header the value of `X-Service-Signature`; null: the header was absent.
  */
 export function verifyWebhookSignature({
   secret,
@@ -34,7 +34,7 @@ export function verifyWebhookSignature({
 }: SignWebhookParameters & { header: string | null }): boolean {
   const expected = signWebhook({ secret, body })
   if (header === null || header.length !== expected.length) return false
-  // No early exit: the time taken must not reveal how many digits match.
+  // The loop has no early exit, because the time taken must not reveal how many digits match.
   let difference = 0
   for (let index = 0; index < expected.length; index++) {
     difference |= expected.charCodeAt(index) ^ header.charCodeAt(index)

@@ -3,13 +3,13 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Lets a few works run at once. The next work is that of the sharers that have cost least so far. Works of the same
- * sharers keep their order.
+ * Runs a limited number of tasks at once. The next task belongs to the sharers that have cost least so far. Tasks of
+ * the same sharers keep their order.
  */
 export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
-  /** By their sharers. */
+  /** Holds the waiting tasks by their sharers. */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
 
@@ -18,7 +18,7 @@ export class CostTurns {
     this.#total = total
   }
 
-  /** Waits for a turn. @returns the end of the turn; calling it again does nothing. */
+  /** Waits for a turn. @returns a function that ends the turn. A second call of it does nothing. */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++
     else await this.#wait(sharers)
@@ -30,7 +30,7 @@ export class CostTurns {
     }
   }
 
-  /** Runs work in a turn, and charges its sharers for its time. */
+  /** Runs a task in a turn, and charges its sharers for the time of the task. */
   async run<Result>(sharers: readonly string[], work: () => Promise<Result>): Promise<Result> {
     const end = await this.enter(sharers)
     const startMs = performance.now()
@@ -51,7 +51,7 @@ export class CostTurns {
     return promise
   }
 
-  /** Hands the turn on. */
+  /** Gives the turn to the next waiting task. */
   #next(): void {
     let lightest: [string, Waiting] | undefined
     let least = Number.POSITIVE_INFINITY

@@ -1,20 +1,25 @@
-/** Costs are halved in this time. */
+/** Every cost is halved after this time. */
 const HALF_LIFE_MS = 30_000
-/** Sharers that are remembered. A stranger has many addresses: beyond, the lighter half is forgotten. */
+/**
+ * Limits how many sharers are remembered. A stranger may have many addresses. Above the limit, the half with the lower
+ * costs is forgotten.
+ */
 const SHARERS_MAX = 10_000
-/** Cost without a consequence. Each doubling beyond lowers the priority by one. */
+/** A cost up to this value has no effect. Each doubling above it lowers the priority by one. */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 
-/** Whether works of these costs may share a batch: a light one must not wait for a heavy one's part of it. */
+/**
+ * Tells whether jobs of these costs may share a batch. A cheap job must not wait for the expensive part of the batch.
+ */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 
 type Cost = { ms: number; atMs: number }
 
 /**
- * What sharers, such as inboxes and sending networks, have cost lately, in milliseconds of work. Who has cost less goes
- * first: a flood waits behind everybody else. The costs of all sharers of a work count together. So neither many inboxes
- * nor many networks make a flood light.
+ * Records what sharers, such as inboxes and sending networks, have cost lately, in milliseconds of work. Sharers with a
+ * lower cost go first, so a flood waits behind everybody else. The costs of all sharers of a task are added up. So
+ * neither many inboxes nor many networks make a flood cheap.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()
@@ -26,7 +31,7 @@ export class Costs {
     this.#sharersMax = sharersMax
   }
 
-  /** Sharers that are remembered. */
+  /** Counts the sharers that are remembered. */
   get size(): number {
     return this.#costs.size
   }
@@ -45,7 +50,7 @@ export class Costs {
     }
   }
 
-  /** The cost of these sharers together. */
+  /** Returns the total cost of these sharers. */
   of(sharers: readonly string[]): number {
     const nowMs = this.#nowMs()
     let sum = 0
@@ -56,7 +61,7 @@ export class Costs {
     return sum
   }
 
-  /** The priority of a job of these sharers: 0 is first. */
+  /** Returns the priority of a job of these sharers. 0 is first. */
   priorityOf(sharers: readonly string[]): number {
     const doublings = Math.log2(this.of(sharers) / FREE_MS)
     return Math.min(PRIORITY_MAX, Math.max(0, Math.ceil(doublings)))

@@ -1,11 +1,11 @@
-/** Sharers that are remembered. One whose debt is paid back is forgotten. */
+/** Limits how many sharers are remembered. A sharer that has no debt left is forgotten. */
 const SHARERS_MAX = 10_000
 
-/** Processor time that each sharer may use: a burst at once, and a share of each second. */
+/** Limits the processor time of each sharer: a burst at once, and a share of each second. */
 export class CpuBudget {
   readonly #limits: { burstMs: number; perSecondMs: number }
   readonly #nowMs: () => number
-  /** What a sharer has used and not got back. */
+  /** Holds what each sharer has used and has not got back. */
   readonly #used = new Map<string, { ms: number; atMs: number }>()
 
   constructor(limits: { burstMs: number; perSecondMs: number }, nowMs = () => performance.now()) {
@@ -13,7 +13,7 @@ export class CpuBudget {
     this.#nowMs = nowMs
   }
 
-  /** Milliseconds until the sharer may begin something; 0: now. */
+  /** Returns the milliseconds until the sharer may begin new work; 0: now. */
   delayMs(sharer: string): number {
     const over = this.#usedMs(sharer) - this.#limits.burstMs
     return over < 0 ? 0 : Math.ceil(((over + 1) * 1000) / this.#limits.perSecondMs)
@@ -34,7 +34,7 @@ export class CpuBudget {
     return Math.max(0, used.ms - backMs)
   }
 
-  /** Forgets who owes nothing, or else who was charged longest ago. */
+  /** Forgets a sharer without a debt, or else the sharer that was charged longest ago. */
   #forget(): void {
     for (const sharer of this.#used.keys())
       if (this.#usedMs(sharer) === 0) this.#used.delete(sharer)

@@ -1,25 +1,28 @@
-/** Too many callers of one sharer wait, or the turn came too late. */
+/** Reports that too many callers of one sharer wait, or that the turn came too late. */
 export class NoTurnError extends Error {}
 
 type Waiter = { enter: () => void; refuse: () => void }
 
 /**
- * Shares turns between sharers. Sharers that wait get the next free turn by rotation: a sharer with a thousand callers
- * delays another by one turn.
+ * Shares turns between sharers. The next free turn goes to the waiting sharers by rotation. So a sharer with a thousand
+ * callers delays another sharer by one turn only.
  */
 export class FairTurns {
   readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }
   readonly #running = new Map<string, number>()
-  /** In order of rotation. */
+  /** Holds the waiting sharers in the order of rotation. */
   readonly #waiting = new Map<string, Waiter[]>()
   #taken = 0
 
-  /** @param limits turns at once, of all and of one sharer, and the callers of one sharer that may wait. */
+  /**
+   * Sets the limits. @param limits the turns at once of all sharers and of one sharer, and the number of callers of one
+   * sharer that may wait.
+   */
   constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }
   }
 
-  /** Waits for a turn. @returns the end of the turn. @throws {NoTurnError} */
+  /** Waits for a turn. @returns a function that ends the turn. @throws {NoTurnError} */
   async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
     const queue = this.#waiting.get(sharer) ?? []
     if (queue.length > 0 || !this.#hasTurn(sharer)) {

@@ -1,9 +1,9 @@
 /**
- * The rule for a scarce thing that is full: the sharer that holds most gives up one of its works. So a newcomer is served, also
- * beside many that hold their share.
- * @param held what the sharer of a work holds, with all its works
- * @param rank the work of that sharer with the highest rank ends
- * @returns null: there is no work
+ * Chooses what must end when a limited resource is full. The sharer that holds the most gives up one of its items. So a
+ * newcomer is served even beside many sharers that hold their full share.
+ * @param held how much the sharer of an item holds with all its items
+ * @param rank the item of that sharer with the highest rank is chosen
+ * @returns null if there is no item
  */
 export function workOfGreediest<Work>(
   works: Iterable<Work>,

@@ -1,18 +1,21 @@
-/** Sharers remembered before those without a debt are forgotten. */
+/** Limits how many sharers are remembered. Above the limit, sharers without a debt are forgotten. */
 const SHARERS_MAX = 10_000
 
 /**
- * The rate at which bytes are read, for each sharer, such as a network or a caller. Past it the reader waits, and TCP
- * makes the sender wait: nothing is refused.
+ * Limits the rate at which bytes are read for each sharer, such as a network or a caller. Above the rate the reader
+ * waits, and TCP makes the sender wait. Nothing is refused.
  */
 export class Pace {
   readonly #bytesPerS: number
   readonly #burstS: number
   readonly #nowMs: () => number
-  /** The time at which the bytes of a sharer are paid for. */
+  /** Holds the time at which the debt of each sharer ends. */
   readonly #paidAtMs = new Map<string, number>()
 
-  /** @param bytesPerS bytes a second of one sharer; 0: no limit. `burstS`: seconds of them that pass at once. */
+  /**
+   * Sets the rate. @param bytesPerS bytes a second of one sharer; 0: no limit. `burstS`: so many seconds of bytes pass
+   * at once.
+   */
   constructor(
     { bytesPerS, burstS }: { bytesPerS: number; burstS: number },
     nowMs = () => performance.now(),
@@ -22,7 +25,7 @@ export class Pace {
     this.#nowMs = nowMs
   }
 
-  /** Counts bytes that arrived. @returns the milliseconds to wait before the next are read. */
+  /** Counts bytes that arrived. @returns the milliseconds to wait before the next bytes are read. */
   take(sharers: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0
     const nowMs = this.#nowMs()

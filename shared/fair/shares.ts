@@ -1,17 +1,21 @@
-/** A refused job returns no sooner than this. */
+/** A refused job returns after this time at the earliest. */
 const RETURN_MS = 250
-/** The refused jobs of one sharer return this far apart, and by their mails. A return costs as much as a few mails. */
+/**
+ * The refused jobs of one sharer return at this distance, plus time for each of their mails. A return costs as much as
+ * a few mails.
+ */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
 
-/** A turn until `leave`, or the time after which to come back. */
+/** Is a granted turn, which lasts until `leave`, or the time after which the job may return. */
 export type ShareTurn =
   | { granted: true; leave: () => void }
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the slots of a pool between sharers, such as inboxes and sending networks. Each may hold as many slots as it
- * leaves free: one holds half, two hold a third each. A flood into one inbox leaves slots for the others.
+ * Shares the slots of a pool between sharers, such as inboxes and sending networks. Each sharer may hold as many slots
+ * as stay free: a single sharer holds half, and two sharers hold a third each. So a flood into one inbox leaves slots
+ * for the others.
  */
 export class Shares {
   readonly #slots: number
@@ -25,7 +29,7 @@ export class Shares {
     this.#nowMs = nowMs
   }
 
-  /** Takes a slot, or a part of one, for all of these sharers. */
+  /** Takes a slot, or a part of a slot, for all of these sharers. */
   enter(sharers: readonly string[], part = 1): ShareTurn {
     const crowded = this.crowded(sharers)
     if (crowded !== null) return { granted: false, returnInMs: this.returnInMs(crowded) }
@@ -40,7 +44,7 @@ export class Shares {
     }
   }
 
-  /** The first of these sharers that has its share; null: there is a slot. */
+  /** Returns the first of these sharers that already has its share. @returns null if a slot may be taken. */
   crowded(sharers: readonly string[]): string | null {
     const free = this.#slots - this.#taken
     const isCrowded = (one: string) => (this.#held.get(one) ?? 0) >= Math.max(1, free - 1)
@@ -59,7 +63,7 @@ export class Shares {
     }
   }
 
-  /** When the next refused job of this sharer, of so many mails, may come back. */
+  /** Returns the time after which the next refused job of this sharer, with so many mails, may return. */
   returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()
     const free = this.#returns.get(sharer) ?? 0

@@ -1,7 +1,8 @@
 import { judgeHost } from './publicAddress.ts'
 
 /**
- * The fault of a URL that a tenant asks us to call, judged without DNS. Runs at registration and before every request.
+ * Finds the fault of a URL that a tenant asks us to call, without a DNS query. The check runs at registration and
+ * before every request.
  *
  * @param allowPrivate accepts private, loopback and link-local addresses and every port (development).
  * @returns a reason that may be shown to the tenant, or null.
@@ -12,7 +13,7 @@ export function outboundUrlFault(text: string, allowPrivate: boolean): string | 
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'not an http or https URL'
   if (url.username !== '' || url.password !== '') return 'URL holds a user name or password'
   if (allowPrivate) return null
-  // Literal addresses never reach a resolver: no later check sees them.
+  // A literal address never reaches a resolver, so no later check sees it.
   if (judgeHost(url) === 'private') return 'address is not public'
   // Low ports belong to other protocols (25 SMTP, 22 SSH) that could read a body as commands.
   const portNumber = Number(url.port)

@@ -1,8 +1,8 @@
 /**
- * The addresses that a request on a tenant's behalf may reach.
+ * Decides which addresses a request on a tenant's behalf may reach.
  *
- * Deny list: IANA special-purpose address registries (RFC 6890 and successors), multicast, and the v6 forms of v4
- * addresses. Check the dialled address: DNS can answer any name with a private one.
+ * The deny list holds the IANA special-purpose address registries (RFC 6890 and successors), multicast, and the v6
+ * forms of v4 addresses. Check the dialled address, because DNS can map any name to a private address.
  */
 
 type Prefix = readonly [base: string, bits: number]
@@ -26,7 +26,10 @@ const V4_DENIED: readonly Prefix[] = [
   ['240.0.0.0', 4], // reserved, and broadcast
 ]
 
-/** All global unicast lies here (RFC 4291 §2.4); loopback, fc00::/7, fe80::/10, 64:ff9b::/96 do not. */
+/**
+ * All global unicast addresses lie in this range (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96 do
+ * not.
+ */
 const V6_ALLOWED: Prefix = ['2000::', 3]
 
 const V6_DENIED: readonly Prefix[] = [
@@ -38,7 +41,7 @@ const V6_DENIED: readonly Prefix[] = [
 
 const V6_MAPPED: Prefix = ['::ffff:0:0', 96]
 
-/** Names that resolve inside the machine or its network (RFC 6761, RFC 8375). */
+/** Matches names that resolve inside the machine or its network (RFC 6761, RFC 8375). */
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|localdomain|internal|intranet|lan|home\.arpa)$/
 
 function parseV4(text: string): bigint | undefined {
@@ -46,7 +49,7 @@ function parseV4(text: string): bigint | undefined {
   if (match === null) return undefined
   let value = 0n
   for (const part of match.slice(1)) {
-    // A leading zero means octal to some readers, decimal to others.
+    // Some parsers read a leading zero as octal, others as decimal.
     if (Number(part) > 255 || (part.length > 1 && part.startsWith('0'))) return undefined
     value = (value << 8n) | BigInt(part)
   }
@@ -58,7 +61,7 @@ function parseV6(text: string): bigint | undefined {
   if (!zoneless.includes(':') || !/^[0-9a-fA-F:.]+$/.test(zoneless)) return undefined
   const host = `http://[${zoneless}]`
   if (!URL.canParse(host)) return undefined
-  // The URL parser leaves hex groups only and at most one `::`.
+  // After the URL parser only hex groups and at most one `::` are left.
   const [head = '', tail] = new URL(host).hostname.slice(1, -1).split('::')
   const front = head === '' ? [] : head.split(':')
   const back = tail === undefined || tail === '' ? [] : tail.split(':')
@@ -83,9 +86,9 @@ function isPublicV6(value: bigint): boolean {
 }
 
 /**
- * Whether an IP address is a public unicast address.
+ * Tells whether an IP address is a public unicast address.
  *
- * @param address v4 in four decimal parts or v6 (a zone is ignored), as `dns.lookup` answers.
+ * @param address v4 in four decimal parts, or v6 (a zone is ignored), as `dns.lookup` returns it.
  * @returns false also for a text that is no address: fail closed.
  */
 export function isPublicAddress(address: string): boolean {

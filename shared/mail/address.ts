@@ -4,17 +4,20 @@ import { domainToASCII } from 'node:url'
 const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
 
-/** RFC 5322 dot-atom. */
+/** Matches an RFC 5322 dot-atom. */
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
-/** RFC 5322 quoted-string of atoms, dots and spaces. Attackers put other signs there to confuse mail parsers. */
+/**
+ * Matches an RFC 5322 quoted-string of atoms, dots and spaces. Attackers put other characters there to confuse mail
+ * parsers.
+ */
 const QUOTED_PART = /^"([A-Za-z0-9!#$%&'*+/=?^_`{|}~. -]+)"$/
 const DOMAIN =
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 
 /**
- * Reads exactly one bare address (`local@domain`) and returns it with the domain in lower-case ASCII; null: any other
- * text. It refuses lists, display names, comments, groups and line breaks before a mail library reads the string: the
- * library would send `"b@y, c@z"` or `"x\r\nBcc: v@z"` to additional recipients.
+ * Reads exactly one bare address (`local@domain`) and returns it with the domain in lower-case ASCII. For any other
+ * text it returns null. It refuses lists, display names, comments, groups and line breaks before a mail library reads
+ * the string. The library would send `"b@y, c@z"` or `"x\r\nBcc: v@z"` to additional recipients.
  */
 export function parseAddress(text: string): string | null {
   if (text.length > ADDRESS_MAX_LENGTH) return null
@@ -29,14 +32,17 @@ export function parseAddress(text: string): string | null {
   return address.length > ADDRESS_MAX_LENGTH ? null : address
 }
 
-/** RFC 5321 §4.1.2: a local part is written without quotes where it can be. Null: malformed. */
+/**
+ * Removes the quotes of a local part that does not need them (RFC 5321 §4.1.2). @returns null if the local part is
+ * malformed.
+ */
 function plainLocal(text: string): string | null {
   const inner = QUOTED_PART.exec(text)?.[1]
   if (LOCAL_PART.test(inner ?? text)) return inner ?? text
   return inner === undefined ? null : text
 }
 
-/** Sets the quotes that a mail parser removed: `john doe@example.com` is `"john doe"@example.com`. */
+/** Adds the quotes that a mail parser removed: `john doe@example.com` is `"john doe"@example.com`. */
 export function restoreQuotes(address: string): string {
   const at = address.lastIndexOf('@')
   const local = address.slice(0, at)
@@ -45,15 +51,18 @@ export function restoreQuotes(address: string): string {
   return `"${local.replace(/["\\]/g, '\\$&')}"${address.slice(at)}`
 }
 
-/** A display name is one line without control characters; RFC 5322 §2.1.1 bounds the line. */
+/** A display name is one line without control characters. RFC 5322 §2.1.1 limits the length of the line. */
 const NAME_MAX_LENGTH = 200
-/** RFC 5322 §3.4 name-addr: a quoted string or plain words before the address in angle brackets. */
+/** Matches an RFC 5322 §3.4 name-addr: a quoted string or plain words before the address in angle brackets. */
 const NAME_ADDR = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^"<>,;:@()[\]\\]*))\s*<([^<>]*)>\s*$/u
 
-/** An address with its display name; null: it has none. */
+/** Holds an address with its display name; null: the address has no name. */
 export type Mailbox = { address: string; name: string | null }
 
-/** Reads one mailbox: `ada@example.com`, `Ada <ada@example.com>` or `"Doe, Jane" <jane@example.net>`; null: any other text. */
+/**
+ * Reads one mailbox: `ada@example.com`, `Ada <ada@example.com>` or `"Doe, Jane" <jane@example.net>`. @returns null for
+ * any other text.
+ */
 export function parseMailbox(text: string): Mailbox | null {
   if (text.length > NAME_MAX_LENGTH + ADDRESS_MAX_LENGTH + 4) return null
   const [, quoted, plain, inner] = NAME_ADDR.exec(text) ?? []
@@ -64,27 +73,30 @@ export function parseMailbox(text: string): Mailbox | null {
   return { address, name: name === '' ? null : name }
 }
 
-/** Whether a text is the domain of an address: ASCII, lower case, no trailing dot. */
+/** Tells whether a text is the domain of an address: ASCII, lower case, no trailing dot. */
 export const isDomain = (text: string): boolean => DOMAIN.test(text)
 
 /**
- * The stored form of a domain: lower-case ASCII (RFC 5890 A-labels). SMTP libraries and mail parsers return A-labels or
- * U-labels. A text that is no domain is only lower-cased.
+ * Returns the stored form of a domain: lower-case ASCII (RFC 5890 A-labels). SMTP libraries and mail parsers return
+ * A-labels or U-labels. A text that is no domain is only lower-cased.
  */
 export function asciiDomain(domain: string): string {
   const lower = domain.toLowerCase()
   return /[^ -~]/.test(lower) ? domainToASCII(lower) || lower : lower
 }
 
-/** The domain of an address, in lower-case ASCII. */
+/** Returns the domain of an address, in lower-case ASCII. */
 export const domainOf = (address: string): string =>
   asciiDomain(address.slice(address.lastIndexOf('@') + 1))
 
-/** The stored form of an inbox address: lower case, the domain in ASCII. */
+/** Returns the stored form of an inbox address: lower case, with the domain in ASCII. */
 export const addressKey = (address: string): string =>
   address.slice(0, address.lastIndexOf('@') + 1).toLowerCase() + domainOf(address)
 
-/** The inbox addresses to try for a recipient, in order: the address, then the address without `+tag` (RFC 5233). */
+/**
+ * Returns the inbox addresses to try for a recipient, in order: the address, then the address without `+tag` (RFC
+ * 5233).
+ */
 export function recipientKeys(address: string): string[] {
   const key = addressKey(address)
   const at = key.lastIndexOf('@')

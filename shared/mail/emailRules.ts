@@ -1,7 +1,10 @@
 import { addressKey, domainOf, parseAddress } from './address.ts'
 
 export const RULE_TYPES = ['ALLOW', 'BLOCK'] as const
-/** RECEIVE: senders the inbox accepts. SEND: recipients it may write to. REPLY: senders it may answer. */
+/**
+ * RECEIVE rules are about the senders that the inbox accepts. SEND rules are about the recipients that it may write to.
+ * REPLY rules are about the senders that it may reply to.
+ */
 export const RULE_SCOPES = ['RECEIVE', 'SEND', 'REPLY'] as const
 
 export type RuleScope = (typeof RULE_SCOPES)[number]
@@ -9,11 +12,11 @@ export type RuleScope = (typeof RULE_SCOPES)[number]
 export type Rule = {
   type: (typeof RULE_TYPES)[number]
   scope: RuleScope
-  /** An address, or `*@domain`, in lower case. */
+  /** Is an address, or `*@domain`, in lower case. */
   value: string
 }
 
-/** Reads the value of a rule; null: neither one address nor `*@domain`. */
+/** Reads the value of a rule. @returns null if the text is neither one address nor `*@domain`. */
 export function parseRuleValue(text: string): string | null {
   const address = parseAddress(text.replace(/^\*@/, 'any@'))
   if (address === null) return null
@@ -21,8 +24,8 @@ export function parseRuleValue(text: string): string | null {
 }
 
 /**
- * Whether rules allow an address. A rule for the address overrides a rule for its domain. One ALLOW rule in a scope
- * blocks every address that no rule names.
+ * Tells whether rules allow an address. A rule for the address overrides a rule for its domain. One ALLOW rule in a
+ * scope blocks every address that no rule names.
  */
 export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
   const own = rules.filter((rule) => rule.scope === scope)
@@ -34,8 +37,8 @@ export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: str
 }
 
 /**
- * Whether an inbox accepts a message. BLOCK rules match the envelope sender and From. ALLOW rules match From only:
- * envelope senders name the machines of mailing services.
+ * Tells whether an inbox accepts a message. BLOCK rules match the envelope sender and From. ALLOW rules match From
+ * only, because envelope senders name the machines of mailing services.
  */
 function isReceived(rules: readonly Rule[], { envelopeFrom, from }: Senders): boolean {
   const blocking = rules.filter(({ type }) => type === 'BLOCK')
@@ -48,7 +51,7 @@ function isReceived(rules: readonly Rule[], { envelopeFrom, from }: Senders): bo
 
 type Senders = { envelopeFrom: string; from: readonly string[] }
 
-/** Whether a BLOCK rule refuses the message; a missing ALLOW rule does not count. */
+/** Tells whether a BLOCK rule refuses the message. A missing ALLOW rule does not count. */
 const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   !isReceived(
     rules.filter(({ type }) => type === 'BLOCK'),
@@ -56,19 +59,22 @@ const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   )
 
 /**
- * The fate of a message. `store`: it is stored. `reduce`: a proven bounce passes an allow list without free text.
- * `later`: the DNS cannot say now whether an allowed author wrote it.
+ * Is the decision about a message. `store`: the message is stored. `reduce`: a proven bounce passes an allow list
+ * without its free text. `later`: DNS cannot tell now whether an allowed author wrote the message.
  */
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 
-/** Whether a message is refused without a check of its sender. */
+/** Tells whether a message is refused without a check of its sender. */
 export const isRefused = (
   rules: readonly Rule[],
   senders: Senders,
   { isProvenBounce }: { isProvenBounce: boolean },
 ): boolean => isBlocked(rules, senders) || !(isProvenBounce || isReceived(rules, senders))
 
-/** The fate of a message with a checked sender. An ALLOW rule is for its author: anyone can write an allowed From. */
+/**
+ * Decides about a message whose sender has been checked. An ALLOW rule counts only for a proven author, because anyone
+ * can write an allowed From.
+ */
 export function admit(
   rules: readonly Rule[],
   senders: Senders,

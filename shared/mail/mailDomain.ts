@@ -1,4 +1,7 @@
-/** The DNS records of a mail domain: those that route its mail here and those that authenticate its sent mail. */
+/**
+ * Names what a DNS record of a mail domain is for. Some records route the domain's mail here, and others authenticate
+ * its sent mail.
+ */
 
 type RecordPurpose = 'ownership' | 'mx' | 'dkim' | 'spf' | 'dmarc'
 
@@ -7,13 +10,13 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   name: string
   value: string
-  /** The preference of an MX record; null for other types. */
+  /** Is the preference of an MX record; null for other types. */
   priority: number | null
-  /** Verification requires this record. */
+  /** Tells whether verification requires this record. */
   required: boolean
 }
 
-/** The result of a check of one record. */
+/** Is the result of a check of one record. */
 export type Finding = { status: 'ok' | 'missing' | 'mismatch' | 'unknown'; detail: string }
 export type Findings = Partial<Record<RecordPurpose, Finding>>
 
@@ -27,7 +30,7 @@ export type DomainClaim = {
 const MX_PRIORITY = 10
 const OWNERSHIP_PREFIX = '_purser'
 
-/** The records to set. `mailDomain` is the service's own domain; its SPF record lists the sending hosts. */
+/** Lists the records to set. `mailDomain` is the service's own domain. Its SPF record lists the sending hosts. */
 export function domainRecords(
   { domain, token, dkimSelector, dkimRecord }: DomainClaim,
   { mailDomain, mailHostname }: { mailDomain: string; mailHostname: string },
@@ -92,10 +95,13 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/** The name servers did not answer: no verdict. */
+/** The name servers did not respond, so there is no verdict. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
-/** Whether findings verify a domain. `wanting`: a required record is missing or wrong. `unknown`: one had no answer. */
+/**
+ * Tells whether findings verify a domain. `wanting`: a required record is missing or wrong. `unknown`: a query got no
+ * response.
+ */
 export function verdictOf(
   records: readonly DomainRecord[],
   findings: Findings,
@@ -108,15 +114,16 @@ export function verdictOf(
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
-/** A domain fails after this time without its required records. A DNS outage of a night must not fail it. */
+/** A domain fails after this time without its required records. A DNS outage of one night must not fail it. */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS
 
 export type DomainStatus = 'pending' | 'verified' | 'failed'
 
 /**
- * The status after a check and the delay until the next one; null: a failed domain is checked only on request.
- * @param wantingMs time since the first check without the required records; 0: they are there.
+ * Returns the status after a check and the delay until the next check; null: a failed domain is checked only on
+ * request.
+ * @param wantingMs time since the first check without the required records; 0: the records are there.
  */
 export function afterCheck(
   before: DomainStatus,
@@ -126,7 +133,7 @@ export function afterCheck(
   if (verdict === 'verified') return { status: 'verified', recheckMs: RECHECK_MS }
   if (verdict === 'wanting' && wantingMs >= PATIENCE_MS)
     return { status: 'failed', recheckMs: null }
-  // Early checks are frequent: a user who has just set the records waits for the result.
+  // Early checks are frequent, because a user who has just set the records waits for the result.
   const recheckMs = Math.min(Math.max(wantingMs, MINUTE_MS), HOUR_MS)
   return { status: before, recheckMs: before === 'failed' ? null : recheckMs }
 }

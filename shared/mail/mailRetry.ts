@@ -1,7 +1,7 @@
 const MINUTE_S = 60
 const HOUR_S = 60 * MINUTE_S
 
-/** `relay`: mail goes to a smarthost. `direct`: to the MX hosts of the recipients' domains. */
+/** `relay` sends mail to a smarthost. `direct` sends it to the MX hosts of the recipients' domains. */
 export type MailRoute = 'relay' | 'direct'
 
 type Schedule = {
@@ -18,8 +18,8 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
     giveUpS: 24 * HOUR_S,
     giveUpText: '24 h',
   },
-  // RFC 5321 §4.5.4.1: at least 30 minutes apart, two attempts in the first hour, then every two or three hours, for
-  // four to five days. The first delay is shorter: greylisting hosts ask for about five minutes.
+  // RFC 5321 §4.5.4.1: attempts are at least 30 minutes apart, two in the first hour, then every two or three hours,
+  // for four to five days. The first delay is shorter, because greylisting hosts ask for about five minutes.
   direct: {
     delaysS: [5 * MINUTE_S, 30 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S, 3 * HOUR_S],
     giveUpS: 5 * 24 * HOUR_S,
@@ -28,7 +28,7 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
 }
 
 /**
- * Seconds to wait after failed attempt number `attempt` (from 1) for a recipient; null: give up.
+ * Returns the seconds to wait after failed attempt number `attempt` (from 1) for a recipient; null: give up.
  * @param ageS seconds since the API accepted the message.
  */
 export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number): number | null {
@@ -37,5 +37,5 @@ export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number):
   return ageS + delayS > giveUpS ? null : delayS
 }
 
-/** The retry period, in words. */
+/** Returns the retry period, in words. */
 export const mailGivenUpAfter = (route: MailRoute): string => SCHEDULES[route].giveUpText

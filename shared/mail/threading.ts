@@ -1,21 +1,29 @@
 import { createHash } from 'node:crypto'
 
-/** Identifiers kept of one References header: the first and the latest ones (as in RFC 5537 §3.4.4). */
+/**
+ * Limits the identifiers that are kept of one References header. The first and the latest identifiers are kept (as in
+ * RFC 5537 §3.4.4).
+ */
 const REFERENCES_MAX = 200
 /** RFC 5322 §2.1.1 limits a line to 998 characters. */
 const MESSAGE_ID_MAX_LENGTH = 998
-/** RFC 5322 §3.6.4, lenient for real mail: one `@`, no brackets, white space or controls. */
+/**
+ * Matches a Message-ID of RFC 5322 §3.6.4, lenient for real mail: one `@`, and no brackets, white space or controls.
+ */
 const MESSAGE_ID = /^<[^<>@\s\p{Cc}]+@[^<>@\s\p{Cc}]+>$/u
-/** Exchange and others quote the local part when it holds spaces or a second `@`. */
+/**
+ * Matches a Message-ID with a quoted local part. Exchange and other programs quote it when it holds spaces or a second
+ * `@`.
+ */
 const QUOTED_MESSAGE_ID = /^<"[^"<>\r\n\p{Cc}]+"@[^<>@\s\p{Cc}]+>$/u
 
-/** Whether `text` is a Message-ID with its angle brackets. */
+/** Tells whether `text` is a Message-ID with its angle brackets. */
 export function isMessageId(text: string): boolean {
   if (text.length > MESSAGE_ID_MAX_LENGTH) return false
   return MESSAGE_ID.test(text) || QUOTED_MESSAGE_ID.test(text)
 }
 
-/** The distinct Message-IDs of a References or In-Reply-To value, in order. Other text is dropped. */
+/** Returns the distinct Message-IDs of a References or In-Reply-To value, in order. Other text is dropped. */
 export function parseReferences(header: string | undefined): string[] {
   if (header === undefined) return []
   const ids = new Set<string>()
@@ -27,23 +35,23 @@ export function parseReferences(header: string | undefined): string[] {
   return all.length <= REFERENCES_MAX ? all : [all[0]!, ...all.slice(1 - REFERENCES_MAX)]
 }
 
-/** The threading fields of a message. */
+/** Holds the threading fields of a message. */
 export type ThreadLinks = {
-  /** The Message-ID on the wire. */
+  /** Is the Message-ID in the sent or received bytes. */
   messageId: string
   inReplyTo: string[]
   references: string[]
 }
 
-/** The Message-IDs of a message's ancestors, the parent first. */
+/** Returns the Message-IDs of a message's ancestors, the parent first. */
 export function ancestors({ messageId, inReplyTo, references }: ThreadLinks): string[] {
   const nearestFirst = [...inReplyTo, ...references.toReversed()]
   return [...new Set(nearestFirst)].filter((id) => id !== messageId)
 }
 
 /**
- * The References of a reply (RFC 5322 §3.6.4): the parent's References, then its Message-ID. Without References the
- * parent's In-Reply-To counts if it names one message.
+ * Returns the References of a reply (RFC 5322 §3.6.4): the parent's References, then the parent's Message-ID. If the
+ * parent has no References, its In-Reply-To counts, provided that it names one message.
  */
 export function replyReferences({ messageId, inReplyTo, references }: ThreadLinks): string[] {
   const base = references.length > 0 ? references : inReplyTo.length === 1 ? inReplyTo : []
@@ -52,27 +60,27 @@ export function replyReferences({ messageId, inReplyTo, references }: ThreadLink
 
 /** Replaces all reply prefixes of a subject by one `Re: `. */
 export function replySubject(subject: string): string {
-  // A version before stored line breaks of encoded subjects.
+  // An earlier version stored the line breaks of encoded subjects.
   const line = subject.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
   return `Re: ${line.replace(/^(?:\s*re\s*(?:\[\d{1,4}\])?\s*:\s*)+/i, '')}`.trimEnd()
 }
 
-/** SHA-256 of a Message-ID: a Message-ID can exceed the size of a Postgres index entry. */
+/** Returns the SHA-256 of a Message-ID, because a Message-ID can exceed the size of a Postgres index entry. */
 export const messageIdHash = (messageId: string): Buffer =>
   createHash('sha256').update(messageId).digest()
 
-/** The stored identifier of a different message with a Message-ID already taken: `<local.N@domain>`. */
+/** Makes the stored identifier of a different message whose Message-ID is already taken: `<local.N@domain>`. */
 export function alternativeMessageId(messageId: string, n: number): string {
   const at = messageId.lastIndexOf('@')
   return `${messageId.slice(0, at)}.${n}${messageId.slice(at)}`
 }
 
-/** `Re:` in the languages of mail programs; with a count as in `Re[2]:`. */
+/** Matches `Re:` in the languages of mail programs, also with a count as in `Re[2]:`. */
 const REPLY_PREFIX =
   /^\s*(?:re|aw|antw|ant|sv|vs|odp|rif|res|ynt|atb|vá|bls|σχετ|απ|отв|ответ|回复|答复|回覆|返信|رد|הב)\s*(?:\[\d{1,4}\]|\(\d{1,4}\)|\^\d{1,4})?\s*[:：]\s*/iu
 const PREFIXES_MAX = 20
 
-/** A subject without reply prefixes, folded in case and spacing; `isReply`: it had prefixes. */
+/** Returns a subject without reply prefixes, with case and spacing folded. `isReply` tells whether it had prefixes. */
 export function baseSubject(subject: string): { base: string; isReply: boolean } {
   let base = subject
   let isReply = false
@@ -83,13 +91,13 @@ export function baseSubject(subject: string): { base: string; isReply: boolean }
   return { base: base.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim(), isReply }
 }
 
-/** The key that finds threads of one subject; null: the subject is empty. */
+/** Returns the key that finds threads with the same subject. @returns null if the subject is empty. */
 export function subjectKey(subject: string): Buffer | null {
   const { base } = baseSubject(subject)
   return base === '' ? null : createHash('sha256').update(base).digest()
 }
 
-/** Whether two messages have the same participants, in either direction. */
+/** Tells whether two messages have the same participants, in either direction. */
 export function sameParticipants(left: readonly string[], right: readonly string[]): boolean {
   const [one, other] = [left, right].map(
     (list) => new Set(list.map((address) => address.toLowerCase())),

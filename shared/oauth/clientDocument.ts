@@ -1,18 +1,24 @@
-/** Client-id metadata documents: the id of a client is the URL of what it says about itself (draft-ietf-oauth-client-id-metadata-document). */
+/**
+ * Reads client-id metadata documents. The id of such a client is the URL of its metadata document
+ * (draft-ietf-oauth-client-id-metadata-document).
+ */
 import { type ClientMetadata, ClientMetadataError, readClientMetadata } from './clientMetadata.ts'
 
 const URL_MAX_CHARS = 500
-/** Bytes of a document that are read. */
+/** Limits the bytes of a document that are read. */
 export const DOCUMENT_MAX_BYTES = 5 * 1024
-/** Seconds that a document is believed: by its own header, within these bounds. */
+/** A document is cached for this many seconds. Its own header decides within these bounds. */
 const FRESH_S = { min: 300, usual: 3_600, max: 86_400 }
 
-/** Whether an id may be the URL of a document: https, a path, and nothing that two programs read in two ways. */
+/**
+ * Tells whether an id may be the URL of a document: https, a path, and no text that two programs could parse
+ * differently.
+ */
 export function isDocumentUrl(id: string): boolean {
   if (id.length > URL_MAX_CHARS || !id.startsWith('https://') || !URL.canParse(id)) return false
   const url = new URL(id)
   return (
-    // The parser has changed nothing: no dot segments, no backslash, no upper case in the host.
+    // The parser has changed nothing: the URL has no dot segments, no backslash, and no upper case in the host.
     url.href === id &&
     url.pathname !== '/' &&
     url.hash === '' &&
@@ -23,7 +29,7 @@ export function isDocumentUrl(id: string): boolean {
 }
 
 /**
- * Reads a document.
+ * Reads a client metadata document.
  * @throws {ClientMetadataError}
  */
 export function readClientDocument(url: string, text: string): ClientMetadata {
@@ -43,7 +49,7 @@ export function readClientDocument(url: string, text: string): ClientMetadata {
   return metadata
 }
 
-/** How long a document is believed, by its `Cache-Control`. */
+/** Returns how long a document may be cached, by its `Cache-Control`. */
 export function freshSeconds(cacheControl: string | null): number {
   const given = /(?:^|[\s,])max-age=(\d{1,9})/i.exec((cacheControl ?? '').slice(0, 1_000))?.[1]
   const seconds = given === undefined ? FRESH_S.usual : Number(given)
@@ -51,8 +57,8 @@ export function freshSeconds(cacheControl: string | null): number {
 }
 
 /**
- * Documents that their hosts have published, and that some hosts do not answer to a server in a data centre. The draft
- * lets a server know clients beforehand. Read in September 2026.
+ * Holds documents that their hosts have published. Some of these hosts do not serve them to a server in a data centre.
+ * The draft lets a server know clients beforehand. The documents were read in September 2026.
  */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, ClientMetadata> = new Map([
   [

@@ -1,10 +1,10 @@
-/** What an OAuth client says about itself: a registration (RFC 7591), or its client-id metadata document. */
+/** Reads what an OAuth client states about itself: a registration (RFC 7591), or its client-id metadata document. */
 import { redirectFault } from './redirectUri.ts'
 
-/** A client. `name` is its own word. */
+/** Describes a client. The client chose `name` itself. */
 export type ClientMetadata = { name: string; redirectUris: string[] }
 
-/** A document that cannot be taken. `code` is of RFC 7591 §3.2.2. */
+/** Reports a metadata document that cannot be accepted. `code` is an error code of RFC 7591 §3.2.2. */
 export class ClientMetadataError extends Error {
   override readonly name = 'ClientMetadataError'
   readonly code: 'invalid_redirect_uri' | 'invalid_client_metadata'
@@ -16,7 +16,7 @@ export class ClientMetadataError extends Error {
 
 const REDIRECTS_MAX = 10
 const NAME_MAX_CHARS = 60
-/** Characters that turn or hide the text beside them. */
+/** Matches characters that reorder or hide the text beside them. */
 const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu
 
 /** Reads the metadata. Fields that we do not know are ignored. @throws {ClientMetadataError} */
@@ -59,7 +59,9 @@ function requireNames(fields: Record<string, unknown>, field: string, name: stri
 
 const invalid = (message: string) => new ClientMetadataError('invalid_client_metadata', message)
 
-/** The name on the consent page: one line, cut, without characters that hide or turn text. */
+/**
+ * Returns the name for the consent page in one line. It is cut, and characters that hide or reorder text are removed.
+ */
 function shownName(name: unknown): string {
   if (name === undefined) return ''
   if (typeof name !== 'string') throw invalid('client_name must be a text')

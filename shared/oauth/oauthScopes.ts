@@ -1,10 +1,10 @@
-/** Scopes that an owner may give to an OAuth client, in the words of the consent page (docs/agent.md). */
+/** Lists the scopes that an owner may give to an OAuth client, in the words of the consent page (docs/agent.md). */
 import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 
-/** Scopes of a client that asks for none: the fewest that are useful. */
+/** Lists the scopes of a client that asks for none. They are the fewest that are useful. */
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
-/** What every consent may give. Secrets in the clear and payments are for keys alone. */
+/** Lists what every consent may give. Only keys can read secrets in clear text and make payments. */
 const ALWAYS_OFFERED = [
   'mail:read',
   'mail:send',
@@ -13,22 +13,25 @@ const ALWAYS_OFFERED = [
   'vault:use',
 ] as const satisfies readonly Scope[]
 
-/** What a consent may give beside them where the operator names it (OAUTH_PURSE_SCOPES), because a chat host then spends money. */
+/**
+ * Lists what a consent may give in addition if the operator allows it (OAUTH_PURSE_SCOPES). The operator must allow it
+ * because a chat host then spends money.
+ */
 export const PURSE_CONSENT = ['purse:read', 'purse:pay'] as const satisfies readonly Scope[]
 
 export type PurseConsent = (typeof PURSE_CONSENT)[number]
 export type OfferedScope = (typeof ALWAYS_OFFERED)[number] | PurseConsent
 
-/** All that a consent may give at this service. */
+/** Lists all scopes that a consent may give at this service. */
 export const offeredScopes = (purse: readonly PurseConsent[]): OfferedScope[] => [
   ...ALWAYS_OFFERED,
   ...PURSE_CONSENT.filter((scope) => purse.includes(scope)),
 ]
 
-/** A client that asks for it gets a refresh token; so does every other. */
+/** A client that asks for this scope gets a refresh token. So does every other client. */
 export const OFFLINE_ACCESS = 'offline_access'
 
-/** The texts of the consent page. `isTicked`: the box is ticked at the beginning. */
+/** Holds the texts of the consent page. `isTicked` means that the box is ticked at the beginning. */
 export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolean }> = {
   'mail:read': { words: 'read your mail', isTicked: true },
   'mail:send': { words: 'send mail, within the rules of the inbox', isTicked: true },
@@ -44,13 +47,13 @@ export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolea
 
 const KNOWN: readonly string[] = [...PROJECT_SCOPES, 'platform:manage', OFFLINE_ACCESS]
 
-/** Longer lists of scopes are refused. */
+/** Limits the characters of a scope list. Longer lists are refused. */
 export const SCOPE_MAX_CHARS = 1_000
 
 /**
  * Reads the `scope` of a request (RFC 6749 §3.3). Scopes that no consent gives are left out.
- * @param offered of this service.
- * @returns null: it names no scope that exists.
+ * @param offered the scopes that this service offers.
+ * @returns null if the text names no scope that exists.
  */
 export function readScopes(
   text: string | null,

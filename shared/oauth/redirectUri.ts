@@ -1,14 +1,17 @@
-/** Redirect URIs of OAuth clients (OAuth 2.1 §2.3, RFC 8252 §7). */
+/** Checks redirect URIs of OAuth clients (OAuth 2.1 §2.3, RFC 8252 §7). */
 
 const URI_MAX_CHARS = 500
-/** Private schemes of hosts that register them. Any program can claim a scheme, so that no others are taken. */
+/**
+ * Lists private-scheme URIs that well-known hosts use. Any program can claim a private scheme, so no others are
+ * accepted.
+ */
 const PRIVATE_URIS: readonly string[] = ['cursor://anysphere.cursor-mcp/oauth/callback']
 const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost']
 
 const isLoopback = (url: URL): boolean =>
   url.protocol === 'http:' && LOOPBACK.includes(url.hostname)
 
-/** What a redirect URI must be; null: it may be registered. */
+/** Returns the rule that a redirect URI breaks. @returns null if the URI may be registered. */
 export function redirectFault(uri: unknown): string | null {
   if (typeof uri !== 'string' || uri.length > URI_MAX_CHARS) {
     return `must be a text of at most ${URI_MAX_CHARS} characters`
@@ -25,7 +28,10 @@ export function redirectFault(uri: unknown): string | null {
   return null
 }
 
-/** Whether a request's redirect URI is a registered one: the same text. Of a loopback host the port may differ. */
+/**
+ * Tells whether a request's redirect URI is registered. The texts must be equal, but the port of a loopback host may
+ * differ.
+ */
 export function isRegistered(uri: string, registered: readonly string[]): boolean {
   if (redirectFault(uri) !== null) return false
   if (registered.includes(uri)) return true
@@ -39,7 +45,7 @@ function portless(uri: string): string | null {
   return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?]+)):\d{1,5}(?=[/?]|$)/, '$1')
 }
 
-/** The host that a code goes to, as a person should see it. */
+/** Returns the host that receives the code, as a person should see it. */
 export const redirectHost = (uri: string): string => {
   const url = new URL(uri)
   return url.protocol === 'https:'

@@ -1,16 +1,19 @@
-/** The one resource that tokens are for, and the server that gives them (RFC 8707, RFC 9728). */
+/** Names the one resource that tokens are for, and the server that issues them (RFC 8707, RFC 9728). */
 
-/** Hosts refuse OAuth without TLS. A loopback host is for tests and development. */
+/** Tells whether OAuth is on. Chat hosts refuse OAuth without TLS. A loopback host is for tests and development. */
 export const isOAuthOn = (baseUrl: string): boolean =>
   baseUrl.startsWith('https://') ||
   /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d+)?$/.test(baseUrl)
 
 export const mcpResource = (baseUrl: string): string => `${baseUrl}/mcp`
 
-/** Clients keep the query of the URL that a person typed, and some add a slash. All are one audience. */
+/**
+ * Tells whether a URL is the MCP resource. Clients keep the query of the URL that a person typed, and some add a slash.
+ * All these URLs are one audience.
+ */
 export const isMcpResource = (resource: string, baseUrl: string): boolean =>
   resource.replace(/\?names=(?:dotted|underscore)$/, '').replace(/\/$/, '') === mcpResource(baseUrl)
 
-/** Where a client finds out how to get a token; the value of `resource_metadata`. */
+/** Returns the URL where a client learns how to get a token. It is the value of `resource_metadata`. */
 export const resourceMetadataUrl = (baseUrl: string): string =>
   `${baseUrl}/.well-known/oauth-protected-resource/mcp`

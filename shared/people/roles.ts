@@ -1,12 +1,12 @@
-/** What a person may do at the console. Each role may do all that the one before it may. */
+/** Defines what a person may do at the console. Each role may do everything that the previous role may do. */
 
 /**
- * `viewer` reads named projects, without secrets. `owner` decides for named projects: settings, keys, secrets and
- * approvals. `operator` does everything, for every project and for the service.
+ * A `viewer` reads named projects, without secrets. An `owner` decides for named projects: settings, keys, secrets and
+ * approvals. An `operator` does everything, for every project and for the service.
  */
 export const ROLES = ['viewer', 'owner', 'operator'] as const
 export type Role = (typeof ROLES)[number]
 
-/** Whether a role may do what asks for at least another one. */
+/** Tells whether a role has at least the rights of the wanted role. */
 export const isAtLeast = (role: Role, wanted: Role): boolean =>
   ROLES.indexOf(role) >= ROLES.indexOf(wanted)

@@ -1,15 +1,15 @@
 import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../vault/envelope.ts'
 
-/** Makes the token of a request for a sign-in link: 256 bits in base64url. A repeated mail has the same one. */
+/** Makes the token of a request for a sign-in link: 256 bits in base64url. A repeated mail has the same token. */
 export type SignInTokens = (requestId: string) => string
 
-/** Tokens under the first master key. */
+/** Makes tokens with a key that is derived from the first master key. */
 export function signInTokens([first]: readonly MasterKey[]): SignInTokens {
   const key = deriveKey(first!.key, 'purser/sign-in')
   return (requestId) => createHmac('sha256', key).update(requestId).digest('base64url')
 }
 
-/** The sign-in link. Browsers do not send the fragment with the token to a server. */
+/** Returns the sign-in link. The token stands in the fragment, which browsers do not send to a server. */
 export const signInUrl = (baseUrl: string, token: string): string =>
   `${baseUrl.replace(/\/$/, '')}/console/login#${token}`

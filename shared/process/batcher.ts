@@ -2,8 +2,9 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { withinNone } from './workContext.ts'
 
 /**
- * Batches items of concurrent callers into one statement (docs/decisions/batching.md). An item runs at once if no statement runs. Items that arrive
- * meanwhile form the next batch: it runs when the one before has ended, or is late and fewer than `parallel` run.
+ * Batches items of concurrent callers into one statement (docs/decisions/batching.md). An item runs at once if no
+ * statement runs. Items that arrive meanwhile form the next batch. That batch runs when the previous statement has
+ * ended, or is late and fewer than `parallel` statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -18,17 +19,23 @@ type Waiting<Item, Result> = {
 }
 
 export function createBatcher<Item, Result>(options: {
-  /** Runs one statement for the items; returns one result per item, in order. */
+  /** Runs one statement for the items, and returns one result for each item, in order. */
   run: (items: Item[]) => Promise<Result[]>
-  /** Most items in one statement. */
+  /** Limits the items in one statement. */
   batchMax: number
-  /** Most concurrent statements. */
+  /** Limits the concurrent statements. */
   parallel: number
-  /** A further statement begins when the last one has run for so long; absent: at once. Batches are larger then. */
+  /**
+   * The next statement may begin when the last statement has run for so long, which makes the batches larger. If this
+   * is absent, the next statement begins at once.
+   */
   lateMs?: number
-  /** The weight of an item, and the most weight of one statement. A heavier item runs in its own statement. */
+  /** Gives the weight of an item, and the maximum weight of one statement. A heavier item runs in its own statement. */
   weight?: { of: (item: Item) => number; max: number }
-  /** The items of least rank go first, without those that may not share a statement with it; absent: the oldest. */
+  /**
+   * Items with the lowest rank run first. Items that may not share a statement with the first item wait. If this is
+   * absent, the oldest items run first.
+   */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
   const queue: Waiting<Item, Result>[] = []
@@ -42,7 +49,7 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // After a broken connection the batch may be committed: a second run could send a mail twice.
+      // If the connection broke, the batch may be committed. A second run could send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return
@@ -51,7 +58,7 @@ export function createBatcher<Item, Result>(options: {
     }
   }
 
-  /** @returns the items that may run together. */
+  /** Sorts the queue. @returns the number of items that may run together. */
   const sortByRank = (): number => {
     const { batchMax, rank } = options
     if (rank === undefined || queue.length < 2) return batchMax
@@ -75,7 +82,7 @@ export function createBatcher<Item, Result>(options: {
     return queue.splice(0, count)
   }
 
-  /** Whether the next batch waits for the end of the last one. Then the queue is looked at again in time. */
+  /** Tells whether the next batch waits for the end of the last statement. The queue is then checked again in time. */
   const gathers = (): boolean => {
     if (options.lateMs === undefined || busy === 0) return false
     const leftMs = startedMs + options.lateMs - performance.now()

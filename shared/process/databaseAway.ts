@@ -1,4 +1,4 @@
-/** Node's error codes of a failed or broken connection. */
+/** Lists Node's error codes for a failed or broken connection. */
 const NETWORK_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -11,13 +11,14 @@ const NETWORK_CODES = new Set([
   'ENOENT',
 ])
 /**
- * SQLSTATE class 08 (connection), 53 (resources), 57P0x (shutdown, crash, starting), 25006 (the server is a standby).
+ * Matches SQLSTATE class 08 (connection), 53 (resources), 57P0x (shutdown, crash, starting), and 25006 (the server is a
+ * standby).
  */
 const UNAVAILABLE_STATE = /^(08|53|57P0|25006)/
 const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|timeout expired|query read timeout/i
 
-/** Whether a driver error means that the database is unavailable. Errors of a statement do not. */
+/** Tells whether a driver error means that the database is unavailable. Errors of a statement do not mean this. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''

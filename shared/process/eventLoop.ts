@@ -2,10 +2,10 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { Gauge, type Registry } from 'prom-client'
 
 const RESOLUTION_MS = 20
-/** The longest delay of the last one to two windows is shown: each scrape sees it, however many there are. */
+/** The metric shows the longest delay of the last one to two windows, so that each of any number of scrapes sees it. */
 const WINDOW_MS = 10_000
 
-/** How long the event loop of this process made others wait. */
+/** Measures how long the event loop of this process made tasks wait. */
 export class EventLoopDelay {
   readonly #histogram: IntervalHistogram
   readonly #nowMs: () => number
@@ -22,13 +22,13 @@ export class EventLoopDelay {
     histogram.enable()
   }
 
-  /** The longest delay of the last ten to twenty seconds, milliseconds. */
+  /** Returns the longest delay of the last ten to twenty seconds, in milliseconds. */
   longestMs(): number {
-    // NaN or 0 before the first sample.
+    // The value is NaN or 0 before the first sample.
     const ms = this.#histogram.max / 1e6 || 0
     const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
     if (windows === 0) return Math.max(ms, this.#beforeMs)
-    // The histogram may hold a time longer than a window: nobody asked meanwhile, or nobody could.
+    // The histogram may cover more time than a window, because nobody read it meanwhile, or nobody could.
     const longest = Math.max(ms, windows === 1 ? this.#beforeMs : 0)
     this.#beforeMs = ms
     this.#beganMs = this.#nowMs()
@@ -37,7 +37,7 @@ export class EventLoopDelay {
   }
 }
 
-/** Shows the delay of this process's event loop as a metric. */
+/** Publishes the delay of this process's event loop as a metric. */
 export function measureEventLoop(registry: Registry, delay = new EventLoopDelay()): EventLoopDelay {
   new Gauge({
     name: 'purser_event_loop_delay_seconds',

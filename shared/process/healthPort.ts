@@ -1,6 +1,6 @@
 /**
- * Serves a part's own health, so that probes need no program in its container:
- * 200 `{"status":"ok"}` under `/healthz` while `isUp` says so, else 503. An event loop that stands still answers nothing.
+ * Serves the health of one process, so that probes need no program in its container. `/healthz` returns 200
+ * `{"status":"ok"}` while `isUp` returns true, otherwise 503. If the event loop hangs, no response is sent.
  *
  * @throws when the port is taken
  */

@@ -1,6 +1,6 @@
 import { ConfigError } from '../config/config.ts'
 
-/** The settings behind an address that a process listens on, e.g. `{ portVariable: 'PORT', port: 3000, … }`. */
+/** Names the settings behind an address that a process listens on, e.g. `{ portVariable: 'PORT', port: 3000, … }`. */
 export type ListenAddress = {
   portVariable: string
   port: number
@@ -8,7 +8,7 @@ export type ListenAddress = {
   host: string
 }
 
-/** @returns a ConfigError for an unusable address; any other error unchanged. */
+/** Explains a failure to listen. @returns a ConfigError for an unusable address; any other error unchanged. */
 export function listenError(error: unknown, address: ListenAddress): unknown {
   const { portVariable, port, hostVariable, host } = address
   const code = error instanceof Error && 'code' in error ? error.code : undefined

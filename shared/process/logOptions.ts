@@ -3,18 +3,18 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { databaseOutage } from './outage.ts'
 import { workFields } from './workContext.ts'
 
-/** Fatal errors are always logged; other errors of an unavailable database become one line. */
+/** Fatal errors are always logged. All other errors of an unavailable database become one log line. */
 const FATAL = 60
 
 /**
- * The destination of a log: standard output. Pino buffers lines: an exit without `flush` loses the last ones. With
- * minLength 0 `flush` does not wait for them.
+ * Logs go to standard output. Pino buffers lines, so an exit without `flush` loses the last lines. With minLength 0
+ * `flush` does not wait for them.
  */
 export const LOG_DESTINATION = { dest: 1, minLength: 1 } as const
 
 /**
- * The log format of every process: one JSON object a line, ISO 8601 times. Callers never log secrets. Redaction is the
- * second line of defence, for fields of error objects.
+ * Sets the log format of every process: one JSON object a line, ISO 8601 times. Callers never log secrets. Redaction is
+ * the second line of defence, for fields of error objects.
  */
 export function logOptions(service: string, level: string): LoggerOptions {
   return {
@@ -45,7 +45,7 @@ export function logOptions(service: string, level: string): LoggerOptions {
         '*.masterKeys',
         'err.config',
         'err.options',
-        // Postgres quotes refused values here: mail and secrets.
+        // Postgres quotes refused values in these fields. The values can be mail and secrets.
         'err.where',
         'err.detail',
         'err.internalQuery',

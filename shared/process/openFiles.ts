@@ -2,13 +2,16 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Logger } from 'pino'
 
 const LOOK_MS = 1_000
-/** Below this limit a burst of clients uses up the descriptors. */
+/** Below this limit a burst of clients uses up the file descriptors. */
 const ENOUGH = 1_024
-/** The share of the limit from which on a process counts as short of descriptors, and below which it recovers. */
+/**
+ * At this share of the limit a process counts as short of descriptors. Below the second share the process has
+ * recovered.
+ */
 const SHORT = 0.9
 const RECOVERED = 0.8
 
-/** Looks at the descriptors of this process: how many there may be and are; null where /proc is absent. */
+/** Reads how many descriptors this process may have and how many it has. The result is null if /proc is absent. */
 type OpenFiles = { limit: () => number | null; count: () => number }
 
 const OF_THIS_PROCESS: OpenFiles = {
@@ -25,15 +28,15 @@ const OF_THIS_PROCESS: OpenFiles = {
     try {
       return readdirSync('/proc/self/fd').length
     } catch {
-      // The look itself needs a descriptor: there is none.
+      // The check itself needs a descriptor, and none is left.
       return Number.POSITIVE_INFINITY
     }
   },
 }
 
 /**
- * Logs when the process is short of descriptors: the runtime then takes no connection, answers nobody and says nothing.
- * It also logs a limit that is low from the start.
+ * Logs when the process is short of descriptors. The runtime then accepts no connection, sends no response and reports
+ * nothing. A limit that is low from the start is logged too.
  */
 export function watchOpenFiles(log: Logger, files = OF_THIS_PROCESS, everyMs = LOOK_MS): void {
   const limit = files.limit()

@@ -12,13 +12,14 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { Tracer } from './span.ts'
 
-/** Ended spans leave together after this time, milliseconds. */
+/** Ended spans are exported together after this time, in milliseconds. */
 const EXPORT_DELAY_MS = 500
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER }
 
 /**
- * Exports spans over OTLP/HTTP (JSON). Spans that the collector does not take are dropped: traces never hold up work.
+ * Exports spans over OTLP/HTTP (JSON). Spans that the collector does not accept are dropped, so that tracing never
+ * delays work.
  * @param options.endpoint the collector's base URL; spans go to `/v1/traces`.
  */
 export function createTracer({ endpoint, service }: { endpoint: string; service: string }): Tracer {
@@ -58,7 +59,10 @@ export function createTracer({ endpoint, service }: { endpoint: string; service:
 const writeTraceparent = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
 
-/** W3C Trace Context §3.2.2: version 00, or the same fields of a later one. Null: it is not valid. */
+/**
+ * Reads a trace context of version 00, or the same fields of a later version (W3C Trace Context §3.2.2). @returns null
+ * if the text is not valid.
+ */
 function readTraceparent(text: string): SpanContext | null {
   const [, traceId = '', spanId = '', flags = ''] =
     /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:-.{0,200})?$/.exec(text) ?? []

@@ -1,17 +1,17 @@
-/** Logs an outage: a line at its start, a line a minute with a count, and a line at its end. */
+/** Logs an outage with a line at its start, a line a minute with a count, and a line at its end. */
 
 type Write = (fields: object, message: string) => void
 
-/** A dependency of this process that can be unavailable. */
+/** Tracks a dependency of this process that can be unavailable. */
 export type Outage = {
-  /** A use failed. The latest `write` also logs the end. */
+  /** Reports a failed use of the dependency. The latest `write` also logs the end of the outage. */
   missed(write: Write, reason: string): void
-  /** A use succeeded. */
+  /** Reports a successful use of the dependency. */
   answered(): void
 }
 
 const REMINDER_MS = 60_000
-/** A success soon after a failure does not end the outage: a full disk still allows reads. */
+/** A success soon after a failure does not end the outage. For example, a full disk still allows reads. */
 const QUIET_MS = 2_000
 
 /** Follows one dependency. @param what the subject of the log lines, e.g. `the database`. */
@@ -45,5 +45,7 @@ export function createOutage(what: string, clock = () => performance.now()): Out
   }
 }
 
-/** The database of this process. It replaces every log line about an error of an unavailable database. */
+/**
+ * Tracks the database of this process. Its log lines replace every log line about an error of an unavailable database.
+ */
 export const databaseOutage = createOutage('the database')

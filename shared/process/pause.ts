@@ -1,7 +1,7 @@
-/** A sleep that another part of the process can end early. One sleep at a time. */
+/** Is a sleep that another part of the process can end early. Only one sleep runs at a time. */
 export type Pause = {
   sleep(ms: number): Promise<void>
-  /** Ends the sleep, if there is one. */
+  /** Ends the sleep, if one is running. */
   wake(): void
 }
 

@@ -1,8 +1,8 @@
 import { listenError } from './listenError.ts'
 
 /**
- * `Bun.serve` whose errors name the variable that is wrong.
- * @throws {ConfigError} when the address cannot be listened on.
+ * Calls `Bun.serve`. Errors name the variable that is wrong.
+ * @throws {ConfigError} if the process cannot listen on the address.
  */
 export function serve(
   options: Parameters<typeof Bun.serve>[0] & { port: number; hostname: string },

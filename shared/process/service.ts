@@ -7,7 +7,7 @@ import { logOptions } from './logOptions.ts'
 import { watchOpenFiles } from './openFiles.ts'
 import { startTracing } from './tracing.ts'
 
-/** The process of a service. The entry file passes it: no other file reads the environment. */
+/** Is the process of a service. The entry file passes it, and no other file reads the environment. */
 export type Host = Pick<
   NodeJS.Process,
   'env' | 'on' | 'exit' | 'exitCode' | 'send' | 'connected'
@@ -15,32 +15,33 @@ export type Host = Pick<
   stderr: { write(text: string): unknown }
 }
 
-/** A failed start that no setting mends; `message` is one line that explains it. */
+/** Reports a failed start that no setting can repair. `message` explains it in one line. */
 export class StartError extends Error {}
 
-/** A message to the parent process. */
+/** Is a message to the parent process. */
 export type ServiceMessage =
   | { ready: Record<string, string> }
   | { failed: { line: string; isSetting: boolean } }
 
 export type Running = {
-  /** Resolves with the reason when the service ends by itself. Absent: it never does. */
+  /** Resolves with the reason when the service ends by itself. A service without this field never does. */
   ended?: Promise<string>
-  /** Facts for the parent process, e.g. a self-chosen port. */
+  /** Holds facts for the parent process, e.g. a port that the service chose itself. */
   facts?: Record<string, string>
   /** Refuses new work, finishes accepted work, then resolves. */
   stop(): Promise<void>
 }
 
-/** A service gives up its drain after this time: its supervisor must end within 30 s. */
+/** A service stops draining after this time, because its supervisor must end within 30 s. */
 const DRAIN_LIMIT_MS = 20_000
 
-/** The reader of the log has this time to take the last lines. */
+/** The reader of the log has this much time to take the last lines. */
 const FLUSH_LIMIT_MS = 1_000
 
 /**
- * Runs a service from its entry file: reads the configuration, starts, tells a parent process that it is ready, and on
- * SIGTERM or SIGINT drains and exits 0. A wrong setting ends it with one line on stderr and exit code 78 (EX_CONFIG).
+ * Runs a service from its entry file. It reads the configuration, starts the service, and tells a parent process that
+ * it is ready. On SIGTERM or SIGINT it drains and exits with code 0. A wrong setting ends the process with one line on
+ * stderr and exit code 78 (EX_CONFIG).
  */
 export async function runService(
   host: Host,
@@ -52,7 +53,7 @@ export async function runService(
   }: {
     name: string
     openLog: (options: LoggerOptions) => Logger
-    /** The secrets that the process uses; all by default. @throws {ConfigError} */
+    /** Returns the secrets that the process uses. By default these are all secrets. @throws {ConfigError} */
     secrets?: () => readonly ReadSecret[]
     drainLimitMs?: number
   },
@@ -93,7 +94,7 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
-    // The parent has the same environment, and names them once.
+    // The parent process has the same environment, and names the misspelt variables once.
     if (!host.connected) {
       for (const one of misspeltVariables(host.env)) opened.warn(misspeltLine(one))
     }
@@ -114,7 +115,7 @@ export async function runService(
       opened.fatal({ reason }, 'the service ended by itself')
       exit(1)
     })
-    // Without its parent no process would drain this one, and a second start would run beside it.
+    // Without its parent nothing would drain this process, and a second start would run beside it.
     host.on('disconnect', () => void stop('disconnect'))
     host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {

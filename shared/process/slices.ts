@@ -1,8 +1,9 @@
-/** Milliseconds of work at a stretch. */
+/** Limits the milliseconds of uninterrupted work. */
 const SLICE_MS = 2
 
 /**
- * Cuts long work into slices: between two steps it waits until the process has done its other work, if a slice is over.
+ * Cuts long work into slices. When a slice is over, the work waits between two steps until the process has done its
+ * other work.
  */
 export function createSlices(): () => Promise<void> {
   let startMs = performance.now()

@@ -1,14 +1,17 @@
-/** Facts of a span: names and numbers, never mail, secrets or keys. */
+/** Holds facts of a span: names and numbers, and never mail, secrets or keys. */
 type Attributes = Record<string, string | number | boolean>
 
 export type SpanOptions = {
   kind: 'server' | 'client' | 'consumer'
-  /** The trace context to continue: stored or received. Null: a new trace. Absent: that of this work. */
+  /**
+   * Is the stored or received trace context to continue. Null begins a new trace. Without a value the context of this
+   * work continues.
+   */
   parent?: string | null
   attributes?: Attributes
 }
 
-/** An open span. */
+/** Is an open span. */
 export type Span = {
   rename(name: string): void
   set(attributes: Attributes): void
@@ -16,12 +19,12 @@ export type Span = {
   fail(type: string): void
 }
 
-/** A span of the exporter, with its W3C trace context. */
+/** Is a span of the exporter, with its W3C trace context. */
 type OpenSpan = Span & { traceparent: string; end(): void }
 
-/** Opens spans, and sends the ended ones. */
+/** Opens spans, and sends the ended spans. */
 export type Tracer = {
   open(name: string, options: SpanOptions & { parent: string | null }): OpenSpan
-  /** Sends what is left. */
+  /** Sends the spans that are left. */
   stop(): Promise<void>
 }

@@ -4,7 +4,7 @@ import { traceparent, within } from './workContext.ts'
 const NO_SPAN: Span = { rename() {}, set() {}, fail() {} }
 let tracer: Tracer | null = null
 
-/** Starts to trace. Without an endpoint the libraries of OpenTelemetry are not loaded, and a span costs nothing. */
+/** Starts tracing. Without an endpoint the libraries of OpenTelemetry are not loaded, and a span costs nothing. */
 export async function startTracing(options: {
   endpoint: string
   service: string
@@ -20,7 +20,7 @@ export async function startTracing(options: {
   }
 }
 
-/** Runs work in a span. An error ends the span as failed; its message stays out of the trace. */
+/** Runs work in a span. An error ends the span as failed. The message of the error stays out of the trace. */
 export async function traced<Result>(
   name: string,
   options: SpanOptions,
@@ -39,7 +39,7 @@ export async function traced<Result>(
   }
 }
 
-/** Runs work that several traces share: each gets a span of it. */
+/** Runs work that several traces share. Each trace gets a span of the work. */
 export async function tracedForAll<Result>(
   name: string,
   parents: readonly (string | null)[],

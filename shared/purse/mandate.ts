@@ -1,8 +1,11 @@
-/** The bounds of a mandate, and whether a payment fits. Sums over time are judged in the database (sql/purse/reserve.ts). */
+/**
+ * Checks whether a payment stays within the bounds of a mandate. The database checks the sums over time
+ * (sql/purse/reserve.ts).
+ */
 import { isAllowedHost } from '../vault/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
 
-/** The bounds that need no sum. Amounts in atomic units. */
+/** Holds the bounds that need no sum. Amounts are in atomic units. */
 export type MandateBounds = {
   network: string
   hosts: readonly string[]
@@ -12,17 +15,17 @@ export type MandateBounds = {
   askAboveAtomic: bigint | null
 }
 
-/** Where a payment goes. `url`: without query and fragment. */
+/** Tells where a payment goes. `url` has no query and no fragment. */
 export type PaymentPlace = { host: string; url: string; network: string }
 
-/** Whether a mandate covers requests to a place. A mandate without hosts and resources covers none. */
+/** Tells whether a mandate covers requests to a host or resource. A mandate without hosts and resources covers none. */
 export const covers = (
   { network, hosts, resources }: MandateBounds,
   place: PaymentPlace,
 ): boolean =>
   network === place.network && (isAllowedHost(hosts, place.host) || resources.includes(place.url))
 
-/** The first bound that a payment breaks; null: it keeps all of them. */
+/** Returns the first bound that a payment breaks. @returns null if the payment breaks none. */
 export function brokenBound(
   { payees, perPaymentAtomic }: MandateBounds,
   { payTo, amountAtomic }: { payTo: string; amountAtomic: bigint },

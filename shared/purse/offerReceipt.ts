@@ -1,19 +1,20 @@
 /**
- * Offers and receipts that a seller signs (x402 extension `offer-receipt`, version 1), as a buyer checks them.
+ * Checks, for a buyer, the offers and receipts that a seller signs (x402 extension `offer-receipt`, version 1).
  *
- * A right signature is no authority: the key must belong to the host of the resource, or be the payee's.
+ * A valid signature is not enough. The key must belong to the host of the resource, or to the payee.
  */
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
 
-/** Characters of a signed offer or receipt that are kept. */
+/** Limits the characters of a signed offer or receipt that are kept. */
 const PROOF_CHARS_MAX = 8192
 
 export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', 'unchecked'] as const
 /**
- * valid: signed for this payment by a key of the host or the payee. other_signer: signed for it by a key that nothing ties to
- * them. mismatch: signed for another payment. invalid: no right signature. unchecked: the key could not be read.
+ * Is the verdict about a proof. valid: a key of the host or the payee signed it for this payment. other_signer: a key
+ * that nothing ties to them signed it for this payment. mismatch: it was signed for another payment. invalid: the
+ * signature is wrong. unchecked: the key could not be read.
  */
 export type ProofVerdict = (typeof PROOF_VERDICTS)[number]
 
@@ -53,7 +54,10 @@ const signedSchema = z.union([
   }),
 ])
 
-/** The text that is kept of a signed offer or receipt: a compact JWS, or the JSON of EIP-712. Null: it has no known form. */
+/**
+ * Returns the text that is kept of a signed offer or receipt: a compact JWS, or the JSON of EIP-712. @returns null if
+ * the format is unknown.
+ */
 export function keptProof(value: unknown): string | null {
   const read = signedSchema.safeParse(value)
   if (!read.success) return null
@@ -61,23 +65,23 @@ export function keptProof(value: unknown): string | null {
   return kept.length <= PROOF_CHARS_MAX ? kept : null
 }
 
-/** What a proof must speak of. */
+/** Describes the payment that a proof must be about. */
 export type ProofSubject = {
   caip2: string
   payer: string
   payTo: string
   asset: string
   amountAtomic: bigint
-  /** Names of the resource: the seller's, and the URL that was dialled. */
+  /** Lists the names of the resource: the seller's name, and the dialled URL. */
   resources: readonly string[]
 }
 
-/** A key that may sign for a host, and whether it is the host's own. */
+/** Is a key that may sign for a host. It tells whether the key is the host's own. */
 export type KnownKey = { jwk: JWK; isOfHost: boolean }
-/** Finds the key of a `kid`. Null: it is not to be had. */
+/** Finds the key of a `kid`. @returns null if the key is not available. */
 export type FindKey = (kid: string) => Promise<KnownKey | null>
 
-/** Judges a kept text. */
+/** Judges a kept offer or receipt. */
 export async function judgeProof(
   kind: 'offer' | 'receipt',
   kept: string,
@@ -109,7 +113,7 @@ async function judgeJws(
   } catch {
     return 'unchecked'
   }
-  // A secret key in a public document would let everybody sign.
+  // If a public document held a secret key, everybody could sign with it.
   if (key instanceof Uint8Array) return 'invalid'
   let payload: unknown
   try {
@@ -141,7 +145,7 @@ const TYPES = {
   ],
 }
 
-/** EIP-712 names its signer, who must be the payee. */
+/** Judges an EIP-712 signature. Its text names its signer, who must be the payee. */
 async function judgeTyped(
   kind: 'offer' | 'receipt',
   kept: string,
@@ -193,7 +197,10 @@ const offersSchema = z.object({
   'offer-receipt': z.object({ info: z.object({ offers: z.array(z.unknown()).max(32) }) }),
 })
 
-/** The signed offer of a 402 that names a price, as it is kept; without such a one the first. Null: there is none. */
+/**
+ * Returns the signed offer of a 402 that names the price, in the form in which it is kept. If no offer names the price,
+ * the first offer is returned. @returns null if there is no offer.
+ */
 export function keptOffer(
   extensions: unknown,
   { payTo, amountAtomic }: { payTo: string; amountAtomic: bigint },
@@ -209,7 +216,7 @@ export function keptOffer(
   return kept.find(isOfPrice) ?? kept[0] ?? null
 }
 
-/** The content of a kept text. Nobody has checked it. */
+/** Returns the content of a kept text without checking it. */
 function unverified(kept: string): unknown {
   try {
     if (kept.startsWith('{')) return (JSON.parse(kept) as { payload: unknown }).payload

@@ -1,5 +1,5 @@
 /**
- * The offers of a seller's 402, as a buyer reads them. All of it is a stranger's: nothing here is believed but what
+ * Reads the offers of a seller's 402 for a buyer. A stranger wrote all of it. Nothing in it is trusted except what
  * {@link chooseOffer} compares with our own table of tokens.
  *
  * Standards: x402 v1 §5, v2 §5, HTTP transports v1 and v2; scheme `exact` on EVM with EIP-3009.
@@ -8,15 +8,15 @@ import { z } from 'zod'
 import { type UsdcNetwork, usdcNetworkOf } from '../till/usdc.ts'
 import type { RefusalReason } from './refusal.ts'
 
-/** Characters of a header or body that are read: a challenge has some 3 KB. */
+/** Limits the characters of a header or body that are read. A challenge has about 3 KB. */
 const CHALLENGE_CHARS_MAX = 32 * 1024
 const OFFERS_MAX = 32
 
-/** The shortest time in which a seller can settle, and the longest that a signature of ours lives, in seconds. */
+/** Are seconds: the shortest time in which a seller can settle, and the longest lifetime of our signature. */
 const WINDOW_MIN_S = 15
 const WINDOW_MAX_S = 120
 
-/** One entry of `accepts`, in the words of version 2. `raw`: as it came, for the echo of version 2. */
+/** Is one entry of `accepts`, with the names of version 2. `raw` is the received entry, because version 2 echoes it. */
 type Entry = {
   scheme: string
   network: string
@@ -30,14 +30,14 @@ type Entry = {
   raw: unknown
 }
 
-/** A seller's 402. */
+/** Describes a seller's 402. */
 export type SellerChallenge = {
   x402Version: 1 | 2
   entries: Entry[]
-  /** Version 2: the resource and the extensions as they came, for the echo. */
+  /** In version 2, these are the resource and the extensions as received, because the payment echoes them. */
   resource: unknown
   extensions: unknown
-  /** The seller's reason, such as the one of a refused payment. */
+  /** Is the seller's reason, for example why it refused a payment. */
   error: string | null
 }
 
@@ -75,9 +75,9 @@ const v2Schema = z.object({
 })
 
 /**
- * Reads a 402. The header of version 2 comes first; the body is read without it only.
+ * Reads a 402. The header of version 2 counts first. The body is read only if that header is absent.
  * @param header `PAYMENT-REQUIRED`; null: absent.
- * @returns null: it is no challenge that we can read.
+ * @returns null if it is no challenge that we can read.
  */
 export function readChallenge(header: string | null, body: string): SellerChallenge | null {
   if (header !== null) return readV2(decoded(header))
@@ -134,7 +134,7 @@ function parsed(json: string): unknown {
   }
 }
 
-/** An offer that may be signed: the scheme, chain, token and window are ours. `payTo` in lower case. */
+/** Is an offer that may be signed, because the scheme, chain, token and window are ours. `payTo` is in lower case. */
 export type Offer = {
   challenge: SellerChallenge
   raw: unknown
@@ -146,7 +146,7 @@ export type Offer = {
   description: string | null
 }
 
-/** An offer without the seller's words. A seller that knows a secret of the vault could repeat it in them. */
+/** Replaces the seller's words in an offer. A seller that knows a secret of the vault could repeat it in them. */
 export const WORDLESS = { resource: null, description: null } as const
 
 export type Chosen = { ok: true; offer: Offer } | { ok: false; reason: RefusalReason }
@@ -156,8 +156,9 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 const ZERO = /^0x0{40}$/
 
 /**
- * The cheapest offer of our chain in our token. A cheaper offer of another chain or token has no effect.
- * @param dialled.url the URL that answered the 402.
+ * Returns the cheapest offer on our chain in our token. A cheaper offer on another chain or in another token has no
+ * effect.
+ * @param dialled.url the URL that returned the 402.
  * @param dialled.payer the purse; it does not pay itself.
  */
 export function chooseOffer(
@@ -173,13 +174,16 @@ export function chooseOffer(
     if (fault === null) offers.push(toOffer(challenge, one, network))
     else faults.push(fault)
   }
-  // A sort is stable: of two equal prices the seller's first wins.
+  // The sort is stable: of two equal prices the seller's first offer wins.
   offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
   const [offer] = offers
   return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }
 }
 
-/** With both the payer signs the same; `upfront`: the seller settles before it serves. */
+/**
+ * Lists the accepted payment flows. In both the payer signs the same data. In `upfront` the seller settles before it
+ * serves.
+ */
 const PAYMENT_FLOWS: readonly (string | null | undefined)[] = [
   'authorization',
   'upfront',
@@ -199,7 +203,7 @@ function faultOf(
   { url, network, payer }: { url: string; network: UsdcNetwork; payer: string },
 ): RefusalReason | null {
   const { eip712Name, eip712Version, usdcAddress } = network
-  // A domain of another token would make our signature one for that token.
+  // With the domain of another token our signature would be valid for that token.
   if (![eip712Name, undefined, null].includes(extra.name as string)) return 'token_mismatch'
   if (![eip712Version, undefined, null].includes(extra.version as string)) return 'token_mismatch'
   if (!AMOUNT.test(amount) || !ADDRESS.test(payTo)) return 'malformed_challenge'
@@ -215,7 +219,7 @@ function faultOf(
     : 'resource_of_another_host'
 }
 
-/** The host of an absolute URL; null: a path, an MCP tool, or no URL. */
+/** Returns the host of an absolute URL. @returns null for a path, an MCP tool, or a text that is no URL. */
 function hostOf(address: string): string | null {
   if (!/^https?:/i.test(address) || !URL.canParse(address)) return null
   return new URL(address).host

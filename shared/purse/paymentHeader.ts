@@ -1,18 +1,18 @@
-/** The signed payment of a purchase, in the header of either version of x402. */
+/** Writes the signed payment of a purchase into the header of either version of x402. */
 import { randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
 import { authorizationDigest } from '../till/authorization.ts'
 import { encodeHeader } from '../till/x402v2.ts'
 import type { Offer } from './offers.ts'
 
-/** A header to send. */
+/** Is a header to send. */
 export type PaymentHeader = { name: string; value: string }
 
-/** Signs 32 bytes with the key of an address: 65 bytes, v is 27 or 28. */
+/** Signs 32 bytes with the key of an address. A signature has 65 bytes, and v is 27 or 28. */
 export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
 
 /**
- * Signs one EIP-3009 authorization of exactly the price. The domain is that of our own table.
+ * Signs one EIP-3009 authorization of exactly the price. The domain comes from our own table.
  * @returns also its nonce, 32 random bytes, and its end in Unix seconds.
  */
 export async function signPayment(
@@ -26,7 +26,7 @@ export async function signPayment(
     from: signer.address,
     to: getAddress(payTo),
     value: amountAtomic,
-    // Our clock may be ahead of the chain's.
+    // Our clock may be ahead of the chain's clock.
     validAfter: 0n,
     validBefore,
     nonce,

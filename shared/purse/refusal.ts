@@ -1,4 +1,4 @@
-/** Why a purchase was refused before anything was signed, with a sentence for the agent. */
+/** Lists the reasons why a purchase is refused before anything is signed, with a sentence for the agent. */
 const REFUSALS = {
   no_purse: 'the project has no purse: its owner can open one',
   frozen: 'the owner has stopped the purse',

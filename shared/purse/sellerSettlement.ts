@@ -1,4 +1,4 @@
-/** What a seller says of the settlement: its word, which proves nothing. The chain decides. */
+/** Reads what a seller states about the settlement. The statement proves nothing, because only the chain decides. */
 import { z } from 'zod'
 import { keptProof } from './offerReceipt.ts'
 
@@ -23,16 +23,16 @@ const schema = z.object({
     .catch(null),
 })
 
-/** The header `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`. */
+/** Is the content of the header `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`. */
 export type SellerSettlement = {
   success: boolean
   transaction: string | null
   errorReason: string | null
-  /** A signed receipt as it is kept (extension `offer-receipt`). */
+  /** Is a signed receipt in the form in which it is kept (extension `offer-receipt`). */
   receipt: string | null
 }
 
-/** @param header base64 of JSON; null: absent. @returns null: absent or malformed. */
+/** Reads the header. @param header base64 of JSON; null: absent. @returns null if it is absent or malformed. */
 export function readSellerSettlement(header: string | null): SellerSettlement | null {
   if (header === null || header.length > HEADER_CHARS_MAX) return null
   let value: unknown
@@ -52,8 +52,8 @@ export function readSellerSettlement(header: string | null): SellerSettlement | 
 }
 
 /**
- * Whether a paid request is sent again, with the same bytes: the seller has not decided, or cannot be reached.
- * @param status null: no answer came.
+ * Tells whether a paid request is sent again with the same bytes, because the seller has not decided or is unreachable.
+ * @param status null: no response came.
  */
 export const isUndecided = (status: number | null, settlement: SellerSettlement | null): boolean =>
   status === null ||

@@ -1,8 +1,8 @@
 /**
- * Sign-in-with-x, as a buyer reads it: a seller lets an address in that has paid before.
+ * Reads sign-in-with-x for a buyer. With it a seller grants access to an address that has paid before.
  *
- * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The text is built here from checked members. A text that
- * came whole from a seller could be anything, such as an order.
+ * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The text is built here from checked members. A whole
+ * text from a seller could be anything, such as an order.
  */
 import { type Address, getAddress, hashMessage } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
@@ -10,11 +10,11 @@ import { z } from 'zod'
 import { encodeHeader } from '../till/x402v2.ts'
 import type { DigestSigner, PaymentHeader } from './paymentHeader.ts'
 
-/** The longest age of a challenge, and how far its clock may be ahead of ours. */
+/** Limits the age of a challenge, and how far its clock may be ahead of ours. */
 const AGE_MAX_MS = 5 * 60_000
 const AHEAD_MAX_MS = 60_000
 
-/** EIP-4361 writes no other form: the text must hold the member as it came. */
+/** EIP-4361 writes times in this form only. The text must hold the member exactly as it was received. */
 const time = z.iso.datetime({ precision: 3 })
 const line = z.string().regex(/^[\x20-\x7e]*$/)
 
@@ -38,13 +38,13 @@ const schema = z.object({
 
 type SignInInfo = z.output<typeof schema>['info']
 
-/** A challenge that may be signed, with our chain in CAIP-2. */
+/** Is a challenge that may be signed, with our chain in CAIP-2. */
 export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
  * Reads the challenge of a 402.
- * @param dialled.url the URL that answered.
- * @returns null: there is none, or it is not for this host, this chain, or this time.
+ * @param dialled.url the URL that returned the 402.
+ * @returns null if there is no challenge, or if it is not for this host, this chain, or this time.
  */
 export function readSignIn(
   extensions: unknown,
@@ -66,7 +66,7 @@ export function readSignIn(
   return { info, caip2 }
 }
 
-/** Signs in with the key of a purse. */
+/** Makes the header that signs in with the key of a purse. */
 export async function signInHeader(
   { info, caip2 }: SignIn,
   signer: DigestSigner,

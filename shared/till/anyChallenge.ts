@@ -1,4 +1,7 @@
-/** The challenge of any seller, with any scheme and chain: version 1 in the body, version 2 in `PAYMENT-REQUIRED`. */
+/**
+ * Reads the challenge of any seller, with any scheme and chain. Version 1 is in the body, and version 2 is in
+ * `PAYMENT-REQUIRED`.
+ */
 import { z } from 'zod'
 
 const text = z.string().min(1)
@@ -16,14 +19,14 @@ const challengeV2 = z.object({
   x402Version: z.literal(2),
   resource: z.object({ url: text }),
   accepts: z
-    // CAIP-2: a namespace, a colon, a reference.
+    // CAIP-2 has a namespace, a colon and a reference.
     .array(z.object({ ...option, network: z.string().regex(/^[^:]+:.+/), amount: text }))
     .min(1),
 })
 
 /**
- * The versions in which a 402 asks for a payment; none: it is no challenge.
- * @param header `PAYMENT-REQUIRED`, if there.
+ * Returns the versions in which a 402 asks for a payment. The list is empty if the response is no challenge.
+ * @param header `PAYMENT-REQUIRED`, if the response has it.
  */
 export function challengeVersions(body: string, header: string | undefined): (1 | 2)[] {
   const isV1 = challengeV1.safeParse(readJson(body)).success
@@ -34,8 +37,9 @@ export function challengeVersions(body: string, header: string | undefined): (1 
 const PAYEES_MAX = 20
 
 /**
- * The payTo addresses of a 402 in both versions, in lower case; empty when it is no challenge.
- * @param header `PAYMENT-REQUIRED`, if there.
+ * Returns the payTo addresses of a 402 in both versions, in lower case. The list is empty if the response is no
+ * challenge.
+ * @param header `PAYMENT-REQUIRED`, if the response has it.
  */
 export function challengePayees(body: string, header: string | undefined): string[] {
   const options = [readJson(body), readJson(decoded(header))].flatMap((challenge) => {

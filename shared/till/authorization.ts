@@ -1,5 +1,5 @@
 /**
- * EIP-3009 `TransferWithAuthorization`: typed data, signatures, and the off-chain checks.
+ * Makes and checks EIP-3009 `TransferWithAuthorization`: typed data, signatures, and the off-chain checks.
  *
  * Standards: EIP-3009, EIP-712, EIP-2098 (compact signatures), EIP-2 (low s), ERC-1271, ERC-6492.
  */
@@ -22,16 +22,16 @@ const TYPES = {
   ],
 } as const
 
-/** `TRANSFER_WITH_AUTHORIZATION_TYPEHASH` of EIP3009.sol: the hash of {@link TYPES}. */
+/** Is `TRANSFER_WITH_AUTHORIZATION_TYPEHASH` of EIP3009.sol: the hash of {@link TYPES}. */
 const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267'
 
-/** An authorization must outlive a few blocks; the x402 reference has the same margin. */
+/** An authorization must stay valid for a few blocks. The x402 reference has the same margin. */
 const EXPIRY_MARGIN_S = 6
 
-/** secp256k1 group order / 2: the token's ECRecover refuses a larger s (EIP-2). */
+/** Is half of the secp256k1 group order. The token's ECRecover refuses a larger s (EIP-2). */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** The 32 bytes that end an ERC-6492 signature. */
+/** Is the end of an ERC-6492 signature: 32 bytes. */
 const ERC6492_MAGIC = '6492'.repeat(16)
 
 const EOA_SIGNATURE_CHARS = 2 + 65 * 2
@@ -45,8 +45,9 @@ const domainOf = (network: UsdcNetwork) => ({
 })
 
 /**
- * The signed data in viem's form, e.g. for `account.signTypedData`. The domain comes from our table, never from a
- * caller. A wrong name in both requirement and signature passes the x402 reference and fails on chain.
+ * Returns the signed data in viem's form, e.g. for `account.signTypedData`. The domain comes from our table, never from
+ * a caller. If both the requirement and the signature had a wrong name, the x402 reference would accept it and the
+ * chain would refuse it.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -57,7 +58,7 @@ export function authorizationTypedData(authorization: Authorization, network: Us
   } as const
 }
 
-/** The hashes of the domains in hexadecimal digits. */
+/** Caches the hashes of the domains in hexadecimal digits. */
 const separators = new WeakMap<UsdcNetwork, string>()
 
 function separatorOf(network: UsdcNetwork): string {
@@ -73,7 +74,7 @@ const keccakHex = (digits: string): string =>
 
 const word = (digits: string): string => digits.padStart(64, '0')
 
-/** The 32 signed bytes (EIP-712). This takes 0.02 ms; viem's `hashTypedData` takes 0.15 ms. */
+/** Returns the 32 signed bytes (EIP-712). This takes 0.02 ms, and viem's `hashTypedData` takes 0.15 ms. */
 export function authorizationDigest(authorization: Authorization, network: UsdcNetwork): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = authorization
   const addresses = [from, to].map((address) => word(address.slice(2)))
@@ -86,7 +87,7 @@ const CANCEL_TYPE_HASH = keccakHex(
   Buffer.from('CancelAuthorization(address authorizer,bytes32 nonce)').toString('hex'),
 )
 
-/** The 32 signed bytes of a cancellation (EIP-3009). */
+/** Returns the 32 signed bytes of a cancellation (EIP-3009). */
 export function cancellationDigest(
   { authorizer, nonce }: { authorizer: Address; nonce: Hex },
   network: UsdcNetwork,
@@ -96,18 +97,18 @@ export function cancellationDigest(
 }
 
 /**
- * Converts an EOA signature into the form the token accepts: 65 bytes, low s, v 27 or 28. It rewrites
- * EIP-2098 compact signatures and v 0/1. It refuses a high s, as the token does.
+ * Converts an EOA signature into the form that the token accepts: 65 bytes, low s, v 27 or 28. It rewrites EIP-2098
+ * compact signatures and v 0/1. It refuses a high s, as the token does.
  *
  * @param signature lower-case hex.
- * @returns null: no EOA can have made the signature.
+ * @returns null if no EOA can have made the signature.
  */
 export function normaliseSignature(signature: Hex): Hex | null {
   const compact = signature.length === COMPACT_SIGNATURE_CHARS
   if (!compact && signature.length !== EOA_SIGNATURE_CHARS) return null
   const r = signature.slice(2, 66)
   const sAndParity = BigInt(`0x${signature.slice(66, 130)}`)
-  // EIP-2098: the top bit of the second word is the parity; a low s leaves it free.
+  // EIP-2098: the top bit of the second word is the parity. A low s does not use that bit.
   const s = compact ? sAndParity & ((1n << 255n) - 1n) : sAndParity
   const v = compact ? 27 + Number(sAndParity >> 255n) : Number(`0x${signature.slice(130)}`)
   const v27 = v < 2 ? v + 27 : v
@@ -115,10 +116,10 @@ export function normaliseSignature(signature: Hex): Hex | null {
   return `0x${r}${s.toString(16).padStart(64, '0')}${v27.toString(16)}`
 }
 
-/** The call that deploys a wallet (ERC-6492). */
+/** Is the call that deploys a wallet (ERC-6492). */
 export type WalletDeployment = { factory: Address; factoryData: Hex }
 
-/** An EIP-3009 transfer for settlement; times in Unix seconds, the amount in atomic units. */
+/** Is an EIP-3009 transfer for settlement. Times are in Unix seconds, and the amount is in atomic units. */
 export type Transfer = {
   asset: Address
   payer: Address
@@ -127,26 +128,29 @@ export type Transfer = {
   validAfter: bigint
   validBefore: bigint
   nonce: Hex
-  /** The form to broadcast. */
+  /** Is the signature in the form to broadcast. */
   signature: Hex
-  /** Deploys the payer's wallet before the transfer; null: it is deployed, or no contract. */
+  /**
+   * Deploys the payer's wallet before the transfer. Null means that the wallet is deployed, or that the payer is no
+   * contract.
+   */
   deployment: WalletDeployment | null
 }
 
-/** The parts of an ERC-6492 signature: the deployment, and the signature for the deployed wallet. */
+/** Holds the parts of an ERC-6492 signature: the deployment, and the signature for the deployed wallet. */
 type Erc6492Parts = WalletDeployment & { signature: Hex }
 
 export type SignatureKind =
-  /** An EOA can have made it; `signature` is normalised. */
+  /** An EOA can have made the signature. `signature` is normalised. */
   | { kind: 'eoa'; signature: Hex }
   /** Only a contract at `from` can accept these bytes (ERC-1271). */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
-  /** No signature: too short, or an ERC-6492 wrapping that does not decode. */
+  /** The bytes are no signature: they are too short, or their ERC-6492 wrapping cannot be decoded. */
   | { kind: 'malformed' }
 
 /**
- * Classifies a signature by its form. 65 bytes that no EOA can have made are `contract`: wallets use
- * such bytes too (Safe marks approved hashes by v = 1 and eth_sign by v above 30).
+ * Classifies a signature by its form. If no EOA can have made 65 bytes, they are `contract`, because wallets use such
+ * bytes too. Safe marks approved hashes by v = 1 and eth_sign by v above 30.
  *
  * @param signature lower-case hex.
  */
@@ -168,9 +172,9 @@ export type AuthorizationVerdict =
   /** `from` signed as an EOA. `signature` is the normalised form to broadcast. */
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
-   * Valid only if the contract at `from` accepts it on chain (ERC-1271). `signature` is unwrapped from
-   * ERC-6492. Without code at `from`, and without an allowed factory that deploys it, the payment is
-   * refused with `reasonWithoutCode` before any claim.
+   * The payment is valid only if the contract at `from` accepts it on chain (ERC-1271). `signature` is unwrapped from
+   * ERC-6492. If `from` has no code and no allowed factory deploys it, the payment is refused with `reasonWithoutCode`
+   * before any claim.
    */
   | {
       kind: 'contract'
@@ -185,37 +189,38 @@ const invalid = (reason: X402Reason): AuthorizationVerdict => ({ kind: 'invalid'
 
 export type VerifyAuthorizationParameters = {
   payload: PaymentPayload
-  /** The price and the payee: the entry of the challenge that the payer saw. */
+  /** Holds the price and the payee: the entry of the challenge that the payer saw. */
   requirement: Pick<
     PaymentRequirements,
     'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'
   >
-  /** Unix seconds. */
+  /** Is the current time in Unix seconds. */
   nowS: number
 }
 
-/** The checks without cryptography, cheap ones first. */
+/** Runs the checks without cryptography, cheap checks first. */
 function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | null {
   const { payload, requirement, nowS } = parameters
   const { authorization } = payload.payload
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // Other tokens can lie about transfers: PYUSD-like ones accept a used nonce without a revert.
+  // Other tokens can lie about transfers. Some, like PYUSD, accept a used nonce without a revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
   }
-  // A self-payment succeeds on chain without moving money: anyone could mint receipts for an own address.
+  // A self-payment succeeds on chain without moving money. With it anyone could mint receipts for an address of their
+  // own.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
-  // Exact in both directions: an over-payment is for another resource.
+  // The amount must be exact in both directions, because an over-payment is meant for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
     return 'invalid_exact_evm_payload_authorization_value'
   }
   if (authorization.validBefore < BigInt(nowS + EXPIRY_MARGIN_S)) {
     return 'invalid_exact_evm_payload_authorization_valid_before'
   }
-  // EIP3009.sol requires block time > validAfter, strictly.
+  // EIP3009.sol requires that the block time is strictly greater than validAfter.
   if (authorization.validAfter >= BigInt(nowS)) {
     return 'invalid_exact_evm_payload_authorization_valid_after'
   }
@@ -227,9 +232,9 @@ function sameAddress(left: string, right: string): boolean {
 }
 
 /**
- * Judges a payment without the chain: version, scheme, network, asset, recipient, self-payment, exact
- * amount, time window (6 s margin), signature. An accepted payment can still fail on chain: balance,
- * used nonce, blacklist, pause.
+ * Judges a payment without the chain: version, scheme, network, asset, recipient, self-payment, exact amount, time
+ * window (6 s margin), and signature. An accepted payment can still fail on chain, because of its balance, a used
+ * nonce, a blacklist or a pause.
  *
  * @example
  * const verdict = await verifyAuthorization({ payload, requirement, nowS: 1740672100 })
@@ -248,7 +253,7 @@ export async function verifyAuthorization(
     if (signer === authorization.from) {
       return { kind: 'valid', network, signature: form.signature }
     }
-    // EIP-2098 is for EOAs; no wallet contract in use reads 64 bytes.
+    // EIP-2098 is for EOAs. No wallet contract in use reads 64 bytes.
     if (signature.length === COMPACT_SIGNATURE_CHARS) {
       return invalid('invalid_exact_evm_payload_signature')
     }

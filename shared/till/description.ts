@@ -1,7 +1,7 @@
-/** UTF-16 units of a description. It is a part of each challenge, and headers are short. */
+/** Limits a description in UTF-16 units. Each challenge holds the description, and headers are short. */
 export const DESCRIPTION_MAX_LENGTH = 500
 
-/** A description, cut to its bound between two characters. */
+/** Cuts a description to its limit, between two characters. */
 export function cutDescription(text: string): string {
   return text.slice(0, DESCRIPTION_MAX_LENGTH).replace(/[\ud800-\udbff]$/, '')
 }

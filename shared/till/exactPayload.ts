@@ -1,4 +1,4 @@
-/** The inner payload of the scheme `exact` on EVM. Both versions of x402 carry the same. */
+/** Reads the inner payload of the scheme `exact` on EVM. It is the same in both versions of x402. */
 import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 
@@ -10,7 +10,7 @@ const UINT256_MAX = 2n ** 256n - 1n
 const addressSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
-  // Case carries only a checksum. viem throws on a wrong one; the chain ignores case.
+  // The case of the letters carries only a checksum. viem throws on a wrong checksum, but the chain ignores case.
   .transform((text): Address => getAddress(text.toLowerCase()))
 
 const uint256Schema = z
@@ -24,10 +24,13 @@ const hexSchema = (pattern: RegExp) =>
     .string()
     .max(SIGNATURE_CHARS_MAX)
     .regex(pattern)
-    // One spelling: the nonce is part of the unique key that stops double payment.
+    // The nonce must have one spelling, because it is part of the unique key that stops double payment.
     .transform((text) => text.toLowerCase() as Hex)
 
-/** EIP-3009 authorization: decimal strings on the wire, parsed into bigints. Times are Unix seconds. */
+/**
+ * Describes an EIP-3009 authorization. Its numbers are decimal strings on the wire and are parsed into bigints. Times
+ * are in Unix seconds.
+ */
 const authorizationSchema = z.object({
   from: addressSchema,
   to: addressSchema,
@@ -40,7 +43,7 @@ const authorizationSchema = z.object({
   nonce: hexSchema(/^0x[0-9a-fA-F]{64}$/),
 })
 
-/** A signed authorization. */
+/** Describes a signed authorization. */
 export const exactPayloadSchema = z.object({
   signature: hexSchema(/^0x(?:[0-9a-fA-F]{2})+$/),
   authorization: authorizationSchema,

@@ -1,10 +1,10 @@
-/** Compact JWS (RFC 7515) with Ed25519, as the x402 `offer-receipt` extension wants it. */
+/** Writes a compact JWS (RFC 7515) with Ed25519, as the x402 `offer-receipt` extension requires it. */
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 import { signEd25519 } from './ed25519.ts'
 import { base64url, type ReceiptKey } from './receiptKey.ts'
 
-/** The signed bytes: header and payload in canonical JSON (RFC 8785), so that they have one spelling. */
+/** Returns the signed bytes. Header and payload are in canonical JSON (RFC 8785), so that they have one spelling. */
 export function jwsSigningInput(payload: object, kid: string): string {
   const header = base64url(utf8ToBytes(canonicalJson({ alg: 'EdDSA', kid })))
   return `${header}.${base64url(utf8ToBytes(canonicalJson(payload)))}`

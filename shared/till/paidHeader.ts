@@ -1,4 +1,4 @@
-/** The header of a payment, written again from what is stored of it. */
+/** Writes the header of a payment again from its stored fields. */
 import { serializeErc6492Signature } from 'viem'
 import type { Transfer } from './authorization.ts'
 import type { NetworkName } from './usdc.ts'
@@ -13,8 +13,8 @@ type Paid = Transfer & {
 }
 
 /**
- * The authorization and its signature are those of the payer. The rest of the header is not stored: the requirement is
- * the one that we would ask for, so the text differs from the text that came.
+ * Returns the header. The authorization and its signature are the payer's. The rest of the header is not stored, so the
+ * requirement is the one that we would ask for. So the text differs from the received text.
  */
 export function paidHeader(paid: Paid): { name: string; value: string } {
   const { x402Version, network, signature: bare, deployment, resourceUrl, paymentIdentifier } = paid

@@ -1,9 +1,9 @@
 /**
- * Payment receipts: one shape for redeem, payment record and webhook body (docs/contract.md §6).
+ * Makes and checks payment receipts. Redeem, payment record and webhook body use the same shape (docs/contract.md §6).
  *
- * A receipt states that the money moved, not that the seller delivered: it is signed before delivery.
- * Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515); its
- * payload is a receipt of the x402 `offer-receipt` extension, version 1, with additional members.
+ * A receipt states that the money moved, and not that the seller delivered, because it is signed before delivery.
+ * Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515). Its payload is a
+ * receipt of the x402 `offer-receipt` extension, version 1, with additional members.
  */
 import { verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
@@ -17,26 +17,26 @@ import { USDC_NETWORKS } from './usdc.ts'
 const receiptBodySchema = z.strictObject({
   version: z.literal(1),
   paymentId: z.string(),
-  /** The value of `paymentId`, for older clients. */
+  /** Repeats the value of `paymentId` for older clients. */
   paymentInId: z.string(),
-  /** Null: settled through the facilitator face for an unregistered resource. */
+  /** Is null if the facilitator settled the payment for an unregistered resource. */
   endpointId: z.string().nullable(),
   projectId: z.string(),
   identityId: z.string(),
   payerAddress: z.string(),
   recipientAddress: z.string(),
-  /** Atomic units, decimal. */
+  /** Is a decimal number of atomic units. */
   amountUsdcRaw: z.string().regex(/^\d+$/),
   network: z.enum(['base', 'base-sepolia']),
   resource: z.string(),
   txHash: z.string(),
-  /** Only the payer named `resource` (x402 version 2). Absent: the seller did. */
+  /** Tells that only the payer named `resource` (x402 version 2). Without this member the seller named it. */
   resourceSource: z.literal('payer').optional(),
-  /** The payer's own name of the payment (x402 `payment-identifier`). */
+  /** Is the name that the payer gave to the payment (x402 `payment-identifier`). */
   paymentIdentifier: z.string().optional(),
-  /** The payment that this one pays back. */
+  /** Is the payment that this payment refunds. */
   refundOf: z.string().optional(),
-  /** ISO 8601 UTC with milliseconds. */
+  /** Is a time in ISO 8601, in UTC, with milliseconds. */
   timestamp: z.iso.datetime({ precision: 3 }),
 })
 
@@ -44,7 +44,7 @@ export type ReceiptBody = z.output<typeof receiptBodySchema>
 
 export const receiptSchema = z.object({
   body: receiptBodySchema,
-  /** base64 of the Ed25519 signature over the canonical JSON of `body`. */
+  /** Is base64 of the Ed25519 signature over the canonical JSON of `body`. */
   signature: z.string(),
   alg: z.literal('Ed25519'),
   publicKeyHex: z.string().regex(/^[0-9a-f]{64}$/),
@@ -55,7 +55,7 @@ export const receiptSchema = z.object({
 
 export type Receipt = z.output<typeof receiptSchema>
 
-/** The members of `offer-receipt`, and our additional ones. */
+/** Returns the members of `offer-receipt`, and our additional members. */
 function jwsPayload(body: ReceiptBody) {
   return {
     version: 1,
@@ -77,7 +77,7 @@ function jwsPayload(body: ReceiptBody) {
   }
 }
 
-/** The payload of receipts signed before project and endpoint were part of it. */
+/** Returns the payload of older receipts, which were signed before project and endpoint were part of it. */
 function earlierJwsPayload(body: ReceiptBody) {
   const { projectId: _, endpointId: __, ...earlier } = jwsPayload(body)
   return earlier
@@ -103,7 +103,7 @@ export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey 
 }
 
 /**
- * The receipt as text. It is stored and sent unchanged: a signature over its bytes stays valid on
+ * Writes the receipt as text. The text is stored and sent unchanged, so that a signature over its bytes stays valid on
  * every retry.
  */
 export function receiptText(receipt: Receipt): string {
@@ -115,11 +115,11 @@ export type ReceiptVerdict =
   | { ok: false; reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch' }
 
 /**
- * Checks a receipt: shape, key, signature, and a `jws` signed by the same key for the same payment.
+ * Checks a receipt: its shape, its key, its signature, and that the same key signed its `jws` for the same payment.
  *
  * @param receipt anything, e.g. a parsed webhook body.
- * @param trustedKeys the issuer's keys, retired ones included, from its JWKS (`x`, base64url, as hex).
- * The key inside a receipt proves nothing: anyone can sign with their own key.
+ * @param trustedKeys the issuer's keys, retired ones included, from its JWKS (`x`, base64url, as hex). The key inside a
+ * receipt proves nothing: anyone can sign with their own key.
  */
 export function verifyReceipt({
   receipt,
@@ -149,6 +149,6 @@ export function verifyReceipt({
 
 function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   if (signature.length !== 64) return false
-  // RFC 8032 rules, not ZIP 215: a malleable encoding of a valid signature is invalid.
+  // The rules of RFC 8032 apply instead of ZIP 215: a malleable encoding of a valid signature is invalid.
   return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
 }

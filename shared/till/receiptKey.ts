@@ -1,5 +1,5 @@
 /**
- * Receipt signing keys and the documents that publish them.
+ * Derives receipt signing keys and the documents that publish them.
  *
  * Standards: Ed25519 (RFC 8032), OKP JWK (RFC 8037), JWK thumbprint (RFC 7638), did:web, multibase.
  */
@@ -8,37 +8,37 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 
-// @noble/ed25519 has no hash of its own; its synchronous calls throw until one is set.
+// @noble/ed25519 has no hash function of its own. Its synchronous calls throw until one is set.
 hashes.sha512 = sha512
 
 const SEED_BYTES = 32
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-/** Multicodec `ed25519-pub`, as an unsigned varint. */
+/** Is the multicodec `ed25519-pub`, as an unsigned varint. */
 const ED25519_CODEC = [0xed, 0x01] as const
 
-/** One key with its names. */
+/** Holds one key with its names. */
 export type ReceiptKey = {
   readonly seed: Uint8Array
   readonly publicKeyHex: string
-  /** base58btc of the multicodec key: `z6Mk…`. */
+  /** Is base58btc of the multicodec key: `z6Mk…`. */
   readonly publicKeyMultibase: string
-  /** The issuer, `did:web:…`. */
+  /** Is the DID of the issuer, `did:web:…`. */
   readonly did: string
-  /** DID URL of this key; its fragment is the RFC 7638 thumbprint. */
+  /** Is the DID URL of this key. Its fragment is the RFC 7638 thumbprint. */
   readonly kid: string
   readonly jwk: OkpJwk
 }
 
-/** The public part of a key. */
+/** Is the public part of a key. */
 export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk' | 'publicKeyMultibase'>
 
-/** Not the "Ed25519" of RFC 9864: verifiers of offer-receipt use jose 5. */
+/** The name "Ed25519" of RFC 9864 is not used, because verifiers of offer-receipt use jose 5. */
 const ALG = 'EdDSA'
 
 type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 
 /**
- * The did:web identifier of a service.
+ * Returns the did:web identifier of a service.
  *
  * @param baseUrl the base URL of `/.well-known/did.json`, e.g. `https://till.example.com`.
  * @throws TypeError when `baseUrl` is no URL.
@@ -49,7 +49,7 @@ type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 export function didWeb(baseUrl: string): string {
   const { host, pathname } = new URL(baseUrl)
   const path = pathname.split('/').filter((segment) => segment !== '')
-  // encodeURIComponent writes the port's colon as %3A: a bare colon separates path segments.
+  // encodeURIComponent writes the port's colon as %3A, because a bare colon separates path segments.
   return ['did:web', encodeURIComponent(host), ...path.map(encodeURIComponent)].join(':')
 }
 
@@ -68,14 +68,14 @@ export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): Re
 }
 
 /**
- * The names of a key without its seed.
+ * Derives the names of a key without its seed.
  *
  * @param publicKeyHex 32 bytes in hexadecimal.
  */
 export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; did: string }) {
   const publicKey = hexToBytes(publicKeyHex)
   const jwk: OkpJwk = { kty: 'OKP', crv: 'Ed25519', x: base64url(publicKey) }
-  // RFC 7638 §3: the required members in lexicographic order, without blanks: JCS writes that form.
+  // RFC 7638 §3 hashes the required members in lexicographic order, without blanks. JCS writes that form.
   const thumbprint = base64url(sha256(new TextEncoder().encode(canonicalJson(jwk))))
   return {
     publicKeyMultibase: `z${base58(Uint8Array.from([...ED25519_CODEC, ...publicKey]))}`,
@@ -86,9 +86,9 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
 }
 
 /**
- * `/.well-known/jwks.json`. Holds no secret.
+ * Writes `/.well-known/jwks.json`, which holds no secret.
  *
- * @param keys the signing key, then retired ones: receipts outlive keys.
+ * @param keys the signing key, then the retired keys, because receipts outlive keys.
  */
 export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {
@@ -97,11 +97,12 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 }
 
 /**
- * `/.well-known/did.json` and the documents of projects. Holds no secret. Each key is there twice: as JsonWebKey2020 and as
- * Multikey. Every method has `publicKeyMultibase`, although DID Core §5.2.1 wants one form in one method: clients read each method so.
+ * Writes `/.well-known/did.json` and the documents of projects, which hold no secret. Each key occurs twice: as
+ * JsonWebKey2020 and as Multikey. Every method has `publicKeyMultibase`, because clients expect it in each method. DID
+ * Core §5.2.1 wants only one form in one method.
  *
  * @param keys as in {@link receiptJwks}, all of one DID.
- * @param options.subject the DID of the document, if another than that of the keys.
+ * @param options.subject the DID of the document, if it differs from the DID of the keys.
  * @throws RangeError without a key.
  */
 export function receiptDidDocument(
@@ -139,7 +140,7 @@ export function receiptDidDocument(
   }
 }
 
-/** base64url without padding (RFC 7515 §2). */
+/** Encodes bytes in base64url without padding (RFC 7515 §2). */
 export function base64url(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64url')
 }
@@ -151,6 +152,6 @@ function base58(bytes: Uint8Array): string {
     text = BASE58.charAt(Number(value % 58n)) + text
     value /= 58n
   }
-  // The multicodec prefix is not zero: there is no leading zero byte to keep.
+  // The multicodec prefix is not zero, so there is no leading zero byte to keep.
   return text
 }

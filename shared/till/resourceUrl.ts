@@ -1,21 +1,21 @@
 /**
- * Resource URLs: parsing, and the comparison of a registered URL with a requested one.
+ * Parses resource URLs, and compares a registered URL with a requested URL.
  *
- * Two URLs name the same resource when host (any case), port (the scheme's own dropped) and path
- * (byte for byte) agree. The scheme is not compared: Express and Hono behind a TLS proxy report http.
+ * Two URLs name the same resource if host (any case), port (the scheme's default port is dropped) and path (byte for
+ * byte) agree. The scheme is not compared, because Express and Hono behind a TLS proxy report http.
  */
 
 const URL_CHARS_MAX = 2048
 
-/** A URL that cannot be a resource; `message` may be shown to the caller. */
+/** Reports a URL that cannot be a resource. `message` may be shown to the caller. */
 export class ResourceUrlError extends Error {
   override readonly name = 'ResourceUrlError'
 }
 
 export type ResourceUrl = {
-  /** Normal form: lower-case host, no default port, no query, no fragment. */
+  /** Is the normal form: lower-case host, no default port, no query, no fragment. */
   readonly url: string
-  /** `host[:port]/path`, or the whole of an MCP tool: equal keys, same resource. */
+  /** Is `host[:port]/path`, or the whole URI of an MCP tool. Equal keys mean the same resource. */
   readonly matchKey: string
 }
 
@@ -48,21 +48,22 @@ export function parseResourceUrl(text: string): ResourceUrl {
     throw new ResourceUrlError('must not hold a user name or password')
   }
   const url = `${parsed.origin}${parsed.pathname}`
-  // Percent-encoding can triple the length; the bound holds for the stored form too.
+  // Percent-encoding can triple the length, and the bound holds for the stored form too.
   if (url.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
   return { url, matchKey: `${parsed.host}${parsed.pathname}` }
 }
 
-/** The tool names of MCP 2025-11-25: letters, digits and `_-./`, at most 128. */
+/** Matches the tool names of MCP 2025-11-25: letters, digits and `_-./`, at most 128. */
 const MCP_TOOL = /^mcp:\/\/tool\/[A-Za-z0-9_./-]{1,128}$/
 
-/** Whether a resource is an MCP tool: it has no URL that could be fetched. */
+/** Tells whether a resource is an MCP tool. A tool has no URL that could be fetched. */
 export const isMcpTool = (resource: string): boolean => MCP_TOOL.test(resource)
 
 /**
- * Parses the resource of a payment: an http(s) URL, or an MCP tool as `mcp://tool/NAME`. It stands in a signed receipt.
+ * Parses the resource of a payment: an http(s) URL, or an MCP tool as `mcp://tool/NAME`. The signed receipt holds the
+ * resource.
  *
  * @throws ResourceUrlError saying what is wrong, without the field's name.
  */

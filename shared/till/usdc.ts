@@ -1,12 +1,12 @@
 /**
- * USDC amounts and the supported chains.
+ * Converts USDC amounts, and lists the supported chains.
  *
- * Terminology: an *amount* is a decimal string of whole USDC ("0.01"); an *atomic amount* is a
- * bigint of 10^-6 USDC (10000n), the unit of the token contract. No float ever holds money.
+ * Terminology: an *amount* is a decimal string of whole USDC ("0.01"); an *atomic amount* is a bigint of 10^-6 USDC
+ * (10000n), the unit of the token contract. No float ever holds money.
  */
 import type { Address } from 'viem'
 
-/** The form of `amount`; {@link parseUsdc} checks the bounds (above 0, 18 digits). */
+/** Matches the format of `amount`. {@link parseUsdc} checks the bounds (above 0, 18 digits). */
 export const USDC_AMOUNT_PATTERN = /^(0|[1-9]\d*)(\.\d{1,6})?$/
 
 const DECIMALS = 6
@@ -16,19 +16,19 @@ const AMOUNT_ATOMIC_MAX = 10n ** BigInt(ATOMIC_DIGITS_MAX) - 1n
 
 export type NetworkName = 'base' | 'base-sepolia'
 
-/** One supported chain with its USDC contract. `eip712Name` differs between the two chains. */
+/** Describes one supported chain with its USDC contract. `eip712Name` differs between the two chains. */
 export type UsdcNetwork = {
   readonly network: NetworkName
   readonly chainId: number
-  /** CAIP-2 form: x402 version 2 and signed receipts. In a v1 challenge it makes x402-fetch throw. */
+  /** Is the CAIP-2 name, which x402 version 2 and signed receipts use. In a v1 challenge it makes x402-fetch throw. */
   readonly caip2: `eip155:${number}`
-  /** EIP-55 form: v1 clients compare it as a string with the address they know. */
+  /** Is in EIP-55 form, because v1 clients compare it as a string with the address that they know. */
   readonly usdcAddress: Address
   readonly eip712Name: string
   readonly eip712Version: string
 }
 
-/** Canonical USDC deployments by Circle; EIP-712 names as the contracts' `name()` answers. */
+/** Lists the canonical USDC deployments by Circle. The EIP-712 names are what `name()` of the contracts returns. */
 export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
   base: {
     network: 'base',
@@ -48,13 +48,13 @@ export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
   },
 }
 
-/** The amount is no valid price; `message` says what it must be and may be shown to the caller. */
+/** Reports that the amount is no valid price. `message` says what it must be and may be shown to the caller. */
 export class UsdcAmountError extends Error {
   override readonly name = 'UsdcAmountError'
 }
 
 /**
- * The chain of an x402 v1 network name.
+ * Returns the chain of an x402 v1 network name.
  *
  * @param name e.g. `base-sepolia`; CAIP-2 names are not v1 names.
  * @returns undefined for a name that is not supported.
@@ -64,7 +64,7 @@ export function usdcNetwork(name: string): UsdcNetwork | undefined {
 }
 
 /**
- * The chain of either spelling: the name of x402 version 1 or the CAIP-2 name of version 2.
+ * Returns the chain of either spelling: the name of x402 version 1 or the CAIP-2 name of version 2.
  *
  * @example
  * usdcNetworkOf('eip155:84532')?.network // 'base-sepolia'
@@ -76,7 +76,7 @@ export function usdcNetworkOf(text: string): UsdcNetwork | undefined {
 }
 
 /**
- * The chain of a chain id, e.g. of `eth_chainId`.
+ * Returns the chain of a chain id, e.g. of `eth_chainId`.
  *
  * @returns undefined for a chain that is not supported.
  */
@@ -92,7 +92,7 @@ export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
  * @throws UsdcAmountError when the amount is malformed, zero or too large.
  */
 export function parseUsdc(amount: string): bigint {
-  // A valid amount has at most 12 digits before the point. The length bound keeps megabytes from BigInt().
+  // A valid amount has at most 12 digits before the point. The length bound keeps megabytes of digits from BigInt().
   if (amount.length > 64 || !USDC_AMOUNT_PATTERN.test(amount)) {
     throw new UsdcAmountError(
       'amount must be a decimal USDC string with at most 6 decimals, such as "0.01"',

@@ -1,5 +1,6 @@
 /**
- * The x402 wire: challenge (402 body of version 1), payments of both versions, and the settlement header.
+ * Reads and writes the x402 wire format: the challenge (402 body of version 1), payments of both versions, and the
+ * settlement header.
  *
  * Standards: x402 specifications v1 §5 and §9, v2 §5; HTTP transports v1 and v2; scheme `exact` on EVM only.
  */
@@ -9,7 +10,7 @@ import { type ExactPayload, exactPayloadSchema } from './exactPayload.ts'
 import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
-/** Our reason codes: x402 v1 §9 first, then codes of later facilitators for cases that v1 lacks. */
+/** Lists our reason codes: the codes of x402 v1 §9 first, then codes of later facilitators for cases that v1 lacks. */
 export const X402_REASONS = [
   'insufficient_funds',
   'invalid_exact_evm_payload_authorization_valid_after',
@@ -44,40 +45,43 @@ export const X402_REASONS = [
 
 export type X402Reason = (typeof X402_REASONS)[number]
 
-/** A reason as the wire of a version spells it: version 2 has renamed one code of version 1. */
+/** Returns a reason as a version spells it on the wire, because version 2 has renamed one code of version 1. */
 export const wireReason = (reason: string, x402Version: X402Version): string =>
   x402Version === 2 && reason === 'invalid_exact_evm_payload_authorization_value'
     ? `${reason}_mismatch`
     : reason
 
-/** The `error` of a first challenge, as in the reference middleware. */
+/** Is the `error` of a first challenge, as in the reference middleware. */
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
-/** Longest payment header we decode: with extensions a version 2 payment has ~3 KB, a wrapped signature more. */
+/**
+ * Limits the payment header that we decode. A version 2 payment with extensions has about 3 KB, and a wrapped signature
+ * adds more.
+ */
 export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
-/** Lifetime of a payer's signature: long enough for re-priced transactions on 2 s blocks. */
+/** Is the lifetime of a payer's signature. It is long enough for re-priced transactions on 2 s blocks. */
 const MAX_TIMEOUT_S = 120
 
 export type Authorization = ExactPayload['authorization']
 
-/** The versions of the wire. */
+/** Lists the versions of the wire format. */
 export type X402Version = 1 | 2
 
-/** A payment of either version. `verifyAuthorization` judges scheme and network. */
+/** Is a payment of either version. `verifyAuthorization` judges scheme and network. */
 export type PaymentPayload = {
   x402Version: X402Version
   scheme: string
-  /** The name of version 1 where the chain is known. */
+  /** Is the version 1 name if the chain is known. */
   network: string
   payload: ExactPayload
-  /** The payer's copy of the resource's URL (version 2). Nobody has signed it. */
+  /** Is the payer's copy of the resource's URL (version 2). Nobody has signed it. */
   resourceUrl?: string
-  /** The payer's own name of the payment: the extension `payment-identifier`. */
+  /** Is the name that the payer gave to the payment: the extension `payment-identifier`. */
   paymentIdentifier?: string
 }
 
-/** `X-PAYMENT` after base64 and JSON. */
+/** Describes `X-PAYMENT` after base64 and JSON are decoded. */
 const paymentPayloadV1Schema = z
   .object({
     x402Version: z.literal(1),
@@ -97,7 +101,7 @@ const envelopeSchema = z
   .partial()
 
 /**
- * One entry of `accepts`, sent by us or by sellers to the facilitator face. v1 clients refuse entries
+ * Describes one entry of `accepts`. We send it, and sellers send it to the facilitator. v1 clients refuse entries
  * without `mimeType` and `extra`.
  */
 export const paymentRequirementsSchema = z.object({
@@ -110,14 +114,14 @@ export const paymentRequirementsSchema = z.object({
   payTo: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
   maxTimeoutSeconds: z.number().int().nonnegative(),
   asset: z.string().regex(/^0x[0-9a-fA-F]{40}$/),
-  /** How the resource is called, and what it answers. */
+  /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema: z.record(z.string(), z.unknown()).optional().catch(undefined),
   extra: z.record(z.string(), z.unknown()).optional(),
 })
 
 export type PaymentRequirements = z.output<typeof paymentRequirementsSchema>
 
-/** The body of a 402. */
+/** Describes the body of a 402. */
 export const challengeSchema = z.object({
   x402Version: z.literal(1),
   error: z.string(),
@@ -129,14 +133,14 @@ export type Challenge = z.output<typeof challengeSchema>
 export type BuildChallengeParameters = {
   network: NetworkName
   amountAtomic: bigint
-  /** The full URL as the payer sees it; v1 clients refuse a text that does not parse as a URL. */
+  /** Is the full URL as the payer sees it. v1 clients refuse a text that does not parse as a URL. */
   resource: string
   payTo: string
   description?: string | undefined
   mimeType?: string | undefined
-  /** How the resource is called, and what it answers. */
+  /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema?: Record<string, unknown> | null | undefined
-  /** The reason code of a refused payment; default {@link PAYMENT_REQUIRED_ERROR}. */
+  /** Is the reason code of a refused payment. The default is {@link PAYMENT_REQUIRED_ERROR}. */
   error?: string | undefined
 }
 
@@ -168,10 +172,10 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /** `x402Version`: the version to answer in. */
+  /** `x402Version` is the version in which to respond. */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
-/** The version to answer in: that of the payload. */
+/** Returns the version in which to respond, which is the version of the payload. */
 export const versionOf = (decoded: DecodedPayment): X402Version =>
   decoded.ok ? decoded.payload.x402Version : decoded.x402Version
 
@@ -180,10 +184,10 @@ function refused(reason: X402Reason, detail: string, x402Version: X402Version = 
 }
 
 /**
- * Reads a decoded payment object (MCP `_meta`, facilitator body). Its own `x402Version` decides how.
+ * Reads a decoded payment object (MCP `_meta`, facilitator body). Its own `x402Version` decides how it is read.
  *
- * @returns the payload with checksummed addresses, lower-case hex and bigint numbers; or a reason. A
- * payload of another version or scheme gets that reason: its inner shape is unknown.
+ * @returns the payload with checksummed addresses, lower-case hex and bigint numbers; or a reason. A payload of another
+ * version or scheme gets that reason, because its inner shape is unknown.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
   const envelope = envelopeSchema.safeParse(value).data ?? {}
@@ -224,31 +228,31 @@ export function decodePaymentHeader(header: string): DecodedPayment {
     )
   }
   const bytes = Buffer.from(header, 'base64')
-  // Buffer skips characters outside base64. The round trip leaves one spelling per payment.
+  // Buffer skips characters outside base64. The round trip leaves only one spelling for each payment.
   if (header === '' || bytes.toString('base64') !== header) {
     return refused('invalid_payload', 'header is not standard base64')
   }
   try {
     return parsePaymentPayload(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch {
-    // Also the RangeError of a JSON text nested thousands deep.
+    // A JSON text that is nested thousands deep causes a RangeError, which ends here too.
     return refused('invalid_payload', 'header is not UTF-8 JSON')
   }
 }
 
 export type PaymentResponse = {
   success: boolean
-  /** Transaction hash; empty: none was sent. */
+  /** Is the transaction hash. It is empty if no transaction was sent. */
   transaction: Hex | ''
   network: NetworkName
   payer: string
   errorReason?: X402Reason
   errorMessage?: string
-  /** Compact JWS of the receipt, placed as the `offer-receipt` extension prescribes. */
+  /** Is a compact JWS of the receipt, placed as the `offer-receipt` extension prescribes. */
   receiptJws?: string
 }
 
-/** The settlement as a facilitator answers it, in the spelling of a version. */
+/** Writes the settlement as a facilitator returns it, in the spelling of a version. */
 export function settleResponse(response: PaymentResponse, x402Version: X402Version) {
   const { receiptJws, errorReason, network, ...rest } = response
   const receipt = { format: 'jws', signature: receiptJws }
@@ -260,7 +264,7 @@ export function settleResponse(response: PaymentResponse, x402Version: X402Versi
   }
 }
 
-/** The name of the header that holds the settlement, by version. */
+/** Names the header that holds the settlement, by version. */
 export const PAYMENT_RESPONSE_HEADER = { 1: 'X-PAYMENT-RESPONSE', 2: 'PAYMENT-RESPONSE' } as const
 
 /** Encodes `X-PAYMENT-RESPONSE` (version 1) or `PAYMENT-RESPONSE` (version 2). */

@@ -1,5 +1,5 @@
 /**
- * The x402 v2 wire: `PAYMENT-REQUIRED`, the payload of `PAYMENT-SIGNATURE`, and requirements.
+ * Reads and writes the x402 v2 wire format: `PAYMENT-REQUIRED`, the payload of `PAYMENT-SIGNATURE`, and requirements.
  *
  * Standards: x402 specification v2 §5, HTTP transport v2, extensions `offer-receipt` and `payment-identifier`.
  */
@@ -10,22 +10,25 @@ import { signJws } from './jws.ts'
 import type { ReceiptKey } from './receiptKey.ts'
 import { usdcNetworkOf } from './usdc.ts'
 
-/** The facilitator's extensions. */
+/** Names the facilitator's extensions. */
 export const OFFER_RECEIPT = 'offer-receipt'
 export const PAYMENT_IDENTIFIER = 'payment-identifier'
 
-/** A proxy refused a 402 with a header of 3,564 bytes and took one of 2,996 (coinbase/cdp-sdk #759). */
+/** A proxy refused a 402 with a header of 3,564 bytes and accepted a header of 2,996 bytes (coinbase/cdp-sdk #759). */
 const PAYMENT_REQUIRED_CHARS_MAX = 2990
 
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
-/** The name of version 1 for a known chain in either spelling; else the text itself. */
+/** Returns the version 1 name of a known chain in either spelling. For any other chain it returns the text itself. */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
-/** An optional part: null, absent or of another form counts as absent. */
+/** Describes an optional part. A part that is null, absent or malformed counts as absent. */
 const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().catch(null)
 
-/** `PAYMENT-SIGNATURE` after base64 and JSON. Of `accepted` only scheme and network count; the rest is an echo. */
+/**
+ * Describes `PAYMENT-SIGNATURE` after base64 and JSON are decoded. Only scheme and network of `accepted` count. The
+ * rest only repeats our challenge.
+ */
 export const paymentPayloadV2Schema = z
   .object({
     x402Version: z.literal(2),
@@ -58,7 +61,7 @@ export const paymentPayloadV2Schema = z
     }
   })
 
-/** One entry of `accepts`, sent by us or by sellers to the facilitator. */
+/** Describes one entry of `accepts`. We send it, and sellers send it to the facilitator. */
 export const paymentRequirementsV2Schema = z.object({
   scheme: z.string().max(64),
   network: z.string().max(64),
@@ -82,7 +85,7 @@ type Requirement = {
   extra?: Record<string, unknown> | undefined
 }
 
-/** A requirement of version 1 in the form of version 2. */
+/** Converts a requirement of version 1 to the form of version 2. */
 export const toRequirementV2 = (requirement: Requirement) => ({
   scheme: requirement.scheme,
   network: usdcNetworkOf(requirement.network)?.caip2 ?? requirement.network,
@@ -116,8 +119,8 @@ const IDENTIFIER_EXTENSION = {
 }
 
 /**
- * The `PAYMENT-REQUIRED` header of a challenge. A long description or URL costs the signed offer first, then the
- * description, then the metadata: the header stays under 3 kB while the URL allows it.
+ * Encodes the `PAYMENT-REQUIRED` header of a challenge. If a long description or URL needs space, the signed offer is
+ * dropped first, then the description, then the metadata. So the header stays under 3 kB, unless the URL is too long.
  *
  * @param offerKey signs the offer; null: no offer.
  */
@@ -181,17 +184,17 @@ function encodeForm({
     x402Version: 2,
     error,
     resource: { url: requirement.resource, ...more },
-    // Redeem moves the money before anything is served.
+    // Redeem moves the money before the seller serves anything.
     accepts: [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }],
     ...(Object.keys(extensions).length > 0 && { extensions }),
   })
 }
 
-/** Longer than every reason that a challenge names. */
+/** Is longer than every reason that a challenge names. */
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`
 
-/** Whether the metadata of a resource fit each of its challenges, for every price and every error. */
+/** Tells whether the metadata of a resource fit into each of its challenges, for every price and every error. */
 export function fitsChallenge(url: string, metadata: Metadata): boolean {
   const how = bazaarOf(metadata, url)
   const requirement: Requirement = {
@@ -215,7 +218,7 @@ export function fitsChallenge(url: string, metadata: Metadata): boolean {
   return encodeForm(form).length <= PAYMENT_REQUIRED_CHARS_MAX
 }
 
-/** Base64 of ASCII JSON: clients of version 1 decode with `atob`. */
+/** Encodes a value as base64 of ASCII JSON, because clients of version 1 decode with `atob`. */
 export function encodeHeader(value: object): string {
   const ascii = JSON.stringify(value).replace(
     /[\u0080-\uffff]/g,

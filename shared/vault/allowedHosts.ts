@@ -1,21 +1,27 @@
-/** The hosts that a request with a secret may reach: an exact host, or every name below one (`*.example.com`). */
+/**
+ * Checks the hosts that a request with a secret may reach: an exact host, or every name below a domain
+ * (`*.example.com`).
+ */
 import type { Meet } from './narrowing.ts'
 
-/** Most entries of one credential. */
+/** Limits the allowed hosts of one credential. */
 export const ALLOWED_HOSTS_MAX = 20
 const ENTRY_MAX_LENGTH = 260
-/** A wildcard over a single label (`*.com`) would allow strangers. */
+/** A wildcard over a single label (`*.com`) would allow strangers' hosts. */
 const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 
-/** Who reads the secret of a credential. */
+/** Names who reads the secret of a credential. */
 export const REVEALS = ['agent', 'owner'] as const
 export type Reveal = (typeof REVEALS)[number]
 
-/** How an entry must look, for error messages. */
+/** Says in error messages how an allowed host must look. */
 export const ALLOWED_HOST_RULE =
   'be a host such as api.example.com, *.example.com or api.example.com:8443, without scheme and path'
 
-/** The host of an https URL as `URL` writes it: lower case, no default port; null: the text is no such URL. */
+/**
+ * Returns the host of an https URL as `URL` writes it: lower case, no default port. @returns null if the text is no
+ * such URL.
+ */
 function httpsHost(text: string): string | null {
   if (!URL.canParse(text)) return null
   const { protocol, host } = new URL(text)
@@ -23,7 +29,7 @@ function httpsHost(text: string): string | null {
 }
 
 /**
- * The canonical form of an entry; null: it is none.
+ * Returns the canonical form of an allowed host. @returns null if the text is malformed.
  *
  * @example
  * parseAllowedHost('API.Example.com:443') // 'api.example.com'
@@ -35,12 +41,12 @@ export function parseAllowedHost(text: string): string | null {
   if (name === '' || /[\s/?#@\\*%]/.test(name)) return null
   const host = httpsHost(`https://${name}/`)
   if (host === null || host.endsWith('.')) return null
-  // Nothing is below an address.
+  // No names exist below an IP address.
   if (below !== undefined && (host.startsWith('[') || /^[\d.]+(?::\d+)?$/.test(host))) return null
   return below === undefined ? host : `*.${host}`
 }
 
-/** The entries of a credential: its own, or the host of `metadata.uri`. */
+/** Returns the allowed hosts of a credential: its own list, or the host of `metadata.uri`. */
 export function effectiveHosts(
   allowedHosts: readonly string[] | null,
   metadata: Record<string, unknown>,
@@ -52,13 +58,13 @@ export function effectiveHosts(
 
 const isWildcard = (entry: string) => entry.startsWith('*.')
 
-/** Whether every host of `narrow` is one of `wide`. No exact host has the hosts of a wildcard. */
+/** Tells whether every host of `narrow` is a host of `wide`. An exact host never covers a wildcard. */
 const covers = (wide: string, narrow: string): boolean => {
   if (!isWildcard(wide)) return wide === narrow
   return (isWildcard(narrow) ? narrow.slice(1) : narrow).endsWith(wide.slice(1))
 }
 
-/** Two entries are apart, or one is within the other. */
+/** Returns the narrower of two entries. Two entries have nothing in common, or one is within the other. */
 export const meetHosts: Meet = (one, other) =>
   covers(other, one) ? one : covers(one, other) ? other : null
 

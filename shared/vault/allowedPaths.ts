@@ -1,21 +1,23 @@
-/** The paths that a request with a secret may have: prefixes, compared segment by segment. */
+/**
+ * Checks the paths that a request with a secret may have. The allowed paths are prefixes, compared segment by segment.
+ */
 import type { Meet } from './narrowing.ts'
 
-/** Most entries of one credential. */
+/** Limits the allowed paths of one credential. */
 export const ALLOWED_PATHS_MAX = 20
 const ENTRY_MAX_LENGTH = 1_024
-/** Deeper encodings are refused. */
+/** A path that is encoded more often is refused. */
 const DECODINGS_MAX = 4
 
-/** The prefix of every path. */
+/** Is the prefix of every path. */
 export const ANY_PATH = '/'
 
-/** How an entry must look, for error messages. */
+/** Says in error messages how an allowed path must look. */
 export const ALLOWED_PATH_RULE =
   'be a path such as /v1/charges, without query, dot segments, empty segments and encoded slashes'
 
 /**
- * The canonical form of an entry; null: it is none.
+ * Returns the canonical form of an allowed path. @returns null if the text is malformed.
  *
  * @example
  * parseAllowedPath('/bücher/') // '/b%C3%BCcher'
@@ -30,20 +32,20 @@ export function parseAllowedPath(text: string): string | null {
 const isPrefix = (prefix: string, path: string): boolean =>
   prefix === ANY_PATH || path === prefix || path.startsWith(`${prefix}/`)
 
-/** Two prefixes are apart, or one is within the other. */
+/** Returns the narrower of two prefixes. Two prefixes have nothing in common, or one is within the other. */
 export const meetPaths: Meet = (one, other) =>
   isPrefix(other, one) ? one : isPrefix(one, other) ? other : null
 
 /**
- * Tests the path of a URL, as `URL.pathname` writes it and as it is sent. Servers, and proxies before them, decode a path
- * more than once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that could then leave its prefix
- * is refused.
+ * Tests the path of a URL as `URL.pathname` writes it and as it is sent. Servers and proxies decode a path more than
+ * once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that could then leave its prefix is
+ * refused.
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||
   (entries.some((entry) => isPrefix(entry, pathname)) && isClear(pathname))
 
-/** Whether no reading of a path has a dot segment, an empty segment or a control character. */
+/** Tells whether a path has no dot segment, empty segment or control character, however a server decodes it. */
 function isClear(path: string): boolean {
   let text = path
   for (let n = 0; n <= DECODINGS_MAX; n++) {
@@ -65,7 +67,7 @@ function decodedOnce(text: string): string | null {
 }
 
 function hasPlainSegments(path: string): boolean {
-  // Some servers fold letters: U+FF0E is a dot then, U+FF0F a slash.
+  // Some servers fold letters, so that U+FF0E becomes a dot and U+FF0F a slash.
   const folded = path.normalize('NFKC')
   if (/\p{Cc}/u.test(folded)) return false
   const segments = folded.slice(1).split(/[/\\]/)

@@ -1,6 +1,6 @@
 /**
- * The bounds of a credential: the hosts, methods and paths of the requests that may carry its secret, and the places in
- * them. Every verb asks here. An empty list allows nothing.
+ * Checks the bounds of a credential: the hosts, methods and paths of the requests that may carry its secret, and the
+ * places in these requests. Every verb uses these checks. An empty list allows nothing.
  */
 import { ALLOWED_HOSTS_MAX, effectiveHosts, isAllowedHost, meetHosts } from './allowedHosts.ts'
 import { ALLOWED_PATHS_MAX, ANY_PATH, isAllowedPath, meetPaths } from './allowedPaths.ts'
@@ -10,10 +10,10 @@ import { USE_METHODS, type UseMethod } from './useMethods.ts'
 
 export const BOUNDS = ['allowedHosts', 'allowedMethods', 'allowedPaths', 'placement'] as const
 
-/** As stored; null: the default. */
+/** Holds the bounds as stored; null: the default. */
 export type Bounds = Record<(typeof BOUNDS)[number], readonly string[] | null>
 
-/** Without defaults. */
+/** Holds the bounds after null is replaced by the default. */
 export type EffectiveBounds = Record<(typeof BOUNDS)[number], readonly string[]>
 
 type Bounded = Bounds & { type: string; metadata: Record<string, unknown> }
@@ -25,7 +25,7 @@ const MEET: Record<(typeof BOUNDS)[number], Meet> = {
   placement: meetPlacements,
 }
 
-/** Most entries of each. */
+/** Limits the entries of each bound. */
 const MOST: Record<(typeof BOUNDS)[number], number> = {
   allowedHosts: ALLOWED_HOSTS_MAX,
   allowedMethods: USE_METHODS.length,
@@ -33,7 +33,7 @@ const MOST: Record<(typeof BOUNDS)[number], number> = {
   placement: PLACEMENT_MAX,
 }
 
-/** The bounds of a credential with its defaults. */
+/** Returns the bounds of a credential with its defaults. */
 export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   allowedHosts: effectiveHosts(credential.allowedHosts, credential.metadata),
   allowedMethods: credential.allowedMethods ?? USE_METHODS,
@@ -41,14 +41,15 @@ export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   placement: credential.placement ?? defaultPlacement(credential.type),
 })
 
-/** Whether `wanted` allows nothing that `present` does not allow. */
+/** Tells whether `wanted` allows nothing that `present` does not allow. */
 export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): boolean =>
   BOUNDS.every((bound) => isWithin(MEET[bound], wanted[bound], present[bound]))
 
-/** What all of these allow. */
+/** Returns what all these bounds allow in common. */
 export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   return all.reduce((one, other) => {
-    // Two lists can have more in common than a credential holds. Fewer are narrower.
+    // Two lists can have more entries in common than a credential may hold. Fewer entries only make the bounds
+    // narrower.
     const both = (bound: keyof Bounds) =>
       common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
     return {
@@ -60,12 +61,14 @@ export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   })
 }
 
-/** A request is outside of the bounds. `message` follows the name of the credential, and names the bound. */
+/**
+ * Reports that a request is outside of the bounds. `message` follows the name of the credential, and names the bound.
+ */
 export class OutOfBoundsError extends Error {}
 
 /**
  * Checks host, method and path of a request that is sent or signed.
- * @param request.url filled in: the path is judged as it is sent.
+ * @param request.url the URL with its values filled in, because the path is judged as it is sent.
  * @throws {OutOfBoundsError}
  */
 export function checkBounds(

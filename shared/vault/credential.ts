@@ -1,6 +1,6 @@
 import { parseTotpSecret, type TotpKey, TotpSecretError } from './totp.ts'
 
-/** The kinds of credentials (docs/contract.md §5). */
+/** Lists the kinds of credentials (docs/contract.md §5). */
 export const CREDENTIAL_TYPES = [
   'LOGIN',
   'API_KEY',
@@ -19,7 +19,7 @@ export const CREDENTIAL_TYPES = [
 export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
 export type CredentialData = Record<string, unknown>
 
-/** A credential is malformed. `message` names the field and says what it must be; it quotes no value. */
+/** Reports that a credential is malformed. `message` names the field and says what it must be. It quotes no value. */
 export class CredentialInputError extends Error {}
 
 export const NAME_MAX_LENGTH = 128
@@ -27,7 +27,7 @@ export const DATA_MAX_BYTES = 64 * 1024
 export const METADATA_MAX_BYTES = 16 * 1024
 const DEPTH_MAX = 32
 
-/** The placeholder of a TOTP secret in answers. The totp operation returns codes. No operation returns the secret. */
+/** Replaces a TOTP secret in responses. The totp operation returns codes, and no operation returns the secret. */
 export const TOTP_MARKER = '[use /v0/vault/:name/totp]'
 
 type Kind = 'text' | 'texts' | 'number or text'
@@ -39,10 +39,10 @@ const KIND_WORDS: Record<Kind, string> = {
   'number or text': 'a number or a string',
 }
 
-/** Known fields of `data` in every type. */
+/** Lists the known fields of `data` in every type. */
 const ANY_DATA: Fields = { totp: 'text', backupCodes: 'texts', usedBackupCodes: 'texts' }
 
-/** The known fields of each type. Only the secret of a TOTP is required. Other fields are allowed. */
+/** Lists the known fields of each type. Only the secret of a TOTP is required. Other fields are allowed. */
 const SHAPES: Record<CredentialType, { data: Fields; metadata: Fields }> = {
   LOGIN: {
     data: { username: 'text', password: 'text' },
@@ -104,7 +104,7 @@ const SHAPES: Record<CredentialType, { data: Fields; metadata: Fields }> = {
   },
 }
 
-/** The known fields of a type, in words for the documentation. */
+/** Lists the known fields of a type, in words for the documentation. */
 export const describeShape = (type: CredentialType): string =>
   (['data', 'metadata'] as const)
     .flatMap((part) => Object.keys(SHAPES[type][part]).map((field) => `${part}.${field}`))
@@ -162,7 +162,7 @@ function checkObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CredentialInputError(`${name} must be a JSON object`)
   }
-  // Checked before JSON.stringify: neither it nor Postgres handles every depth.
+  // The depth is checked before JSON.stringify, because neither that function nor Postgres handles every depth.
   if (isDeeperThan(value, DEPTH_MAX)) {
     throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
   }
@@ -189,7 +189,7 @@ function isOfKind(value: unknown, kind: Kind): boolean {
   return typeof value === 'string' || (kind === 'number or text' && typeof value === 'number')
 }
 
-/** The fields that hold a TOTP secret. Codes come from the first. */
+/** Returns the fields that hold a TOTP secret. Codes come from the first field. */
 const totpFields = (type: string, data: CredentialData): ('secret' | 'totp')[] => [
   ...(type === 'TOTP' && typeof data.secret === 'string' ? (['secret'] as const) : []),
   ...(typeof data.totp === 'string' ? (['totp'] as const) : []),
@@ -204,17 +204,17 @@ function readTotp(field: string, text: string): TotpKey {
   }
 }
 
-/** Whether the credential holds a TOTP secret. */
+/** Tells whether the credential holds a TOTP secret. */
 export const hasTotp = (type: string, data: CredentialData): boolean =>
   totpFields(type, data).length > 0
 
-/** The TOTP key of a credential, or null. */
+/** Returns the TOTP key of a credential, or null. */
 export function totpKeyOf(type: string, data: CredentialData): TotpKey | null {
   const [field] = totpFields(type, data)
   return field === undefined ? null : readTotp(field, data[field] as string)
 }
 
-/** The data without its TOTP secrets. */
+/** Returns the data without its TOTP secrets. */
 export function shownData(type: string, data: CredentialData): CredentialData {
   const shown = { ...data }
   for (const field of totpFields(type, data)) shown[field] = TOTP_MARKER
@@ -223,10 +223,10 @@ export function shownData(type: string, data: CredentialData): CredentialData {
 
 const texts = (value: unknown): string[] => (Array.isArray(value) ? (value as string[]) : [])
 
-/** The number of unused backup codes. */
+/** Counts the unused backup codes. */
 export const unusedBackupCodes = (data: CredentialData): number => texts(data.backupCodes).length
 
-/** Moves the first unused backup code to the used ones; null: none is left. */
+/** Moves the first unused backup code to the used codes. @returns null if no code is left. */
 export function popBackupCode(
   data: CredentialData,
 ): { code: string; remaining: number; data: CredentialData } | null {
@@ -236,7 +236,7 @@ export function popBackupCode(
   return { code, remaining: left.length, data: { ...data, backupCodes: left, usedBackupCodes } }
 }
 
-/** An old version for a restore: backup codes used since then stay used. */
+/** Prepares an old version for a restore. Backup codes that were used since then stay used. */
 export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {
   const used = new Set(texts(current.usedBackupCodes))
   const [spent, left] = [true, false].map((isUsed) =>

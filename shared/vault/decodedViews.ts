@@ -1,16 +1,17 @@
 /**
- * A text as its readers could decode it: without percent, backslash, HTML or quoted-printable escapes, or out of base64,
- * hexadecimal digits or decimal bytes. Texts are binary strings: one character is one byte.
+ * Decodes a text in the ways in which a program that reads it could. It removes percent, backslash, HTML or
+ * quoted-printable escapes, and it decodes base64, hexadecimal digits and decimal bytes. Texts are binary strings: one
+ * character is one byte.
  *
  * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
  */
 
-/** A decoded text. Character n comes from the characters `from[n]` to `to[n]` (excluded) of its source. */
+/** Is a decoded text. Character n comes from the characters `from[n]` to `to[n]` (excluded) of its source. */
 export type View = { text: string; from: Int32Array; to: Int32Array }
 
 const byte = (code: number) => String.fromCharCode(code)
 
-/** The UTF-8 bytes of a code point; a lone surrogate or a number too large is a replacement character. */
+/** Returns the UTF-8 bytes of a code point. A lone surrogate or a too large number becomes a replacement character. */
 const utf8 = (point: number): string =>
   point < 0x80
     ? byte(point)
@@ -110,7 +111,7 @@ const ENTITIES: Record<string, string> = {
   ...{ vert: '|', rcub: '}', rbrace: '}', tilde: '~', hyphen: '-', dash: '-' },
 }
 
-/** The names of U+00A0 to U+00FF, in order (HTML Living Standard §13.5). */
+/** Maps the names of U+00A0 to U+00FF, in order (HTML Living Standard §13.5). */
 const LATIN_1 = new Map(
   `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute
    micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring
@@ -136,12 +137,12 @@ const QUOTED_PRINTABLE: Unescape = {
   decode: ([, pair]) => (pair === undefined ? '' : byte(hex(pair))),
 }
 
-/** The text without the escapes of one kind; null: it has none. */
+/** Removes the escapes of one kind from a text. @returns null if the text has none. */
 function unescaped(text: string, { token, decode }: Unescape): View | null {
   let builder: ViewBuilder | null = null
   let at = 0
   for (const match of text.matchAll(token)) {
-    // A code point is at most four bytes; each token has more characters than its decoded bytes.
+    // A code point has at most four bytes, and each token has more characters than its decoded bytes.
     builder ??= new ViewBuilder(text.length)
     builder.copy(text, at, match.index)
     at = match.index + match[0].length
@@ -160,20 +161,20 @@ for (const [n, character] of [
 BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
-/** Joins no two runs. */
+/** Keeps two runs from being joined. */
 const GAP = 1
 
 type Run = { text: string; index: number }
 
-/** The runs of a pattern, as `text` and `index`. */
+/** Returns the runs of a pattern, as `text` and `index`. */
 const runsOf = (text: string, pattern: RegExp): Run[] =>
   Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
 
-/** Decoding makes of a run no more bytes than it has characters. */
+/** A decoded run never has more bytes than the run has characters. */
 const builderFor = (runs: readonly Run[]) =>
   new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
 
-/** All runs of base64, decoded from their character `skip` on: one of the four possible alignments. */
+/** Decodes all runs of base64 from their character `skip` on. Each `skip` is one of the four possible alignments. */
 function base64View(runs: readonly Run[], skip: number): View {
   const builder = builderFor(runs)
   for (const { text, index } of runs) {
@@ -201,7 +202,7 @@ function base64View(runs: readonly Run[], skip: number): View {
   return builder.view()
 }
 
-/** Pairs of digits, with or without a separator. */
+/** Matches pairs of digits, with or without a separator. */
 const HEX_PAIR = /(?:0x)?([\da-f]{2})[ :,-]{0,2}/gi
 const DECIMAL_BYTE = /(\d{1,3})/g
 
@@ -219,10 +220,10 @@ function numberView(runs: readonly Run[], item: RegExp, radix: number, skip: num
 
 const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 
-/** ASCII out of UTF-16: the text without its null bytes; null: it has none. */
+/** Reads ASCII from UTF-16 by removing the null bytes of the text. @returns null if the text has no null bytes. */
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
-/** Removes the escapes of one kind, for each kind of the text in turn. */
+/** Removes one kind of escape at a time, and yields one view for each kind that the text has. */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
     const view = unescaped(text, kind)
@@ -230,15 +231,17 @@ export function* unescapedViews(text: string): Generator<View> {
   }
 }
 
-/** Finds the runs of one text that hold encoded bytes. */
+/** Finds the runs of a text that hold encoded bytes. */
 export type RunDecoder = {
-  /** The bytes of all runs of base64, hexadecimal digits and decimal bytes. */
+  /** Decodes all runs of base64, hexadecimal digits and decimal bytes. */
   decode(text: string): Generator<View>
-  /** The runs of UTF-8 in binary data; null: most of it is text. */
+  /** Returns the runs of UTF-8 in binary data. @returns null if most of the data is text. */
   textOf(text: string): View | null
 }
 
-/** @param bytesMin runs that hold fewer bytes are skipped: they cannot hold what is searched. */
+/**
+ * Creates a decoder. @param bytesMin runs that hold fewer bytes are skipped, because they cannot hold what is searched.
+ */
 export function createRunDecoder(bytesMin: number): RunDecoder {
   // Lines of wrapped base64 are joined.
   const charactersMin = Math.ceil((bytesMin * 4) / 3)

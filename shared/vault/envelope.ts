@@ -31,33 +31,36 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 
-/** A master key. A KeyObject hides its bytes from logs, JSON and inspection. */
+/** Is a master key. A KeyObject hides its bytes from logs, JSON and inspection. */
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
-/** The associated data that a secret is bound to. */
+/** Is the associated data that a secret is bound to. */
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
-  /** Empty for the DKIM key of a domain: it belongs to no project. */
+  /** Is empty for the DKIM key of a domain, because that key belongs to no project. */
   projectId: string
-  /** The credential's name, the id of the endpoint, use or purchase, the name of the key's DNS record, or the purse's address. */
+  /**
+   * Is the credential's name, the id of the endpoint, use or purchase, the name of the key's DNS record, or the purse's
+   * address.
+   */
   name: string
   version: number
 }
 
-/** A data key, wrapped by a master key. */
+/** Is a data key, wrapped by a master key. */
 export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 
-/** The stored form of a secret. */
+/** Is the stored form of a secret. */
 export type Sealed = WrappedKey & { ciphertext: Buffer }
 
-/** The keyring lacks the master key of the secret. */
+/** Reports that the keyring lacks the master key of the secret. */
 export class UnknownMasterKeyError extends Error {
   constructor(keyId: string) {
     super(`MASTER_KEYS lacks the key ${JSON.stringify(keyId)}`)
   }
 }
 
-/** The stored secret was changed, has another context, or is under another master key of the same id. */
+/** Reports that the stored secret was changed, has another context, or is under another master key with the same id. */
 export class BrokenSealError extends Error {
   constructor() {
     super('the stored secret does not decrypt for this project, name, version and purpose')
@@ -77,15 +80,15 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
   return { id, key: createSecretKey(bytes) }
 }
 
-/** 32 bytes that identify a master key without revealing it. */
+/** Returns 32 bytes that identify a master key without revealing it. */
 export const masterKeyCheck = ({ key }: MasterKey): Buffer => deriveKey(key, 'purser/check')
 
-/** The master keys of a process: the first seals, all open. */
+/** Holds the master keys of a process. The first key seals, and all keys open. */
 export class Keyring {
   readonly #wrapping: ReadonlyMap<string, KeyObject>
   readonly #currentId: string
 
-  /** @throws RangeError without a key, or with two of one id. */
+  /** Creates a keyring. @throws RangeError without a key, or if two keys have the same id. */
   constructor(keys: readonly MasterKey[]) {
     const first = keys[0]
     if (first === undefined) throw new RangeError('a keyring must hold a key')
@@ -96,12 +99,12 @@ export class Keyring {
     this.#currentId = first.id
   }
 
-  /** The id of the key that seals. */
+  /** Returns the id of the key that seals. */
   get currentId(): string {
     return this.#currentId
   }
 
-  /** Encrypts under a new data key. */
+  /** Encrypts a secret under a new data key. */
   seal(plaintext: Uint8Array, context: SecretContext): Sealed {
     const dataKey = randomBytes(KEY_BYTES)
     try {
@@ -112,7 +115,7 @@ export class Keyring {
     }
   }
 
-  /** @throws {UnknownMasterKeyError} {BrokenSealError} */
+  /** Decrypts a secret. @throws {UnknownMasterKeyError} {BrokenSealError} */
   open(sealed: Sealed, context: SecretContext): Buffer {
     const dataKey = this.#unwrap(sealed, context)
     try {
@@ -150,7 +153,7 @@ export class Keyring {
   }
 }
 
-/** A key for one purpose, from a master key. */
+/** Derives a key for one purpose from a master key. */
 export const deriveKey = (key: KeyObject, info: string): Buffer =>
   Buffer.from(hkdfSync('sha256', key, '', info, KEY_BYTES))
 
@@ -187,7 +190,7 @@ const parts = ({ purpose, projectId, name, version }: SecretContext): string[] =
   String(version),
 ]
 
-/** The length of each part comes first: two lists of parts never encode alike. */
+/** Joins the parts. The length of each part comes first, so that two different lists of parts never encode alike. */
 function associatedData(list: string[]): Buffer {
   return Buffer.concat(
     list.flatMap((part) => {

@@ -1,19 +1,22 @@
 /**
- * Fills the placeholders of a body. The body is parsed as its content-type says, because the server will read it so. A body
- * that servers could read in two ways is a text, and has only the place `body`.
+ * Fills the placeholders of a body. The body is parsed as its content-type says, because the server will read it in the
+ * same way. If servers could read a body in two ways, it counts as text and has only the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
 import { placeName } from './placement.ts'
 
-/** Deeper JSON with placeholders is refused. */
+/** JSON with placeholders that is nested more deeply is refused. */
 const DEPTH_MAX = 64
 
 const fault = (message: string) => new CredentialInputError(message)
 
 const hasPlaceholder = (text: string) => text.search(PLACEHOLDER) !== -1
 
-/** @param headers filled in. @throws {CredentialInputError} {OutOfBoundsError} */
+/**
+ * Fills a body. @param headers the headers with their values filled in. @throws {CredentialInputError}
+ * {OutOfBoundsError}
+ */
 export function fillBody(body: string, headers: Record<string, string>, fill: Fill): string {
   const { essence, isClear } = contentType(headers)
   if (isClear && isForm(essence)) return fillPairs('form', body, fill)
@@ -24,7 +27,9 @@ export function fillBody(body: string, headers: Record<string, string>, fill: Fi
 const isForm = (essence: string) => essence === 'application/x-www-form-urlencoded'
 const isJson = (essence: string) => /^[\w.+-]+\/(?:[\w.+-]+[+-])?json(?:-[\d.]+)?$/.test(essence)
 
-/** `isClear`: every server reads a body of this type and these headers in one way. */
+/**
+ * Reads the content type. `isClear` tells that every server reads a body of this type with these headers in one way.
+ */
 function contentType(headers: Record<string, string>): { essence: string; isClear: boolean } {
   const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   const type = (given.get('content-type') ?? '').toLowerCase()
@@ -36,7 +41,9 @@ function contentType(headers: Record<string, string>): { essence: string; isClea
   return { essence, isClear: isUtf8 && isPlain && !type.includes(',') }
 }
 
-/** How a value is written into a text of this type: it never ends the string that it stands in. */
+/**
+ * Returns the function that escapes a value for a text of this type, so that the value never ends the string around it.
+ */
 function escapeFor(essence: string): (value: string) => string {
   if (isForm(essence)) return encodeURIComponent
   if (essence.endsWith('json')) return (value) => JSON.stringify(value).slice(1, -1)
@@ -72,12 +79,12 @@ function pairPlace(kind: 'query' | 'form', name: string): string {
 
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
 
-/** An object or array that is open. `key` is the member or the index. */
+/** Is an open object or array. `key` is the member or the index. */
 type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean }
 
-/** Fills the strings of a JSON text. The other bytes stay: large numbers keep their digits. */
+/** Fills the strings of a JSON text. All other bytes stay the same, so large numbers keep their digits. */
 function fillJson(text: string, fill: Fill): string {
-  // A backslash can write a brace.
+  // A backslash escape can write a brace.
   if (!/\{\{|\\/.test(text)) return text
   if (!isValidJson(text)) {
     if (hasPlaceholder(text)) throw fault('request.body must be JSON, as its content-type says')
@@ -132,7 +139,7 @@ function isValidJson(text: string): boolean {
   }
 }
 
-/** RFC 6901. */
+/** Writes a JSON Pointer (RFC 6901). */
 function pointer(open: readonly Open[]): string {
   if (open.length > DEPTH_MAX) {
     throw fault(`request.body must nest at most ${DEPTH_MAX} levels where it has placeholders`)

@@ -1,6 +1,6 @@
 /**
- * Masks secrets in a text, in every form that decoding it once or several times uncovers. A text that a stranger made can
- * hide a secret in a form of its own; SECURITY.md names this limit.
+ * Masks secrets in a text, in every form that one or several decoding steps uncover. A stranger who writes a text can
+ * hide a secret in an encoding of their own. SECURITY.md names this limit.
  */
 import {
   createRunDecoder,
@@ -11,36 +11,41 @@ import {
 } from './decodedViews.ts'
 import { NeedleSearch, type Range } from './needleSearch.ts'
 
-/** The text in the place of a secret. */
+/** Replaces a secret in the text. */
 const MASK = '[masked]'
-/** Shorter values stand in every text by chance. */
+/** Shorter values occur in every text by chance. */
 export const SECRET_MIN_LENGTH = 3
 
-/** Layers of encoding that are searched. */
+/** Limits the layers of encoding that are searched. */
 const DEPTH_MAX = 3
-/** Characters of all decoded texts together, for each character of the text; a text that needs more is not shown. */
+/**
+ * Limits the characters of all decoded texts together, for each character of the text. A text that needs more is not
+ * shown.
+ */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
-/** Base64 in changed case does not decode: its stable characters are searched, if they are this many. */
+/** Base64 in changed case does not decode. Its stable characters are searched, if there are at least this many. */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Runs of so many bytes are decoded, however long the secrets are. */
+/** Runs of this many bytes are always decoded, even if the secrets are longer. */
 const RUN_BYTES_MAX = 16
 
-/** The text needs too much decoding. Nothing of it may be shown. */
+/** Reports that the text needs too much decoding. No part of it may be shown. */
 export class TooManyLayersError extends Error {}
 
 type Work = { left: number }
 
 /**
- * Finds and masks the same secrets in several texts. A megabyte takes up to a second of computing: workers/vault masks in a
- * child process.
+ * Finds and masks the same secrets in several texts. A megabyte takes up to a second of processor time, so
+ * workers/vault masks in a child process.
  */
 export class Masker {
   readonly #needles: NeedleSearch
   readonly #runs: RunDecoder
 
-  /** @param secrets values of at least SECRET_MIN_LENGTH characters; shorter ones are not masked. */
+  /**
+   * Creates a masker. @param secrets values of at least SECRET_MIN_LENGTH characters. Shorter values are not masked.
+   */
   constructor(secrets: Iterable<string>) {
     const needles = new Set<string>()
     for (const secret of secrets) for (const needle of needlesOf(secret)) needles.add(needle)
@@ -70,7 +75,10 @@ export class Masker {
     return Buffer.concat([...parts, bytes.subarray(at)])
   }
 
-  /** @param siblings texts that escapes alone made of one source, with their depth: two orders often make one text. */
+  /**
+   * Finds the secrets in a text. @param siblings texts that came from the same source by removing escapes only, with
+   * their depth. Different orders often give the same text.
+   */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
     if (work.left < 0) throw new TooManyLayersError()
@@ -89,7 +97,7 @@ export class Masker {
     return merged(found)
   }
 
-  /** Searches decoded bytes; only what is text among them is decoded further. */
+  /** Searches decoded bytes. Only the parts of them that are text are decoded further. */
   #inBytes(bytes: string, depth: number, work: Work): Range[] {
     const view = this.#runs.textOf(bytes)
     if (view === null) return this.#find(bytes, depth, work)
@@ -103,14 +111,14 @@ export class Masker {
 }
 
 /**
- * Adds the ranges of a view, as ranges of its source. The ranges are disjoint, so that all together cost no more than the
- * view has characters.
+ * Adds the ranges of a view, converted to ranges of its source. The ranges are disjoint, so their total cost is at most
+ * the number of characters of the view.
  */
 function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))
 }
 
-/** A range of a view in its source. */
+/** Converts a range of a view to a range of its source. */
 function back({ from, to }: View, { start, end }: Range): Range {
   let [first, last] = [from[start]!, to[start]!]
   for (let n = start + 1; n < end; n++) {
@@ -131,7 +139,7 @@ function merged(ranges: Range[]): Range[] {
   return joined
 }
 
-/** The byte strings that stand for a secret, in lower case. */
+/** Returns the byte strings that represent a secret, in lower case. */
 function needlesOf(secret: string): string[] {
   const lines = secret.split(/\r\n|\r|\n/)
   const parts = lines.length === 1 ? [] : lines.filter((line) => line.length >= LINE_MIN_LENGTH)
@@ -151,7 +159,7 @@ function needlesOf(secret: string): string[] {
   })
 }
 
-/** The characters of base64 that do not depend on the neighbours of these bytes, for the three alignments. */
+/** Returns the characters of base64 that do not depend on the bytes beside these bytes, for the three alignments. */
 function base64Cores(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')

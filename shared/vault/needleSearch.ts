@@ -1,19 +1,20 @@
 /**
- * Finds all of many byte strings in one pass (Aho and Corasick, "Efficient string matching", 1975). The cost grows with the
- * text plus the needles, never with their product: a server that knows the needles cannot choose a text that takes longer.
+ * Finds many byte strings in one pass (Aho and Corasick, "Efficient string matching", 1975). The cost grows with the
+ * text plus the needles, never with their product. So a server that knows the needles cannot choose a text that takes
+ * longer.
  */
 
-/** Characters `start` to `end` (excluded) of a text. */
+/** Is the part of a text from the character `start` to `end` (excluded). */
 export type Range = { start: number; end: number }
 
 const BYTES = 256
 
-/** A search for fixed needles. Needles and texts are binary strings: one character is one byte. */
+/** Searches for fixed needles. Needles and texts are binary strings: one character is one byte. */
 export class NeedleSearch {
   readonly #edges: Edges
-  /** Of each node: the node of its longest proper suffix that some needle begins with. */
+  /** Holds for each node the node of its longest proper suffix that some needle begins with. */
   readonly #fallback: Int32Array
-  /** Of each node: the length of the longest needle that ends there; 0: none. */
+  /** Holds for each node the length of the longest needle that ends there; 0: none. */
   readonly #longest: Int32Array
 
   constructor(needles: readonly string[]) {
@@ -24,7 +25,7 @@ export class NeedleSearch {
     this.#fallback = linkSuffixes(tree)
   }
 
-  /** The parts of a text that needles cover, in order. Parts that overlap or touch are one. */
+  /** Returns the parts of a text that needles cover, in order. Parts that overlap or touch are joined. */
   find(text: string): Range[] {
     const found: Range[] = []
     let node = 0
@@ -43,7 +44,7 @@ export class NeedleSearch {
   }
 }
 
-/** Adds a part that ends behind all others. */
+/** Adds a part that ends after all other parts. */
 function cover(found: Range[], start: number, end: number): void {
   let first = start
   for (let last = found.at(-1); last !== undefined && last.end >= first; last = found.at(-1)) {
@@ -61,7 +62,7 @@ type Tree = {
   count: number
 }
 
-/** A tree of all needles. Node 0 is its root. */
+/** Builds a tree of all needles. Node 0 is its root. */
 function growTree(needles: readonly string[], nodesMax: number): Tree {
   const edges = new Edges(nodesMax)
   const longest = new Int32Array(nodesMax)
@@ -86,7 +87,7 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
   return { edges, longest, parent, byte, count }
 }
 
-/** Links each node to its longest suffix, the shortest nodes first, and hands down the needles that end there. */
+/** Links each node to its longest suffix, the shortest nodes first, and passes on the needles that end there. */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {
   const fallback = new Int32Array(count)
   for (const node of byDepth(parent, count)) {
@@ -105,7 +106,10 @@ function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array
   return fallback
 }
 
-/** All nodes but the root, the shallowest first. One pass finds every depth, because a parent has a lower number than its child. */
+/**
+ * Returns all nodes except the root, the shallowest first. One pass finds every depth, because a parent has a lower
+ * number than its child.
+ */
 function byDepth(parent: Int32Array, count: number): Int32Array {
   const depth = new Int32Array(count)
   let deepest = 0
@@ -121,7 +125,10 @@ function byDepth(parent: Int32Array, count: number): Int32Array {
   return ordered
 }
 
-/** The edges of a tree: a hash table with open addressing. It is at most half full, so that a look-up takes about two steps. */
+/**
+ * Holds the edges of a tree in a hash table with open addressing. The table is at most half full, so that a look-up
+ * takes about two steps.
+ */
 class Edges {
   readonly #keys: Float64Array
   readonly #targets: Int32Array
@@ -136,7 +143,7 @@ class Edges {
     this.#shift = 32 - bits
   }
 
-  /** The child of a node; 0: there is none. */
+  /** Returns the child of a node; 0: there is none. */
   get(node: number, byte: number): number {
     return this.#targets[this.#place(node * BYTES + byte + 1)]!
   }

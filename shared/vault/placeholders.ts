@@ -1,4 +1,4 @@
-/** The placeholders of a request and their values. */
+/** Finds the placeholders of a request and their values. */
 import { OutOfBoundsError } from './bounds.ts'
 import { type CredentialData, CredentialInputError, totpKeyOf } from './credential.ts'
 import { SECRET_MIN_LENGTH } from './maskSecrets.ts'
@@ -6,15 +6,15 @@ import { mayStand } from './placement.ts'
 import { totpCode } from './totp.ts'
 
 export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
-/** Longer values fit into no header. */
+/** Longer values do not fit into a header. */
 export const VALUE_MAX_LENGTH = 8_192
-/** A value that is not sent is masked only if it is no everyday word. */
+/** An unsent value is masked only from this length on, because shorter values may be everyday words. */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
-/** Each is judged against the placement, and a value is longer than its placeholder. */
+/** Each placeholder is checked against the placement, and its value is longer than the placeholder. */
 const PLACEHOLDERS_MAX = 100
 
-/** The part of a credential that fills the placeholders. */
+/** Is the part of a credential that fills the placeholders. */
 export type UsedCredential = {
   type: string
   data: CredentialData
@@ -23,8 +23,8 @@ export type UsedCredential = {
 
 /**
  * Fills the placeholders of one text.
- * @param places the places that the text behind its first `at` characters is; a secret needs one of them.
- * @param write how a value is written there.
+ * @param places returns the places of the text behind its first `at` characters. A secret needs one of these places.
+ * @param write writes a value for that place.
  * @throws {CredentialInputError} {OutOfBoundsError}
  */
 export type Fill = (
@@ -33,7 +33,7 @@ export type Fill = (
   write: (value: string, field: string) => string,
 ) => string
 
-/** @param sent collects the secrets that are filled in. */
+/** Creates the function that fills placeholders. @param sent collects the secrets that are filled in. */
 export function createFill(
   credential: UsedCredential,
   { placement, nowMs, sent }: { placement: readonly string[]; nowMs: number; sent: Set<string> },
@@ -64,7 +64,7 @@ type Value = {
   text: string
   isSecret: boolean
   secrets: string[]
-  /** Every name of the field. */
+  /** Lists every name of the field. */
   names: string[]
 }
 
@@ -98,7 +98,7 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
     if (!text.isWellFormed()) throw fault(`{{${field}}} must stand for well-formed text`)
     const isSecret = own(data, field) !== null || own(metadata, field) === null
     const secrets = field === 'basicAuth' ? [text, own(data, 'password')!] : [text]
-    // {{apiKey}} and {{key}} are one field where data has no apiKey.
+    // If data has no apiKey, {{apiKey}} and {{key}} are the same field.
     const isKey = (field === 'apiKey' || field === 'key') && own(data, 'apiKey') === null
     return { text, isSecret, secrets, names: isKey ? ['key', 'apiKey'] : [field] }
   }
@@ -107,7 +107,7 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
 const basicAuth = (username: string | null, password: string | null): string | null =>
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
-/** Every other secret of the credential: a server knows more of them than it was sent. */
+/** Returns every other secret of the credential, because a server may know more secrets than the request sent. */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []
   const collect = (value: unknown): void => {
@@ -118,7 +118,7 @@ export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): st
   collect(data)
   const key = totpKeyOf(type, data)
   if (key !== null) {
-    // The server's clock may be a period away.
+    // The server's clock may differ by one period.
     for (const step of [-1, 0, 1]) texts.push(totpCode(key, nowMs + step * key.periodS * 1000).code)
     for (const text of [...texts])
       if (/^[a-z2-7\s=-]+$/i.test(text)) texts.push(text.replace(/[\s-]/g, ''))

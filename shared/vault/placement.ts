@@ -1,6 +1,6 @@
 /**
- * Where a secret may stand in a request. An honest host publishes what it is told: a note, a title, a user name. So a
- * secret goes only to a place that is read as a secret.
+ * Decides where a secret may stand in a request. An honest host publishes what it is told: a note, a title, a user
+ * name. So a secret is sent only in a place that servers read as a secret.
  *
  * | place         | is                                                                             |
  * | ------------- | ------------------------------------------------------------------------------ |
@@ -17,24 +17,24 @@
 import type { CredentialType } from './credential.ts'
 import type { Meet } from './narrowing.ts'
 
-/** Most entries of one credential. */
+/** Limits the placement entries of one credential. */
 export const PLACEMENT_MAX = 40
 
-/** How an entry must look, for error messages. */
+/** Says in error messages how a placement entry must look. */
 export const PLACEMENT_RULE =
   'be header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX or body, with FIELD@ before it for one field'
 
 const ENTRY =
   /^(?:([A-Za-z][\w-]{0,63})@)?(?:(basic|body)|(header|query|form|json|path):(\S{1,200}))$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
-/** Headers that steer the connection or the reading of the body. */
+/** Matches headers that control the connection or the reading of the body. */
 const NO_PLACE =
   /^(?:host|connection|cookie2|te|trailer|upgrade|expect|content-.+|transfer-.+|accept.*)$/
 
-/** A name of a place, as entries write it. */
+/** Writes the name of a place as placement entries do. */
 export const placeName = (name: string): string => name.replace(/[\s%\p{Cc}]/gu, encodeURIComponent)
 
-/** The canonical form of an entry; null: it is none. */
+/** Returns the canonical form of a placement entry. @returns null if the text is malformed. */
 export function parsePlacement(text: string): string | null {
   const [, field, word, kind, given = ''] = ENTRY.exec(text) ?? []
   const before = field === undefined ? '' : `${field}@`
@@ -58,7 +58,7 @@ const split = (entry: string): [string | null, string] => {
   return [field ?? null, place!]
 }
 
-/** Each place that holds others. */
+/** Tells whether the wide place contains the narrow place. */
 const within = (wide: string, narrow: string): boolean =>
   wide === narrow ||
   (wide === 'body' && /^(?:json|form):/.test(narrow)) ||
@@ -73,8 +73,8 @@ export const meetPlacements: Meet = (one, other) => {
 }
 
 /**
- * Whether a field may stand at one of these places.
- * @param fields all names of the field: `apiKey` and `key` may be one.
+ * Tells whether a field may stand at one of these places.
+ * @param fields all names of the field, because `apiKey` and `key` may be the same field.
  */
 export const mayStand = (
   placement: readonly string[],
@@ -88,13 +88,14 @@ export const mayStand = (
     }),
   )
 
-/** The fields of one name in a JSON body and in a form. */
+/** Returns the places of a field under these names in a JSON body and in a form. */
 const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 
 /**
- * The default. A password stands where a login form has it, and never where a user name does: that is shown to others.
- * A token stands in Authorization, which no honest host publishes. Keys of other protocols stand nowhere.
+ * Is the default placement. A password stands where a login form has it, and never where a user name stands, because
+ * user names are shown to others. A token stands in Authorization, which no honest host publishes. Keys of other
+ * protocols may stand nowhere.
  */
 const DEFAULTS: Record<CredentialType, readonly string[]> = {
   LOGIN: [
@@ -122,6 +123,6 @@ const DEFAULTS: Record<CredentialType, readonly string[]> = {
   ],
 }
 
-/** The places of a credential without its own. An unknown type has none. */
+/** Returns the places of a credential that sets none. An unknown type has no places. */
 export const defaultPlacement = (type: string): readonly string[] =>
   Object.hasOwn(DEFAULTS, type) ? DEFAULTS[type as CredentialType] : []

@@ -1,9 +1,12 @@
-/** AWS Signature Version 4, in the Authorization header ("Signing AWS API requests", AWS IAM User Guide). */
+/**
+ * Signs requests with AWS Signature Version 4, in the Authorization header ("Signing AWS API requests", AWS IAM User
+ * Guide).
+ */
 import { createHash, createHmac } from 'node:crypto'
 
 export type AwsKeys = { accessKeyId: string; secretAccessKey: string; sessionToken: string | null }
 
-/** What is signed. Region and service are those of the AWS endpoint. */
+/** Is the request to sign. Region and service are those of the AWS endpoint. */
 export type AwsRequest = {
   method: string
   url: string
@@ -14,20 +17,20 @@ export type AwsRequest = {
 }
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
-/** Proxies change these on their way. */
+/** Proxies change these headers in transit. */
 const UNSIGNED = new Set(['authorization', 'connection', 'expect', 'user-agent', 'x-amzn-trace-id'])
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
 
-/** RFC 3986 §2.3: only unreserved characters stay. */
+/** RFC 3986 §2.3: only unreserved characters stay unencoded. */
 const encode = (text: string) =>
   encodeURIComponent(text).replace(
     /[!'()*]/g,
     (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
   )
 
-/** The path is encoded once more than it is sent, except for S3. */
+/** The path is encoded once more than the sent path, except for S3. */
 const canonicalPath = ({ pathname }: URL, service: string) =>
   service === 's3' ? pathname : pathname.split('/').map(encode).join('/')
 
@@ -57,8 +60,8 @@ function decoded(text: string): string {
 const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0)
 
 /**
- * The headers that sign a request: `authorization`, `x-amz-date`, for S3 `x-amz-content-sha256`, and with a session
- * token `x-amz-security-token`.
+ * Returns the headers that sign a request: `authorization`, `x-amz-date`, for S3 also `x-amz-content-sha256`, and with
+ * a session token also `x-amz-security-token`.
  */
 export function signAwsRequest(
   request: AwsRequest,

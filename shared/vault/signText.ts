@@ -8,12 +8,12 @@ export type Encoding = (typeof ENCODINGS)[number]
 /** A shorter HMAC key could be guessed from one signature. */
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
-/** PKCS #8 (RFC 8410 §7) before the 32 bytes of an Ed25519 key. */
+/** Is the start of an Ed25519 key in PKCS #8 (RFC 8410 §7). The 32 bytes of the key follow it. */
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
- * The fields that may sign, the default first; no other field signs, of no type. A password is none: its signature could
- * be tried word by word.
+ * Lists the fields that may sign, the default first. No other field signs, whatever the type. A password may not sign,
+ * because an attacker could test words against the signature.
  */
 const SIGNING_FIELDS = {
   hmac: {
@@ -32,7 +32,7 @@ const SIGNING_FIELDS = {
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * The text of the field that signs.
+ * Returns the text of the field that signs.
  * @throws {CredentialInputError}
  */
 export function signingField(
@@ -51,7 +51,7 @@ export function signingField(
   return data[field] as string
 }
 
-/** Reads bytes. @throws {CredentialInputError} */
+/** Decodes a text to bytes. @throws {CredentialInputError} */
 export function readBytes(name: string, text: string, encoding: Encoding): Buffer {
   const compact = text.replace(/\s/g, '')
   const isForm =
@@ -62,12 +62,12 @@ export function readBytes(name: string, text: string, encoding: Encoding): Buffe
   return Buffer.from(encoding === 'utf8' ? text : compact, encoding)
 }
 
-/** HMAC-SHA256. */
+/** Computes HMAC-SHA256. */
 export const hmacSha256 = (key: Uint8Array, message: Uint8Array): Buffer =>
   createHmac('sha256', key).update(message).digest()
 
 /**
- * The Ed25519 key in a text: PKCS #8 in PEM, or its 32 bytes in hexadecimal digits or base64.
+ * Reads an Ed25519 key: PKCS #8 in PEM, or its 32 bytes in hexadecimal digits or base64.
  * @throws {CredentialInputError}
  */
 export function readEd25519Key(text: string): KeyObject {
@@ -94,7 +94,7 @@ function readSeed(text: string): Buffer {
   return seed
 }
 
-/** The signature and the public key, 64 and 32 bytes. */
+/** Returns the signature and the public key, 64 and 32 bytes. */
 export function signEd25519(
   key: KeyObject,
   message: Uint8Array,

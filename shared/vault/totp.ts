@@ -1,5 +1,5 @@
 /**
- * Time-based one-time passwords: reads secrets in their usual forms, computes codes.
+ * Reads secrets of time-based one-time passwords in their usual forms, and computes the codes.
  *
  * Standards: RFC 6238 (TOTP), RFC 4648 §6 (Base32), the key URI format of authenticator apps (`otpauth://totp/…`).
  */
@@ -7,10 +7,10 @@ import { Secret, TOTP } from 'otpauth'
 
 type Algorithm = 'SHA1' | 'SHA256' | 'SHA512'
 
-/** The key and parameters of a code. */
+/** Holds the key and the parameters of a code. */
 export type TotpKey = { secret: Secret; algorithm: Algorithm; digits: number; periodS: number }
 
-/** The text is no secret. `message` says what it must be and does not quote it. */
+/** Reports that the text is no TOTP secret. `message` says what the secret must be and does not quote it. */
 export class TotpSecretError extends Error {}
 
 const TEXT_MAX_LENGTH = 4_096
@@ -25,7 +25,7 @@ const ALGORITHMS: Record<string, Algorithm> = {
 }
 
 /**
- * Reads a secret.
+ * Reads a TOTP secret.
  *
  * @param text Base32 (SHA-1, 6 digits, 30 s), blanks, hyphens, case and padding ignored; or an `otpauth://totp/` URI.
  * @throws {TotpSecretError}
@@ -61,7 +61,7 @@ export function parseTotpSecret(text: string): TotpKey {
   }
 }
 
-/** The code at a time, and the seconds it stays valid, at least 1. */
+/** Returns the code at a time, and the seconds for which it stays valid, at least 1. */
 export function totpCode(key: TotpKey, nowMs: number): { code: string; remainingS: number } {
   const { secret, algorithm, digits, periodS } = key
   return {
@@ -70,7 +70,7 @@ export function totpCode(key: TotpKey, nowMs: number): { code: string; remaining
   }
 }
 
-/** The error of otpauth would quote a character of the secret. */
+/** Reads Base32. The error of otpauth would quote a character of the secret. */
 function parseBase32(text: string): Secret {
   const compact = text.replace(/[\s-]/g, '')
   if (!/^[a-z2-7]+=*$/i.test(compact)) throw notBase32()

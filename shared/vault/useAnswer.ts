@@ -1,4 +1,4 @@
-/** Why an answer comes without its body. */
+/** Lists the reasons why an answer has no body. */
 export const BODY_OMITTED = [
   'too-large',
   'partial',
@@ -8,11 +8,11 @@ export const BODY_OMITTED = [
   'too-slow',
 ] as const
 
-/** The answer to a use, without the secret in any form. */
+/** Is the answer to a use, without the secret in any form. */
 export type UseAnswer = {
   status: number
   statusText: string
-  /** Lower-case names; the values of one name are joined by a comma, cookies by a line break. */
+  /** Names are in lower case. The values of one name are joined by a comma, and cookies by a line break. */
   headers: Record<string, string>
   body: string | null
   bodyOmitted: (typeof BODY_OMITTED)[number] | null

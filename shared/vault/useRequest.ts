@@ -1,8 +1,8 @@
 /**
- * The request of a use: its form, and its filling.
+ * Checks the request of a use, and fills in its values.
  *
- * A placeholder is `{{field}}`. It may stand in the path, the query, the value of a header, and the body; never in the
- * method, the host, or the name of a header. Fields of `data` stand only where `placement` allows them.
+ * A placeholder is `{{field}}`. It may stand in the path, the query, the value of a header, and the body. It never
+ * stands in the method, the host, or the name of a header. Fields of `data` stand only where `placement` allows them.
  */
 import { type Bounds, checkBounds, effectiveBounds } from './bounds.ts'
 import { CredentialInputError } from './credential.ts'
@@ -21,10 +21,10 @@ export const HEADERS_MAX = 40
 const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
-/** Each value costs a search in the answer. */
+/** Each value costs one search in the answer. */
 const SECRETS_MAX = 64
 
-/** A request as a caller gives it, with placeholders. */
+/** Is a request as a caller sends it, with placeholders. */
 export type UseRequest = {
   method: UseMethod
   url: string
@@ -32,27 +32,27 @@ export type UseRequest = {
   body: string | null
 }
 
-/** Its parts for the audit log. They hold no secret: placeholders stay. */
+/** Holds the parts of the request for the audit log. They hold no secret, because placeholders are not filled in. */
 export type UseTarget = { method: UseMethod; host: string; path: string }
 
 const USE_URL = /^(https?):\/\/([^/?#\\]+)([/?][^#]*)?$/i
-/** Hosts whose requests never leave the machine (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3, RFC 6761 §6.3). */
+/** Matches hosts whose requests never leave the machine (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3, RFC 6761 §6.3). */
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
-/** RFC 9110 §5.5, without obs-text: some servers read such bytes as Latin-1, some as UTF-8. */
+/** Matches RFC 9110 §5.5 without obs-text, because some servers read such bytes as Latin-1 and some as UTF-8. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
-  // The connection writes them.
+  // The HTTP client itself writes these headers.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // They ask for the answer in a form that is not masked.
+  // These headers ask for the answer in an encoding that is not masked.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // They ask for a part of the answer: a part of a secret is not masked.
+  // These headers ask for a part of the answer. A part of a secret would not be masked.
   ...['range', 'request-range', 'if-range'],
-  // They ask whether the answer is the one of a guess (RFC 9110 §13.1, RFC 9530).
+  // These headers test a guess of the answer (RFC 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers believe them more than the method and the path, which have bounds.
+  // Some servers trust these headers more than the method and the path, which have bounds.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])
@@ -60,8 +60,8 @@ const OWN_HEADERS = new Set([
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Checks everything but the placeholders' fields.
- * @param allowLoopback takes `http://` to the own machine, for a trial (ALLOW_PRIVATE_NETWORKS).
+ * Checks everything except the fields of the placeholders.
+ * @param allowLoopback accepts `http://` to this machine, for a trial (ALLOW_PRIVATE_NETWORKS).
  * @throws {CredentialInputError} for the first fault.
  */
 export function checkUseRequest(
@@ -128,7 +128,7 @@ function checkHeaders(headers: Record<string, string>): void {
   }
 }
 
-/** A request with its values, and every text that its answer must not show. */
+/** Is a request with its values, and every text that its answer must not show. */
 export type FilledRequest = {
   method: UseMethod
   url: string
@@ -180,7 +180,7 @@ function headerPlaces(name: string, value: string): string[] {
 }
 
 function headerValue(value: string, field: string): string {
-  // CR and LF in a value would begin a header of their own.
+  // CR and LF in a value would begin another header.
   if (HEADER_VALUE.test(value) && value.length <= HEADER_VALUE_MAX_LENGTH) return value
   throw fault(
     `{{${field}}} does not fit into a header: its value has control or non-ASCII characters`,

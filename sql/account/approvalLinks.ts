@@ -1,15 +1,15 @@
-/** Links of notification mails: each decides one request, once. */
+/** Stores the links of notification mails. Each link can decide one request once. */
 import { hashSecret } from '../../shared/secretHash.ts'
 import type { Queryable } from '../db.ts'
 
-/** SQL: the addresses, in lower case, that may decide for the project `p` by mail. */
+/** Selects in SQL the addresses, in lower case, that may decide by mail for the project `p`. */
 export const APPROVERS = `
   select lower(p.approver_email) as address where p.approver_email is not null
   union
   select pe.email from people pe join person_projects pp on pp.person_id = pe.id
   where pp.project_id = p.id and pe.role = 'owner' and pe.email is not null`
 
-/** Stores a link. A repeated notification has the same one. */
+/** Stores a link. A repeated notification has the same link. */
 export async function addApprovalLink(
   db: Queryable,
   { token, approvalId, address }: { token: string; approvalId: string; address: string },
@@ -21,8 +21,8 @@ export async function addApprovalLink(
 }
 
 /**
- * The request of a link, and the address that got the link.
- * Null: the link does not exist, or the address may no longer decide.
+ * Returns the request of a link, and the address that got the link. @returns null if the link does not exist, or if the
+ * address may no longer decide.
  */
 export async function findApprovalLink(
   db: Queryable,
@@ -39,7 +39,7 @@ export async function findApprovalLink(
   return { approvalId: row.approval_id, address: row.address, used: row.used }
 }
 
-/** Uses a link up, in the transaction of its decision. */
+/** Marks a link as used, in the transaction of its decision. */
 export async function useApprovalLink(db: Queryable, token: string): Promise<void> {
   await db.query('update approval_links set used_at = clock_timestamp() where token_hash = $1', [
     hashSecret(token),

@@ -1,6 +1,7 @@
 /**
- * Requests that an owner decides: one gate for every kind of act. `kind` and `subject` name the act; the part of the
- * service that asks acts on the decision in the same transaction (sql/mail/approval/heldMails.ts, sql/purse/askedPayments.ts).
+ * Stores the requests that an owner decides. One table serves every kind of act. `kind` and `subject` name the act. The
+ * part of the service that makes the request also carries out the decision in the same transaction
+ * (sql/mail/approval/heldMails.ts, sql/purse/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'
@@ -11,23 +12,23 @@ export type ApprovalState = (typeof APPROVAL_STATES)[number]
 
 export type ApprovalKind = 'mail' | 'payment'
 
-/** A request and its decision. */
+/** Describes a request and its decision. */
 export type Approval = {
   row: bigint
   id: string
   projectId: string
   kind: ApprovalKind
-  /** The object of the act: the Message-ID of a mail, the id of a purchase. */
+  /** Is the object of the act: the Message-ID of a mail, or the id of a purchase. */
   subject: string
   state: ApprovalState
-  /** SHA-256 of the approved thing; null: not approved. */
+  /** Is the SHA-256 of the approved content; null: the request is not approved. */
   contentHash: Buffer | null
   requestedAt: Date
   expiresAt: Date
-  /** Its time is over, whether or not that is recorded. */
+  /** Tells whether the request has expired, even if the expiry is not recorded yet. */
   isLate: boolean
   decidedAt: Date | null
-  /** The deciding key's prefix, a console session, or a link with its address; null: undecided. */
+  /** Is the deciding key's prefix, a console session, or a link with its address; null: undecided. */
   decidedBy: string | null
   reason: string | null
 }
@@ -67,7 +68,7 @@ const toApproval = (row: ApprovalRow): Approval => ({
   reason: row.reason,
 })
 
-/** A request of a live project; null: there is none. */
+/** Returns a request of a live project. @returns null if there is none. */
 export async function findApproval(
   db: Queryable,
   id: string,
@@ -81,7 +82,7 @@ export async function findApproval(
   return rows[0] === undefined ? null : toApproval(rows[0])
 }
 
-/** The request for an object; null: there is none. */
+/** Returns the request for an object. @returns null if there is none. */
 export async function findApprovalOf(
   db: Queryable,
   { projectId, kind, subject }: Pick<Approval, 'projectId' | 'kind' | 'subject'>,
@@ -93,7 +94,7 @@ export async function findApprovalOf(
   return rows[0] === undefined ? null : toApproval(rows[0])
 }
 
-/** Requests of a project in a state, newest first, at most `limit` after the cursor. */
+/** Lists requests of a project in a state, newest first, at most `limit` after the cursor. */
 export async function listApprovals(
   db: Queryable,
   filter: {
@@ -113,7 +114,7 @@ export async function listApprovals(
   return rows.map(toApproval)
 }
 
-/** Ends a waiting request. The caller holds its lock and has seen that it waits. */
+/** Ends a waiting request. The caller holds its lock and has checked that it waits. */
 export async function endApproval(
   db: Queryable,
   id: string,
@@ -133,7 +134,7 @@ export async function endApproval(
   return toApproval(rows[0]!)
 }
 
-/** Retention of a decided request. */
+/** Decided requests are kept for this time. */
 const RETENTION = '90 days'
 
 /** Deletes old decided requests with their links. */

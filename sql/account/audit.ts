@@ -3,26 +3,27 @@ import { conditions, holds } from '../conditions.ts'
 import type { Queryable } from '../db.ts'
 import { type Order, pageOrder } from '../pageStart.ts'
 
-/** The key and the request that act. */
+/** Describes the key and the request that act. */
 export type Actor = {
   projectId: string
-  /** Prefix of the acting key, never the key. */
+  /** Is the prefix of the acting key, never the key. */
   keyPrefix: string
   requestId: string
 }
 
 /**
- * Outcomes of an action. `refused`: the object lacks the requested part. `failed`: the stored secret does not decrypt.
+ * Lists the outcomes of an action. `refused`: the object lacks the requested part. `failed`: the stored secret cannot
+ * be decrypted.
  */
 export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** One entry of the audit log. */
+/** Describes one entry of the audit log. */
 export type AuditEntry = {
   row: bigint
   at: Date
   action: string
-  /** The object of the action, such as a credential's name. */
+  /** Is the object of the action, such as a credential's name. */
   subject: string | null
   detail: string | null
   keyPrefix: string
@@ -37,11 +38,11 @@ export type NewAuditEntry = {
   outcome: Outcome
 }
 
-/** The columns of an entry: six of {@link auditValues}, then the outcome. */
+/** Lists the columns of an audit entry: six columns of {@link auditValues}, then the outcome. */
 export const AUDIT_COLUMNS = 'project_id, actor, request_id, action, subject, detail, outcome'
 
 /**
- * An SQL expression that writes an entry inside a larger statement: the action and its entry commit together.
+ * Writes SQL that inserts an audit entry inside a larger statement, so that the action and its entry commit together.
  * `outcome` is an SQL expression. The parameters from `first` on are those of {@link auditValues}.
  */
 export const auditInsert = (first: number, outcome: string): string =>
@@ -50,7 +51,7 @@ export const auditInsert = (first: number, outcome: string): string =>
            $${first + 5}::text, ${outcome})
    returning row as audit_row`
 
-/** The six parameters of {@link auditInsert}. */
+/** Returns the six parameters of {@link auditInsert}. */
 export const auditValues = (
   { projectId, keyPrefix, requestId }: Actor,
   { action, subject, detail }: Omit<NewAuditEntry, 'outcome'>,
@@ -58,21 +59,21 @@ export const auditValues = (
 
 type AuditValues = (string | null)[]
 
-/** The values of many entries, an array for each column. */
+/** Returns the values of many audit entries, with an array for each column. */
 export const auditArrays = (entries: readonly AuditValues[]): (string | null)[][] =>
   [0, 1, 2, 3, 4, 5].map((column) => entries.map((values) => values[column] ?? null))
 
-/** Writes an entry in the caller's transaction. */
+/** Writes an audit entry in the caller's transaction. */
 export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEntry): Promise<void> {
   await openAudit(db, actor, entry)
 }
 
-/** The `project_id` of entries without a project: platform keys, jobs, console sign-ins. */
+/** Is the `project_id` of entries without a project: of platform keys, jobs and console sign-ins. */
 export const ORGANIZATION = 'organization'
 
 /**
- * Writes an entry in its own statement before the action: no action goes without an entry.
- * @returns its row, for {@link setOutcome}.
+ * Writes an audit entry in its own statement before the action, so that no action is without an entry.
+ * @returns the row number of the entry, for {@link setOutcome}.
  */
 export async function openAudit(
   db: Queryable,
@@ -87,12 +88,12 @@ export async function openAudit(
   return rows[0]!.audit_row
 }
 
-/** Corrects the outcome of an entry after a failure. */
+/** Corrects the outcome of an audit entry after a failure. */
 export async function setOutcome(db: Queryable, auditRow: string, outcome: Outcome): Promise<void> {
   await db.query('update audit_log set outcome = $2 where row = $1', [auditRow, outcome])
 }
 
-/** Sets the subject of an entry whose object had no name before the action. */
+/** Sets the subject of an audit entry whose object had no name before the action. */
 export async function setSubject(
   db: Queryable,
   auditRow: string,
@@ -105,28 +106,28 @@ export async function setSubject(
   )
 }
 
-/** The entries to read. */
+/** Selects the audit entries to read. */
 export type AuditFilter = {
   projectId: string
   action?: string
-  /** Only actions that begin with this word and a dot. */
+  /** Selects only actions that begin with this word and a dot. */
   category?: string
   subject?: string
   keyPrefix?: string
   requestId?: string
   outcome?: string
-  /** Whether the outcome is ok. */
+  /** Selects entries by whether the outcome is ok. */
   succeeded?: boolean
   after?: Date
   before?: Date
-  /** Part of action, subject, detail or actor. */
+  /** Is a part of the action, subject, detail or actor. */
   text?: string
 }
 
-/** Between lines of its own: no match runs over two fields. */
+/** Joins the fields by line ends, so that no match runs over two fields. */
 const AUDIT_TEXT = `concat_ws(E'\\n', action, subject, detail, actor)`
 
-/** The conditions of a filter; appends their parameters to `values`. */
+/** Writes the SQL conditions of a filter, and appends their parameters to `values`. */
 const auditConditions = (filter: AuditFilter, values: unknown[]): string =>
   conditions(values, [
     ['action = ?', filter.action],
@@ -141,7 +142,7 @@ const auditConditions = (filter: AuditFilter, values: unknown[]): string =>
     [holds(AUDIT_TEXT), filter.text],
   ])
 
-/** Entries of a project in an order, at most `limit` after the cursor. */
+/** Lists audit entries of a project in an order, at most `limit` after the cursor. */
 export async function listAudit(
   db: Queryable,
   filter: AuditFilter & { cursor: Cursor | null; limit: number; order?: Order },
@@ -173,10 +174,10 @@ export async function listAudit(
   }))
 }
 
-/** Entries of one action and outcome; `today`: those since midnight UTC. */
+/** Counts the entries of one action and outcome. `today` counts the entries since midnight UTC. */
 export type AuditCount = { action: string; outcome: Outcome; entries: number; today: number }
 
-/** Counts the newest `limit` entries of a filter. */
+/** Counts the newest `limit` entries of a filter, grouped by action and outcome. */
 export async function countAudit(
   db: Queryable,
   filter: AuditFilter & { limit: number },

@@ -12,15 +12,18 @@ import { AddressTakenError, createProject } from './projects/projects.ts'
 export type FirstKeys = {
   platformKey: string
   projectKey: string
-  /** The inbox of the project key; null: the key was revoked. */
+  /** Is the inbox of the project key; null: the key was revoked. */
   inboxAddress: string | null
-  /** Token of a sign-in link to the console. Null after the first sign-in, and in production: the log would show it. */
+  /**
+   * Is the token of a sign-in link to the console. It is null after the first sign-in, and in production, because the
+   * log would show it.
+   */
   signInToken: string | null
 }
 
 /**
- * Ensures the first keys: BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, else the keys of an earlier start, else new
- * ones, kept in DATA_DIR.
+ * Ensures that the first keys exist. They are BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, else the keys of an
+ * earlier start, else new keys, which are kept in DATA_DIR.
  * @throws {ConfigError} in production without both variables.
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
@@ -42,7 +45,7 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
   }
 }
 
-/** Stores the keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the stored kinds. */
+/** Stores the keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the stored keys. */
 export async function storeGivenKeys(databaseUrl: string, config: Config): Promise<string[]> {
   const { platformKey, projectKey } = config.bootstrap
   if (platformKey === undefined && projectKey === undefined) return []
@@ -81,7 +84,7 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
   return keys
 }
 
-/** Names to try for the first project's inbox: `agent`, `agent-2` and so on. */
+/** Limits the names to try for the first project's inbox: `agent`, `agent-2` and so on. */
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {
@@ -94,7 +97,7 @@ async function ensureProject(pool: Pool, key: string, config: Config): Promise<v
         purpose: 'SELLER',
         emailAddress: `${n === 1 ? 'agent' : `agent-${n}`}@${config.mailDomain}`,
         scopes: DEFAULT_SCOPES,
-        // On the devnet the first project can be paid at once. Elsewhere the operator names the recipient.
+        // On the devnet the first project can be paid at once. On other chains the operator names the recipient.
         ...(config.chain.embeddedDevnet
           ? { payTo: DEVNET_ACCOUNTS.payTo.address, paymentsEnabled: true }
           : {}),

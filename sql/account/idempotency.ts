@@ -1,12 +1,15 @@
 import type { Queryable } from '../db.ts'
 import { lifetimeOf } from './projects/retention.ts'
 
-/** SQL: the lifetime of the keys of a project, a day at least (docs/contract.md §4, §6). `project` is an SQL expression. */
+/**
+ * Writes SQL for the lifetime of a project's idempotency keys, which is at least a day (docs/contract.md §4, §6).
+ * `project` is an SQL expression.
+ */
 export const keyLifetime = (project: string): string => lifetimeOf('idempotencyKeys', project)
 
 /**
- * Claims an idempotency key for this request, or finds its holder.
- * @returns the hash of the request that holds the key, and its stored answer, if any.
+ * Claims an idempotency key for this request, or finds the request that holds it.
+ * @returns the hash of the request that holds the key, and its stored response, if any.
  */
 export async function beginIdempotent(
   db: Queryable,
@@ -28,7 +31,7 @@ export async function beginIdempotent(
   return { requestHash: rows[0]!.request_hash, result: rows[0]!.result }
 }
 
-/** The request that holds a key, and its stored answer; null: no live key. */
+/** Finds the request that holds an idempotency key, and its stored response. @returns null if no live key exists. */
 export async function findIdempotent(
   db: Queryable,
   { projectId, operation, key }: { projectId: string; operation: string; key: string },
@@ -44,7 +47,7 @@ export async function findIdempotent(
   return row === undefined ? null : { requestHash: row.request_hash, result: row.result }
 }
 
-/** The stored answer of a key, or null. */
+/** Returns the stored response of an idempotency key, or null. */
 export async function readIdempotent(
   db: Queryable,
   request: { projectId: string; operation: string; key: string },

@@ -3,33 +3,36 @@ import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
-/** Larger contents go to the object store. */
+/** Contents above this size go to the object store. */
 export const BLOB_BYTES = 64 * 1024
 
-/** The content of a row: its bytes, or the hash of its object. */
+/** Is the content of a row: its bytes, or the hash of its object. */
 export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 
-/** The contents of mail that are too large for the database. */
+/** Stores the contents of mail that are too large for the database. */
 export type Blobs = {
   /**
    * Writes large content to the object store. The caller then stores a row with its hash. The sweep removes an object
    * without a row after an hour.
-   * @returns the hash that names it; null: it belongs into the row.
+   * @returns the hash that names the object; null if the content belongs into the row.
    * @throws {BlobsAwayError}
    */
   keep(content: Uint8Array): Promise<Buffer | null>
-  /** The content of a row. @throws {BlobsAwayError} */
+  /** Reads the content of a row. @throws {BlobsAwayError} */
   read(stored: StoredContent): Promise<Buffer>
-  /** The same contents with the turns of a project: its large contents wait for each other, not for others. */
+  /**
+   * Returns the same store with the turns of a project. Large contents of that project wait for each other, and not for
+   * other projects.
+   */
   of(projectId: string): Blobs
 }
 
-/** Contents of one project, or of the mover, in memory at once. */
+/** Limits the contents of one project, or of the mover, that are in memory at once. */
 export const OWN_AT_ONCE = 3
-/** Contents in memory at once: a content has up to 35 MB, and the store may be slow. */
+/** Limits the contents in memory at once. A content has up to 35 MB, and the store may be slow. */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 
-/** @param store null: all content stays in the database. */
+/** Creates the storage. @param store null: all content stays in the database. */
 export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
   const turns = new FairTurns(AT_ONCE)
   const inTurn = async <Result>(owner: string, work: () => Promise<Result>): Promise<Result> => {
@@ -52,7 +55,10 @@ export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
   return of('service')
 }
 
-/** Encrypts and writes content. The row stands first: no object is ever without one. @returns the object's hash. */
+/**
+ * Encrypts and writes content. The row is stored before the object, so that no object is ever without a row. @returns
+ * the object's hash.
+ */
 export async function writeBlob(
   db: Queryable,
   store: ObjectStore,
@@ -68,7 +74,7 @@ export async function writeBlob(
   return hash
 }
 
-/** The decrypted content of an object. */
+/** Returns the decrypted content of an object. */
 export async function readBlob(
   db: Queryable,
   store: ObjectStore | null,

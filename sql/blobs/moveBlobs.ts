@@ -5,12 +5,12 @@ import { sha256 } from './sealedBlob.ts'
 
 export type Direction = 'store' | 'database'
 
-/** Memory holds this many contents of up to 35 MB. */
+/** Limits the contents of up to 35 MB in memory. */
 const AT_ONCE = 4
-/** Rows that one statement looks at. */
+/** Limits the rows that one statement reads. */
 const WALK = 2_000
 
-/** The tables with contents, and their primary keys. */
+/** Lists the tables with contents, and their primary keys. */
 const TABLES = [
   { table: 'raw_mails', columns: ['id'], types: ['bigint'], first: ['0'] },
   {
@@ -21,7 +21,7 @@ const TABLES = [
   },
 ] as const
 type Table = (typeof TABLES)[number]
-/** The values of a primary key. */
+/** Holds the values of a primary key. */
 type Key = string[]
 
 const CONDITION = {
@@ -30,16 +30,16 @@ const CONDITION = {
 } satisfies Record<Direction, string>
 
 const keyOf = ({ columns }: Table): string => `(${columns.join(', ')})`
-/** SQL: the key in the first parameters. */
+/** Writes SQL for the key in the first parameters. */
 const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 
-/** `moved`: contents. `seen`: the part of the rows that was read, 0 to 1. */
+/** Reports progress. `moved` counts contents. `seen` is the part of the rows that was read, from 0 to 1. */
 export type Progress = { moved: number; seen: number }
 
 /**
- * Moves contents to the object store or back while the service runs. A row changes only if its content is still the one
- * that was moved. Stopped and run again, it moves what is left.
+ * Moves contents to the object store or back while the service runs. A row changes only if its content is still the
+ * content that was moved. If the command is stopped and run again, it moves the rest.
  * @throws {BlobsAwayError}
  */
 export async function moveBlobs(
@@ -64,7 +64,7 @@ export async function moveBlobs(
   return moved
 }
 
-/** The first column of the last key; 0: no row. */
+/** Returns the first column of the last key; 0: there is no row. */
 async function lastKey(db: Queryable, { table, columns }: Table): Promise<number> {
   const { rows } = await db.query<{ last: string | null }>(
     `select max(${columns[0]}) as last from ${table}`,
@@ -72,7 +72,7 @@ async function lastKey(db: Queryable, { table, columns }: Table): Promise<number
   return Number(rows[0]?.last ?? 0)
 }
 
-/** The next rows after a key: those to move, and the key to go on from; null: that was all. */
+/** Returns the rows after a key that must be moved, and the key to continue from; null: no rows are left. */
 async function walk(
   db: Queryable,
   table: Table,
@@ -91,7 +91,7 @@ async function walk(
   }
 }
 
-/** Runs work for each key. After a failure no lane begins another. */
+/** Runs work for several keys at once. After a failure no further key begins. */
 async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
   const left = keys.values()
   let failed = false
@@ -108,7 +108,7 @@ async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) 
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
-/** Moves the content of one row. @returns false: the row is gone, moved already, or changed meanwhile. */
+/** Moves the content of one row. @returns false if the row is deleted, already moved, or changed meanwhile. */
 async function moveContent(
   db: Queryable,
   store: ObjectStore,

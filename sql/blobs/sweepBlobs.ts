@@ -1,18 +1,24 @@
 import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore.ts'
 import { type Pool, transaction } from '../db.ts'
 
-/** An object without a name waits for this long: its row may be about to be stored, or a reader may have its hash. */
+/**
+ * An object that no row names is kept for this long, because its row may be about to be stored, or a reader may have
+ * its hash.
+ */
 export const IDLE_MAX_S = 3_600
-/** SQL: since when the oldest snapshot stands. An export or a dump that still sees the message reads its object, too. */
+/**
+ * Computes in SQL the start of the oldest snapshot. An export or a dump that still sees the message reads its object,
+ * too.
+ */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
 const BATCH = 200
 const REMOVALS_AT_ONCE = 8
 
 /**
- * Takes the rows of objects that nothing has named for an hour. From then on no row can name them: a foreign key asks
- * for the row.
- * @returns their number.
+ * Moves the rows of objects that no row has named for an hour. After that no row can name them, because a foreign key
+ * requires their row.
+ * @returns the number of checked rows.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
   return transaction(pool, async (db) => {
@@ -22,7 +28,7 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
        order by idle_since limit ${BATCH} for update skip locked`,
       [idleS],
     )
-    // A statement of its own: it sees the names that were committed before the locks.
+    // A separate statement sees the names that were committed before the locks.
     await db.query(
       `with idle as (select unnest($1::bytea[]) as hash), named as (
          update blobs b set idle_since = null from idle where b.hash = idle.hash and (
@@ -42,7 +48,10 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
   })
 }
 
-/** Removes the objects of buried rows, some at once. A crash repeats at most a batch. @returns their number. */
+/**
+ * Removes the objects of `dead_blobs`, several at once. A crash repeats at most a batch. @returns the number of removed
+ * objects.
+ */
 export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<number> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ hash: Buffer }>(

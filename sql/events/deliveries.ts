@@ -5,30 +5,30 @@ import type { Pool, Queryable } from '../db.ts'
 import { addJobsFrom, addPayloadsFrom } from '../queue/jobs.ts'
 import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecrets.ts'
 
-/** An event for one webhook URL. */
+/** Is an event for one webhook URL. */
 export type NewDelivery = {
   projectId: string
-  /** The webhook: a seller's endpoint, or a webhook of the project. */
+  /** Names the webhook: a seller's endpoint, or a webhook of the project. */
   to: { endpointId: string } | { webhookId: string }
-  /** The id of the event's object, such as a payment. */
+  /** Is the id of the event's object, such as a payment. */
   subjectId: string | null
-  /** Sent as X-Service-Event, e.g. `payment.received`. */
+  /** Is sent as X-Service-Event, e.g. `payment.received`. */
   event: string
   url: string
-  /** The bytes of every attempt. */
+  /** Holds the bytes that every attempt sends. */
   body: Uint8Array
-  /** The receiver de-duplicates on it; absent: the delivery's id. */
+  /** The receiver de-duplicates on this key. If absent, the key is the delivery's id. */
   idempotencyKey?: string
-  /** The trace that it continues; absent: that of this work. */
+  /** Is the trace that the delivery continues. If absent, it continues the trace of this work. */
   traceparent?: string | null
 }
 
 /**
- * The idempotency key of an event that a payment has once. A restored database repeats the event with the same key:
- * the backup lacks the settlement that the chain has. The receiver must not count the payment twice.
+ * Returns the idempotency key of an event that a payment has only once. After a restore the event is repeated with the
+ * same key, because the backup may lack a settlement that the chain has. The receiver must not count the payment twice.
  */
 export const paymentEventKey = (about: {
-  /** The endpoint, or the webhook of the project. */
+  /** Is the id of the endpoint, or of the webhook of the project. */
   ownerId: string
   event: string
   paymentId: string
@@ -37,12 +37,12 @@ export const paymentEventKey = (about: {
   return `whk_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
 }
 
-/** The job key of a delivery: it has at most one waiting job. */
+/** Returns the job key of a delivery, so that the delivery has at most one waiting job. */
 const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
- * Stores a delivery and queues its first attempt, in the caller's transaction. After the commit a crash of any process
- * does not lose the event.
+ * Stores a delivery and queues its first attempt, in the caller's transaction. After the commit no crash of a process
+ * can lose the event.
  */
 export async function createDelivery(
   db: Queryable,
@@ -75,20 +75,20 @@ export async function createDelivery(
   return { id }
 }
 
-/** A delivery whose next attempt is due. */
+/** Describes a delivery whose next attempt is due. */
 export type DueDelivery = {
   id: string
   projectId: string
-  /** The endpoint, or the webhook of the project. */
+  /** Is the id of the endpoint, or of the webhook of the project. */
   ownerId: string | null
   event: string
   idempotencyKey: string
   url: string
   body: Buffer
-  /** Ended attempts, and those of them that belong to earlier schedules. */
+  /** Count the ended attempts, and the ended attempts of earlier schedules. */
   attempt: number
   attemptsBefore: number
-  /** The webhook's current secret; null: the endpoint or webhook is deleted, or has no URL any more. */
+  /** Is the webhook's current secret. It is null if the endpoint or webhook is deleted, or has no URL any more. */
   secret: StoredSecret | null
   traceparent: string | null
 }
@@ -107,8 +107,8 @@ type DueRow = SecretRow & {
 }
 
 /**
- * Reads deliveries for their next attempts; null: not pending. It reads many at once: a burst of due deliveries starts
- * as many jobs at the same time.
+ * Reads deliveries for their next attempts; null: not pending. It reads many at once, because a burst of due deliveries
+ * starts as many jobs at the same time.
  */
 export async function findDueDeliveries(
   db: Queryable,
@@ -147,8 +147,8 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 })
 
 /**
- * Queues an attempt for another time and replaces the queued job. It acts only on the delivery's next attempt: a stale
- * run must not replace the job of a later attempt.
+ * Queues an attempt for another time and replaces the queued job. It changes only the delivery's next attempt, because
+ * a stale run must not replace the job of a later attempt.
  */
 export async function postponeAttempt(
   db: Queryable,
@@ -176,8 +176,8 @@ export async function abortDelivery(db: Queryable, id: string, error: string): P
 }
 
 /**
- * Milliseconds until the next retry of any delivery, by the database's clock; null: no retry is pending. The index
- * holds only pending deliveries: 0.1 ms with any backlog.
+ * Returns the milliseconds until the next retry of any delivery, by the database's clock; null: no retry is pending.
+ * The index holds only pending deliveries, so this takes 0.1 ms with any backlog.
  */
 export async function nextDeliveryInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({
@@ -193,7 +193,7 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 1_000
 
 /**
- * Queues the next attempt of overdue deliveries without a job. An operator or a restored backup can lose jobs.
+ * Queues the next attempt of overdue deliveries that have no job. An operator or a restored backup can lose jobs.
  * @returns the number of such deliveries.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {

@@ -6,7 +6,7 @@ import { postponeAttempt } from './deliveries.ts'
 import { HAS_SECRET } from './webhookSecrets.ts'
 
 type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
-/** The SQL literal of each status. */
+/** Maps each status to its SQL literal. */
 const STATUSES: Record<DeliveryStatus, string> = {
   pending: 'pending',
   delivered: 'delivered',
@@ -14,10 +14,10 @@ const STATUSES: Record<DeliveryStatus, string> = {
   exhausted: 'exhausted',
 }
 
-/** A delivery as the API returns it. */
+/** Describes a delivery as the API returns it. */
 export type Delivery = {
   id: string
-  /** One of the two is set: the seller's endpoint, or the project's webhook. */
+  /** One of the two ids is set: the seller's endpoint, or the project's webhook. */
   endpointId: string | null
   webhookId: string | null
   subjectId: string | null
@@ -25,16 +25,16 @@ export type Delivery = {
   idempotencyKey: string
   url: string
   status: DeliveryStatus
-  /** Ended attempts, replays included. */
+  /** Counts the ended attempts, replays included. */
   attemptCount: number
   nextAttemptAt: Date | null
-  /** The reason a delivery was given up without an attempt. */
+  /** Tells why a delivery was given up without an attempt. */
   error: string | null
   createdAt: Date
   row: bigint
 }
 
-/** One HTTP request of a delivery. */
+/** Describes one HTTP request of a delivery. */
 export type Attempt = {
   number: number
   startedAt: Date
@@ -83,18 +83,21 @@ export type DeliveryFilter = {
   projectId: string
   endpointId?: string
   webhookId?: string
-  /** The event types the caller may see. */
+  /** Lists the event types that the caller may see. */
   events: readonly string[]
   statuses?: readonly DeliveryStatus[]
-  /** Of these messages or payments. */
+  /** Selects deliveries of this message or payment. */
   subjectId?: string
-  /** Part of the URL. */
+  /** Is a part of the URL. */
   url?: string
   after?: Date
   before?: Date
 }
 
-/** The conditions of a filter, behind $1, the project, and $2, the events; appends their parameters to `values`. */
+/**
+ * Writes the SQL conditions of a filter. They follow $1, the project, and $2, the events. Their parameters are appended
+ * to `values`.
+ */
 const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =>
   conditions(values, [
     ['endpoint_id = ?', filter.endpointId],
@@ -105,7 +108,7 @@ const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =
     ['created_at < ?', filter.before],
   ])
 
-/** Deliveries of a project in an order, at most `limit` after the cursor. */
+/** Lists deliveries of a project in an order, at most `limit` after the cursor. */
 export async function listDeliveries(
   db: Queryable,
   filter: DeliveryFilter & { cursor: Cursor | null; limit: number; order?: Order },
@@ -113,7 +116,8 @@ export async function listDeliveries(
   const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const tests = deliveryConditions(filter, values)
-  // A literal, and a part for each: the index of undelivered ones is for one status, and in order.
+  // Each status is a literal in its own part of the query. The index of undelivered deliveries serves one status at a
+  // time, in order.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
   )
@@ -131,7 +135,7 @@ export async function listDeliveries(
   return rows.map(toDelivery)
 }
 
-/** How many deliveries of one endpoint or webhook have a status. */
+/** Counts the deliveries of one endpoint or webhook with a status. */
 export type DeliveryCount = {
   endpointId: string | null
   webhookId: string | null
@@ -157,7 +161,7 @@ export async function countDeliveries(
   return rows
 }
 
-/** One delivery of a project, or null. */
+/** Finds one delivery of a project, or null. */
 export async function findDelivery(
   db: Queryable,
   { projectId, id }: { projectId: string; id: string },
@@ -170,10 +174,10 @@ export async function findDelivery(
   return rows[0] === undefined ? null : toDelivery(rows[0])
 }
 
-/** The latest attempts that are shown: replays can add any number. */
+/** Limits the latest attempts that are shown, because replays can add any number. */
 const ATTEMPTS_SHOWN = 100
 
-/** The latest attempts of a delivery, in order. */
+/** Lists the latest attempts of a delivery, in order. */
 export async function listAttempts(db: Queryable, deliveryId: string): Promise<Attempt[]> {
   const { rows } = await db.query<Attempt>({
     name: 'list-attempts',
@@ -186,13 +190,13 @@ export async function listAttempts(db: Queryable, deliveryId: string): Promise<A
   return rows.reverse()
 }
 
-/** The endpoint of the delivery is deleted or has no webhook: there is no secret to sign with. */
+/** Reports that the endpoint of the delivery is deleted or has no webhook, so there is no secret to sign with. */
 export class NoWebhookError extends Error {}
 
 /**
- * Replays a delivery: the same bytes and idempotency key, signed with the current secret. An ended delivery restarts
- * its schedule. A pending delivery makes its next attempt now and continues its schedule.
- * @returns the updated delivery; null: no such delivery.
+ * Replays a delivery with the same bytes and idempotency key, signed with the current secret. An ended delivery
+ * restarts its schedule. A pending delivery makes its next attempt now and continues its schedule.
+ * @returns the updated delivery; null if there is no such delivery.
  * @throws {NoWebhookError}
  */
 export async function replayDelivery(
@@ -228,7 +232,7 @@ export async function replayDelivery(
 
 /**
  * Aborts the pending deliveries of an endpoint, a webhook or a project. Rows are locked in the order of their ids, as
- * in `recordAttempts`: the two cannot deadlock.
+ * in `recordAttempts`, so the two functions cannot deadlock.
  */
 export async function abortDeliveriesOf(
   db: Queryable,

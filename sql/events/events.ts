@@ -3,22 +3,25 @@ import type { EventData, EventType } from '../../shared/events/events.ts'
 import type { Queryable } from '../db.ts'
 import { createDelivery, paymentEventKey } from './deliveries.ts'
 
-/** Notified with the id of a project that has a new event; with `!` before the id: its keys or scopes changed. */
+/**
+ * PostgreSQL notifies this channel with the id of a project that has a new event. `!` before the id means that the
+ * project's keys or scopes changed.
+ */
 export const EVENTS_CHANNEL = 'events'
 
-/** Retention of events, for clients that were offline. */
+/** Events are kept for this time, for clients that were offline. */
 const RETENTION = '7 days'
 
 export type NewEvent = {
   projectId: string
   type: EventType
   data: EventData
-  /** The trace that its webhooks continue; absent: that of this work. */
+  /** Is the trace that the webhooks continue. If absent, they continue the trace of this work. */
   traceparent?: string | null
 }
 
 /**
- * Stores the events of the caller's transaction. Call it last: it locks the projects' streams until the commit.
+ * Stores the events of the caller's transaction. Call it last, because it locks the projects' streams until the commit.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
@@ -49,7 +52,7 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
   })
 }
 
-/** The object of an event, for the delivery log. */
+/** Returns the id of an event's object, for the delivery log. */
 function subjectOf(data: EventData): string {
   if ('paymentId' in data) return data.paymentId
   if ('purchaseId' in data) return data.purchaseId
@@ -98,10 +101,10 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
   }
 }
 
-/** One stored event; `seq` is its number in its project. */
+/** Describes one stored event. `seq` is its number in its project. */
 export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
 
-/** Events of a project after a number, in order. */
+/** Lists events of a project after a number, in order. */
 export async function listEvents(
   db: Queryable,
   projectId: string,
@@ -126,13 +129,13 @@ export async function listEvents(
   }))
 }
 
-/** The bounds of a project's event stream. */
+/** Describes the bounds of a project's event stream. */
 export type StreamState = {
-  /** The newest event; number 0: no event yet. */
+  /** Is the newest event. The number 0 means that there is no event yet. */
   newest: EventPosition
-  /** The number of the oldest stored event; without one, the next number. */
+  /** Is the number of the oldest stored event. Without a stored event it is the next number. */
   oldest: bigint
-  /** The time of the `known` event; null: not stored. */
+  /** Is the time of the `known` event; null: the event is not stored. */
   knownAt: Date | null
 }
 
@@ -165,7 +168,10 @@ export async function readStream(
   }
 }
 
-/** The last event of a project up to a time; without one, the position before the oldest. */
+/**
+ * Finds the last event of a project up to a time. Without such an event it returns the position before the oldest
+ * event.
+ */
 export async function findEventAt(
   db: Queryable,
   projectId: string,
@@ -183,7 +189,7 @@ export async function findEventAt(
     : { seq: BigInt(row.seq), at: row.created_at }
 }
 
-/** Ends the open streams of a project's key after it was replaced or narrowed. */
+/** Ends the open streams of a project's key after the key was replaced or narrowed. */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
 }

@@ -1,7 +1,7 @@
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import { type Pool, transaction } from '../db.ts'
 
-/** The columns of seller_endpoints that hold a webhook's secret. */
+/** Lists the columns of seller_endpoints that hold a webhook's secret. */
 export type SecretRow = {
   webhook_secret: string | null
   webhook_key_id: string | null
@@ -9,17 +9,17 @@ export type SecretRow = {
   webhook_ciphertext: Buffer | null
 }
 
-/** Whether endpoint `e` has a secret, encrypted or plain (older versions). */
+/** Is the SQL condition that endpoint `e` has a secret, encrypted or plain (older versions). */
 export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret is not null)`
 
-/** Assignments that remove an endpoint's secret. */
+/** Holds the SQL assignments that remove an endpoint's secret. */
 export const NO_SECRET = `webhook_secret = null, webhook_key_id = null, webhook_wrapped_key = null,
   webhook_ciphertext = null`
 
-/** The stored form of a secret: encrypted, or plain (older versions). */
+/** Is the stored form of a secret: encrypted, or plain (older versions). */
 export type StoredSecret = { plain: string } | { sealed: Sealed }
 
-/** The secret of a row, or null. */
+/** Returns the secret of a row, or null. */
 export function storedSecret(row: SecretRow): StoredSecret | null {
   const { webhook_key_id: keyId, webhook_wrapped_key: wrappedKey } = row
   if (keyId !== null && wrappedKey !== null && row.webhook_ciphertext !== null) {
@@ -28,7 +28,7 @@ export function storedSecret(row: SecretRow): StoredSecret | null {
   return row.webhook_secret === null ? null : { plain: row.webhook_secret }
 }
 
-/** The associated data of a webhook secret. */
+/** Returns the associated data of a webhook secret. */
 export const webhookContext = (projectId: string, endpointId: string): SecretContext => ({
   purpose: 'webhook-secret',
   projectId,
@@ -57,8 +57,8 @@ export const openWebhookSecret = (
 const BATCH = 100
 
 /**
- * Encrypts the plain secrets of older versions; a migration has no keys. Each batch is one transaction and skips locked
- * rows: safe to run again and concurrently.
+ * Encrypts the plain secrets of older versions, because a migration has no keys. Each batch is one transaction and
+ * skips locked rows. It is safe to run again and concurrently.
  * @returns the number of encrypted secrets.
  */
 export async function encryptPlainWebhookSecrets(pool: Pool, keyring: Keyring): Promise<number> {

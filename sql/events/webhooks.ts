@@ -7,10 +7,10 @@ import { pageStart } from '../pageStart.ts'
 import { abortDeliveriesOf } from './deliveryLog.ts'
 import { sealWebhookSecret } from './webhookSecrets.ts'
 
-/** Most webhooks of one project. */
+/** Limits the webhooks of one project. */
 export const WEBHOOKS_MAX = 20
 
-/** A webhook of a project. */
+/** Describes a webhook of a project. */
 export type ProjectWebhook = {
   id: string
   url: string
@@ -19,7 +19,7 @@ export type ProjectWebhook = {
   row: bigint
 }
 
-/** The project has {@link WEBHOOKS_MAX} webhooks. */
+/** Reports that the project already has {@link WEBHOOKS_MAX} webhooks. */
 export class TooManyWebhooksError extends Error {}
 
 type WebhookRow = { id: string; url: string; events: EventType[]; created_at: Date; row: string }
@@ -36,8 +36,8 @@ const toWebhook = (row: WebhookRow): ProjectWebhook => ({
 
 /**
  * Registers a webhook.
- * @param secret the tenant's own secret; absent: a new one.
- * @returns the webhook and its secret; no other operation returns the secret.
+ * @param secret the tenant's own secret; absent: a new secret.
+ * @returns the webhook and its secret. No other operation returns the secret.
  * @throws {TooManyWebhooksError}
  */
 export async function createProjectWebhook(
@@ -63,7 +63,7 @@ export async function createProjectWebhook(
   })
 }
 
-/** Webhooks of a project, newest first, at most `limit` after the cursor. */
+/** Lists webhooks of a project, newest first, at most `limit` after the cursor. */
 export async function listProjectWebhooks(
   db: Queryable,
   { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
@@ -79,7 +79,7 @@ export async function listProjectWebhooks(
 
 type Target = { projectId: string; id: string }
 
-/** One webhook, or null. */
+/** Finds one webhook, or null. */
 export async function findProjectWebhook(
   db: Queryable,
   { projectId, id }: Target,
@@ -91,7 +91,7 @@ export async function findProjectWebhook(
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
-/** Changes a webhook for future events; null: no such webhook. */
+/** Changes a webhook for future events. @returns null if there is no such webhook. */
 export async function updateProjectWebhook(
   db: Queryable,
   { projectId, id }: Target,
@@ -105,7 +105,7 @@ export async function updateProjectWebhook(
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
-/** Replaces the secret. All later attempts use the new one. Null: no such webhook. */
+/** Replaces the secret. All later attempts use the new secret. @returns null if there is no such webhook. */
 export async function rotateProjectWebhook(
   db: Queryable,
   keyring: Keyring,
@@ -121,7 +121,7 @@ export async function rotateProjectWebhook(
   return rows[0] === undefined ? null : { webhook: toWebhook(rows[0]), secret }
 }
 
-/** Deletes a webhook and aborts its pending deliveries; false: no such webhook. */
+/** Deletes a webhook and aborts its pending deliveries. @returns false if there is no such webhook. */
 export async function deleteProjectWebhook(
   pool: Pool,
   { projectId, id }: Target,

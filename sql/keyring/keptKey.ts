@@ -4,9 +4,9 @@ import { join } from 'node:path'
 const KEY_BYTES = 32
 
 /**
- * The development key: generated once, kept in a file of DATA_DIR that only its owner can read.
+ * Returns the development key. It is generated once and kept in a file of DATA_DIR that only its owner can read.
  * @returns `development:` and the base64 of 32 random bytes.
- * @throws in production: the process uses a key that `SECRETS_OF` does not name for it.
+ * @throws in production, because the process uses a key that `SECRETS_OF` does not name for it.
  */
 export function keptKey(
   { dataDir, production }: { dataDir: string; production: boolean },
@@ -20,7 +20,7 @@ export function keptKey(
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, { mode: 0o600 })
     try {
-      // A link appears whole and only once: two processes that start together read the same key.
+      // A link appears whole and only once, so two processes that start together read the same key.
       linkSync(draft, file)
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

@@ -5,23 +5,23 @@ import { Keyring, type MasterKey, masterKeyCheck } from '../../shared/vault/enve
 import { createPool, type Queryable } from '../db.ts'
 import { keptKey } from './keptKey.ts'
 
-/** The file of the generated development master key. */
+/** Names the file of the generated development master key. */
 const FILE = 'master-key'
 
-/** Returns the keyring after checking its keys against the database. @throws {ConfigError} */
+/** Returns the keyring after it has compared its keys with the database. @throws {ConfigError} */
 export type KeyringSource = (db: Queryable) => Promise<Keyring>
 
 /**
- * The master keys, the encrypting one first: MASTER_KEYS, else the generated key in DATA_DIR. In production the
- * configuration requires MASTER_KEYS.
+ * Returns the master keys, the encrypting key first. They are MASTER_KEYS, or the generated key in DATA_DIR. In
+ * production the configuration requires MASTER_KEYS.
  */
 export const masterKeys = (
   config: Pick<Config, 'masterKeys' | 'dataDir' | 'production'>,
 ): readonly MasterKey[] => config.masterKeys ?? [parseMasterKey(keptKey(config, FILE))]
 
 /**
- * The keyring of a process, checked against the database before its first use: a wrong key under a known id must not
- * encrypt a secret.
+ * Creates the keyring of a process. It is checked against the database before its first use, because a wrong key under
+ * a known id must not encrypt a secret.
  */
 export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   const keyring = new Keyring(keys)
@@ -38,10 +38,10 @@ export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   }
 }
 
-/** SQLSTATE of a missing table or column: the schema is older than this code. */
+/** Lists the SQLSTATE of a missing table or column. Such an error means that the schema is older than this code. */
 const UNMIGRATED = new Set(['42P01', '42703'])
 
-/** Whether an error means that the database is unavailable or not migrated. */
+/** Tells whether an error means that the database is unavailable or not migrated. */
 export const isNotReady = (error: unknown): boolean =>
   isDatabaseUnavailable(error) ||
   (error instanceof Error && 'code' in error && UNMIGRATED.has(String(error.code)))
@@ -49,7 +49,7 @@ export const isNotReady = (error: unknown): boolean =>
 /**
  * Checks the master keys at the start of a process. If the database is unavailable or not migrated, their first use
  * checks them.
- * @throws {ConfigError} that names the wrong or missing key.
+ * @throws {ConfigError} The error names the wrong or missing key.
  */
 export async function checkMasterKeys(
   databaseUrl: string,
@@ -66,8 +66,8 @@ export async function checkMasterKeys(
 }
 
 /**
- * Compares keys with those registered in the database, and registers new ones. It writes only after every given key is
- * found right and every key in use is given.
+ * Compares keys with the keys registered in the database, and registers new keys. It writes only if every given key is
+ * right and every key in use is given.
  * @throws {ConfigError}
  */
 export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
@@ -84,8 +84,8 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
 }
 
 /**
- * Compares keys with those registered in the database, and writes nothing.
- * @throws {ConfigError} that names the wrong or missing key.
+ * Compares keys with the keys registered in the database, and writes nothing.
+ * @throws {ConfigError} The error names the wrong or missing key.
  */
 export async function compareMasterKeys(
   db: Queryable,
@@ -118,7 +118,7 @@ async function refuseMissing(db: Queryable, ids: string[]): Promise<void> {
   throw new ConfigError(`MASTER_KEYS: lacks ${names}, which encrypts stored secrets`)
 }
 
-/** The ids of the master keys that encrypt at least one secret. */
+/** Lists the ids of the master keys that encrypt at least one secret. */
 export async function keysInUse(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select id from master_keys m

@@ -11,16 +11,21 @@ import { purchaseContext } from '../purse/purchaseContent.ts'
 import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
-/** Data keys rewrapped in one transaction. It takes some milliseconds: a concurrent writer waits as long. */
+/**
+ * Limits the data keys that one transaction rewraps. It takes some milliseconds, and a concurrent writer waits as long.
+ */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
-/** A data key under an old master key. `at` is the key of its row. */
+/** Is a data key under an old master key. `at` is the key of its row. */
 type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
 const SHOWN_MAX = 10
 
-/** Some data keys do not unwrap under the right master keys: their rows are damaged or tampered with. */
+/**
+ * Reports that some data keys cannot be unwrapped with the right master keys. Their rows are damaged or were tampered
+ * with.
+ */
 export class BrokenRowsError extends Error {
   constructor(labels: readonly string[]) {
     const shown = labels.slice(0, SHOWN_MAX).join(', ')
@@ -29,14 +34,14 @@ export class BrokenRowsError extends Error {
   }
 }
 
-/** A table that holds wrapped data keys, in the columns `key_id` and `wrapped_key`. */
+/** Describes a table that holds wrapped data keys, in the columns `key_id` and `wrapped_key`. */
 type KeyTable = {
   name: string
   /** Stands before the names of both columns. */
   prefix?: string
-  /** The columns of the row's key, with their types: rows are taken in this order. */
+  /** Lists the columns of the row's key, with their types. Rows are processed in this order. */
   key: Record<string, 'bigint' | 'int' | 'text'>
-  /** Further columns that `tell` reads. */
+  /** Lists further columns that `tell` reads. */
   columns: string
   join?: string
   tell(row: Row): { label: string; context: SecretContext }
@@ -105,7 +110,7 @@ const KEY_TABLES: readonly KeyTable[] = [
   },
 ]
 
-/** A key before all rows. */
+/** Returns a key that is lower than the keys of all rows. */
 const startOf = ({ key }: KeyTable): unknown[] =>
   Object.values(key).map((type) => (type === 'text' ? '' : 0))
 
@@ -117,7 +122,7 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
   return rows[0]!.count
 }
 
-/** Locks the next stale rows after a key. It skips locked rows; the next pass takes them. */
+/** Locks the stale rows that follow a key. It skips locked rows. The next pass processes them. */
 async function lockStale(
   table: KeyTable,
   db: Queryable,
@@ -162,7 +167,7 @@ async function updateRows(
   )
 }
 
-/** The number of secrets under old master keys. */
+/** Counts the secrets under old master keys. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
   const counts = await Promise.all(
     KEY_TABLES.map((table) => countRows(table, db, keyring.currentId)),
@@ -171,12 +176,12 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
 }
 
 /**
- * Rewraps every data key under the current master key while the service runs. Each batch is one transaction: after a
+ * Rewraps every data key under the current master key while the service runs. Each batch is one transaction. After a
  * stop or crash all secrets are readable, and another run continues.
  *
- * @param onProgress called with the number done so far.
+ * @param onProgress called with the number of keys done so far.
  * @returns the number of rewrapped data keys.
- * @throws {BrokenRowsError} when data keys do not unwrap; all others are done.
+ * @throws {BrokenRowsError} when data keys cannot be unwrapped. All other keys are rewrapped.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -201,12 +206,12 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // A writer locks the remaining rows for a moment.
+    // Another transaction locks the remaining rows for a moment.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }
 
-/** One step of a pass: the rows after a key. The next step begins at `last`. */
+/** Runs one step of a pass: it rewraps the rows that follow a key. The next step begins at `last`. */
 function rewrapBatch(
   pool: Pool,
   keyring: Keyring,

@@ -1,13 +1,13 @@
 /**
- * A physical backup of the running embedded PostgreSQL: its files and the WAL that makes them consistent (PostgreSQL 18
- * documentation, §25.3.4). The npm package of the server has no pg_basebackup and no pg_dump.
+ * Makes a physical backup of the running embedded PostgreSQL: its files and the WAL that makes them consistent
+ * (PostgreSQL 18 documentation, §25.3.4). The npm package of the server has no pg_basebackup and no pg_dump.
  */
 import { constants } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 
-/** Directories that a server refills at its start: the backup holds them empty. */
+/** Lists directories that a server fills again when it starts. They are empty in the backup. */
 const EMPTY = new Set([
   'pg_dynshmem',
   'pg_notify',
@@ -18,7 +18,7 @@ const EMPTY = new Set([
   'pg_subtrans',
   'pg_wal',
 ])
-/** Files of the running server, and files that are copied last. */
+/** Matches files of the running server, and files that are copied last. */
 const EXCLUDED =
   /^(postmaster\.(pid|opts)|current_logfiles|.*\.tmp|backup_label.*|tablespace_map.*|backup_manifest|pg_internal\.init.*|pgsql_tmp.*)$/
 const CONTROL = join('global', 'pg_control')
@@ -28,7 +28,7 @@ const COPIES_AT_ONCE = 8
 const CONTROL_READS_MAX = 100
 
 /**
- * Copies a running cluster into a new folder. A server started there recovers to the end of the copy.
+ * Copies a running cluster into a new folder. A server that starts there recovers to the end of the copy.
  * @param url the server's URL, as a superuser.
  * @param cluster the server's data directory.
  * @param target the new folder; must not exist.
@@ -45,7 +45,7 @@ export async function backUpCluster({
   const client = new pg.Client({ connectionString: url, application_name: 'purser backup' })
   await client.connect()
   try {
-    // Keeps the WAL of the copy until this connection ends.
+    // The slot keeps the WAL of the copy until this connection ends.
     await client.query('select pg_create_physical_replication_slot($1, true, true)', [
       `purser_backup_${process.pid}`,
     ])
@@ -79,7 +79,7 @@ export async function backUpCluster({
   }
 }
 
-/** The files to copy, relative to the cluster. Creates the directories of the target. */
+/** Lists the files to copy, relative to the cluster, and creates the directories of the target. */
 async function listFiles(cluster: string, target: string, inside = ''): Promise<string[]> {
   const files: string[] = []
   for (const entry of await readdir(join(cluster, inside), { withFileTypes: true })) {
@@ -95,7 +95,7 @@ async function listFiles(cluster: string, target: string, inside = ''): Promise<
   return files
 }
 
-/** A file can be dropped or grow during its copy: the WAL replays both. */
+/** Copies files. A file can be dropped or grow during its copy, and the WAL replays both changes. */
 async function copyFiles(from: string, to: string, paths: readonly string[]): Promise<void> {
   const left = [...paths]
   const copyOn = async () => {

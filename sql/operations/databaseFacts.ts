@@ -5,7 +5,7 @@ import { pendingMigrations } from '../migrate.ts'
 import { lastBackupAt } from './backups.ts'
 import { readReplayed } from './replica.ts'
 
-/** Connections that a process of each kind may open. */
+/** Counts the connections that a process of each kind may open. */
 export type ProcessConnections = { api: number; runners: Readonly<Record<RunnerName, number>> }
 
 type FactRow = {
@@ -19,7 +19,7 @@ type FactRow = {
   archived_at: Date | null
 }
 
-/** Reads what the doctor judges about the server. */
+/** Reads the facts about the server that the doctor judges. */
 export async function readDatabaseFacts(
   db: Pool,
   each: ProcessConnections,
@@ -54,13 +54,16 @@ export async function readDatabaseFacts(
     pendingMigrations: pending.length,
     aheadMs: nowMs - row.now.getTime(),
     standbys: await readStandbys(db),
-    // The table is as old as the last migration.
+    // The table exists only after the last migration.
     backupAt: pending.length > 0 ? null : await lastBackupAt(db),
     archivedAt: row.archived_at,
   }
 }
 
-/** Each process of the service is known by one connection that it always holds. */
+/**
+ * Computes the connections that all processes need. Each process of the service has one connection that is always open,
+ * and is counted by it.
+ */
 async function neededConnections(db: Queryable, each: ProcessConnections): Promise<number> {
   const { rows } = await db.query<{ name: string; count: number }>(
     `select application_name as name, count(*)::int as count from pg_stat_activity
@@ -76,7 +79,7 @@ async function neededConnections(db: Queryable, each: ProcessConnections): Promi
   return ofRunners.reduce((sum, count) => sum + count, ofApis)
 }
 
-/** Without the right to see them the list is empty. */
+/** Reads the standbys. Without the right to see them the list is empty. */
 async function readStandbys(db: Queryable): Promise<DatabaseFacts['standbys']> {
   const { rows } = await db.query<{ name: string; lag_bytes: string; lag_ms: number | null }>(
     `select application_name as name, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::text as lag_bytes,
@@ -91,7 +94,7 @@ async function readStandbys(db: Queryable): Promise<DatabaseFacts['standbys']> {
   }))
 }
 
-/** How far a replica is behind its primary. */
+/** Reads how far a replica is behind its primary. */
 export async function readReplicaLag(
   primary: Pool,
   replica: Pool,

@@ -12,18 +12,18 @@ import { type Client, type Pool, type Queryable, transaction } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
 import { listLivingPools } from '../queue/workerPools.ts'
 
-/** A report of the doctor. */
+/** Is a report of the doctor. */
 export type HealthReport = {
   id: string
   requestedAt: Date
-  /** Since the request, by the clock of the database. */
+  /** Is the time since the request, by the clock of the database. */
   ageMs: number
   sections: SectionFindings
 }
 
 const REPORTS_KEPT = 10
 
-/** The task of each section. */
+/** Maps each section to its task. */
 const TASK = {
   service: 'examine_service',
   mail: 'examine_mail',
@@ -31,10 +31,10 @@ const TASK = {
 } as const satisfies Record<Section, string>
 
 /**
- * Asks the workers for a report. Callers at the same time share one: a report under way is everybody's.
- * @param sections those that workers look at.
- * @param given the findings of the others.
- * @returns its id.
+ * Asks the workers for a report. Concurrent callers share one report that is in progress.
+ * @param sections the sections that workers check.
+ * @param given the findings of the other sections.
+ * @returns the id of the report.
  */
 export async function requestReport(
   pool: Pool,
@@ -58,7 +58,7 @@ export async function requestReport(
   })
 }
 
-/** A report that still waits for a section; null: there is none. */
+/** Finds a report that still waits for a section. @returns null if there is none. */
 async function findUnderWay(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>(
     `select id from health_reports
@@ -69,7 +69,7 @@ async function findUnderWay(db: Queryable): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** The sections whose workers run. */
+/** Returns the sections whose workers run. */
 export async function livingSections(db: Queryable): Promise<Section[]> {
   const pools = await listLivingPools(db)
   return SECTIONS.filter((section) => pools.includes(SECTION_RUNNER[section]))
@@ -83,7 +83,7 @@ async function deleteOldReports(db: Client): Promise<void> {
   )
 }
 
-/** Records the findings of a section. A second look of the same section changes nothing. */
+/** Records the findings of a section. A second result for the same section changes nothing. */
 export async function recordSection(
   db: Queryable,
   { reportId, section, findings }: { reportId: string; section: Section; findings: Finding[] },
@@ -113,7 +113,7 @@ const toReport = (row: ReportRow | undefined): HealthReport | null =>
         sections: row.sections,
       }
 
-/** One report, or null. */
+/** Finds one report, or null. */
 export async function findReport(db: Queryable, id: string): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-health-report',
@@ -123,7 +123,7 @@ export async function findReport(db: Queryable, id: string): Promise<HealthRepor
   return toReport(rows[0])
 }
 
-/** The newest report, or null. */
+/** Finds the newest report, or null. */
 export async function findLastReport(db: Queryable): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-last-health-report',

@@ -3,14 +3,14 @@ import type { Running } from '../../shared/process/service.ts'
 import type { Pool, Queryable } from '../db.ts'
 
 const REPORT_MS = 5_000
-/** A process without a report for this long counts as ended. */
+/** A process that has sent no report for this long counts as ended. */
 const REPORT_MAX_AGE = '20 seconds'
 
 type ReportedMetric = MetricObjectWithValues<MetricValue<string>>
-/** The metrics of one process. */
+/** Holds the metrics of one process. */
 export type ProcessReport = { id: string; part: string; metrics: ReportedMetric[] }
 
-/** Reports the metrics of this process every five seconds: `/metrics` of any API process then shows them. */
+/** Reports the metrics of this process every five seconds, so that `/metrics` of any API process shows them. */
 export function reportMetrics(
   pool: Pool,
   { part, registry, beforeReport }: { part: string; registry: Registry; beforeReport?: () => void },
@@ -26,7 +26,7 @@ export function reportMetrics(
       values: [id, part, JSON.stringify(metrics)],
     })
   }
-  // While the database is away there is nothing to report to.
+  // While the database is unreachable, no report can be stored.
   const tried = () => report().catch(() => {})
   let current = tried()
   const timer = setInterval(() => {
@@ -41,7 +41,7 @@ export function reportMetrics(
   }
 }
 
-/** The reports of living processes. */
+/** Returns the reports of running processes. */
 export async function readReports(db: Queryable): Promise<ProcessReport[]> {
   const { rows } = await db.query<ProcessReport>({
     name: 'read-reports',

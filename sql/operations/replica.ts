@@ -1,15 +1,15 @@
 import type { Pool } from '../db.ts'
 
-/** A position in the WAL, as a number. */
+/** Is a position in the WAL, as a number. */
 export type Lsn = bigint
 
-/** `X/Y` in hexadecimal: the upper and the lower 32 bits (PostgreSQL, type pg_lsn). */
+/** Reads `X/Y` in hexadecimal, which are the upper and the lower 32 bits (PostgreSQL, type pg_lsn). */
 export function parseLsn(text: string): Lsn {
   const [upper, lower] = text.split('/') as [string, string]
   return (BigInt(`0x${upper}`) << 32n) | BigInt(`0x${lower}`)
 }
 
-/** Records that these projects may have written. Call it after their commits, and answer after it. */
+/** Records that these projects may have written. Call it after their commits, and send the response after it. */
 export async function markWritten(pool: Pool, projectIds: readonly string[]): Promise<void> {
   await pool.query({
     name: 'mark-written',
@@ -20,7 +20,7 @@ export async function markWritten(pool: Pool, projectIds: readonly string[]): Pr
   })
 }
 
-/** How far a replica has replayed the WAL; null: the server is no replica. */
+/** Returns how far a replica has replayed the WAL; null: the server is no replica. */
 export async function readReplayed(replica: Pool): Promise<Lsn | null> {
   const { rows } = await replica.query<{ lsn: string | null }>({
     name: 'read-replayed',

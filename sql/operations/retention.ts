@@ -1,26 +1,28 @@
-/** The removal of rows by age: a walk over the projects, and one bounded batch of each class. */
+/** Removes rows by age. It goes through the projects, and removes one bounded batch of each class. */
 import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../shared/retention.ts'
 import { ORGANIZATION } from '../account/audit.ts'
 import { daysOf, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
 
-/** Rows of one batch: at most 23 ms on two cores. */
+/** Limits the rows of one batch, which takes at most 23 ms on two cores. */
 const BATCH = 250
 
-/** Rows of a class that a project has from before a time. */
+/** Names rows of a class that a project has from before a time. */
 export type DueRows = { projectId: string; name: RetentionClass; before: Date }
 
-/** Deletes rows of a table by a condition: $1 project, $2 time. Locked rows stay for the next batch. */
+/**
+ * Writes SQL that deletes rows of a table by a condition: $1 project, $2 time. Locked rows are left for the next batch.
+ */
 const deletion = (table: string, age: string, condition = ''): string =>
   `delete from ${table} where ctid = any (array(
      select ctid from ${table} where project_id = $1 and ${age} < $2::timestamptz ${condition}
      order by ${age} limit ${BATCH} for update skip locked))`
 
 /**
- * A payment is final when the chain's block is, or when its authorization can no longer be used. Amount, parties, nonce,
- * hash, receipt and state stay: the nonce keeps an authorization from paying twice. The empty signature equals none: a
- * header has one byte at least.
+ * Is the SQL condition that a payment is final. It is final when its block is final, or when its authorization can no
+ * longer be used. Amount, parties, nonce, hash, receipt and state are kept, because the nonce keeps an authorization
+ * from paying twice. The empty signature equals no real signature, because a header has at least one byte.
  */
 const FINAL = `
   details_removed_at is null and (
@@ -41,7 +43,7 @@ const statement =
   async (db: Queryable, projectId: string, before: Date): Promise<number> =>
     (await db.query({ name, text, values: [projectId, before] })).rowCount ?? 0
 
-/** Removes one batch of a class. @returns the number of rows; 0: none is left that may go now. */
+/** Removes one batch of a class. @returns the number of rows; 0: none is left that may be removed now. */
 const REMOVE: Record<
   RetentionClass,
   (pool: Pool, projectId: string, before: Date) => Promise<number>
@@ -57,13 +59,14 @@ const REMOVE: Record<
   paymentDetails: statement('expired-payment-details', REMOVE_DETAILS),
 }
 
-/** Removes one batch of old rows. @returns their number; 0: none is left that may go now. */
+/** Removes one batch of old rows. @returns the number of rows; 0: none is left that may be removed now. */
 export const removeExpired = (pool: Pool, { projectId, name, before }: DueRows): Promise<number> =>
   REMOVE[name](pool, projectId, before)
 
 /**
- * Whether project p has a row from before a time. The oldest row is read in the order of an index. With `exists` the
- * planner reads whole tables where most rows belong to one project: 465 ms for 200 projects, 4 ms in this way.
+ * Writes an SQL condition: project p has a row from before a time. It reads the oldest row in the order of an index.
+ * With `exists` the planner reads whole tables if most rows belong to one project: 465 ms for 200 projects, and 4 ms in
+ * this way.
  */
 const oldest = (before: string, table: string, age: string, condition = ''): string =>
   `(select ${age} from ${table} where project_id = p.id ${condition} order by ${age} limit 1) < ${before}`
@@ -82,7 +85,7 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
     oldest(before, 'payments', 'created_at', 'and details_removed_at is null'),
 }
 
-/** The purge of a deleted project removes these, in another order of locks. */
+/** Lists the classes that the purge of a deleted project removes, in another order of locks. */
 const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
 
 const column = (name: RetentionClass): string => RETENTION_CLASSES[name].column
@@ -104,12 +107,13 @@ const NEXT_DUE = `
   ).join(', ')}
   from timed p order by row`
 
-/** Before the first project: entries of the organization's log come first. */
+/** Is the position before the first project, because the entries of the organization's log come first. */
 export const WALK_START = -1n
 
 /**
- * The old rows of the next projects after a row number, deleted projects included: their payments stay.
- * @returns `next`: the row number to go on after; null: that was the last project.
+ * Finds the old rows of the projects that follow a row number. Deleted projects are included, because their payments
+ * are kept.
+ * @returns `next`: the row number to continue after; null: that was the last project.
  */
 export async function findDue(
   db: Queryable,

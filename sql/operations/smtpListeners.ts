@@ -1,9 +1,9 @@
 import type { Queryable } from '../db.ts'
 
-/** A listener without a report for this long counts as stopped. */
+/** A listener that has sent no report for this long counts as stopped. */
 const REPORT_MAX_AGE_MS = 15_000
 
-/** Reports a running listener. `trouble`: why it accepts no mail; null: it accepts mail. */
+/** Reports a running listener. `trouble` tells why it accepts no mail; null: it accepts mail. */
 export async function reportListener(
   db: Queryable,
   { id, trouble }: { id: string; trouble: string | null },
@@ -21,14 +21,17 @@ export async function forgetListener(db: Queryable, id: string): Promise<void> {
   await db.query('delete from smtp_listeners where id = $1', [id])
 }
 
-/** Deletes the reports of listeners silent for a day. */
+/** Deletes the reports of listeners that have been silent for a day. */
 export async function forgetStaleListeners(db: Queryable): Promise<void> {
   await db.query(
     `delete from smtp_listeners where reported_at < clock_timestamp() - interval '1 day'`,
   )
 }
 
-/** @returns `unused`: no report; `away`: no recent report; else the first trouble or `ok`. */
+/**
+ * Reads the state of the listeners. @returns `unused`: no report; `away`: no recent report; otherwise the first trouble
+ * or `ok`.
+ */
 export async function readListeners(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ trouble: string | null; lives: boolean }>({
     name: 'read-listeners',

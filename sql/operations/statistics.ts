@@ -1,4 +1,7 @@
-/** Numbers of the whole service, from small tables or partial indexes: cheap enough to read every few seconds. */
+/**
+ * Reads numbers of the whole service from small tables or partial indexes. They are cheap enough to read every few
+ * seconds.
+ */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
 import { SILENT_POOLS } from '../queue/workerPools.ts'
@@ -6,7 +9,7 @@ import { SILENT_POOLS } from '../queue/workerPools.ts'
 export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
 export type JobState = (typeof JOB_STATES)[number]
 
-/** A join to graphile_worker.jobs that adds the state of each job as `s.state`. */
+/** Joins graphile_worker.jobs in SQL and adds the state of each job as `s.state`. */
 export const JOB_STATE = `
   cross join lateral (
     select case when locked_at is not null then 'running'
@@ -14,10 +17,10 @@ export const JOB_STATE = `
                 when run_at > clock_timestamp() then 'delayed'
                 else 'ready' end as state) s`
 
-/** Jobs of one task in one state; `oldestDueS`: seconds since the oldest of them was due. */
+/** Counts the jobs of one task in one state. `oldestDueS` is the number of seconds since the oldest of them was due. */
 export type JobCount = { task: string; state: JobState; count: number; oldestDueS: number }
 
-/** Jobs by task and state. `failed` ones have used up their attempts. */
+/** Counts jobs by task and state. `failed` jobs have used up their attempts. */
 export async function countJobs(db: Queryable): Promise<JobCount[]> {
   const { rows } = await db.query<{
     task: string
@@ -40,39 +43,39 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
   }))
 }
 
-/** Projects whose gas is shown: each is a time series. */
+/** Limits the projects whose gas is shown, because each is a time series. */
 const GAS_PROJECTS_MAX = 20
 
 const BLOBS_COUNTED = 10_000
 
-/** Unfinished work, and the state of the chain. */
+/** Describes the unfinished work, and the state of the chain. */
 export type Backlog = {
-  /** Outbound mails with a pending recipient. */
+  /** Counts the outbound mails that have a pending recipient. */
   outboundMails: number
-  /** Payments without a seen transfer. */
+  /** Counts the payments whose transfer has not been seen. */
   verifiedPayments: number
-  /** Settled payments that a reorganisation can still undo. */
+  /** Counts the settled payments that a reorganisation can still undo. */
   unfinalizedPayments: number
   pendingDeliveries: number
-  /** Signed transactions outside any block. */
+  /** Counts the signed transactions that are in no block. */
   openTransactions: number
   workerPools: number
-  /** Living pools by name. */
+  /** Counts the live pools by name. */
   pools: Record<string, number>
-  /** Names of pools whose process stands still. */
+  /** Counts the names of pools whose process hangs. */
   silentPools: number
-  /** Age in seconds of the oldest payment on its way to the chain; 0: none. */
+  /** Is the age in seconds of the oldest payment that waits for the chain; 0: none. */
   oldestVerifiedS: number
-  /** Open transactions by wallet. Each holds a nonce. */
+  /** Counts the open transactions by wallet. Each transaction holds a nonce. */
   wallets: { wallet: string; open: number }[]
-  /** The projects that used most gas today, at most 20. */
+  /** Lists the projects that used the most gas today, at most 20. */
   gas: { projectId: string; gas: number }[]
-  /** Seconds since a payment worker last called the RPC; null: never. */
+  /** Counts the seconds since a payment worker last called the RPC; null: never. */
   rpcReportAgeS: number | null
-  /** The RPC answered that call. */
+  /** Tells that the RPC responded to that call. */
   rpcAnswers: boolean
   headNumber: number | null
-  /** Objects without a row that names them, up to 20,000, and the delay of the oldest removal in seconds. */
+  /** Count the objects without a row that names them, up to 20,000, and the delay of the oldest removal in seconds. */
   blobsWaiting: number
   blobsOldestDueS: number
 }

@@ -1,4 +1,4 @@
-/** Counts of the service per minute. Each minute is counted once after its end, then stored. */
+/** Counts what the service does per minute. Each minute is counted once after its end, then stored. */
 import { type PoolName, TASK_POOL, type TaskName } from '../../shared/tasks.ts'
 import type { Queryable } from '../db.ts'
 import { countJobs, type JobCount } from './statistics.ts'
@@ -12,15 +12,15 @@ export type Counts = {
   webhooksFailed: number
 }
 
-/** The counts of one minute, or of the current minute so far. */
+/** Holds the counts of one minute, or of the current minute so far. */
 export type Minute = Counts & {
   minute: Date
-  /** Jobs at the end of the minute, by pool; null: not counted. */
+  /** Counts the jobs at the end of the minute, by pool; null: not counted. */
   jobs: Record<PoolName, number> | null
 }
 
 const HISTORY_MINUTES = 60
-/** Delay of a count after the minute's end: late transactions of the minute commit meanwhile. */
+/** A minute is counted this long after its end, because late transactions of the minute commit meanwhile. */
 const SETTLING_S = 5
 const RETENTION = '2 days'
 
@@ -32,7 +32,7 @@ const NO_JOBS: Readonly<Record<PoolName, number>> = {
   payments: 0,
 }
 
-/** Waiting and running jobs, by pool, without permanently failed jobs. */
+/** Counts waiting and running jobs, by pool, without permanently failed jobs. */
 export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number> {
   const jobs: Record<PoolName, number> = { ...NO_JOBS }
   for (const { task, state, count } of counts) {
@@ -42,7 +42,10 @@ export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number
   return jobs
 }
 
-/** The counts of each minute of `wanted`, a query with a column `minute`. Each CTE reads one range of one index. */
+/**
+ * Writes SQL for the counts of each minute of `wanted`, a query with a column `minute`. Each CTE reads one range of one
+ * index.
+ */
 const counted = (wanted: string) => `
   with wanted as materialized (${wanted}),
   span as (select min(minute) as start, max(minute) + interval '1 minute' as stop from wanted),
@@ -66,12 +69,12 @@ const counted = (wanted: string) => `
 const recent = (from: string, to: string) =>
   `select generate_series(date_trunc('minute', ${from}), ${to}, interval '1 minute') as minute`
 
-/** The ended, uncounted minutes of the last hour. */
+/** Selects the ended, uncounted minutes of the last hour. */
 const UNCOUNTED = `
   ${recent(`clock_timestamp() - interval '${HISTORY_MINUTES} minutes'`, `clock_timestamp() - interval '1 minute ${SETTLING_S} seconds'`)}
   except select minute from statistics_minutes`
 
-/** Counts the ended minutes. Several processes may run it at once: each minute is stored once. */
+/** Counts the ended minutes. Several processes may run it at once, because each minute is stored once. */
 export async function recordMinutes(db: Queryable): Promise<void> {
   const missing = await db.query(`${UNCOUNTED} limit 1`)
   if (missing.rowCount === 0) return
@@ -95,7 +98,10 @@ type MinuteRow = {
   jobs: Record<PoolName, number> | null
 }
 
-/** The last hour, oldest minute first: stored minutes, then later ones up to the current minute, counted now. */
+/**
+ * Returns the last hour, oldest minute first. Stored minutes come first. Later minutes up to the current minute are
+ * counted now.
+ */
 export async function readHistory(db: Queryable): Promise<Minute[]> {
   const stored = await db.query<MinuteRow>({
     name: 'stored-minutes',
@@ -121,7 +127,7 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // A minute of an earlier release lacks the pools of later ones.
+    // A minute of an earlier release lacks the pools of later releases.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }

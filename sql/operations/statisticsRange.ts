@@ -1,17 +1,17 @@
-/** Counts of the service over hours, days and weeks. */
+/** Counts what the service does over hours, days and weeks. */
 import type { Queryable } from '../db.ts'
 import { type Counts, type Minute, readHistory } from './statisticsHistory.ts'
 
 const RETENTION = '62 days'
-/** Minutes of an hour are counted for an hour after it (statisticsHistory.ts). */
+/** Minutes of an hour are counted until an hour after its end (statisticsHistory.ts). */
 const LATE = '2 hours'
-/** From here on the minutes are read: they are kept longer, and the hours before are summed. */
+/** From this time on the minutes are read. Earlier times have hourly sums. The minutes are kept longer than this. */
 const SPLIT = "date_trunc('hour', clock_timestamp() - interval '1 day')"
 
 const SUMS = `sum(mail_in)::int as mail_in, sum(mail_out)::int as mail_out, sum(payments)::int as payments,
   sum(paid_atomic) as paid_atomic, sum(webhooks_ok)::int as webhooks_ok, sum(webhooks_failed)::int as webhooks_failed`
 
-/** Sums the hours that have ended. Several processes may run it at once: each hour is stored once. */
+/** Sums the hours that have ended. Several processes may run it at once, because each hour is stored once. */
 export async function recordHours(db: Queryable): Promise<void> {
   await db.query(
     `insert into statistics_hours
@@ -30,7 +30,7 @@ export async function deleteStaleHours(db: Queryable): Promise<void> {
   )
 }
 
-/** A stretch of time in equal parts. They begin at multiples of their width, `offsetMs` after UTC. */
+/** Describes a time range in equal parts. The parts begin at multiples of their width, `offsetMs` after UTC. */
 export type Range = { widthMs: number; parts: number; offsetMs: number }
 
 export type Part = Counts & { at: Date }
@@ -45,7 +45,7 @@ type PartRow = {
   webhooks_failed: number
 }
 
-/** The parts up to now that have counts, the oldest first. The last one goes on. */
+/** Returns the parts up to now that have counts, the oldest first. The last part is not complete. */
 export async function readRange(
   db: Queryable,
   { widthMs, parts, offsetMs }: Range,

@@ -8,24 +8,30 @@ import { type OpenCredential, openCredential } from '../vault/credentialReads.ts
 import type { Failed } from '../vault/credentials.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
 
-/** Purchases of one project that have not ended. Requests at the same moment may pass it by their number. */
+/**
+ * Limits the purchases of one project that have not ended. Concurrent requests may exceed the limit by their own
+ * number.
+ */
 const OPEN_MAX = 500
-/** Bytes of requests and answers that are kept for one project. */
+/** Limits the bytes of requests and answers that are kept for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** A purchase to accept. */
+/** Is a purchase to accept. */
 export type NewPurchase<Refusal> = {
   actor: Actor
   keyring: Keyring
   kind: 'payment' | 'quote'
   request: UseRequest
   target: UseTarget
-  /** The MCP tool that the request calls; null: plain HTTP. */
+  /** Is the MCP tool that the request calls; null: plain HTTP. */
   tool: string | null
-  /** The credential whose fields the request holds, and its judge; null: the request holds none. */
+  /**
+   * Holds the credential whose fields the request uses, and the function that judges it; null: the request uses no
+   * credential.
+   */
   credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
   requestHash: Buffer
-  /** Null for a quote. */
+  /** Is null for a quote. */
   key: string | null
   maxAtomic: bigint
   why: string | null
@@ -35,16 +41,16 @@ export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
   /** The Idempotency-Key belongs to another request. */
   | { kind: 'other_request' }
-  /** The project has too many purchases under way, or too large answers. */
+  /** The project has too many purchases in progress, or too large answers. */
   | { kind: 'busy' }
   | { kind: 'no_project' }
-  /** The vault does not give the credential, or the judge refuses the request. */
+  /** The vault does not give out the credential, or the judge refuses the request. */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
- * Stores a purchase and its job. The same Idempotency-Key finds the first one, however old it is. It takes no lock of the
- * project: two hundred purchases at once waited five seconds for it.
+ * Stores a purchase and its job. The same Idempotency-Key finds the first purchase, however old it is. The function
+ * does not lock the project, because two hundred concurrent purchases waited five seconds for the lock.
  */
 export function acceptPurchase<Refusal>(
   pool: Pool,
@@ -59,7 +65,7 @@ export function acceptPurchase<Refusal>(
   })
 }
 
-/** One statement stores the purchase, its audit entry and its job. */
+/** Stores the purchase, its audit entry and its job in one statement. */
 async function store<Refusal>(
   db: Queryable,
   purchase: NewPurchase<Refusal>,
@@ -109,7 +115,10 @@ async function store<Refusal>(
 const auditDetail = ({ method, host, path }: UseTarget): string =>
   `${method} ${host}${path}`.slice(0, 1_000)
 
-/** Opens the credential of a request, with its audit entry. @returns null: there is none, or it may be used. */
+/**
+ * Opens the credential of a request, with its audit entry. @returns null if the request uses no credential, or if the
+ * credential may be used.
+ */
 async function judgeCredential<Refusal>(
   db: Queryable,
   { actor, keyring, credential, target }: NewPurchase<Refusal>,

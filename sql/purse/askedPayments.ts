@@ -1,4 +1,7 @@
-/** Payments that wait for their owner. The request and the purchase change together, under the lock of the purchase. */
+/**
+ * Stores payments that wait for their owner. The request and the purchase change together, under the lock of the
+ * purchase.
+ */
 import { newApprovalId } from '../../shared/ids.ts'
 import type { Offer } from '../../shared/purse/offers.ts'
 import { type RefusalReason, refusalText } from '../../shared/purse/refusal.ts'
@@ -13,7 +16,7 @@ import { purchaseEvent, storeTerms } from './purchaseSteps.ts'
 import { PURCHASE_COLUMNS, type PurchaseRow } from './purchases.ts'
 import type { AskReason } from './reserve.ts'
 
-/** Makes a purchase wait, with its request, its event, and the jobs that tell the owner and end it. */
+/** Makes a purchase wait, with its request, its event, and the jobs that notify the owner and end the request. */
 export function askOwner(
   pool: Pool,
   asked: { id: string; offer: Offer; reason: AskReason; hash: Buffer },
@@ -49,21 +52,24 @@ export function askOwner(
 }
 
 export type PaymentDecision =
-  /** `hash`: SHA-256 of the terms that the owner saw. */
+  /** `hash` is the SHA-256 of the terms that the owner saw. */
   | { state: 'approved'; hash: Buffer }
   | { state: 'rejected'; reason: string | null }
   | { state: 'expired' }
 
-/** `before`: an earlier decision stands. `changed`: the terms are others. `late`: the request has expired. */
+/**
+ * `before`: an earlier decision is already recorded. `changed`: the terms have changed. `late`: the request has
+ * expired.
+ */
 export type PaymentDecisionEnd = {
   kind: 'done' | 'before' | 'changed' | 'late'
   approval: Approval
 }
 
 /**
- * Decides a request once. An approval lets the worker ask the seller anew; it signs the approved terms only.
+ * Decides a request once. After an approval the worker asks the seller again, and signs only the approved terms.
  * @param within runs in the transaction of a decision that is made.
- * @returns null: no such request.
+ * @returns null if there is no such request.
  */
 export function decidePayment(
   pool: Pool,
@@ -160,10 +166,10 @@ async function end(
   return done
 }
 
-/** What the owner sees of a payment that waits, or waited. */
+/** Describes what the owner sees of a payment that waits, or waited. */
 export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
-/** Why the owner is asked for each of these purchases, and the hash of its terms. */
+/** Returns for each of these purchases why the owner is asked, and the hash of its terms. */
 export async function readAsked(
   db: Queryable,
   projectId: string,

@@ -1,4 +1,4 @@
-/** Mandates: what an owner allows a project to pay. */
+/** Stores mandates, which say what an owner allows a project to pay. */
 import type { Cursor } from '../../shared/cursor.ts'
 import { newMandateId } from '../../shared/ids.ts'
 import type { MandateBounds } from '../../shared/purse/mandate.ts'
@@ -6,28 +6,28 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Live mandates of one project. Each payment locks all of them. */
+/** Limits the live mandates of one project, because each payment locks all of them. */
 export const MANDATES_MAX = 100
 
-/** The sums over time that a mandate may bound, in UTC. */
+/** Lists the sums over time that a mandate may limit, in UTC. */
 export const SUM_BOUNDS = ['hour', 'day', 'month', 'total'] as const
 type SumBound = (typeof SUM_BOUNDS)[number]
 
-/** The words of the owner. Amounts in atomic units; null: no such bound. */
+/** Holds the terms that the owner set. Amounts are in atomic units; null: no such bound. */
 export type MandateTerms = MandateBounds & {
   name: string
   task: string | null
   limits: Record<SumBound, bigint | null>
   paymentsPerMinute: number
   risePercent: number
-  /** Null: from now on. */
+  /** Null means from now on. */
   validFrom: Date | null
   validUntil: Date | null
 }
 
 export type MandateState = 'active' | 'frozen' | 'ended'
 
-/** A mandate with its sums. */
+/** Is a mandate with its sums. */
 export type Mandate = Omit<MandateTerms, 'validFrom'> & {
   row: bigint
   id: string
@@ -108,7 +108,10 @@ const valuesOf = (terms: MandateTerms) => [
   ...[terms.risePercent, terms.validFrom, terms.validUntil],
 ]
 
-/** Gives a mandate. @returns null: no such project. 'full': it has {@link MANDATES_MAX} live ones. */
+/**
+ * Creates a mandate. @returns null if there is no such project; 'full' if the project has {@link MANDATES_MAX} live
+ * mandates.
+ */
 export function giveMandate(
   pool: Pool,
   actor: Actor,
@@ -139,10 +142,10 @@ export function giveMandate(
 }
 
 /**
- * Changes a mandate. What is signed stays signed and counts.
- * @param options.change gives the new terms and state from the present ones, under the lock.
+ * Changes a mandate. Payments that are already signed stay signed and count.
+ * @param options.change returns the new terms and state for the present ones, under the lock.
  * @param options.within runs in the transaction of the change.
- * @returns null: there is none, or it has ended.
+ * @returns null if there is no such mandate, or if it has ended.
  */
 export function changeMandate(
   pool: Pool,
@@ -157,7 +160,7 @@ export function changeMandate(
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
-    // The lock of the purse comes before those of mandates (sql/purse/reserve.ts).
+    // The lock of the purse comes before the locks of mandates (sql/purse/reserve.ts).
     await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null
@@ -201,7 +204,7 @@ async function auditMandate(
   await writeAudit(db, actor, { action, subject: id, detail, outcome: 'ok' })
 }
 
-/** A mandate of a project; null: there is none. */
+/** Finds a mandate of a project. @returns null if there is none. */
 export async function findMandate(
   db: Queryable,
   projectId: string,
@@ -214,7 +217,7 @@ export async function findMandate(
   return rows[0] === undefined ? null : toMandate(rows[0])
 }
 
-/** Mandates of a project, newest first. */
+/** Lists mandates of a project, newest first. */
 export async function listMandates(
   db: Queryable,
   filter: { projectId: string; cursor: Cursor | null; limit: number },
@@ -228,7 +231,10 @@ export async function listMandates(
   return rows.map(toMandate)
 }
 
-/** Locks the mandates of a project that are valid now, in one order: two payments never wait for each other in a circle. */
+/**
+ * Locks the mandates of a project that are valid now. All payments lock them in one order, so that two payments never
+ * deadlock.
+ */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({
     name: 'lock-mandates',
@@ -241,10 +247,13 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
   return rows.map(toMandate)
 }
 
-/** What mandates have reserved so far: open and spent, in the present hour, day and month, and payments of the last minute. */
+/**
+ * Holds what mandates have reserved so far: open and spent amounts in the present hour, day and month, and the payments
+ * of the last minute.
+ */
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 
-/** The sums of locked mandates. @returns also the database's time, which all of them use. */
+/** Returns the sums of locked mandates. @returns also the database's time, which all of the sums use. */
 export async function readUsed(
   db: Queryable,
   mandates: readonly Mandate[],

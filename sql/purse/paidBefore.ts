@@ -1,7 +1,10 @@
-/** What a project paid before: payees that a host had, and prices of a path. */
+/** Reads what a project has paid before: the payees of a host, and the prices of a path. */
 import type { Queryable } from '../db.ts'
 
-/** The place and the payee of a payment. `row`: of its purchase; a later purchase has a greater one. */
+/**
+ * Describes the place and the payee of a payment. `row` is the row number of its purchase. A later purchase has a
+ * greater number.
+ */
 export type PaidPlace = {
   row: bigint
   host: string
@@ -10,7 +13,7 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** The price that a rise is measured from. */
+/** Is the price from which a rise is measured. */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }
@@ -18,15 +21,18 @@ type Last = { row: bigint; amountAtomic: bigint; base: Base }
 export type PaidBefore = {
   hostIsKnown(place: PaidPlace): boolean
   payeeIsKnown(place: PaidPlace): boolean
-  /** The base of the next payment: the lowest price, until it is 30 days old. Then the last price takes its place. */
+  /**
+   * Returns the base price for the next payment. It is the lowest price, until that price is 30 days old. Then the last
+   * price replaces it.
+   */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
-  /** Adds a payment, so that the next one of the same group sees it. */
+  /** Adds a payment, so that the next payment of the same group sees it. */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }
 
 const BASE_AGE_MS = 30 * 24 * 3_600_000
 
-/** Reads what a project paid before at these places. The caller holds the lock of its purse. */
+/** Reads what a project has paid before at these places. The caller holds the lock of the project's purse. */
 export async function readPaidBefore(
   db: Queryable,
   projectId: string,

@@ -1,4 +1,7 @@
-/** What leaves a purse by itself: above its greatest balance to the owner's address, and from retired addresses to its own. */
+/**
+ * Orders the automatic transfers out of a purse. Money above the purse's maximum balance goes to the owner's address.
+ * Money at retired addresses goes to the purse's own address.
+ */
 import { randomBytes } from 'node:crypto'
 import { type Address, getAddress } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -10,27 +13,27 @@ import { openSum, storePurseKey } from './purses.ts'
 import { lockPurse } from './reserve.ts'
 import { chainOf, order } from './transferOut.ts'
 
-/** A new address of the owner waits so long. */
+/** A new address of the owner becomes valid after this time. */
 const PAYOUT_WAIT = '24 hours'
-/** Less is not worth its gas: 0.01 USDC. */
+/** A smaller transfer is not worth its gas: 0.01 USDC. */
 const LEAST_ATOMIC = 10_000n
 
-/** What an owner sets. Absent: it stays. Null: none. */
+/** Holds what an owner sets. An absent field stays unchanged. Null removes the setting. */
 export type PurseLimits = {
-  /** Below it the event purse.low tells. */
+  /** A balance below this amount causes the event purse.low. */
   lowAtomic?: bigint | null
-  /** What is above it goes to the address. */
+  /** Money above this amount goes to the payout address. */
   maxAtomic?: bigint | null
   payoutAddress?: string | null
 }
 
-/** The address that counts now, of a purse `p`: a new one does after its wait. */
+/** Is SQL for the payout address that is valid now, of a purse `p`. A new address is valid after its wait. */
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
 /**
- * Sets when a purse is low, what it keeps at most, and the address of the rest. An address ends at once; a new one waits 24
- * hours, and the one before it stays until then.
- * @returns false: there is no purse.
+ * Sets at which balance a purse is low, how much it keeps at most, and the address for the rest. The removal of an
+ * address takes effect at once. A new address waits 24 hours, and the previous address stays valid until then.
+ * @returns false if there is no purse.
  */
 export function setPurseLimits(
   pool: Pool,
@@ -88,9 +91,9 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 }
 
 /**
- * Gives a purse a new key, and moves the free money to its address. The old key stays, because a payment that it signed may
- * still be taken. Money that reaches the old address later is moved too.
- * @returns null: there is no purse.
+ * Gives a purse a new key, and moves the free money to the address of that key. The old key is kept, because a seller
+ * may still take a payment that the old key signed. Money that reaches the old address later is moved too.
+ * @returns null if there is no purse.
  */
 export function rotatePurseKey(
   pool: Pool,
@@ -125,7 +128,7 @@ export function rotatePurseKey(
   })
 }
 
-/** Orders a transfer of a purse, if it is worth its gas. @returns the amount; 0: nothing moves */
+/** Orders a transfer out of a purse, if the amount is worth the gas. @returns the amount; 0: nothing is moved */
 async function move(
   db: Queryable,
   keyring: Keyring,
@@ -148,7 +151,7 @@ async function move(
 
 const FREE = (alias: string) => `(coalesce(${alias}.balance_atomic, 0) - ${openSum(alias)})`
 
-/** Projects whose purse has more than it keeps, or that have money at a retired address. */
+/** Queues payouts of projects whose purse has more than it keeps, or that have money at a retired address. */
 export async function queuePayouts(db: Queryable, addresses: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ project_id: string }>({
     name: 'find-payouts',
@@ -170,7 +173,10 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
   }
 }
 
-/** Orders what leaves a purse by itself. Twice orders nothing more: what is ordered is no longer free. */
+/**
+ * Orders the automatic transfers of a purse. A second call orders nothing more, because ordered money is no longer
+ * free.
+ */
 export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise<void> {
   return transaction(pool, async (db) => {
     const purse = await lockPurse(db, projectId)

@@ -1,19 +1,19 @@
-/** The sealed content of a purchase: its request, the request with its signed header, then the answer. */
+/** Encrypts the content of a purchase: first its request, then the request with its signed header, then the answer. */
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import type { UseRequest } from '../../shared/vault/useRequest.ts'
 
-/** An answer is kept for this time after its end. */
+/** An answer is kept for this time after the purchase has ended. */
 export const ANSWER_KEPT = '10 minutes'
 
-/** The values of `content_version`. */
+/** Lists the values of `content_version`. */
 export const CONTENT = { request: 1, signed: 2, answer: 3 } as const
 
-/** A request with the header that pays for it. The header moves money: whoever has it may settle it. */
+/** Is a request with the header that pays for it. The header moves money, because whoever has it may settle it. */
 export type SignedRequest = { request: UseRequest; header: PaymentHeader }
 
-/** The columns of a row with a sealed content. */
+/** Lists the columns of a row with an encrypted content. */
 export type ContentRow = {
   project_id: string
   id: string
@@ -23,7 +23,7 @@ export type ContentRow = {
   ciphertext: Buffer | null
 }
 
-/** The associated data of a purchase's content. */
+/** Returns the associated data of a purchase's content. */
 export const purchaseContext = (projectId: string, id: string, version: number): SecretContext => ({
   purpose: 'purchase',
   projectId,
@@ -40,7 +40,7 @@ export const sealContent = (
 ): Sealed =>
   keyring.seal(Buffer.from(JSON.stringify(content)), purchaseContext(projectId, id, version))
 
-/** The content of a row; null: it has none, or one of another version. */
+/** Decrypts the content of a row. @returns null if the row has no content, or a content of another version. */
 export function openContent<Content>(
   keyring: Keyring,
   row: ContentRow,

@@ -2,7 +2,7 @@
 import type { Pool, Queryable } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
 
-/** Queues the job of a purchase. @param runAt absent: now. */
+/** Queues the job of a purchase. @param runAt if absent, the job runs now. */
 export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
   addJob(db, {
     task: 'buy',
@@ -11,11 +11,11 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** The time in which the own job of a purchase has run, or is at least in the queue. */
+/** Within this time the own job of a purchase has run, or is at least in the queue. */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
-/** Queues purchases again that have not ended and have no job. @returns their number. */
+/** Queues purchases again that have not ended and have no job. @returns the number of queued purchases. */
 export async function requeueLostPurchases(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from purchases
@@ -30,7 +30,7 @@ export async function requeueLostPurchases(pool: Pool): Promise<number> {
 
 const CLEAN_BATCH = 500
 
-/** Deletes answers whose time is over. The record of the purchase stays. */
+/** Deletes expired answers. The record of the purchase is kept. */
 export async function deleteOldAnswers(db: Queryable): Promise<void> {
   await db.query(
     `update purchases set key_id = null, wrapped_key = null, ciphertext = null

@@ -1,4 +1,4 @@
-/** The way of a purchase at the worker: asked, signed (sql/purse/reserve.ts), sent, ended. */
+/** Records the steps of a purchase at the worker: asked, signed (sql/purse/reserve.ts), sent, ended. */
 import type { PurchaseEventData } from '../../shared/events/events.ts'
 import { keptOffer, type ProofVerdict } from '../../shared/purse/offerReceipt.ts'
 import type { Offer } from '../../shared/purse/offers.ts'
@@ -18,7 +18,7 @@ import {
 import { PURCHASE_COLUMNS, type PurchaseRow, type PurchaseState } from './purchases.ts'
 import { termsValues } from './storeSigned.ts'
 
-/** A purchase for the worker. */
+/** Describes a purchase for the worker. */
 export type DuePurchase = {
   id: string
   projectId: string
@@ -26,16 +26,16 @@ export type DuePurchase = {
   state: PurchaseState
   method: UseRequest['method']
   host: string
-  /** The credential of the vault whose fields the request holds. */
+  /** Is the credential of the vault whose fields the request uses. */
   credentialName: string | null
-  /** The MCP tool that it calls; null: plain HTTP. */
+  /** Is the MCP tool that the request calls; null: plain HTTP. */
   tool: string | null
   maxAtomic: bigint
-  /** The purse that would pay; null: the project has none. */
+  /** Is the purse that would pay; null: the project has none. */
   payer: string | null
-  /** SHA-256 of the terms that the owner approved; null: nobody was asked. */
+  /** Is the SHA-256 of the terms that the owner approved; null: nobody was asked. */
   approvedHash: Buffer | null
-  /** What was signed; null: nothing yet. */
+  /** Holds the signed terms; null: nothing is signed yet. */
   terms: SignedTerms | null
 }
 
@@ -49,7 +49,7 @@ export type SignedTerms = {
   signedOffer: string | null
 }
 
-/** The terms of an offer that was signed. */
+/** Returns the terms of an offer that was signed. */
 export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
   network: offer.network.network,
   asset: offer.network.usdcAddress.toLowerCase(),
@@ -60,7 +60,7 @@ export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
   signedOffer: keptOffer(offer.challenge.extensions, offer),
 })
 
-/** A purchase of a live project, whatever its state; null: there is none. */
+/** Finds a purchase of a live project in any state. @returns null if there is none. */
 export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
   const { rows } = await db.query<
     PurchaseRow & { purse: string | null; approved_hash: Buffer | null; asset: string | null }
@@ -100,7 +100,10 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
   }
 }
 
-/** Marks a queued purchase as asking, or takes one that was cut off. @returns its request; null: it is past that. */
+/**
+ * Marks a queued purchase as asking, or takes a purchase whose worker was interrupted. @returns the request of the
+ * purchase; null if the purchase is already past this step.
+ */
 export async function startAsking(
   db: Queryable,
   id: string,
@@ -115,10 +118,13 @@ export async function startAsking(
   return rows[0] === undefined ? null : openContent<UseRequest>(keyring, rows[0], CONTENT.request)
 }
 
-/** A signed request to send; `sends` with this one. */
+/** Is a signed request to send. `sends` includes this send. */
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
-/** Counts a send of the signed request, before it goes out. @returns null: it has ended, or can no longer be taken. */
+/**
+ * Counts a send of the signed request, before it is sent. @returns null if the purchase has ended, or if the payment
+ * can no longer be taken.
+ */
 export async function startSend(
   db: Queryable,
   id: string,
@@ -136,22 +142,22 @@ export async function startSend(
   return { content, sends: row.sends, validBefore: BigInt(row.valid_before!) }
 }
 
-/** The end of a purchase. */
+/** Describes the end of a purchase. */
 export type PurchaseEnd = {
   state: 'answered' | 'quoted' | 'refused' | 'failed' | 'unknown'
   reason?: string
   detail?: string
   answer?: UseAnswer
-  /** Of a purchase without a signature. */
+  /** Is the offer of a purchase without a signature. */
   offer?: Offer | null
-  /** What the seller says of the settlement. */
+  /** Is the transaction that the seller names for the settlement. */
   claimedTx?: string | null
   sellerReceipt?: string | null
   receiptVerdict?: ProofVerdict | null
   offerVerdict?: ProofVerdict | null
 }
 
-/** Ends a purchase. Its request gives way to the answer. Nothing changes for one that has ended. */
+/** Ends a purchase. The answer replaces its request. A purchase that has ended does not change. */
 export function endPurchase(
   pool: Pool,
   given: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
@@ -210,7 +216,7 @@ export async function storeTerms(db: Queryable, id: string, offer: Offer): Promi
   return rows[0]!
 }
 
-/** The data of an event of a purchase. */
+/** Returns the data of a purchase event. */
 export const purchaseEvent = (
   row: Pick<
     PurchaseRow,

@@ -1,4 +1,4 @@
-/** Purchases: requests of agents that are paid at most once. */
+/** Stores purchases, which are requests of agents that are paid at most once. */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { ProofVerdict } from '../../shared/purse/offerReceipt.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
@@ -20,7 +20,7 @@ export type PurchaseState =
   | 'failed'
   | 'unknown'
 
-/** What became of the money: see the terms of the migration. */
+/** Is the state of the money. The migration defines the three words. */
 type MoneyState = 'open' | 'spent' | 'released'
 
 export type PurchaseRow = ContentRow & {
@@ -73,7 +73,7 @@ export const PURCHASE_COLUMNS = `u.row, u.id, u.project_id, u.kind, u.request_ha
   array(select m.id from purchase_mandates pm join mandates m on m.row = pm.mandate_row
         where pm.purchase_row = u.row order by m.row) as mandate_ids`
 
-/** A purchase as its caller sees it. `resource`, `description` and `answer` are the seller's words. */
+/** Describes a purchase as its caller sees it. `resource`, `description` and `answer` are the seller's words. */
 export type Purchase = {
   row: bigint
   id: string
@@ -93,7 +93,7 @@ export type Purchase = {
   createdAt: Date
   endedAt: Date | null
   status: number | null
-  /** Null: there is none, or its time is over. */
+  /** Is null if there is no answer, or if the answer has expired. */
   answer: UseAnswer | null
   terms: {
     x402Version: number
@@ -119,7 +119,7 @@ export type Purchase = {
     offerVerdict: ProofVerdict | null
     mandateIds: string[]
   } | null
-  /** What sellers of this service pay back; absent in a list. */
+  /** Lists what sellers of this service refund; absent in a list. */
   refunds?: Refund[]
 }
 
@@ -175,7 +175,7 @@ const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
         },
 })
 
-/** A purchase of a project; null: there is none. @param keyring null: without its answer. */
+/** Finds a purchase of a project. @returns null if there is none. @param keyring if null, without its answer. */
 export async function findPurchase(
   db: Queryable,
   { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring | null },
@@ -196,7 +196,7 @@ export async function findPurchase(
   return { ...toPurchase(row, keyring), refunds }
 }
 
-/** Filters of a list; null: all. `before` and `after` are the times of acceptance. */
+/** Filters a list; null: all. `before` and `after` are the times of acceptance. */
 export type PurchaseFilter = {
   projectId: string
   cursor: Cursor | null
@@ -209,7 +209,7 @@ export type PurchaseFilter = {
   until: Date | null
 }
 
-/** Payments of a project without their answers, newest first. Quotes are left out. */
+/** Lists payments of a project without their answers, newest first. Quotes are left out. */
 export async function listPurchases(db: Queryable, filter: PurchaseFilter): Promise<Purchase[]> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'list-purchases',

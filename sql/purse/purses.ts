@@ -1,4 +1,4 @@
-/** Purses: an address of the project on the chain, whose key only the service has. */
+/** Stores purses. A purse is an address of the project on the chain, whose key only the service has. */
 import type { Address, Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
 import type { DigestSigner } from '../../shared/purse/paymentHeader.ts'
@@ -6,7 +6,7 @@ import type { Keyring, SecretContext } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 
-/** The associated data of a purse's private key. */
+/** Returns the associated data of a purse's private key. */
 export const purseKeyContext = (projectId: string, address: string): SecretContext => ({
   purpose: 'purse-key',
   projectId,
@@ -14,7 +14,7 @@ export const purseKeyContext = (projectId: string, address: string): SecretConte
   version: 1,
 })
 
-/** A purse. Addresses in lower case, amounts in atomic units. */
+/** Describes a purse. Addresses are in lower case, and amounts in atomic units. */
 export type Purse = {
   projectId: string
   address: string
@@ -22,15 +22,15 @@ export type Purse = {
   frozenAt: Date | null
   frozenBy: string | null
   lowAtomic: bigint | null
-  /** The most that it keeps; null: anything. */
+  /** Is the maximum that the purse keeps; null: any amount. */
   maxAtomic: bigint | null
-  /** Where the rest goes, and an address that still waits. */
+  /** Names the address for the rest, and a new address that still waits. */
   payout: { address: string | null; next: { address: string; from: Date } | null }
-  /** Null: no worker has read it yet. */
+  /** Is null if no worker has read the balance yet. */
   balanceAtomic: bigint | null
   balanceBlock: bigint | null
   balanceAt: Date | null
-  /** Signed payments that may still be taken. */
+  /** Is the sum of signed payments that sellers may still take. */
   openAtomic: bigint
 }
 
@@ -54,8 +54,9 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * The sum that an address of a purse no longer has for itself: signed payments that may still be taken, and payments in
- * blocks after its last balance. The balance still holds those, even when their block is final.
+ * Writes SQL for the sum that an address of a purse can no longer use. It is the sum of signed payments that may still
+ * be taken, and of payments in blocks after its last balance. The balance still holds the latter, even when their block
+ * is final.
  * @param a the alias of a row of purses or purse_keys
  */
 export const openSum = (a: string): string => `(
@@ -90,7 +91,7 @@ function payoutOf({ payout_address, payout_next, payout_next_at }: PurseRow): Pu
   return { address: payout_address, next: { address: payout_next, from: payout_next_at } }
 }
 
-/** The purse of a live project; null: it has none. */
+/** Finds the purse of a live project. @returns null if the project has none. */
 export async function findPurse(db: Queryable, projectId: string): Promise<Purse | null> {
   const { rows } = await db.query<PurseRow>({
     name: 'find-purse',
@@ -101,7 +102,10 @@ export async function findPurse(db: Queryable, projectId: string): Promise<Purse
   return rows[0] === undefined ? null : toPurse(rows[0])
 }
 
-/** Opens the purse of a project, with a new key. @returns false: it has one, or there is no such project. */
+/**
+ * Opens the purse of a project, with a new key. @returns false if the project already has a purse, or if there is no
+ * such project.
+ */
 export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   const { projectId } = actor
   return transaction(pool, async (db) => {
@@ -120,7 +124,7 @@ export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<b
   })
 }
 
-/** Seals and stores a key of a purse. */
+/** Encrypts and stores a key of a purse. */
 export async function storePurseKey(
   db: Queryable,
   keyring: Keyring,
@@ -136,7 +140,7 @@ export async function storePurseKey(
   )
 }
 
-/** Signs with the key of a purse. The key leaves this function in no form. @throws {Error} without the key */
+/** Signs with the key of a purse. The key never leaves this function. @throws {Error} if the key is missing */
 export async function purseSigner(
   db: Queryable,
   keyring: Keyring,

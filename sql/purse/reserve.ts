@@ -1,9 +1,9 @@
 /**
- * The reservation of a payment: the one place where a purse signs.
+ * Reserves payments. Only here a purse signs payments.
  *
- * Locks, in this order: the purchases, the purse, the mandates. Under them all sums are exact: two payments of one
- * project never see each other's gap. The signatures are stored in the same transaction, so that none goes out that does
- * not count.
+ * It takes locks in this order: the purchases, the purse, the mandates. Under these locks all sums are exact, so two
+ * payments of one project never use the same free amount. The signatures are stored in the same transaction, so that
+ * every signature that leaves the service is counted.
  */
 import { brokenBound, covers } from '../../shared/purse/mandate.ts'
 import type { Offer } from '../../shared/purse/offers.ts'
@@ -19,14 +19,14 @@ import { CONTENT, type ContentRow, openContent, type SignedRequest } from './pur
 import { openSum, purseSigner } from './purses.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
 
-/** Why the owner is asked. */
+/** Tells why the owner is asked. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
 
 export type Reserved =
   | { kind: 'signed'; content: SignedRequest; payer: string; validBefore: bigint }
   | { kind: 'refused'; reason: RefusalReason }
   | { kind: 'ask'; reason: AskReason }
-  /** Another worker has it, or its project is gone. */
+  /** Another worker has the purchase, or its project is deleted. */
   | { kind: 'not_due' }
 
 type PurchaseRow = ContentRow & {
@@ -39,13 +39,14 @@ type PurchaseRow = ContentRow & {
   tool: string | null
 }
 
-/** What a payment is for. */
+/** Describes what a payment is for. */
 export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
 
 /**
- * Reserves and signs payments of one project, each in every mandate that covers it; or says why not. A group takes the locks
- * once: 50 purchases of one purse waited 220 ms each for their turn. Each payment counts for the bounds of the next.
- * @returns one answer for each, in order.
+ * Reserves and signs payments of one project, each in every mandate that covers it, or tells why it does not. A group
+ * takes the locks once, because 50 purchases of one purse waited 220 ms each for their turn. Each payment counts for
+ * the bounds of the next payment.
+ * @returns one result for each payment, in order.
  */
 export function reserve(
   pool: Pool,
@@ -95,14 +96,14 @@ const NOT_DUE: Reserved = { kind: 'not_due' }
 const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason })
 const NO_PURSE = refused('no_purse')
 
-/** What the payments of a group are judged by. It changes with each of them. */
+/** Holds the data that decide about the payments of a group. Each payment changes it. */
 type State = {
   now: Date
   purse: { address: string; isFrozen: boolean; freeAtomic: bigint }
   mandates: Judge[]
   paidBefore: PaidBefore
 }
-/** A valid mandate, and what it has reserved. */
+/** Is a valid mandate, with what it has reserved. */
 type Judge = { mandate: Mandate; used: Used }
 type Fits = { kind: 'fits'; place: PaidPlace; covering: Judge[]; base: Base }
 
@@ -162,7 +163,10 @@ async function sign({
   }
 }
 
-/** Adds a signed payment to the sums that the next one of the group is judged by. @returns its warnings */
+/**
+ * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings of the
+ * payment
+ */
 function count(
   { purse, paidBefore }: State,
   { projectId, offer: { amountAtomic }, base }: SignedPayment,
@@ -178,7 +182,7 @@ function count(
   return events
 }
 
-/** Locks purchases that are to be signed, in the order of their rows: two groups never wait for each other in a circle. */
+/** Locks purchases that must be signed, in the order of their rows, so that two groups never deadlock. */
 async function lockPurchases(
   db: Queryable,
   projectId: string,
@@ -196,7 +200,7 @@ async function lockPurchases(
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** Locks the purse of a project: its address, and what is free of its balance. */
+/** Locks the purse of a project. @returns the purse's address, and the free part of its balance. */
 export async function lockPurse(
   db: Queryable,
   projectId: string,
@@ -207,7 +211,8 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // A statement of its own: its snapshot begins after the lock, so that it sees what the last holder reserved.
+  // The snapshot of a separate statement begins after the lock, so that the statement sees what the last holder
+  // reserved.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,
@@ -232,7 +237,10 @@ function brokenSum(
   return used.lastMinute >= paymentsPerMinute ? 'too_many_payments' : null
 }
 
-/** Whether the owner must see the payment: its price, a payee that the host never had, or a price that rose. */
+/**
+ * Tells whether the owner must see the payment, because of its price, a payee that the host never had, or a price that
+ * rose.
+ */
 function askReason(
   { paidBefore, place, base }: { paidBefore: PaidBefore; place: PaidPlace; base: Base },
   { payTo, amountAtomic }: Offer,
@@ -252,7 +260,7 @@ function askReason(
 
 const WARNINGS = [95, 80] as const
 
-/** An event for each bound that a payment takes over 80 or 95 %. It is not counted yet. */
+/** Returns an event for each bound that a payment takes over 80 or 95 %. The payment is not counted yet. */
 const warnings = (
   projectId: string,
   covering: readonly Judge[],

@@ -5,7 +5,7 @@ import { onDatabase } from '../command.ts'
 import { createKeyringSource, masterKeys } from '../keyring/keyring.ts'
 import { rotatePurseKey } from './payout.ts'
 
-/** `bun run purse:rotate PROJECT`: gives a purse a new key and address, and moves what is free there. */
+/** Runs `bun run purse:rotate PROJECT`, which gives a purse a new key and address, and moves the free money there. */
 async function rotate(): Promise<void> {
   const [projectId = '', ...more] = process.argv.slice(2)
   if (more.length > 0 || projectId === '') {

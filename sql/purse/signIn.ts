@@ -1,4 +1,4 @@
-/** Sign-ins of a purse at sellers that it has paid. */
+/** Signs a purse in at sellers that it has paid. */
 
 import { covers } from '../../shared/purse/mandate.ts'
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
@@ -10,10 +10,10 @@ import { purseSigner } from './purses.ts'
 import { lockPurse } from './reserve.ts'
 
 /**
- * Signs in, where the purse has paid this host before: a sign-in tells the host its address. A stopped purse or mandate
- * signs nothing, and a host outside all mandates gets no signature.
+ * Signs in only if the purse has paid this host before, because a sign-in reveals its address to the host. A stopped
+ * purse or mandate signs nothing. A host outside all mandates gets no signature.
  * @param at.url without query and fragment.
- * @returns null: it does not sign.
+ * @returns null if it does not sign.
  */
 export function signInAt(
   pool: Pool,

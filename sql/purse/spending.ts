@@ -1,4 +1,4 @@
-/** What a purse has paid, for its owner. */
+/** Sums up, for its owner, what a purse has paid. */
 import type { Queryable } from '../db.ts'
 
 const HOSTS_MAX = 20
@@ -8,7 +8,7 @@ export type Spending = {
   byHost: { host: string; amountAtomic: bigint; count: number; withoutContent: number }[]
 }
 
-/** Sums of open and spent payments of the last days, by the UTC day of their reservation, and by host. */
+/** Returns the sums of open and spent payments of the last days, by the UTC day of their reservation, and by host. */
 export async function readSpending(
   db: Queryable,
   projectId: string,

@@ -6,11 +6,11 @@ import type { Queryable } from '../db.ts'
 import type { Base } from './paidBefore.ts'
 import { CONTENT, type SignedRequest, sealContent } from './purchaseContent.ts'
 
-/** A payment that was signed under the locks of its purse and mandates. */
+/** Is a payment that was signed under the locks of its purse and mandates. */
 export type SignedPayment = {
   id: string
   projectId: string
-  /** The answer of the seller may hold words of the vault. */
+  /** Tells that the answer of the seller may hold secrets of the vault. */
   hasCredential: boolean
   offer: Offer
   payer: string
@@ -18,11 +18,14 @@ export type SignedPayment = {
   validBefore: bigint
   base: Base
   content: SignedRequest
-  /** Rows of the mandates that cover it. */
+  /** Lists the row numbers of the mandates that cover the payment. */
   mandateRows: readonly bigint[]
 }
 
-/** Stores signed payments, and counts each in its mandates. The first send of each is counted too: it follows at once. */
+/**
+ * Stores signed payments, and counts each payment in its mandates. The first send of each payment is counted too,
+ * because it follows at once.
+ */
 export async function storeSigned(
   db: Queryable,
   keyring: Keyring,
@@ -65,11 +68,11 @@ function valuesOf(payment: SignedPayment, keyring: Keyring): unknown[] {
   ]
 }
 
-/** The same values by column. */
+/** Returns the same values by column. */
 const columnsOf = (rows: unknown[][]): unknown[][] =>
   rows[0]!.map((_value, column) => rows.map((row) => row[column]))
 
-/** The columns of an offer: x402_version, network, asset, pay_to, amount_atomic, resource, description. */
+/** Returns the columns of an offer: x402_version, network, asset, pay_to, amount_atomic, resource, description. */
 export const termsValues = ({
   challenge,
   network,

@@ -1,4 +1,7 @@
-/** Transfers out of a purse that the owner orders: a sweep of what is free, and refunds (refunds/). A gas wallet sends them. */
+/**
+ * Orders transfers out of a purse for its owner: a sweep of the free money, and refunds (refunds/). A gas wallet sends
+ * them.
+ */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
 import { newPurchaseId } from '../../shared/ids.ts'
@@ -10,7 +13,7 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { purseSigner } from './purses.ts'
 import { lockPurse } from './reserve.ts'
 
-/** A gas wallet may be out of gas for a while. */
+/** The signature is valid for this many seconds, because a gas wallet may be out of gas for a while. */
 const VALID_S = 3_600n
 
 export type Ordered = {
@@ -21,7 +24,10 @@ export type Ordered = {
   refundOf: string | null
 }
 
-/** Signs and stores a transfer, in the transaction of its order. The caller holds the purse's lock and has its balance. */
+/**
+ * Signs and stores a transfer, in the transaction of its order. The caller holds the purse's lock and has read its
+ * balance.
+ */
 export async function order(
   db: Queryable,
   keyring: Keyring,
@@ -73,7 +79,7 @@ export const hashOf = ({ kind, payTo, amountAtomic, refundOf }: Ordered): Buffer
     .update(JSON.stringify([kind, payTo.toLowerCase(), String(amountAtomic), refundOf]))
     .digest()
 
-/** The chain of the service; null: the payment workers have not reached it yet. */
+/** Returns the chain of the service; null: the payment workers have not reached it yet. */
 export async function chainOf(db: Queryable): Promise<UsdcNetwork | null> {
   const { rows } = await db.query<{ network: string | null }>('select network from chain_status')
   return usdcNetwork(rows[0]?.network ?? '') ?? null
@@ -83,7 +89,7 @@ export type Sweep =
   | { kind: 'ok'; id: string; amountAtomic: bigint }
   | { kind: 'no_purse' | 'no_chain' | 'nothing_free' }
 
-/** Sends all that is free to an address. What is signed and open stays. */
+/** Sends all free money to an address. Signed, open payments stay covered. */
 export function sweepPurse(
   pool: Pool,
   keyring: Keyring,
@@ -104,7 +110,7 @@ export function sweepPurse(
   })
 }
 
-/** A transfer to send. */
+/** Is a transfer to send. */
 export type TransferOut = {
   asset: Address
   payer: Address
@@ -118,7 +124,7 @@ export type TransferOut = {
 
 const SEND_AGAIN = '30 seconds'
 
-/** Takes transfers that are to be sent now, and marks them as sent. */
+/** Takes transfers that must be sent now, and marks them as sent. */
 export async function takeTransfers(
   db: Queryable,
   network: string,

@@ -1,4 +1,4 @@
-/** What the chain says of signed payments: taken, dead, or neither yet. */
+/** Records what the chain shows about signed payments: taken, dead, or neither yet. */
 import type { Address, Hex } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
@@ -8,15 +8,15 @@ import { queuePayouts } from './payout.ts'
 import { purchaseEvent } from './purchaseSteps.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFacts.ts'
 
-/** A signed payment. */
+/** Is a signed payment. */
 export type Signed = {
   id: string
   transfer: Omit<Transfer, 'signature' | 'deployment'>
-  /** The head when it was signed; null: the service knew none. */
+  /** Is the newest block when the payment was signed; null: the service knew none. */
   signedBlock: bigint | null
 }
 
-/** A payment whose Transfer is in a block that is not final. */
+/** Is a payment whose Transfer is in a block that is not final. */
 export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
 
 type Row = {
@@ -51,9 +51,9 @@ const toSigned = (row: Row): Signed => ({
 })
 
 /**
- * Open payments on a chain, a part at each look: payments that nobody takes stay open until a final block, and must not
- * hide newer ones.
- * @param after the row of the last one of the look before; 0: the first.
+ * Finds open payments on a chain, one part at each poll. Payments that nobody takes stay open until a final block, and
+ * must not hide newer payments.
+ * @param after the row number of the last payment of the previous poll; 0: start with the first payment.
  */
 export async function findOpen(
   db: Queryable,
@@ -69,7 +69,7 @@ export async function findOpen(
   return rows.map((row) => ({ ...toSigned(row), row: BigInt(row.row) }))
 }
 
-/** Notes that the chain shows a cancellation, so that it is not sent again. */
+/** Records that the chain shows a cancellation, so that it is not sent again. */
 export async function recordCancelSeen(db: Queryable, id: string): Promise<void> {
   await db.query(
     'update purchases set cancel_seen_at = clock_timestamp() where id = $1 and cancel_seen_at is null',
@@ -77,7 +77,7 @@ export async function recordCancelSeen(db: Queryable, id: string): Promise<void>
   )
 }
 
-/** Payments that are spent in a block up to a number and not known as final. */
+/** Finds payments that are spent in a block up to a number and not known to be final. */
 export async function findSpent(
   db: Queryable,
   network: string,
@@ -98,7 +98,10 @@ export async function findSpent(
   }))
 }
 
-/** The newest transfer of a purse or of a refund by hand whose block is not final; null: there is none. */
+/**
+ * Returns the newest transfer of a purse or of a refund by hand whose block is not final. @returns null if there is
+ * none.
+ */
 export async function findNewestTransfer(
   db: Queryable,
   network: string,
@@ -119,12 +122,15 @@ export async function findNewestTransfer(
     : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
 }
 
-/** Adds a sum of each mandate of a purchase to one of its counters. */
+/** Writes SQL that adds a sum to one counter of each mandate of a purchase. */
 const inMandates = (change: string) => `
   update mandates m set ${change} from purchase_mandates pm, changed c
   where pm.purchase_row = c.row and m.row = pm.mandate_row`
 
-/** Records that the chain shows the Transfer of an open payment, with one event. @returns false: it was not open. */
+/**
+ * Records that the chain shows the Transfer of an open payment, with one event. @returns false if the payment was not
+ * open.
+ */
 export function recordSpent(
   pool: Pool,
   id: string,
@@ -166,7 +172,7 @@ type SpentRow = Parameters<typeof purchaseEvent>[0] & {
   told: boolean
 }
 
-/** Stores the receipt of a refund, and tells of it once. */
+/** Stores the receipt of a refund, and notifies of the refund once. */
 async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Promise<void> {
   const facts = await readRefundFacts(db, {
     id: row.id,
@@ -180,7 +186,7 @@ async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Pro
   if (!row.told) await tellRefund(db, facts, txHash)
 }
 
-/** A reorganisation took the Transfer back: the payment is open again. */
+/** Records that a reorganisation removed the Transfer. The payment is open again. */
 export function recordUnspent(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
     await lockPurseOf(db, id)
@@ -206,8 +212,8 @@ export async function recordFinalSpent(db: Queryable, ids: readonly string[]): P
 }
 
 /**
- * Gives a payment back to its mandates, in the hour of its reservation. The caller has seen in the state of a final
- * block that no later block can take it.
+ * Returns the amount of a payment to its mandates, in the hour of its reservation. The caller has checked in the state
+ * of a final block that no later block can take the payment.
  */
 export function recordReleased(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
@@ -229,7 +235,7 @@ export function recordReleased(pool: Pool, id: string): Promise<void> {
   })
 }
 
-/** The lock that comes before those of mandates (sql/purse/reserve.ts). */
+/** Takes the lock of the purse, which comes before the locks of mandates (sql/purse/reserve.ts). */
 async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
   await db.query(
     `select from purses where project_id = (select project_id from purchases where id = $1) for update`,
@@ -237,14 +243,17 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
   )
 }
 
-/** How often a balance is read: while payments are under way or the first money is awaited, and else. */
+/**
+ * A balance is read this often while payments are in progress or the first money is awaited. Otherwise it is read at
+ * the second interval.
+ */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
-/** A retired address is read seldom, but while something signed with its key is open, and on its first day. */
+/** A retired address is read this seldom, except on its first day and while a payment that its key signed is open. */
 const RETIRED_AGE = '1 hour'
 
-/** Addresses of purses whose balance is to be read, the oldest reading first. */
+/** Returns addresses of purses whose balance must be read, the oldest reading first. */
 export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
   const { rows } = await db.query<{ address: Address }>({
     name: 'find-stale-balances',
@@ -266,7 +275,7 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
   return rows.map(({ address }) => address)
 }
 
-/** Stores balances as of a block. One that falls below the owner's mark is an event, once. */
+/** Stores balances as of a block. A balance that falls below the owner's limit causes one event. */
 export function recordBalances(
   pool: Pool,
   block: bigint,

@@ -4,11 +4,11 @@ import type { Queryable } from '../db.ts'
 import { JOB_STATE, type JobState } from '../operations/statistics.ts'
 import { pageOrder } from '../pageStart.ts'
 
-/** A job in the operator's list. */
+/** Describes a job in the operator's list. */
 export type ListedJob = {
   id: string
   task: string
-  /** The job key: the task and the id of its object. */
+  /** Is the job key: the task and the id of its object. */
   key: string | null
   state: JobState
   attempts: number
@@ -19,15 +19,15 @@ export type ListedJob = {
   createdAt: Date
 }
 
-/** The beginning of a stack names the error. */
+/** This length is enough, because the beginning of a stack trace names the error. */
 const ERROR_LENGTH = 2_000
 
 export type JobFilter = {
   state: JobState
   task?: string
-  /** Part of key or error. */
+  /** Is a part of the key or the error. */
   text?: string
-  /** Due at this time or later, and before. */
+  /** Select jobs that are due at this time or later, and before the other time. */
   after?: Date
   before?: Date
 }
@@ -35,7 +35,7 @@ export type JobFilter = {
 /** A cursor holds whole milliseconds. */
 const DUE = "date_trunc('milliseconds', run_at)"
 
-/** Jobs in one state, the earliest due first, at most `limit` after the cursor. */
+/** Lists jobs in one state, the earliest due first, at most `limit` after the cursor. */
 export async function listJobs(
   db: Queryable,
   { state, limit, cursor, ...filter }: JobFilter & { limit: number; cursor: Cursor | null },
@@ -61,7 +61,7 @@ export async function listJobs(
 
 /**
  * Makes a waiting or failed job due now and resets its attempts.
- * @returns null: no such job, or a worker runs it.
+ * @returns null if there is no such job, or if a worker runs it.
  */
 export async function retryJob(db: Queryable, id: string): Promise<{ task: string } | null> {
   const { rows } = await db.query<{ task: string }>(

@@ -3,21 +3,21 @@ import { type TaskName, type TaskPayload, taskPayloads } from '../../shared/task
 import type { Queryable } from '../db.ts'
 
 /**
- * A job to queue (docs/decisions/postgres-queue.md). `key` makes it unique: it replaces a waiting job of the same key. A running job loses its key to the
- * new one and is then superseded.
+ * Is a job to queue (docs/decisions/postgres-queue.md). `key` makes it unique, because it replaces a waiting job with
+ * the same key. A running job loses its key to the new job and is then superseded.
  */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
   payload: TaskPayload<Name>
   key: string
   runAt?: Date
-  /** Those of the least number go first. Default: 0. */
+  /** Jobs with the lowest number go first. The default is 0. */
   priority?: number
-  /** A waiting job of the key keeps its time: a later one must not hold up what came meanwhile. */
+  /** A waiting job with the key keeps its time, so that a later job does not delay what came meanwhile. */
   keepsTime?: boolean
 }
 
-/** The payload of a job, as JSON. The job continues the trace of its caller. */
+/** Writes the payload of a job as JSON. The job continues the trace of its caller. */
 export function jobPayload<Name extends TaskName>(task: Name, payload: TaskPayload<Name>): string {
   const trace = traceparent()
   return JSON.stringify({
@@ -47,8 +47,8 @@ export async function addJob<Name extends TaskName>(
 }
 
 /**
- * An SQL expression that queues one job per row of `source` inside a larger statement; `source` must have a text column
- * `payload_id`. add_jobs takes about 13 µs a job, add_job 480 µs.
+ * Writes an SQL expression that queues one job per row of `source` inside a larger statement. `source` must have a text
+ * column `payload_id`. add_jobs takes about 13 µs for each job, and add_job takes 480 µs.
  */
 export function addJobsFrom(source: string, task: TaskName, payloadField: string): string {
   return `select queue_jobs(array(
@@ -58,8 +58,8 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 }
 
 /**
- * The same for jobs of several tasks: `source` must have the columns `task`, `key` and `payload`.
- * @param options SQL expressions over `s`. `runAt`: null is at once. `priority`: null is 0.
+ * Writes the same expression for jobs of several tasks. `source` must have the columns `task`, `key` and `payload`.
+ * @param options SQL expressions over `s`. `runAt`: null means at once. `priority`: null means 0.
  */
 export const addPayloadsFrom = (
   source: string,
@@ -70,7 +70,8 @@ export const addPayloadsFrom = (
 
 /**
  * Deletes superseded jobs that no worker holds. When the key of a running job is added again, Graphile Worker clears
- * the job's key and uses up its attempts. If its end is then lost, the row stays for ever and looks like a failure.
+ * the job's key and uses up its attempts. If the record of its end is then lost, the row stays for ever and looks like
+ * a failure.
  * @returns the number of deleted jobs.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {
@@ -81,7 +82,7 @@ export async function deleteSupersededJobs(db: Queryable): Promise<number> {
   return rowCount ?? 0
 }
 
-/** Deletes jobs that have succeeded, in the order of their ids: others lock several of them too. */
+/** Deletes jobs that have succeeded, in the order of their ids, because other statements lock several of them too. */
 export const DELETE_DONE_JOBS = {
   name: 'delete-done-jobs',
   text: `

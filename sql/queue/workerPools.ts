@@ -1,32 +1,38 @@
 import pg from 'pg'
 import type { Pool, Queryable } from '../db.ts'
 
-/** First key of the two-part advisory lock of a live worker pool; an arbitrary number. */
+/** Is the first key of the two-part advisory lock of a live worker pool. The number is arbitrary. */
 const WORKER_LOCK_CLASS = 7_305_147
 
 /**
- * Jobs of a crashed process are released after its lock has been free this long. A live pool with a broken connection
- * retakes its lock within about four seconds.
+ * Jobs of a crashed process are released when its lock has been free for this long. A live pool with a broken
+ * connection takes its lock again within about four seconds.
  */
 const GRACE = '6 seconds'
 
-/** A vanished machine closes no connection: Postgres must probe. It closes this one after about 10 s of silence. */
+/**
+ * A machine that vanishes closes no connection, so Postgres must probe it. Postgres closes the connection after about
+ * 10 s of silence.
+ */
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
-/** Registration runs four short statements. If one times out, the connection is closed and another is tried. */
+/**
+ * Registration runs four short statements. If one of them times out, the connection is closed and a new connection is
+ * tried.
+ */
 const ANSWER_TIMEOUT_MS = 2_500
 /** Without a heartbeat an idle connection never notices that its server vanished. */
 const HEARTBEAT_MS = 1_500
 
-/** A worker pool's proof of life: its own connection that holds an advisory lock. */
+/** Proves that a worker pool lives, by its own connection that holds an advisory lock. */
 export type PoolRegistration = {
   /** Deletes the row and closes the connection. */
   release(): Promise<void>
 }
 
 /**
- * Registers a Graphile Worker pool. Postgres frees its lock at the end of the connection, after any kind of crash: dead
- * pools are recognised without clocks.
+ * Registers a Graphile Worker pool. Postgres frees its lock at the end of the connection, after any kind of crash. So
+ * dead pools are recognised without clocks.
  * @param onLost called once when the connection breaks; the caller must register again.
  */
 export async function registerPool(options: {
@@ -43,7 +49,7 @@ export async function registerPool(options: {
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
-  // Before the lock is held a failure throws; afterwards it calls onLost once.
+  // A failure throws while the lock is not held yet. After that it calls onLost once.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {
@@ -63,7 +69,7 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
-    // An old row of this pool with a free lock would mark the live pool as dead.
+    // An old row of this pool whose lock is free would mark the live pool as dead.
     await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
       options.graphilePoolId,
       id,
@@ -86,11 +92,11 @@ export async function registerPool(options: {
 }
 
 /**
- * Releases the jobs of dead pools within seconds; Graphile Worker alone waits four hours. A pool whose
- * lock is free is suspect. After GRACE it is dead. Jobs of a pool that died before its registration are
- * released after the same time.
- * @param wasAway the database was away for the caller: the time before says nothing about a pool, so that GRACE begins anew.
- * Otherwise the jobs of a pool that reconnects would be given away, with the outcomes that it still holds.
+ * Releases the jobs of dead pools within seconds. Graphile Worker alone waits four hours. A pool whose lock is free is
+ * suspect. After GRACE it is dead. Jobs of a pool that died before its registration are released after the same time.
+ * @param wasAway the database was unreachable for the caller. The time before proves nothing about a pool, so GRACE
+ * begins again. Otherwise the jobs of a pool that reconnects would be given to other pools, although the pool still
+ * holds outcomes of them.
  * @returns the Graphile Worker pool ids whose jobs were released.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
@@ -124,12 +130,12 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
   return dead
 }
 
-/** A pool that has not sent its heartbeat for this long serves nobody. */
+/** A pool that has not sent its heartbeat for this long runs no jobs. */
 const SILENCE_MAX = '5 seconds'
 
 /**
- * Names of pools that hold their lock and send no heartbeat: the event loop of their process stands still, or the process is
- * frozen. The connection of a process that has ended is gone.
+ * Selects the names of pools that hold their lock and send no heartbeat. The event loop of their process hangs, or the
+ * process is frozen. A process that has ended has no connection.
  */
 export const SILENT_POOLS = `
   select distinct substring(application_name from '^purser worker (\\S+) \\(alive\\)$') as pool_name
@@ -137,7 +143,7 @@ export const SILENT_POOLS = `
   where datname = current_database() and application_name like 'purser worker % (alive)'
     and state = 'idle' and state_change < clock_timestamp() - interval '${SILENCE_MAX}'`
 
-/** The names of pools that are registered and stand still. */
+/** Lists the names of pools that are registered and hang. */
 export async function listSilentPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({
     name: 'list-silent-pools',
@@ -146,7 +152,7 @@ export async function listSilentPools(db: Queryable): Promise<string[]> {
   return rows.map((row) => row.pool_name)
 }
 
-/** The distinct names of live pools. */
+/** Lists the distinct names of live pools. */
 export async function listLivingPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({
     name: 'list-living-pools',
@@ -161,12 +167,12 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
 }
 
 /**
- * A Graphile Worker pool's lock on a job. `attempts` grows with every fetch and distinguishes two locks. A
+ * Is a Graphile Worker pool's lock on a job. `attempts` grows with every fetch and distinguishes two locks. A
  * superseded job has no key and no attempts left.
  */
 export type JobLock = { id: string; attempts: number }
 
-/** The locks of this Graphile Worker pool in the database. */
+/** Lists the locks of this Graphile Worker pool in the database. */
 export async function listLocks(db: Queryable, graphilePoolId: string): Promise<JobLock[]> {
   const { rows } = await db.query<JobLock>(
     'select id, attempts from graphile_worker._private_jobs where locked_by = $1',
@@ -175,7 +181,7 @@ export async function listLocks(db: Queryable, graphilePoolId: string): Promise<
   return rows
 }
 
-/** Whether the pool still holds this lock. */
+/** Tells whether the pool still holds this lock. */
 export async function hasLock(
   db: Queryable,
   graphilePoolId: string,
@@ -190,8 +196,8 @@ export async function hasLock(
 }
 
 /**
- * Releases these locks of the pool. A job fetched again meanwhile keeps its new lock. `attempts` stays: the job may
- * have run.
+ * Releases these locks of the pool. A job that was fetched again meanwhile keeps its new lock. `attempts` stays
+ * unchanged, because the job may have run.
  * @returns the number of released locks.
  */
 export async function releaseLocks(
@@ -208,7 +214,7 @@ export async function releaseLocks(
   return rowCount ?? 0
 }
 
-/** The number of jobs that this Graphile Worker pool holds. */
+/** Counts the jobs that this Graphile Worker pool holds. */
 export async function countLockedJobs(db: Queryable, graphilePoolId: string): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     'select count(*)::int as count from graphile_worker.jobs where locked_by = $1',

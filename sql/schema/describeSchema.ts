@@ -1,6 +1,9 @@
 import type { Queryable } from '../db.ts'
 
-/** Functions, tables with columns and constraints, then indexes and triggers, each part by name. The extensions' own are left out. */
+/**
+ * Selects functions, tables with columns and constraints, then indexes and triggers, each part by name. Objects of
+ * extensions are left out.
+ */
 const PARTS = {
   functions: `
     select pg_get_functiondef(p.oid) as text, obj_description(p.oid, 'pg_proc') as comment
@@ -53,7 +56,10 @@ type Table = {
 const commented = (comment: string | null, text: string) =>
   `${comment === null ? '' : `${comment.replace(/^/gm, '-- ')}\n`}${text}`
 
-/** The schema of a migrated database as SQL text: tables with their comments, constraints, indexes, triggers and functions. */
+/**
+ * Describes the schema of a migrated database as SQL text: tables with their comments, constraints, indexes, triggers
+ * and functions.
+ */
 export async function describeSchema(db: Queryable): Promise<string> {
   const read = async (part: keyof typeof PARTS) => (await db.query<Described>(PARTS[part])).rows
   const tables = (await db.query<Table>(PARTS.tables)).rows

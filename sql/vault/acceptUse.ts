@@ -9,14 +9,14 @@ import { type OpenCredential, openCredential } from './credentialReads.ts'
 import type { Failed } from './credentials.ts'
 import { sealRequest, USE_KEPT } from './uses.ts'
 
-/** Uses of one project that have not ended. */
+/** Limits the uses of one project that have not ended. */
 const OPEN_MAX = 16
-/** Bytes of requests and answers that are kept for one project. */
+/** Limits the bytes of requests and answers that are kept for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 const OPERATION = 'vault.use'
 
-/** A use to accept. */
+/** Is a use to accept. */
 export type NewUse<Refusal> = {
   actor: Actor
   keyring: Keyring
@@ -24,7 +24,7 @@ export type NewUse<Refusal> = {
   request: UseRequest
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
-  /** Judges the credential; null: the use may go on. */
+  /** Judges the credential; null: the use may continue. */
   judge: (credential: OpenCredential) => Refusal | null
 }
 
@@ -32,13 +32,13 @@ export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
   /** The Idempotency-Key belongs to another request. */
   | { kind: 'other_request' }
-  /** The project has too many uses under way, or too large answers. */
+  /** The project has too many uses in progress, or too large answers. */
   | { kind: 'busy' }
   | { kind: 'no_project' }
   | { kind: 'refused_by_judge'; refusal: Refusal }
   | Failed
 
-/** Stores a use, its job and its audit entry; the same Idempotency-Key finds the first one. */
+/** Stores a use, its job and its audit entry. The same Idempotency-Key finds the first use. */
 export function acceptUse<Refusal>(
   pool: Pool,
   use: NewUse<Refusal>,
@@ -96,7 +96,7 @@ export function acceptUse<Refusal>(
   })
 }
 
-/** The project's lock makes the counts exact. */
+/** Tells whether the project has too many uses. The project's lock makes the counts exact. */
 async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ open: number; bytes: string }>({
     name: 'count-uses',
@@ -108,7 +108,10 @@ async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
   return rows[0]!.open >= OPEN_MAX || Number(rows[0]!.bytes) >= KEPT_BYTES_MAX
 }
 
-/** Stores the answer of a key. A refused request frees it: the caller may mend the request. */
+/**
+ * Stores the response of an idempotency key. A refused request frees the key, so that the caller may correct the
+ * request.
+ */
 async function keepKey(
   db: Queryable,
   { projectId, key }: { projectId: string; key: string },

@@ -15,11 +15,11 @@ import type { Queryable } from '../db.ts'
 import type { Failed, StoredCredential } from './credentials.ts'
 import { BOUNDS_COLUMNS, type BoundsRow, openData, toBounds } from './credentialVersions.ts'
 
-/** A credential with its secret. */
+/** Is a credential with its secret. */
 export type OpenCredential = StoredCredential & {
   data: CredentialData
   hasTotp: boolean
-  /** This is the current version. */
+  /** Tells that this is the current version. */
   current: boolean
 }
 
@@ -45,12 +45,12 @@ type Row = BoundsRow & {
 }
 
 /**
- * Reads versions and writes their audit entries in one statement: no secret leaves Postgres without an entry. A version
- * expires with its credential: an older version must not bypass the expiry. `last_used_at` is skipped while another
- * reader updates it: readers of one credential do not queue.
+ * Writes a statement that reads versions and writes their audit entries, so that no secret leaves Postgres without an
+ * entry. A version expires with its credential, because an older version must not bypass the expiry. `last_used_at` is
+ * skipped while another reader updates it, so that readers of one credential do not wait for each other.
  *
- * $1 to $6 are the columns of the entries, $7 whether the owner reads, $8 the versions; each an array with one element
- * for a read.
+ * $1 to $6 are the columns of the entries, $7 tells whether the owner reads, and $8 holds the versions. Each is an
+ * array with one element for a read.
  */
 const readStatement = (
   version: string,
@@ -99,7 +99,7 @@ const READS = {
   'vault.sign': readStatement('c.version', { needs: 'true', touches: true, reveals: false }),
 } as const
 
-/** Reads and decrypts the current version of a credential, or the given one. */
+/** Reads and decrypts the current version of a credential, or the given version. */
 export async function openCredential(
   db: Queryable,
   target: CredentialRead & { keyring: Keyring; action: keyof typeof READS },
@@ -108,22 +108,22 @@ export async function openCredential(
   return await openRead(db, target, read!)
 }
 
-/** A read of a credential. */
+/** Is a read of a credential. */
 export type CredentialRead = {
   actor: Actor
   name: string
-  /** The caller is the owner, in the console. */
+  /** Tells that the caller is the owner, in the console. */
   isOwner: boolean
-  /** Absent: the current version. */
+  /** If absent, the current version is read. */
   version?: number
-  /** For the audit log. */
+  /** Is written to the audit log. */
   detail?: string
 }
 
-/** The result of a read, still encrypted. */
+/** Is the result of a read, still encrypted. */
 export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: null })
 
-/** Reads credentials of any projects in one statement, each with its audit entry. @returns by place */
+/** Reads credentials of any projects in one statement, each with its audit entry. @returns the results by place */
 export async function readCredentials(
   db: Queryable,
   action: keyof typeof READS,
@@ -149,7 +149,7 @@ export async function readCredentials(
   return rows
 }
 
-/** Decrypts a read; an entry whose secret does not decrypt has the outcome `failed`. */
+/** Decrypts a read. If the secret cannot be decrypted, its audit entry gets the outcome `failed`. */
 export async function openRead(
   db: Queryable,
   { actor, name, version, keyring }: CredentialRead & { keyring: Keyring },
@@ -168,7 +168,10 @@ export async function openRead(
   }
 }
 
-/** The current version of a credential for a worker; null: it is gone or has expired. Its use was audited before. */
+/**
+ * Returns the current version of a credential for a worker. Its use was audited before. @returns null if the credential
+ * is deleted or has expired.
+ */
 export async function readForUse(
   db: Queryable,
   { projectId, name, keyring }: { projectId: string; name: string; keyring: Keyring },
@@ -208,7 +211,7 @@ const toOpenCredential = (
   reveal: row.reveal,
 })
 
-/** One credential without its secret, or null. */
+/** Finds one credential without its secret, or null. */
 export async function findCredential(
   db: Queryable,
   { projectId, name }: { projectId: string; name: string },
@@ -238,21 +241,21 @@ const toListed = (name: string, row: Row): StoredCredential => ({
   reveal: row.reveal,
 })
 
-/** Most bytes of metadata (JSON) in one page: ten thousand of the largest would be 160 MB. */
+/** Limits the bytes of metadata (JSON) in one page, because ten thousand of the largest would be 160 MB. */
 const PAGE_METADATA_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
-  /** Only credentials that expire within this time or have expired, the soonest first; null: all. */
+  /** Selects only credentials that expire within this time or have expired, the soonest first; null: all. */
   expiringWithinMs: number | null
-  /** Part of the name. */
+  /** Is a part of the name. */
   name?: string
   type?: CredentialType
   cursor: Cursor | null
   limit: number
 }
 
-/** One page of credentials without their secrets, newest first, and whether there are more. */
+/** Returns one page of credentials without their secrets, newest first, and whether there are more. */
 export async function listCredentials(
   db: Queryable,
   { projectId, expiringWithinMs, name, type, cursor, limit }: CredentialFilter,

@@ -3,7 +3,7 @@ import type { CredentialData, CredentialType } from '../../shared/vault/credenti
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
-/** The columns of a version's bounds. */
+/** Lists the columns of a version's bounds. */
 export type BoundsRow = {
   allowed_hosts: string[] | null
   allowed_methods: string[] | null
@@ -20,7 +20,7 @@ export const toBounds = (row: BoundsRow): Bounds => ({
   placement: row.placement,
 })
 
-/** The bounds as parameters, in the order of {@link BOUNDS_COLUMNS}. */
+/** Returns the bounds as parameters, in the order of {@link BOUNDS_COLUMNS}. */
 export const boundsValues = ({ allowedHosts, allowedMethods, allowedPaths, placement }: Bounds) => [
   allowedHosts,
   allowedMethods,
@@ -28,7 +28,7 @@ export const boundsValues = ({ allowedHosts, allowedMethods, allowedPaths, place
   placement,
 ]
 
-/** One stored version. */
+/** Is one stored version. */
 export type VersionRow = BoundsRow & {
   version: number
   type: CredentialType
@@ -44,7 +44,7 @@ export type VersionRow = BoundsRow & {
 const VERSION_COLUMNS = `v.version, v.type, v.metadata, v.expires_at, v.key_id, v.wrapped_key, v.ciphertext, v.created_at,
   ${BOUNDS_COLUMNS}, coalesce(v.expires_at <= clock_timestamp(), false) as expired`
 
-/** One version of a credential that the caller has locked, or null. */
+/** Returns one version of a credential that the caller has locked, or null. */
 export async function readVersion(
   db: Queryable,
   credentialRow: string,
@@ -58,13 +58,13 @@ export async function readVersion(
   return rows[0] ?? null
 }
 
-/** The bounds of a version with its defaults. */
+/** Returns the bounds of a version with its defaults. */
 export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow): EffectiveBounds =>
   effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
 
 /**
- * The bounds of a version and of every later one. Later ones are kept for as long as it is. A later default placement of
- * another type counts as that of this type.
+ * Returns the bounds of a version and of every later version. Later versions are kept as long as this version. If a
+ * later version has another type and the default placement, the default placement of this version's type counts.
  */
 export async function boundsSince(
   db: Queryable,
@@ -108,7 +108,7 @@ export function openData(
   return JSON.parse(keyring.open(sealed, context(projectId, name, version)).toString())
 }
 
-/** A version without its secret. */
+/** Is a version without its secret. */
 export type VersionSummary = {
   version: number
   type: CredentialType
@@ -118,7 +118,7 @@ export type VersionSummary = {
   current: boolean
 }
 
-/** The stored versions of a credential, newest first; null: no such credential. */
+/** Lists the stored versions of a credential, newest first. @returns null if there is no such credential. */
 export async function listVersions(
   db: Queryable,
   { projectId, name }: { projectId: string; name: string },

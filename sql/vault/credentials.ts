@@ -19,7 +19,7 @@ import {
   type VersionRow,
 } from './credentialVersions.ts'
 
-/** The content a client stores under a name. */
+/** Is the content that a client stores under a name. */
 export type CredentialContent = Bounds & {
   type: CredentialType
   data: CredentialData
@@ -27,7 +27,7 @@ export type CredentialContent = Bounds & {
   expiresAt: Date | null
 }
 
-/** A stored credential, without its secret. */
+/** Is a stored credential, without its secret. */
 export type StoredCredential = Bounds & {
   id: string
   name: string
@@ -41,12 +41,12 @@ export type StoredCredential = Bounds & {
   reveal: Reveal
 }
 
-/** Most credentials of one project. */
+/** Limits the credentials of one project. */
 export const CREDENTIALS_MAX = 10_000
-/** Stored versions of one credential, including the current one. */
+/** Limits the stored versions of one credential, including the current version. */
 const VERSIONS_MAX = 10
 
-/** The project has {@link CREDENTIALS_MAX} credentials. */
+/** Reports that the project already has {@link CREDENTIALS_MAX} credentials. */
 export class TooManyCredentialsError extends Error {}
 
 export type Target = { actor: Actor; keyring: Keyring; name: string; isOwner: boolean }
@@ -55,21 +55,21 @@ export type Locked = {
   id: string
   version: number
   reveal: Reveal
-  /** The owner has set the bounds. */
+  /** Tells that the owner has set the bounds. */
   isBounded: boolean
   isNew: boolean
 }
 
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
-/** Bounds that are absent are the default; where a key must not widen, they stay. */
+/** Absent bounds become the default. If a key must not widen them, they stay unchanged. */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
 /**
- * Creates or overwrites a credential as its next version. A key binds a secret of its own freely. It widens no bound of a
- * credential that is withheld from it, or that the owner has bound.
- * @param target.reveal absent: as before; `agent` for a new credential.
- * @returns null: the project is deleted. `withheld`: only the owner may reveal it to agents, or widen its bounds.
+ * Creates a credential, or overwrites it with its next version. A key may set any bounds for a secret of its own. It
+ * may not widen a bound of a credential that is withheld from it, or that the owner has bound.
+ * @param target.reveal if absent, it stays as before, or is `agent` for a new credential.
+ * @returns null if the project is deleted; `withheld` if only the owner may reveal it to agents, or widen its bounds.
  * @throws {TooManyCredentialsError}
  */
 export async function storeCredential(
@@ -103,7 +103,7 @@ const DEFAULT_BOUNDS: Bounds = {
   placement: null,
 }
 
-/** The content that a key may store; null: it is wider than the present bounds. */
+/** Returns the content that a key may store. @returns null if the content is wider than the present bounds. */
 async function narrowedContent(
   db: Queryable,
   { row, version, reveal, isBounded, isNew }: Locked,
@@ -117,13 +117,13 @@ async function narrowedContent(
 }
 
 /**
- * The secret is withheld from keys before or after. Then each new version counts as a rotation: a comparison would tell a
- * key whether its guess was right.
+ * Tells whether the secret is withheld from keys before or after the change. Each new version then counts as a
+ * rotation, because a comparison would tell a key whether its guess was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')
 
-/** Locks a credential: writers of one name take turns, and version numbers have no gaps or duplicates. */
+/** Locks a credential, so that writers of one name take turns, and version numbers have no gaps or duplicates. */
 export async function lockCredential(
   db: Queryable,
   { projectId }: Actor,
@@ -137,7 +137,7 @@ export async function lockCredential(
   return rows[0] === undefined ? null : { ...rows[0], isNew: false }
 }
 
-/** Creates a credential under the project's lock, which keeps the bound. Overwriting does not take this lock. */
+/** Creates a credential under the project's lock, which keeps the limit. Overwriting does not take this lock. */
 async function create(db: Queryable, actor: Actor, name: string): Promise<Locked | null> {
   const { projectId } = actor
   const project = await db.query(
@@ -159,7 +159,10 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
   return { ...rows[0]!, isNew: true }
 }
 
-/** The data before its replacement; null: it does not decrypt, and may be replaced all the same. */
+/**
+ * Returns the data before its replacement. @returns null if the data cannot be decrypted. They may be replaced all the
+ * same.
+ */
 export async function openCurrent(
   db: Queryable,
   { actor, keyring, name }: Target,
@@ -186,7 +189,7 @@ const onlyBounds = ({ allowedHosts, allowedMethods, allowedPaths, placement }: B
 
 type NewVersion = {
   content: CredentialContent
-  /** The secret changed. */
+  /** Tells that the secret changed. */
   rotated: boolean
   action: string
   detail?: string
@@ -261,13 +264,15 @@ export async function addVersion(
   }
 }
 
-/** The failure of an operation on a credential. `withheld`: it is revealed to its owner only. */
+/**
+ * Is the failure of an operation on a credential. `withheld` means that the credential is revealed to its owner only.
+ */
 export type Failed = {
   kind: Exclude<Outcome, 'ok' | 'failed'> | 'withheld'
   expiresAt?: Date
 }
 
-/** Why a version cannot be read; null: it can. */
+/** Tells why a version cannot be read. @returns null if it can be read. */
 export const refusal = (stored: VersionRow | null): Failed | null => {
   if (stored === null) return { kind: 'not_found' }
   return stored.expired ? { kind: 'expired', expiresAt: stored.expires_at! } : null
@@ -275,7 +280,7 @@ export const refusal = (stored: VersionRow | null): Failed | null => {
 
 /**
  * Deletes a credential with all its versions and their data keys.
- * @returns false: no such credential.
+ * @returns false if there is no such credential.
  */
 export async function deleteCredential(
   db: Queryable,

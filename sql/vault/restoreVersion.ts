@@ -16,8 +16,9 @@ import {
 import { boundsSince, openData, readVersion, toBounds } from './credentialVersions.ts'
 
 /**
- * Stores an old version as the newest one; backup codes used since then stay used. A key gets the bounds that the old
- * version and every later one have in common: a former host does not come back. The owner gets those of the version.
+ * Stores an old version as the newest version. Backup codes that were used since then stay used. A key gets the bounds
+ * that the old version and every later version have in common, so that a removed host is not allowed again. The owner
+ * gets the bounds of the old version.
  */
 export async function restoreVersion(
   pool: Pool,

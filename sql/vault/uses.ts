@@ -7,13 +7,13 @@ import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 
-/** An answer is kept for this time after its end; a request that waits longer is not sent. */
+/** An answer is kept for this time after the use has ended. A request that waits longer is not sent. */
 export const USE_KEPT = '10 minutes'
 
 const REQUEST = 1
 const ANSWER = 2
 
-/** The associated data of a use's request or answer. */
+/** Returns the associated data of a use's request or answer. */
 export const useContext = (projectId: string, id: string, version: number): SecretContext => ({
   purpose: 'vault-use',
   projectId,
@@ -52,7 +52,7 @@ type UseRow = {
 const COLUMNS = `id, project_id, credential_name, state, error, method, host, path, status, audit_row, content_version,
   key_id, wrapped_key, ciphertext, created_at, expires_at, expires_at <= clock_timestamp() as expired`
 
-/** A use as its caller sees it. */
+/** Is a use as its caller sees it. */
 export type Use = {
   id: string
   name: string
@@ -63,7 +63,7 @@ export type Use = {
   expiresAt: Date
 }
 
-/** A use of a project; null: there is none, or its time is over. */
+/** Finds a use of a project. @returns null if there is none, or if it has expired. */
 export async function findUse(
   db: Queryable,
   { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring },
@@ -94,10 +94,10 @@ function opened<Content>(keyring: Keyring, row: UseRow): Content | null {
   return JSON.parse(keyring.open({ keyId, wrappedKey, ciphertext }, context).toString())
 }
 
-/** A use for the worker. */
+/** Is a use for the worker. */
 export type DueUse = { projectId: string; name: string; state: UseState; expired: boolean }
 
-/** A use of a live project, whatever its state; null: there is none. */
+/** Finds a use of a live project in any state. @returns null if there is none. */
 export async function findDueUse(db: Queryable, id: string): Promise<DueUse | null> {
   const { rows } = await db.query<UseRow>({
     name: 'find-due-use',
@@ -112,8 +112,8 @@ export async function findDueUse(db: Queryable, id: string): Promise<DueUse | nu
 }
 
 /**
- * Marks a queued use as being sent, before anything is sent. The mark is never taken back: a request goes out at most
- * once. @returns its request; null: another worker has it.
+ * Marks a queued use as being sent, before anything is sent. The mark is never removed, so a request is sent at most
+ * once. @returns the request of the use; null if another worker has the use.
  */
 export async function startUse(
   db: Queryable,
@@ -128,14 +128,13 @@ export async function startUse(
   return rows[0] === undefined ? null : opened<UseRequest>(keyring, rows[0])
 }
 
-/** The end of a use. */
+/** Describes the end of a use. */
 export type UseEnd =
   | { state: 'answered'; answer: UseAnswer }
   | { state: 'failed' | 'unknown'; error: string }
 
 /**
- * Ends a use with its audit entry and its event. The request is replaced by the answer. Nothing changes for a use that
- * has ended.
+ * Ends a use with its audit entry and its event. The answer replaces the request. A use that has ended does not change.
  */
 export function endUse(
   pool: Pool,
@@ -193,7 +192,7 @@ async function auditEnd(
   if (outcome !== 'ok') await setOutcome(db, auditRow, outcome)
 }
 
-/** Deletes uses whose time is over, with their answers. */
+/** Deletes expired uses, with their answers. */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
   await db.query(`delete from vault_uses where expires_at <= clock_timestamp()`)
 }

@@ -1,19 +1,19 @@
 import ICAL from 'ical.js'
 import { FLOATING, localOf, UTC, type Zone, zoneOf } from './zones.ts'
 
-/** One instance of an event. `local`: as in `CalendarTime`. */
+/** Describes one instance of an event. `local` has the format that it has in `CalendarTime`. */
 export type Instance = { startMs: number; endMs: number; local: string }
 
-/** Instances from `fromMs` (inclusive) to `untilMs` (exclusive), at most `max`. */
+/** Selects the instances from `fromMs` (inclusive) to `untilMs` (exclusive), at most `max` of them. */
 export type Window = { fromMs: number; untilMs: number; max: number }
 
-/** Characters of a source: a rule with its exceptions, and the zones that it names. */
+/** Limits the characters of a source. A source is a rule with its exceptions, and the zones that it names. */
 const SOURCE_MAX_CHARS = 100_000
 
-/** A time property as its zone sees it. */
+/** Holds the value of a time property with its zone. */
 export type PlacedTime = { value: ICAL.Time; zone: Zone }
 
-/** The definitions of zones in a calendar file, by TZID. */
+/** Maps each TZID to the definition of its zone in a calendar file. */
 export type Definitions = ReadonlyMap<string, ICAL.Timezone>
 
 export function definitionsOf(calendar: ICAL.Component): Definitions {
@@ -25,7 +25,7 @@ export function definitionsOf(calendar: ICAL.Component): Definitions {
   )
 }
 
-/** The times of a property; those of another type are left out. */
+/** Returns the times of a property. Values of another type are left out. */
 export function timesOf(property: ICAL.Property | null, definitions: Definitions): PlacedTime[] {
   const tzid = property?.getFirstParameter('tzid') ?? ''
   return (property?.getValues() ?? []).flatMap((given: unknown) => {
@@ -39,7 +39,7 @@ export function timesOf(property: ICAL.Property | null, definitions: Definitions
 
 export const instantOf = ({ value, zone }: PlacedTime): number => zone.instantOf(value)
 
-/** Start and length of an event (RFC 5545 §3.6.1). Null: it has no start. */
+/** Returns the start and the length of an event (RFC 5545 §3.6.1). @returns null if the event has no start. */
 export function spanOf(
   event: ICAL.Component,
   definitions: Definitions,
@@ -61,7 +61,8 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
 }
 
 /**
- * The instances of a recurring event. It runs in a child process: a rule of a stranger may have no end and no instance.
+ * Returns the instances of a recurring event. It runs in a child process, because a stranger's rule may have no end and
+ * no instance.
  * @param source from {@link sourceOf}
  */
 export function expand(source: string, { fromMs, untilMs, max }: Window): Instance[] {
@@ -71,7 +72,7 @@ export function expand(source: string, { fromMs, untilMs, max }: Window): Instan
   return instancesOf(event, definitionsOf(calendar), { fromMs, untilMs, max })
 }
 
-/** The instances of an event, in order. */
+/** Returns the instances of an event, in order. */
 export function instancesOf(
   event: ICAL.Component,
   definitions: Definitions,
@@ -100,8 +101,8 @@ export function instancesOf(
 }
 
 /**
- * Starts by the rule. The rule counts on the wall clock, so that a meeting stays at ten when clocks change. UNTIL is an
- * instant (RFC 5545 §3.3.10), and is compared as one.
+ * Returns the starts that the rule gives. The rule uses the local time, so that a meeting stays at ten when clocks
+ * change. UNTIL is an instant (RFC 5545 §3.3.10), and is compared as an instant.
  */
 function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<number> {
   const rule = event.getFirstPropertyValue('rrule')
@@ -129,7 +130,7 @@ function lastOf(rule: ICAL.Recur, start: PlacedTime): number {
   return start.zone.instantOf(last)
 }
 
-/** Two ordered lists as one. */
+/** Merges two ordered lists into one ordered list. */
 function* merged(some: readonly number[], others: Iterable<number>): Generator<number> {
   let at = 0
   for (const other of others) {
@@ -139,7 +140,10 @@ function* merged(some: readonly number[], others: Iterable<number>): Generator<n
   yield* some.slice(at)
 }
 
-/** The wall clock of an instance. A zone that only the file knows is read by the distance from its first start. */
+/**
+ * Returns the local time of an instant. If only the file knows the zone, the offset is computed from the definition in
+ * the file.
+ */
 export function localAt(atMs: number, { value, zone }: PlacedTime): string {
   if (zone.name !== null || zone === FLOATING) {
     const local = localOf(atMs, zone.name)
@@ -148,7 +152,7 @@ export function localAt(atMs: number, { value, zone }: PlacedTime): string {
   return localOf(atMs + offsetNear(atMs, zone), null)
 }
 
-/** The offset of a zone that only a file defines: its wall clock is found by two steps. */
+/** Finds the offset of a zone that only a file defines. Two steps find the local time. */
 function offsetNear(atMs: number, zone: Zone): number {
   const guess = (shiftMs: number) => {
     const wall = ICAL.Time.fromJSDate(new Date(atMs + shiftMs), true)
@@ -160,7 +164,10 @@ function offsetNear(atMs: number, zone: Zone): number {
 export const recurs = (event: ICAL.Component): boolean =>
   event.hasProperty('rrule') || event.hasProperty('rdate')
 
-/** No meeting takes place each hour. A rule of seconds from 1970 on would have two thousand million instances. */
+/**
+ * Tells whether the event repeats every hour or more often. No meeting does so, and a rule of seconds from 1970 on
+ * would have two thousand million instances.
+ */
 export function isTooOften(event: ICAL.Component): boolean {
   const rule = event.getFirstPropertyValue('rrule')
   return rule instanceof ICAL.Recur && /^(?:SECONDLY|MINUTELY|HOURLY)$/.test(rule.freq)
@@ -169,8 +176,8 @@ export function isTooOften(event: ICAL.Component): boolean {
 const SOURCE_PROPERTIES = ['dtstart', 'dtend', 'duration', 'rrule', 'rdate', 'exdate']
 
 /**
- * The rule of an event with its exceptions and zones, as a calendar file of its own. Null: the event does not recur, recurs
- * too often, or the file is too long.
+ * Writes the rule of an event with its exceptions and zones as a separate calendar file. @returns null if the event
+ * does not recur, if it recurs too often, or if the file is too long.
  */
 export function sourceOf(event: ICAL.Component, calendar: ICAL.Component): string | null {
   if (!recurs(event) || isTooOften(event)) return null

@@ -1,6 +1,6 @@
-/** One event of a calendar file (RFC 5545, RFC 5546), as the API shows it. */
+/** Describes one event of a calendar file (RFC 5545, RFC 5546), as the API shows it. */
 
-/** iTIP methods (RFC 5546 §1.4). */
+/** Lists the iTIP methods (RFC 5546 §1.4). */
 export const METHODS = [
   'PUBLISH',
   'REQUEST',
@@ -13,7 +13,7 @@ export const METHODS = [
 ] as const
 export type Method = (typeof METHODS)[number]
 
-/** PARTSTAT of an event (RFC 5545 §3.2.12). */
+/** Lists the values of PARTSTAT for an event (RFC 5545 §3.2.12). */
 export const ATTENDEE_STATES = [
   'needs-action',
   'accepted',
@@ -23,34 +23,37 @@ export const ATTENDEE_STATES = [
 ] as const
 export type AttendeeState = (typeof ATTENDEE_STATES)[number]
 
-/** ROLE (RFC 5545 §3.2.16). */
+/** Lists the values of ROLE (RFC 5545 §3.2.16). */
 export const ROLES = ['required', 'optional', 'chair', 'information'] as const
 export type Role = (typeof ROLES)[number]
 
 export const STATUSES = ['confirmed', 'tentative', 'cancelled'] as const
 export type Status = (typeof STATUSES)[number]
 
-/** A time of an event. */
+/** Describes a time of an event. */
 export type CalendarTime = {
-  /** ISO 8601 in UTC. Of a day: its midnight in UTC. A time without a zone counts as UTC. */
+  /** Is a time in ISO 8601 in UTC. A whole day has its midnight in UTC. A time without a zone counts as UTC. */
   at: string
-  /** As the event's people see it: `2026-03-02T10:00:00`, or `2026-03-02` of a day. */
+  /** Is the local time of the event: `2026-03-02T10:00:00`, or `2026-03-02` for a whole day. */
   local: string
-  /** The IANA name; null: the event names no zone that is known. */
+  /** Is the IANA name of the zone; null: the event names no zone that is known. */
   zone: string | null
 }
 
 export type Person = { address: string; name: string | null }
 export type Attendee = Person & { state: AttendeeState; role: Role }
 
-/** One event of a calendar file. */
+/** Describes one event of a calendar file. */
 export type Invite = {
   method: Method
   uid: string
   sequence: number
-  /** DTSTAMP, in ISO 8601. */
+  /** Is DTSTAMP in ISO 8601. */
   stamp: string
-  /** The instance of a series that it is about, by its first start (RECURRENCE-ID), in ISO 8601; null: all of them. */
+  /**
+   * Names one instance of a series by its first start (RECURRENCE-ID), in ISO 8601; null: the event is about all
+   * instances.
+   */
   recurrenceId: string | null
   status: Status
   summary: string
@@ -60,15 +63,15 @@ export type Invite = {
   allDay: boolean
   start: CalendarTime
   end: CalendarTime
-  /** Null: it does not recur. `next`: starts of the next instances. */
+  /** Is null if the event does not recur. `next` holds the starts of the next instances. */
   recurrence: { rule: string; next: string[] } | null
   organizer: Person | null
   attendees: Attendee[]
-  /** COMMENT, for example of an answer. */
+  /** Is COMMENT, for example of a reply. */
   comment: string | null
 }
 
-/** An event with its source, from which its later instances are made; null: it does not recur. */
+/** Holds an event with the source from which its later instances are made; null: the event does not recur. */
 export type ReadInvite = Invite & { source: string | null }
 
 export const CALENDAR_MAX_CHARS = 1_000_000
@@ -78,5 +81,5 @@ export const UID_MAX_LENGTH = 1_000
 export const SUMMARY_MAX_LENGTH = 1_000
 export const DESCRIPTION_MAX_LENGTH = 10_000
 export const LOCATION_MAX_LENGTH = 1_000
-/** Instances that an invite names. */
+/** Limits the next instances that an invite lists. */
 export const NEXT_MAX = 10

@@ -1,14 +1,14 @@
-/** Hosts whose links open a meeting. */
+/** Matches hosts whose links open a meeting. */
 const MEETING_HOSTS =
   /^(?:meet\.google\.com|teams\.microsoft\.com|teams\.live\.com|whereby\.com|meet\.jit\.si|bluejeans\.com|chime\.aws|around\.co|(?:[a-z0-9-]+\.)*(?:zoom\.us|zoomgov\.com|webex\.com|gotomeeting\.com|gotomeet\.me|whereby\.com|meet\.goto\.com))$/i
 const LINK = /https:\/\/[^\s<>"'()[\]]+/g
 const LINK_MAX_LENGTH = 2_000
-/** Links of a text that are looked at. */
+/** Limits the links of a text that are checked. */
 const LINKS_LOOKED_AT = 100
 
 /**
- * The link that opens the meeting of an event; null: none is found.
- * @param named links of fields that hold nothing else, the most certain first
+ * Finds the link that opens the meeting of an event. @returns null if no link is found.
+ * @param named links of fields that hold nothing else, the most certain link first
  * @param texts place and description
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {

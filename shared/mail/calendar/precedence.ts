@@ -1,27 +1,31 @@
-/** Which of two statements about an event counts (RFC 5546 §2.1.5). */
+/** Decides which of two statements about an event counts (RFC 5546 §2.1.5). */
 
-/** A revision of an event. */
+/** Identifies a revision of an event. */
 export type Revision = { sequence: number; stampMs: number }
 
-/** What is known of an event. */
+/** Describes the known revision of an event. */
 export type KnownRevision = Revision & { isProven: boolean }
 
 /**
- * The effect of a message on an event. `proposal`: it changes nothing, because its sender is not proven to be the organizer.
+ * Is the effect of a message on an event. A `proposal` changes nothing, because nothing proves that its sender is the
+ * organizer.
  */
 export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
 
-/** @returns below 0: the first is older. A later SEQUENCE counts before a later DTSTAMP. */
+/**
+ * Compares two revisions. A later SEQUENCE counts before a later DTSTAMP. @returns a number below 0 if the first
+ * revision is older.
+ */
 export const compareRevisions = (a: Revision, b: Revision): number =>
   a.sequence - b.sequence || a.stampMs - b.stampMs
 
-/** The series of an instance. */
+/** Describes the series that an instance belongs to. */
 export type KnownSeries = KnownRevision & { isCancelled: boolean }
 
 /**
- * Decides about a request or a cancellation. A stranger may announce an event that nobody knows: the organizer's own word
- * replaces it, whatever its SEQUENCE. An instance of a known series is no such event.
- * @param series that of an instance; null: it is unknown, or the invite is about a whole event
+ * Decides about a request or a cancellation. A stranger may announce an event that nobody knows. Later the organizer's
+ * own message replaces it, whatever its SEQUENCE is. A stranger may not announce an instance of a known series.
+ * @param series the series of an instance; null: it is unknown, or the invite is about a whole event
  */
 export function effectOf(
   known: KnownRevision | null,

@@ -37,13 +37,13 @@ import {
 import { meetingLink } from './meetingLink.ts'
 import { FLOATING } from './zones.ts'
 
-/** How far ahead the next instances are looked for. */
+/** Limits how far ahead the next instances are searched. */
 const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**
- * The events of a calendar file, at most 50.
- * @param nowMs the next instances are those after it
- * @throws {DocumentError} malformed
+ * Reads the events of a calendar file, at most 50.
+ * @param nowMs the next instances start after this time
+ * @throws {DocumentError} if the file is malformed
  */
 export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
   const text = decodeText(bytes, CALENDAR_MAX_CHARS)
@@ -70,7 +70,7 @@ function calendarsOf(text: string): ICAL.Component[] {
   throw new DocumentError('malformed')
 }
 
-/** Null: the event has no UID or no start, so that nobody can answer it. */
+/** Reads one event. @returns null if the event has no UID or no start, because nobody could reply to the event. */
 function readEvent(
   calendar: ICAL.Component,
   event: ICAL.Component,
@@ -116,12 +116,12 @@ function readEvent(
       source,
     }
   } catch {
-    // The library refuses a value: nobody can act on the event.
+    // The library refuses a value, so nobody can act on the event.
     return null
   }
 }
 
-/** RFC 6047 §2.4: the method of the file counts. A file without one is no invitation. */
+/** RFC 6047 §2.4: the method in the file counts. A file without a method is no invitation. */
 function methodOf(calendar: ICAL.Component): Method {
   const given = String(calendar.getFirstPropertyValue('method') ?? '').toUpperCase()
   return METHODS.find((method) => method === given) ?? 'PUBLISH'
@@ -178,7 +178,7 @@ function nextOf(event: ICAL.Component, definitions: Definitions, nowMs: number):
     .map(({ startMs }) => isoOf(startMs))
 }
 
-/** CONFERENCE is RFC 7986 §5.11; the others are those of large programs. */
+/** RFC 7986 §5.11 defines CONFERENCE. Large calendar programs define the other fields. */
 const LINK_FIELDS = [
   'x-google-conference',
   'x-microsoft-skypeteamsmeetingurl',
@@ -192,7 +192,7 @@ const linkFields = (event: ICAL.Component): string[] =>
 const NAME_MAX_LENGTH = 200
 const ADDRESS_MAX_LENGTH = 320
 
-/** A calendar user by its mail address; null: it has none. */
+/** Reads a calendar user by the mail address. @returns null if the user has no mail address. */
 function personOf(property: ICAL.Property | null): Person | null {
   if (property === null) return null
   const value = String(property.getFirstValue() ?? '')

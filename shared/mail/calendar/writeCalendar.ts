@@ -3,7 +3,7 @@ import ICAL from 'ical.js'
 import { tzlib_get_ical_block, tzlib_get_timezones } from 'timezones-ical-library'
 import type { AttendeeState, CalendarTime, Person, Role } from './invite.ts'
 
-/** A time to write: `local` is a date for an event of whole days; `zone` null: `local` is UTC. */
+/** Is a time to write. `local` is a date for an event of whole days. If `zone` is null, `local` is in UTC. */
 export type WrittenTime = Pick<CalendarTime, 'local' | 'zone'>
 
 type Described = {
@@ -13,12 +13,12 @@ type Described = {
   summary: string
   start: WrittenTime
   end: WrittenTime
-  /** The instance of a series, by its first start; null: all of them. */
+  /** Names the instance of a series by its first start; null: the event is about all instances. */
   recurrenceId: WrittenTime | null
   organizer: Person
 }
 
-/** An event that an organizer announces or cancels. */
+/** Describes an event that an organizer announces or cancels. */
 export type WrittenEvent = Described & {
   description: string
   location: string | null
@@ -27,14 +27,14 @@ export type WrittenEvent = Described & {
   attendees: readonly (Person & { role: Role })[]
 }
 
-/** An attendee's answer. */
+/** Describes an attendee's reply. */
 export type WrittenAnswer = Described & {
   attendee: Person
   answer: Exclude<AttendeeState, 'needs-action' | 'delegated'>
   comment: string | null
 }
 
-/** Every value is written by the library, which escapes and folds: no text can add a property. */
+/** The library writes every value, and escapes and folds it. So no text can add a property. */
 export function writeRequest(event: WrittenEvent): string {
   return calendarOf('REQUEST', componentOf(event), [event.start, event.end])
 }
@@ -45,7 +45,7 @@ export function writeCancellation(event: WrittenEvent): string {
   return calendarOf('CANCEL', component, [event.start, event.end])
 }
 
-/** RFC 5546 §3.2.3: the answer names the one attendee who gives it. */
+/** Writes a reply. RFC 5546 §3.2.3: the reply names only the attendee who sends it. */
 export function writeAnswer({ attendee, answer, comment, ...event }: WrittenAnswer): string {
   const component = described(event)
   const property = person('attendee', attendee)
@@ -72,7 +72,10 @@ function calendarOf(method: string, event: ICAL.Component, times: readonly Writt
 
 const WRITABLE_ZONES: ReadonlySet<string> = new Set(tzlib_get_timezones() as string[])
 
-/** RFC 5545 §3.2.19: a file defines each zone that it names. The definition has the name that the file uses. */
+/**
+ * Returns the definition of a zone. RFC 5545 §3.2.19: a file defines each zone that it names. The definition has the
+ * name that the file uses.
+ */
 function definitionOf(name: string): ICAL.Component | null {
   if (!WRITABLE_ZONES.has(name)) return null
   const [block] = tzlib_get_ical_block(name) as [string, string]
@@ -81,7 +84,7 @@ function definitionOf(name: string): ICAL.Component | null {
   return definition
 }
 
-/** Whether a file can name the zone. */
+/** Tells whether a file can name the zone. */
 export const isWritableZone = (name: string): boolean => WRITABLE_ZONES.has(name)
 
 function componentOf(event: WrittenEvent): ICAL.Component {
@@ -127,7 +130,7 @@ function described(event: Described): ICAL.Component {
 function person(kind: 'organizer' | 'attendee', { address, name }: Person): ICAL.Property {
   const property = new ICAL.Property(kind)
   property.setValue(`mailto:${address}`)
-  // RFC 5545 §3.2: a parameter holds no quotes.
+  // RFC 5545 §3.2: a parameter must not hold double quotes.
   if (name !== null) property.setParameter('cn', name.replaceAll('"', "'"))
   return property
 }
@@ -148,7 +151,7 @@ function time(name: string, { local, zone }: WrittenTime): ICAL.Property {
 
 const RULE = /^FREQ=(?:DAILY|WEEKLY|MONTHLY|YEARLY)(?:;[A-Z]+=[A-Z0-9,+-]+)*$/
 
-/** Whether a text is a recurrence rule that can be sent. Events each second, minute or hour are refused. */
+/** Tells whether a text is a recurrence rule that can be sent. Events each second, minute or hour are refused. */
 export function isRule(text: string): boolean {
   if (!RULE.test(text)) return false
   try {

@@ -1,6 +1,6 @@
 /**
- * What speaks for and against a candidate: its shape, the place where it stands, the words around it, and the kind of the mail.
- * Each piece of evidence has a name; codeTrees.ts says what it means.
+ * Collects the evidence for and against a candidate: its shape, its place, the words around it, and the kind of the
+ * mail. Each piece of evidence has a name. codeTrees.ts says how much each piece counts.
  */
 
 import {
@@ -21,7 +21,10 @@ import {
   saysUse,
 } from './codeWords.ts'
 
-/** A line of a part, in the plain form of codeShapes.ts. Its words are read when they are needed, once. */
+/**
+ * Holds a line of a part, in the plain form of codeShapes.ts. The words of the line are read once, when they are first
+ * needed.
+ */
 export class CodeLine {
   readonly #text: string
   #labels: Label[] | undefined
@@ -57,15 +60,15 @@ export type Found = {
   isSubject: boolean
 }
 
-/** Lines above that are read for words. */
+/** Limits the lines above a candidate that are read for words. */
 const ABOVE_MAX_LINES = 8
-/** Lines of a mail that says nothing but one thing. */
+/** A mail of at most this many lines tells only one thing. */
 const SHORT_LINES = 3
-/** `access` says nothing of a number. */
+/** Words of the kind `access` do not name a number. */
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
-/** The evidence that all candidates of a mail share. */
+/** Returns the evidence that all candidates of a mail share. */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
   const evidence = KINDS.filter((kind) => subject.has(kind)).map((kind) => `subject:${kind}`)
@@ -79,10 +82,10 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   return evidence
 }
 
-/** A whole quotation before a candidate. */
+/** Matches a whole quotation before a candidate. */
 const QUOTATION = /"[^"]*"|[“„][^“”„]*[“”]|«[^«»]*»|「[^「」]*」/g
 
-/** The evidence of one candidate. */
+/** Returns the evidence of one candidate. */
 export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[] {
   const line = lines[at]!
   const { text } = line
@@ -110,36 +113,36 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
     ...(isYear ? ['shape:year'] : []),
     ...(isKey ? ['shape:key'] : []),
     ...(isPlace ? ['shape:place'] : []),
-    // WELCOME15: a word with a number.
+    // A text like WELCOME15 is a word with a number.
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
-    // Examples in advice: 123456, 0000.
+    // Advice has example codes like 123456 and 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
   ]
 }
 
-/** `482913 is your code`: words and signs that say what a number is. */
+/** Matches the words and signs that say what a number is: `482913 is your code`. */
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
-/** Characters between a verb of entering and its number. */
+/** Limits the characters between a verb of entering and its number. */
 const USE_CHARS = 40
 
-/** `your code is 482913`: what may stand between a label and its number. */
+/** Matches what may stand between a label and its number: `your code is 482913`. */
 const BETWEEN =
   /^ ?(?:(?:is|ist|lautet|est|es|é|è|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|yang|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
 
-/** The space between the columns of a row: `Code ........ 482913`. */
+/** Matches the space between the columns of a table row: `Code ........ 482913`. */
 const LEADER = /[ .·_…|]{2,}/g
 const GAP_CHARS = 40
 
-/** Characters between a label and a candidate, in steps. */
+/** Returns the distance between a label and a candidate, in steps of characters. */
 function distance(chars: number): string {
   if (chars <= 3) return 'beside'
   if (chars <= 16) return 'close'
   return chars <= 60 ? 'near' : 'far'
 }
 
-/** The nearest label of each kind in the candidate's sentence, and its verbs. */
+/** Returns the nearest label of each kind in the candidate's sentence, and the verbs of the sentence. */
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
   const evidence: string[] = []
@@ -165,7 +168,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
-  // `Enter 482913`, `digita: 482913`: nothing but the verb, or one word more.
+  // `Enter 482913`, `digita: 482913`: only the verb stands before the number, or the verb and one word.
   if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
   else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))
@@ -176,7 +179,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
     )?.[2]
   )
     evidence.push('sentence:manyNumbers')
-  // `On the hub, to pair: 4476`
+  // An access label may stand before the number: `On the hub, to pair: 4476`
   const entry = line.labels.findLast(
     (label) => label.kind === 'access' && label.start >= start && label.end <= candidate.start,
   )
@@ -189,7 +192,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   return evidence
 }
 
-/** The nearest line above with a label of each kind. */
+/** Finds for each kind of label the nearest line above that has such a label. */
 function aboveEvidence(lines: readonly CodeLine[], at: number, isAlone: boolean): string[] {
   const place = isAlone ? 'above' : 'aboveInline'
   const evidence: string[] = []
@@ -217,7 +220,10 @@ function belowEvidence(below: CodeLine | undefined, isAlone: boolean): string[] 
   ]
 }
 
-/** @param rest the line without the candidate; undefined: nothing but the candidate. */
+/**
+ * Returns the evidence of the candidate's line. @param rest the line without the candidate; undefined: the line holds
+ * only the candidate.
+ */
 function lineEvidence(
   line: CodeLine,
   above: CodeLine | undefined,
@@ -239,7 +245,7 @@ function lineEvidence(
   ]
 }
 
-/** The sentence of a line around a candidate. */
+/** Returns the sentence of a line that holds a candidate. */
 function sentenceAround(line: string, { start, end }: Candidate): { start: number; end: number } {
   let from = 0
   for (const match of line.slice(0, start).matchAll(/(?<!\.)[.!?؟;·](?= )|[。！？]/g))

@@ -1,14 +1,16 @@
-/** The parts of a mail in which one-time codes are searched. */
+/** Selects the parts of a mail that are searched for one-time codes. */
 import { htmlToDescribedText } from '../visibleText/htmlToText.ts'
 import { readableText } from '../visibleText/readableText.ts'
 
-/** A picture whose description holds a digit. */
+/** Matches a picture whose description holds a digit. */
 const NUMBERED_PICTURE = /\salt\s{0,9}=\s{0,9}["']?[^"'<>]{0,200}\d/i
 
 /**
- * @param text the text of the mail; if it has none, the text of its HTML.
- * @param seen the text of the HTML, without pictures; `shown`: the visible HTML (visibleHtml.ts), null: none.
- * @returns the input of findCodes (codes.ts). A code that stands in a picture's description is in `html`.
+ * Selects the searched parts.
+ * @param text the text of the mail; if the mail has no text, the text of its HTML.
+ * @param seen the text of the HTML, without pictures. `shown` is the visible HTML (visibleHtml.ts); null: the mail has
+ * no HTML.
+ * @returns the input of findCodes (codes.ts). `html` also holds a code that stands in a picture's description.
  */
 export function codeParts({
   subject,

@@ -7,19 +7,19 @@ export type Candidate = {
   value: string
   start: number
   end: number
-  /** Letters alone, or small letters: a code only where the mail announces one. */
+  /** Letters alone, or small letters, are a code only if the mail announces a code. */
   isWeak: boolean
-  /** Four digits from 1900 to 2099. */
+  /** Tells whether the candidate is four digits from 1900 to 2099. */
   isYear: boolean
-  /** The form of an issue's key or of a standard's name: OPS-4821, SHA-256. */
+  /** Tells whether the candidate looks like an issue key or the name of a standard: OPS-4821, SHA-256. */
   isKey: boolean
-  /** Part of a postal address. */
+  /** Tells whether the candidate is part of a postal address. */
   isPlace: boolean
 }
 
 const CANDIDATES_MAX = 20
 
-/** Digits of other scripts, by their zero. */
+/** Lists the digit zero of other scripts. The other nine digits follow it. */
 const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
 
 const asciiDigit = (digit: string): string => {
@@ -28,7 +28,7 @@ const asciiDigit = (digit: string): string => {
   return zero === undefined ? digit : String(code - zero)
 }
 
-/** One form of digits, spaces and dashes; no invisible characters. */
+/** Unifies digits, spaces and dashes, and removes invisible characters. */
 export const plainForm = (text: string): string =>
   text
     .replace(
@@ -41,13 +41,16 @@ export const plainForm = (text: string): string =>
     .replace(/[\t\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
 
 /**
- * 1: single characters with spaces between, also around a dash. 2: groups of digits. 3: groups of letters and digits, or one. The bounds
- * keep each match short.
+ * Matches three shapes. 1: single characters with spaces between, also around a dash. 2: groups of digits. 3: one or
+ * more groups of letters and digits. The bounds keep each match short.
  */
 const SHAPE =
   /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?!\d))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
 
-/** A letter of a script that puts spaces between words, a digit, or a sign that makes a longer thing of a number. */
+/**
+ * Matches a letter of a script that puts spaces between words, a digit, or a sign that makes a number part of something
+ * longer.
+ */
 const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
 const BEFORE_NUMBER =
   /[\p{L}\p{N}][.,:'’]$|[A-Za-z\d][[(]$|\*\*$|[$€£¥₹₽₺₩] $|\+\d{1,3} $|\d[ )(/-]{1,2}$/u
@@ -57,14 +60,17 @@ const AFTER_NUMBER =
 
 const CURRENCY_BEFORE = /(?<!\p{L})(?:eur|usd|gbp|inr|chf|jpy|cny|rs|kr|r)\.? ?$/iu
 
-/** Streets and rooms with their numbers, in the forms of the larger countries. The bounds keep each match short. */
+/**
+ * Matches streets and rooms with their numbers, in the formats of the larger countries. The bounds keep each match
+ * short.
+ */
 const STREET =
   /(?<!\p{N})\d{1,6}[a-z]? (?:[\p{L}.'’-]{1,20} ){0,3}(?:street|st|avenue|ave|road|rd|boulevard|blvd|lane|ln|drive|dr|way|court|ct|square|sq|plaza|place|parkway|pkwy|highway|hwy|terrace|quay|building)(?!\p{L})|(?<!\p{L})(?:suite|ste|floor|unit|apt|room|box|postfach|bp|〒) ?#?\d[\d-]{0,7}|\p{L}{0,20}(?:straße|strasse|str\.|gasse|allee|platz|straat|laan|gatan|gade|vägen|katu|utca)[ ,]{1,2}\d{1,5}|(?<!\p{L})(?:rue|via|calle|avenida|av\.|rua|ul\.|ulica|ул\.|улица|cad\.|sok\.)(?:,? [\p{L}.'’-]{1,20}){1,4},? \d{1,5}/giu
-/** Towns with their postal codes: San Francisco, CA 94103; 1010 Wien; D-10115 Berlin. */
+/** Matches towns with their postal codes: San Francisco, CA 94103; 1010 Wien; D-10115 Berlin. */
 const TOWN =
   /(?<=, ?)[A-Z]{2},? \d{5}(?:-\d{4})?(?!\p{N})|(?<=[,·|] ?)(?:[A-Z]{1,2}-)?\d{4,5} \p{Lu}\p{Ll}{2,20}(?= ?(?:[,·|]|$))/gu
 
-/** The candidates of a line in {@link plainForm}, of at most a few hundred characters. */
+/** Returns the candidates of a line in {@link plainForm}. The line has at most a few hundred characters. */
 export function candidatesOf(line: string): Candidate[] {
   const found: Candidate[] = []
   const places = [...line.matchAll(STREET), ...line.matchAll(TOWN)]
@@ -109,7 +115,7 @@ function read(
   if (words !== undefined)
     return { kind: 'words', value: words, isWeak: true, isYear: false, isKey: false }
   if (/^\d{4,8}$/.test(shown)) return numeric(shown)
-  // The sender's own letter: G-482913.
+  // The sender puts its own letter before the code: G-482913.
   const own = /^[A-Z]-(\d{4,8})$/.exec(shown)
   if (own !== null) return numeric(own[1]!)
   const length = shown.replaceAll('-', '').length
@@ -117,7 +123,10 @@ function read(
   return letters(shown)
 }
 
-/** Groups of digits: 482 913, 4829-1305, 4829 - 1305, 48 29 13, 482 9130; 0916 3 and 40-66-1 are rarer, so they are weak. */
+/**
+ * Reads groups of digits: 482 913, 4829-1305, 4829 - 1305, 48 29 13, 482 9130. The shapes 0916 3 and 40-66-1 are rarer,
+ * so they are weak.
+ */
 function readGroups(shown: string): Shape | undefined {
   const parts = shown.split(/[ -]+/)
   const value = parts.join('')
@@ -132,9 +141,9 @@ function readGroups(shown: string): Shape | undefined {
   return isEven || isCut ? { ...numeric(value), isWeak: !isEven } : undefined
 }
 
-/** A word beside a short number: 2-step, 24-HOUR. */
+/** Matches a word beside a short number: 2-step, 24-HOUR. */
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
-/** kT4wZq, Nb63-Ty08: a digit in each group. iPhone15 and Win11 begin as words. */
+/** Matches kT4wZq and Nb63-Ty08, which have a digit in each group. iPhone15 and Win11 begin as words. */
 const MIXED_CASE =
   /^(?=.{6,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
 const KEY = /^[A-Z]{2,10}-\d{1,6}$/
@@ -147,13 +156,13 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // WELCOME15: a word with a number is a voucher, unless the mail says more than `code`.
+  // A word with a number, such as WELCOME15, is a voucher, unless the mail says more than `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)
     return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false, isKey }
   }
-  // A word has vowels; drawn letters have few.
+  // A word has vowels. Random letters have few.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
   if (!isUpper || bare.length < 6 || vowels > bare.length / 5) return undefined

@@ -1,6 +1,8 @@
 import type { CodeTree } from './likelihood.ts'
 
-/** The log-odds of a candidate without evidence, and the trees that add to it, as `bun run codes:fit` learned them. */
+/**
+ * Holds the log-odds of a candidate without evidence, and the trees that add to them. `bun run codes:fit` learned both.
+ */
 export const CODE_TREES: { start: number; trees: readonly CodeTree[] } = {
   start: -1.298,
   // biome-ignore format: a tree a line

@@ -1,6 +1,7 @@
 /**
- * Finds one-time codes in a mail. Each number or word with the shape of a code is weighed by what stands around it: the nearest
- * words, the lines above, the kind of the mail. Bounded: it reads the first characters of each part, and a few dozen candidates.
+ * Finds one-time codes in a mail. The surrounding text decides about each number or word that has the shape of a code:
+ * the nearest words, the lines above, and the kind of the mail. The work is bounded: only the first characters of each
+ * part and a few dozen candidates are read.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
@@ -9,41 +10,41 @@ import { CODE_TREES } from './codeTrees.ts'
 import { namesCode, saysUse } from './codeWords.ts'
 import { likelihood } from './likelihood.ts'
 
-/** Where a code stands. */
+/** Names the part of the mail that holds a code. */
 type CodePart = 'subject' | 'text' | 'html'
 
-/** A one-time code as the API answers it (docs/contract.md §4). */
+/** Describes a one-time code as the API returns it (docs/contract.md §4). */
 export type Code = {
   kind: CodeKind
-  /** The value to enter. */
+  /** Is the value to enter. */
   value: string
-  /** 0 to 1. */
+  /** Is a number from 0 to 1. */
   confidence: number
   part: CodePart | 'attachment'
-  /** Of the part `attachment`. */
+  /** Is set only for the part `attachment`. */
   attachmentId?: string
-  /** The line that holds it. */
+  /** Is the line that holds the code. */
   line: string
 }
 
-/** Characters that are read of each part: a code stands near the top. */
+/** Limits the characters that are read of each part. A code stands near the top. */
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400
 const LINE_MAX_CHARS = 400
-/** Lines of a part with candidates that are judged. */
+/** Limits the lines with candidates that are judged in each part. */
 const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
-/** A candidate with less is more likely none. */
+/** A candidate with a lower confidence is probably no code. */
 const LIKELY = 0.5
 
 type Mail = { subject: string; text: string; html: string | null }
 
 /**
- * The one-time codes of a mail, the most certain first.
- * @param mail `html`: the text of the visible HTML; null: none, or `text` is that text.
- * @returns at most {@link CODES_MAX}, each value once.
+ * Finds the one-time codes of a mail, the most certain code first.
+ * @param mail `html` is the text of the visible HTML; null: the mail has no HTML, or `text` is that text.
+ * @returns at most {@link CODES_MAX} codes, each value once.
  * @example findCodes({ subject: 'Sign in', text: 'Your code is 482 913.', html: null })[0].value // '482913'
  */
 export function findCodes(mail: Mail): Code[] {
@@ -61,7 +62,7 @@ export function findCodes(mail: Mail): Code[] {
 
 const bare = (value: string) => value.replaceAll('-', '').toLowerCase()
 
-/** One of each code that a mail writes twice: 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913. */
+/** Keeps only one of two codes that are the same code: 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913. */
 const withoutTwins = (codes: readonly Code[]): Code[] =>
   codes.filter(
     ({ value }, n) =>
@@ -72,10 +73,10 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
       ),
   )
 
-/** Lines with letters or digits; characters that stand one a line are joined. */
+/** Returns the lines that hold letters or digits. Lines of a single character are joined. */
 function linesOf(text: string): string[] {
   const plain = plainForm(text.slice(0, CODE_SCAN_CHARS))
-    // Addresses hold numbers of their own.
+    // URLs hold numbers that are no codes.
     .replace(/\bhttps?:\/\/[^\s\]>)]*/g, ' ')
     .replace(/\[ *\]/g, ' ')
     .replace(/\*{1,2}([^\s*]{1,30})\*{1,2}/g, ' $1 ')
@@ -99,20 +100,23 @@ function linesOf(text: string): string[] {
   return lines
 }
 
-/** Each candidate holds one of these. Few lines do: the words around the others are not read. */
+/** Each candidate holds one of these patterns. Few lines do, and the words around all other lines are not read. */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 
-/** A candidate, with what speaks for and against it. */
+/** Holds a candidate with the evidence for and against it. */
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
-/** A mail names a code, says to enter a number, tells for how long, or speaks to somebody who did not ask. */
+/**
+ * Tells whether a mail may hold a code. Such a mail names a code, asks to enter a number, or says how long the code is
+ * valid. It may also address somebody who did not ask for it.
+ */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(
     ({ text, lower }) =>
       namesCode(text) || saysUse(text) || saysValidity(lower) || saysNotAsked(lower),
   )
 
-/** The candidates of a mail. It is empty for a mail that never names a code. */
+/** Returns the candidates of a mail. The list is empty for a mail that never names a code. */
 export function judgedOf({ subject, text, html }: Mail): Judged[] {
   const head = new CodeLine(plainForm(subject.slice(0, LINE_MAX_CHARS)))
   const parts: [CodePart, CodeLine[]][] = [
@@ -140,7 +144,7 @@ export function judgedOf({ subject, text, html }: Mail): Judged[] {
   return withCompany(judged, [subject, text, html ?? ''])
 }
 
-/** Adds the evidence that comes from the other places of the same value, and from the other candidates. */
+/** Adds the evidence that comes from other places with the same value, and from the other candidates. */
 function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
   const linked = new Set(
@@ -165,6 +169,6 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   })
 }
 
-/** The share of candidates with this evidence that are codes, with two digits. */
+/** Returns the share of candidates with this evidence that are codes, with two digits. */
 const confidenceOf = (evidence: readonly string[]): number =>
   Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100

@@ -1,7 +1,13 @@
-/** A tree: what it adds to the log-odds, or the trees for a candidate without and with a piece of evidence. */
+/**
+ * Is a decision tree. A leaf is the number that it adds to the log-odds. A branch holds one tree for candidates without
+ * a piece of evidence and one for candidates that have it.
+ */
 export type CodeTree = number | readonly [evidence: string, without: CodeTree, having: CodeTree]
 
-/** The share of candidates with this evidence that are codes: the logistic function of the sum of all trees. */
+/**
+ * Returns the share of candidates with this evidence that are codes. It is the logistic function of the sum of all
+ * trees.
+ */
 export function likelihood(
   { start, trees }: { start: number; trees: readonly CodeTree[] },
   evidence: ReadonlySet<string>,

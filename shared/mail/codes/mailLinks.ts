@@ -1,38 +1,41 @@
-/** Finds the links of a mail and their purpose. No address is opened: a tracking redirect stays as it is. Linear, bounded. */
+/**
+ * Finds the links of a mail and their purpose. No address is opened, so a tracking redirect stays as it is. The time is
+ * linear and bounded.
+ */
 import { startsReply } from './codePhrases.ts'
 import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
-/** A link as the API answers it (docs/contract.md §4). */
+/** Describes a link as the API returns it (docs/contract.md §4). */
 export type MailLink = {
   href: string
   text: string
   purpose: LinkPurpose
-  /** Whoever opens the link can take the account: a link that resets a password. */
+  /** Tells whether the link resets a password. Whoever opens such a link can take over the account. */
   sensitive: boolean
 }
 
-/** Links of a mail that are answered; those with a purpose go first. */
+/** Limits the links of a mail that the API returns. Links with a purpose are kept first. */
 export const LINKS_MAX = 50
-/** Links of a mail that are read. */
+/** Limits the links of a mail that are read. */
 const LINKS_READ = 500
-/** A longer address is left out: cut, it opens something else. */
+/** A longer address is left out, because a cut address would open something else. */
 const HREF_MAX_CHARS = 4_000
-/** Characters of all addresses together. */
+/** Limits the characters of all addresses together. */
 const HREFS_MAX_CHARS = 32_000
 const TAG_MAX_CHARS = 8_000
 const TEXT_MAX_CHARS = 200
-/** Characters of markup between a link's tags, or before it. */
+/** Limits the characters of markup between a link's tags, or before the link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
-/** Characters of a part that are read. */
+/** Limits the characters of a part that are read. */
 const SCAN_MAX_CHARS = 1_000_000
 
-/** `context` is read for a bare address alone. */
+/** `context` is read only for a link that shows a bare address. */
 type Found = { href: string; text: string; context: () => string }
 
 /**
- * The links of a mail in their order, at most {@link LINKS_MAX}.
- * @param html the visible HTML (visibleHtml.ts); null: none.
+ * Returns the links of a mail in their order, at most {@link LINKS_MAX}.
+ * @param html the visible HTML (visibleHtml.ts); null: the mail has no HTML.
  */
 export function findLinks({
   subject,
@@ -55,7 +58,7 @@ export function findLinks({
   return bounded([...links.values()])
 }
 
-/** The links with a purpose, then the first others, in the order of the mail. */
+/** Keeps the links with a purpose, then the first other links, in the order of the mail. */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()
   let chars = 0
@@ -77,12 +80,13 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasNamedToken(path))) return 'other'
-  // The words beside a button are less sure than its own; a help page has no words of either.
+  // The words beside a button are less certain than the button's own words. For a help page neither count.
   const isBare = text === '' || text.includes(host) || isVague(text)
   const near = isBare ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   const own = byPath === 'reset' ? byPath : (byText ?? byPath)
-  // A page for everybody confirms nothing: https://bank.example/login, https://help.bank.example/articles/reset-360012345.
+  // A page that is the same for everybody confirms nothing: https://bank.example/login,
+  // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
   if (sure !== undefined || !isPersonal || !isBare || startsReply(subject.toLowerCase()))
@@ -90,7 +94,7 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   return purposeOfText(subject) ?? 'other'
 }
 
-/** A part of an address that only one recipient has: long, with a digit or with capitals inside. */
+/** Matches a part of an address that is unique to one recipient. It is long, with a digit or with capitals inside. */
 const TOKEN = /(?:^|[/=?&#+])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
   !/\.(?:html?|php|aspx?|jsp|pdf)$/i.test(text) &&
@@ -98,20 +102,20 @@ const isToken = (text: string): boolean =>
     ? /[A-Za-z]/.test(text) || text.length >= 16
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
 
-/** A short part that only one recipient has: the end of the path, or a value of the query. */
+/** Matches a short part that is unique to one recipient: the end of the path, or a value of the query. */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
-/** Names of values that a whole campaign shares. */
+/** Matches names of query values that all mails of a campaign share. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
 const isShortToken = (text: string): boolean =>
   /^\d{4,}$/.test(text) || (/\d/.test(text) && /[A-Za-z]/.test(text)) || /[a-z][A-Z]/.test(text)
 
-/** A value whose name says that it is a secret. */
+/** Matches a query value whose name says that the value is a secret. */
 const NAMED_TOKEN =
   /[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=[\w.~%-]{4,}/i
 const hasNamedToken = (path: string): boolean => NAMED_TOKEN.test(path)
 
-/** Pages that explain: the help, the documentation and the news of a service. */
+/** Tells whether an address is a page that explains: the help, the documentation or the news of a service. */
 const isGuide = (host: string, path: string): boolean =>
   /(?:^|\.)(?:help|support|docs?|kb|faq|learn|community|developers?|blog|status|wiki|hilfe|aide|ayuda)\./i.test(
     host,
@@ -136,7 +140,7 @@ function partsOf(href: string): {
   return { host, path, isPersonal, isShortlyPersonal }
 }
 
-/** Searches for the start of each link: the markup between is never parsed. */
+/** Searches for the start of each link. The markup between the links is never parsed. */
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
@@ -163,7 +167,7 @@ function linksOfHtml(html: string): Found[] {
   return found
 }
 
-/** The tag at a place: `>` in a quoted attribute does not end it. */
+/** Returns the tag at a position. `>` in a quoted attribute does not end the tag. */
 function tagFrom(input: string, start: number): { text: string; end: number } {
   const limit = Math.min(input.length, start + TAG_MAX_CHARS)
   let quote = ''
@@ -182,7 +186,7 @@ function hrefOf(tag: string): string | undefined {
   return match === null ? undefined : cleanHref(decoded(match[1] ?? match[2] ?? match[3] ?? ''))
 }
 
-/** An address of the web; undefined: another, or too long. */
+/** Returns an address of the web. @returns undefined for any other address, or if the address is too long. */
 function cleanHref(text: string): string | undefined {
   const href = text.replace(/[\s\p{Cc}]+/gu, '')
   return /^https?:\/\/[^/]/i.test(href) && href.length <= HREF_MAX_CHARS
@@ -206,7 +210,7 @@ const decoded = (text: string): string =>
     return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole
   })
 
-/** The text of a short piece of markup; a picture counts by its description. */
+/** Returns the text of a short piece of markup. The description of a picture counts as its text. */
 function textOf(html: string): string {
   const parts: string[] = []
   let from = 0
@@ -227,7 +231,7 @@ function textOf(html: string): string {
     .trim()
 }
 
-/** Addresses in plain text, with the words before. */
+/** Returns the addresses in plain text, with the words before each. */
 function linksOfText(text: string): Found[] {
   const input = text.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
@@ -242,7 +246,7 @@ function linksOfText(text: string): Found[] {
   return found
 }
 
-/** The words before the link: of its own sentence, or of the last line with words. */
+/** Returns the words before the link. They are from the link's own sentence, or from the last line that has words. */
 function nearLines(before: string): string {
   const lines = before.split('\n')
   const own = lines.pop()!

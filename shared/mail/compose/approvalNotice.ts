@@ -2,18 +2,21 @@ import { createHash } from 'node:crypto'
 import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
-/** Tells the mails of one request apart: each approver's has a link of its own. */
+/** Makes a mark that distinguishes the mails of one approval request, because each approver's mail has its own link. */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)
 
-/** What waits for the owner: a mail, or a payment of an amount to an address. */
+/** Describes what waits for the owner: a mail, or a payment of an amount to an address. */
 export type AskedAct =
   | { kind: 'mail'; subject: string; recipients: readonly string[] }
   | { kind: 'payment'; host: string; amountUsdc: string; payTo: string }
 
 const line = (text: string) => text.replace(/\s+/g, ' ').trim()
 
-/** The lines of an act. A mail's text, and the agent's and the seller's words, are left out. */
+/**
+ * Writes the lines that describe the mail or the payment. They leave out the text of the mail, and the words of the
+ * agent and of the seller.
+ */
 const linesOf = (act: AskedAct, projectName: string): string[] =>
   act.kind === 'mail'
     ? [
@@ -30,7 +33,7 @@ const linesOf = (act: AskedAct, projectName: string): string[] =>
         `Payee: ${act.payTo}`,
       ]
 
-/** The mail that tells an owner of an act that waits. It holds the link. */
+/** Writes the mail that notifies an owner of a waiting mail or payment. It holds the link to decide. */
 export function approvalNotice(about: {
   approvalId: string
   mailDomain: string

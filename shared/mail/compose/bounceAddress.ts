@@ -10,26 +10,26 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 import { deriveKey, type MasterKey } from '../../vault/envelope.ts'
 import { messageIdHash } from '../threading.ts'
 
-/** Keys of the HMAC: the first makes addresses, all recognise them. */
+/** Holds the keys of the HMAC. The first key makes addresses, and every key recognises its addresses. */
 export type BounceKeys = readonly KeyObject[]
 
-/** A copy of a message of ours. */
+/** Identifies a copy of a message that we sent. */
 export type SentCopy = { projectId: string; messageId: string; recipient: string }
 
 const HASH_BYTES = 5
 const MAC_BYTES = 10
-/** Base 32 in lower case: some hosts lower the case of an address. */
+/** Is the alphabet of base 32 in lower case, because some hosts change an address to lower case. */
 const DIGITS = 'abcdefghijklmnopqrstuvwxyz234567'
 const TAG = /^b([a-z2-7]{8})([a-z2-7]{16})$/
-/** RFC 5321 §4.5.3.1: octets of a local part, and of a path without its brackets. */
+/** RFC 5321 §4.5.3.1 limits the octets of a local part, and of a path without its brackets. */
 const LOCAL_PART_MAX_LENGTH = 64
 const ADDRESS_MAX_LENGTH = 254
 
-/** The keys of bounce addresses. They are derived: who holds them cannot open the vault. */
+/** Derives the keys of bounce addresses. Whoever holds a derived key cannot open the vault. */
 export const bounceKeys = (keys: readonly MasterKey[]): BounceKeys =>
   keys.map(({ key }) => createSecretKey(deriveKey(key, 'purser/bounce')))
 
-/** The envelope sender of one copy; the plain address where a tag would make it too long. */
+/** Returns the envelope sender of one copy. If a tag would make the address too long, the plain address is used. */
 export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): string {
   const at = from.lastIndexOf('@')
   const tag = `+b${base32(hashOf(copy.messageId))}${base32(macOf(keys[0]!, copy))}`
@@ -38,29 +38,29 @@ export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): s
   return fits ? address : from
 }
 
-/** The two parts of a bounce address; null: another address. */
+/** Holds the two parts of a bounce address; null: the address is another kind. */
 export type BounceTag = { hash: Buffer; mac: string }
 
-/** Reads the tag of an envelope recipient. It proves nothing before {@link isTagOf}. */
+/** Reads the tag of an envelope recipient. The tag proves nothing until {@link isTagOf} has checked it. */
 export function readBounceTag(envelopeTo: string): BounceTag | null {
   const local = envelopeTo.slice(0, envelopeTo.lastIndexOf('@')).toLowerCase()
   const [, hash, mac] = TAG.exec(local.slice(local.indexOf('+') + 1)) ?? []
   return hash === undefined || mac === undefined ? null : { hash: fromBase32(hash), mac }
 }
 
-/** Whether one of our keys made this tag for this copy. */
+/** Tells whether one of our keys made this tag for this copy. */
 export const isTagOf = ({ mac }: BounceTag, keys: BounceKeys, copy: SentCopy): boolean =>
   keys.some((key) => timingSafeEqual(Buffer.from(mac), Buffer.from(base32(macOf(key, copy)))))
 
 const hashOf = (messageId: string): Buffer => messageIdHash(messageId).subarray(0, HASH_BYTES)
 
 function macOf(key: KeyObject, { projectId, messageId, recipient }: SentCopy): Buffer {
-  // JSON keeps the parts apart: two lists of parts never encode alike.
+  // JSON keeps the parts apart: two different lists of parts never encode alike.
   const text = JSON.stringify([projectId, messageId, recipient.toLowerCase()])
   return createHmac('sha256', key).update(text).digest().subarray(0, MAC_BYTES)
 }
 
-/** Five bytes are eight digits: no padding occurs. */
+/** Encodes bytes in base 32. Five bytes make eight digits, so no padding occurs. */
 function base32(bytes: Buffer): string {
   let digits = ''
   for (let at = 0; at < bytes.length; at += HASH_BYTES) {

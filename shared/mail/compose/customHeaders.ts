@@ -1,16 +1,16 @@
-/** Header fields that a caller adds to its own mail, by name. */
+/** Holds the header fields that a caller adds to its own mail, by name. */
 export type CustomHeaders = Readonly<Record<string, string>>
 
 const HEADERS_MAX = 20
-/** RFC 5322 §2.2: a field name is printable ASCII without colon; letters, digits and hyphens suffice. */
+/** RFC 5322 §2.2: a field name is printable ASCII without a colon. Letters, digits and hyphens are enough here. */
 const NAME = /^[A-Za-z0-9-]{1,76}$/
-/** With the name it fits on a line of 998 characters (RFC 5322 §2.1.1). A line break would add a header. */
+/** The value and its name fit on a line of 998 characters (RFC 5322 §2.1.1). A line break would add a header. */
 const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,898}[\x21-\x7e])?$/
 const ALLOWED = /^(?:x-.+|list-.+|auto-submitted)$/i
 
 /**
- * Reads the header fields of a send. Only names that no part of this service sets are taken: a caller changes neither
- * author nor recipients, and adds no line.
+ * Reads the header fields of a send. A name is allowed only if no part of this service sets it. So a caller changes
+ * neither author nor recipients, and adds no line.
  * @returns the fields, or the rule that one of them breaks
  */
 export function readCustomHeaders(
@@ -40,7 +40,7 @@ export function readCustomHeaders(
   return { headers: given }
 }
 
-/** The header fields with their line ends. */
+/** Writes the header fields with their line ends. */
 export const customFields = (headers: CustomHeaders): string =>
   Object.entries(headers)
     .map(([name, value]) => `${name}: ${value}\r\n`)

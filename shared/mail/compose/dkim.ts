@@ -1,15 +1,17 @@
 /**
- * DKIM signatures (RFC 6376): rsa-sha256 over relaxed/relaxed canonical forms, with a key of 2048 bits (RFC 8301).
+ * Makes DKIM signatures (RFC 6376): rsa-sha256 over relaxed/relaxed canonical forms, with a key of 2048 bits (RFC
+ * 8301).
  *
- * nodemailer's signer lists each field once. An attacker could add a second field of that name on the way: readers show
- * it, and the signature stays valid (RFC 6376 §8.15). This signer lists each field once more than it occurs.
+ * nodemailer's signer lists each field once. An attacker could then add a second field of that name in transit. Mail
+ * programs would show it, and the signature would stay valid (RFC 6376 §8.15). This signer lists each field once more
+ * than it occurs.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 
-/** The signing key of a domain. DNS holds its public key at `SELECTOR._domainkey.DOMAIN`. */
+/** Holds the signing key of a domain. DNS holds its public key at `SELECTOR._domainkey.DOMAIN`. */
 export type DkimSigner = { domain: string; selector: string; privateKey: KeyObject }
 
-/** The signed fields. Fields that lists and relays add are not signed. */
+/** Lists the signed fields. Fields that mailing lists and relays add are not signed. */
 const SIGNED_FIELDS = [
   'from',
   'to',
@@ -28,7 +30,7 @@ const SIGNED_FIELDS = [
 ] as const
 
 const LINE_LENGTH = 72
-/** RFC 1035 §3.3: one string of a TXT record. */
+/** RFC 1035 §3.3 limits one string of a TXT record to this length. */
 const TXT_STRING_BYTES = 255
 
 /** Prepends one signature per signer. Every line of the message must end with CRLF. */
@@ -51,7 +53,8 @@ function signatureField(
   const names: string[] = []
   const signed: string[] = []
   for (const name of SIGNED_FIELDS) {
-    // RFC 6376 §5.4.2: equal fields are signed from the bottom up. The additional name covers an absent field.
+    // RFC 6376 §5.4.2: equal fields are signed from the bottom up. The additional name signs the absence of a further
+    // field.
     const own = fields.filter((field) => nameOf(field) === name).toReversed()
     names.push(...own.map(() => name), name)
     signed.push(...own.map((field) => `${relaxedField(field)}\r\n`))
@@ -72,7 +75,7 @@ function signatureField(
 
 const nameOf = (field: string): string => field.slice(0, field.indexOf(':')).trim().toLowerCase()
 
-/** Joins items and folds between them; RFC 6376 §3.5 allows white space there. */
+/** Joins items and folds lines between them. RFC 6376 §3.5 allows white space there. */
 function folded(items: readonly string[], separator: string): string {
   let length = 0
   return items
@@ -86,7 +89,7 @@ function folded(items: readonly string[], separator: string): string {
     .join('')
 }
 
-/** RFC 6376 §3.4.2. */
+/** Writes a field in the relaxed form (RFC 6376 §3.4.2). */
 function relaxedField(field: string): string {
   const colon = field.indexOf(':')
   const value = field
@@ -97,7 +100,7 @@ function relaxedField(field: string): string {
   return `${nameOf(field)}:${value}`
 }
 
-/** RFC 6376 §3.4.4. Each step is linear: a body can be 35 MB. */
+/** Writes a body in the relaxed form (RFC 6376 §3.4.4). Each step takes linear time, because a body can be 35 MB. */
 function relaxedBody(body: string): string {
   const lines = body
     .replace(/[ \t]+/g, ' ')
@@ -108,11 +111,11 @@ function relaxedBody(body: string): string {
   return end === 0 ? '' : `${lines.slice(0, end)}\r\n`
 }
 
-/** The DNS record of a public key (RFC 6376 §3.6.1). */
+/** Writes the DNS record of a public key (RFC 6376 §3.6.1). */
 export const dkimRecord = (publicKey: KeyObject): string =>
   `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`
 
-/** A TXT record in zone-file form: strings of at most 255 bytes, which resolvers concatenate. */
+/** Writes a TXT record for a zone file, as strings of at most 255 bytes, which resolvers concatenate. */
 export function txtStrings(text: string): string {
   const strings = text.match(new RegExp(`.{1,${TXT_STRING_BYTES}}`, 'gs')) ?? ['']
   return strings.map((part) => `"${part.replace(/["\\]/g, '\\$&')}"`).join(' ')

@@ -1,44 +1,58 @@
-/** An attachment of a send intent. */
+/** Describes an attachment of a send intent. */
 export type SentAttachment = {
   filename: string
-  /** A media type, with or without parameters. */
+  /** Is a media type, with or without parameters. */
   contentType: string
-  /** Without angle brackets; the HTML body refers to it as `cid:…`. Null: the HTML does not show it. */
+  /**
+   * Has no angle brackets. The HTML body refers to the attachment as `cid:…`. Null means that the HTML does not show
+   * the attachment.
+   */
   contentId: string | null
   content: Buffer
 }
 
-/** The media type of an invitation that the service writes. */
+/** Returns the media type of an invitation that the service writes. */
 export const calendarType = (method: 'REQUEST' | 'CANCEL' | 'REPLY'): string =>
   `text/calendar; charset=utf-8; method=${method}`
 
-/** The iTIP method of an invitation that the service has written; null: another file. */
+/** Returns the iTIP method of an invitation that the service has written. @returns null for any other file. */
 export const calendarMethod = ({ contentType }: Pick<SentAttachment, 'contentType'>) =>
   (['REQUEST', 'CANCEL', 'REPLY'] as const).find(
     (method) => contentType === calendarType(method),
   ) ?? null
 
-/** RFC 2045 §5.1: type, subtype, parameters; no control characters, so that no header can follow. */
+/**
+ * RFC 2045 §5.1: a media type has a type, a subtype and parameters. Control characters are refused, so that no header
+ * can follow.
+ */
 const TOKEN = "[\\w!#$%&'*+.^`{|}~-]+"
 const MEDIA_TYPE = new RegExp(
   `^${TOKEN}/${TOKEN}(?:[ \\t]*;[ \\t]*${TOKEN}=(?:${TOKEN}|"[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]*"))*$`,
 )
 const MEDIA_TYPE_MAX_LENGTH = 255
 
-/** Whether a text can be the media type of an attachment. A multipart is refused: readers would parse its content. */
+/**
+ * Tells whether a text can be the media type of an attachment. A multipart type is refused, because mail programs would
+ * parse the content.
+ */
 export const isAttachmentType = (text: string): boolean =>
   text.length <= MEDIA_TYPE_MAX_LENGTH && MEDIA_TYPE.test(text) && !/^multipart\//i.test(text)
 
-/** RFC 2392: an identifier without angle brackets. A bare word is accepted too: many programs send one. */
+/**
+ * Matches an identifier without angle brackets (RFC 2392). A bare word is accepted too, because many programs send one.
+ */
 const CONTENT_ID = /^[\x21\x23-\x27\x2a-\x3b\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
 
-/** Reads a Content-ID with or without angle brackets; null: malformed. */
+/** Reads a Content-ID with or without angle brackets. @returns null if the text is malformed. */
 export function parseContentId(text: string): string | null {
   const bare = /^<(.*)>$/s.exec(text)?.[1] ?? text
   return CONTENT_ID.test(bare) ? bare : null
 }
 
-/** Decodes RFC 4648 §4 base64 with padding. Line breaks are accepted: many encoders write them. Null: malformed. */
+/**
+ * Decodes RFC 4648 §4 base64 with padding. Line breaks are accepted, because many encoders write them. @returns null if
+ * the text is malformed.
+ */
 export function decodeBase64(text: string): Buffer | null {
   const plain = text.includes('\n') ? text.replace(/[\r\n]+/g, '') : text
   if (plain.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(plain)) return null

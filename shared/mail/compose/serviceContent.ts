@@ -1,6 +1,6 @@
 import type { MailContent } from './composeMail.ts'
 
-/** A mail of the service itself to one person: lines of text, and no automatic answer to it. */
+/** Makes a mail of the service itself to one person. It has lines of text, and asks for no automatic reply. */
 export const serviceContent = ({
   id,
   mailDomain,
@@ -9,7 +9,7 @@ export const serviceContent = ({
   lines,
   date,
 }: {
-  /** The part of the Message-ID before the @. */
+  /** Is the part of the Message-ID before the @. */
   id: string
   mailDomain: string
   address: string
@@ -31,6 +31,6 @@ export const serviceContent = ({
   references: [],
   attachments: [],
   unsubscribe: null,
-  // RFC 3834: no automatic answers.
+  // RFC 3834: this field prevents automatic replies.
   headers: { 'Auto-Submitted': 'auto-generated' },
 })

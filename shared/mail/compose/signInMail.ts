@@ -1,7 +1,7 @@
 import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
-/** The mail with a sign-in link. */
+/** Writes the mail with a sign-in link. */
 export function signInMail(about: {
   requestId: string
   mailDomain: string

@@ -1,16 +1,19 @@
 import { parseAddress } from '../address.ts'
 
-/** The ways to unsubscribe; at least one is set. */
+/** Holds the ways to unsubscribe. At least one of them is set. */
 export type Unsubscribe = {
-  /** Takes a one-click POST (RFC 8058). */
+  /** Accepts a one-click POST (RFC 8058). */
   url: string | null
   mailto: string | null
 }
 
-/** Fits on a header line of 998 characters (RFC 5322 §2.1.1). */
+/** A URL of this length fits on a header line of 998 characters (RFC 5322 §2.1.1). */
 const URL_MAX_LENGTH = 900
 
-/** Reads a one-click URL: HTTPS only (RFC 8058 §3.1), in the form a header can hold; null: refused. */
+/**
+ * Reads a one-click URL. Only HTTPS is allowed (RFC 8058 §3.1), in a form that a header can hold. @returns null if the
+ * URL is refused.
+ */
 export function parseUnsubscribeUrl(text: string): string | null {
   if (!URL.canParse(text)) return null
   const { protocol, href, username, password } = new URL(text)
@@ -20,10 +23,13 @@ export function parseUnsubscribeUrl(text: string): string | null {
   return plain.length <= URL_MAX_LENGTH && /^[\x21-\x7e]+$/.test(plain) ? plain : null
 }
 
-/** Reads the mailto address; null: malformed. */
+/** Reads the mailto address. @returns null if the address is malformed. */
 export const parseUnsubscribeMailto = (text: string): string | null => parseAddress(text)
 
-/** The header fields with their line ends: List-Unsubscribe (RFC 2369); for a URL List-Unsubscribe-Post (RFC 8058). */
+/**
+ * Writes the header fields with their line ends: List-Unsubscribe (RFC 2369), and for a URL also List-Unsubscribe-Post
+ * (RFC 8058).
+ */
 export function unsubscribeFields({ url, mailto }: Unsubscribe): string {
   const places = [
     ...(url === null ? [] : [`<${url}>`]),

@@ -2,10 +2,13 @@ import { cellText, type DocumentText, TextWriter } from './document.ts'
 import { decodeText } from './plainText.ts'
 
 const DELIMITERS = [',', ';', '\t', '|'] as const
-/** Characters of the first lines that tell the delimiter. */
+/** The delimiter is guessed from this many characters at the beginning. */
 const LOOKED_CHARS = 4_000
 
-/** A table in text (RFC 4180, and the delimiters of other countries): one row a line, tabs between cells. */
+/**
+ * Reads a table in text (RFC 4180, and the delimiters of other countries). Each row becomes a line, with tabs between
+ * the cells.
+ */
 export function readCsv(bytes: Uint8Array): DocumentText {
   const text = decodeText(bytes)
   const delimiter = delimiterOf(text)
@@ -25,7 +28,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
       if (letter !== '"') continue
       cell += text.slice(start, at)
       start = at + 1
-      // A doubled quote stands for one.
+      // A doubled quote means one quote.
       if (text[at + 1] === '"') start = ++at
       else isQuoted = false
     } else if (letter === '"' && text.slice(start, at).trim() === '' && cell === '') {
@@ -41,7 +44,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
   return out.done()
 }
 
-/** The delimiter that the first lines hold most often outside of quotes. */
+/** Returns the delimiter that occurs most often outside of quotes in the first lines. */
 function delimiterOf(text: string): string {
   const counts = new Map<string, number>(DELIMITERS.map((one) => [one, 0]))
   let isQuoted = false

@@ -1,13 +1,13 @@
-/** The text of a file, and the bounds that every reader of files keeps. */
+/** Defines the text of a file, and the bounds that every file reader obeys. */
 
-/** What a file is. */
+/** Names the kind of a file. */
 export type DocumentKind =
   | ('text' | 'html' | 'csv' | 'rtf' | 'mail' | 'calendar' | 'zip' | 'pdf')
   | ('docx' | 'xlsx' | 'pptx' | 'odt' | 'ods' | 'odp')
 
-/** What a reader leaves out, because a person who opens the file does not see it, or not at first. */
+/** Lists what a reader leaves out, because a person who opens the file does not see it, or not at first. */
 export const OMISSIONS = [
-  // Its colour is that of its background, or it is transparent.
+  // The text has the colour of its background, or is transparent.
   'invisible-text',
   'tiny-text',
   'off-page-text',
@@ -18,12 +18,14 @@ export const OMISSIONS = [
   'speaker-notes',
   'comments',
   'deleted-text',
-  // The file has more than the bounds allow.
+  // The file holds more than the bounds allow.
   'truncated',
 ] as const
 export type Omission = (typeof OMISSIONS)[number]
 
-/** Omissions that may conceal words from a person: a message with one has the label hidden-text. */
+/**
+ * Lists the omissions that may conceal words from a person. A message with such an omission has the label hidden-text.
+ */
 export const CONCEALED: ReadonlySet<Omission> = new Set([
   'invisible-text',
   'tiny-text',
@@ -34,17 +36,17 @@ export const CONCEALED: ReadonlySet<Omission> = new Set([
   'hidden-slides',
 ])
 
-/** Characters of one file's text. */
+/** Limits the characters of one file's text. */
 const TEXT_MAX_CHARS = 1_000_000
-/** Bytes of one file. */
+/** Limits the bytes of one file. */
 export const FILE_MAX_BYTES = 32 * 1024 * 1024
-/** Links of one file that are kept beside its text. */
+/** Limits the links of one file that are kept beside its text. */
 const LINKS_READ_MAX = 200
 
-/** Why a file has no text: it is damaged, needs a password, or passes a bound. */
+/** Tells why a file has no text: it is damaged, needs a password, or exceeds a bound. */
 export type FaultReason = 'malformed' | 'encrypted' | 'too_large'
 
-/** The file cannot be read. */
+/** Reports that the file cannot be read. */
 export class DocumentError extends Error {
   override readonly name = 'DocumentError'
   readonly reason: FaultReason
@@ -54,21 +56,21 @@ export class DocumentError extends Error {
   }
 }
 
-/** The text of a file. `links`: those that its words do not show. */
+/** Holds the text of a file. `links` holds the links that its words do not show. */
 export type DocumentText = {
   text: string
   omitted: Set<Omission>
   links: { href: string; text: string }[]
 }
 
-/** A text that grows up to {@link TEXT_MAX_CHARS}. */
+/** Collects a text of at most {@link TEXT_MAX_CHARS} characters. */
 export class TextWriter {
   readonly omitted = new Set<Omission>()
   readonly links: { href: string; text: string }[] = []
   #parts: string[] = []
   #chars = 0
 
-  /** It takes no more: a reader may stop. */
+  /** Tells whether the text is full. A reader may then stop. */
   get isFull(): boolean {
     return this.#chars >= TEXT_MAX_CHARS
   }
@@ -93,7 +95,10 @@ export class TextWriter {
   }
 }
 
-/** Postgres refuses U+0000 in text. Blanks at the ends of lines, and more than two empty lines, say nothing. */
+/**
+ * Removes U+0000, which Postgres refuses in text. It also removes blanks at the ends of lines, and all but two empty
+ * lines in a row.
+ */
 const tidy = (text: string): string =>
   text
     .replaceAll('\u0000', '')
@@ -106,5 +111,5 @@ const tidy = (text: string): string =>
     .replace(/^\n+/, '')
     .trimEnd()
 
-/** A cell of a table in one line: tabs and line ends divide cells and rows. */
+/** Writes a cell of a table in one line, because tabs and line ends separate cells and rows. */
 export const cellText = (text: string): string => text.replace(/\s+/g, ' ').trim()

@@ -1,21 +1,21 @@
 import type { DocumentKind } from './document.ts'
 
-/** A file as its message describes it. */
+/** Holds a file's name and type as its message states them. */
 export type NamedFile = { filename: string; contentType: string }
 
-/** The media types and endings of files that hold no text: they are not read. */
+/** Match the media types and file endings that hold no text. Such files are not read. */
 const NO_TEXT_TYPE =
   /^(?:image|audio|video|font)\/|^application\/(?:pgp-|pkcs7-|x-pkcs7-)|^multipart\//i
 const NO_TEXT_ENDING =
   /\.(?:png|jpe?g|gif|webp|bmp|tiff?|ico|heic|mp[34]|m4a|mov|avi|wav|ogg|woff2?|ttf|exe|dll|p7[sm])$/i
-/** Pictures made of text. */
+/** Matches pictures that are made of text. */
 const TEXT_IMAGE = /^image\/svg/i
 
-/** Whether a file may hold text, by its name and type alone. */
+/** Tells whether a file may hold text, by its name and type alone. */
 export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
   !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
 
-/** Bytes from the start that tell text from other content. */
+/** So many bytes from the start distinguish text from other content. */
 const SNIFFED_BYTES = 4096
 const ENDINGS: Readonly<Record<string, DocumentKind>> = {
   htm: 'html',
@@ -27,7 +27,10 @@ const ENDINGS: Readonly<Record<string, DocumentKind>> = {
 }
 const OFFICE_KINDS = ['docx', 'xlsx', 'pptx', 'odt', 'ods', 'odp'] as const
 
-/** What a file is: by its first bytes, then by its type and name. Null: it holds no text that is read. */
+/**
+ * Returns the kind of a file, by its first bytes, then by its type and name. @returns null if the file holds no
+ * readable text.
+ */
 export function kindOf(
   bytes: Uint8Array,
   { filename, contentType }: NamedFile,
@@ -38,7 +41,7 @@ export function kindOf(
   if (text.slice(0, 1024).includes('%PDF-')) return 'pdf'
   if (text.startsWith('PK\x03\x04') || text.startsWith('PK\x05\x06')) return 'zip'
   if (text.startsWith('{\\rtf')) return 'rtf'
-  // The container of old Office files. A document with a password is one too.
+  // Old Office files are in this container. So is a newer document with a password.
   if (text.startsWith('\xd0\xcf\x11\xe0')) {
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }
@@ -54,7 +57,10 @@ export function kindOf(
 const endingOf = (filename: string): string =>
   filename.slice(filename.lastIndexOf('.') + 1).toLowerCase()
 
-/** UTF-16 begins with a mark, or has a null in every second byte. Other text has no control characters but a few. */
+/**
+ * Tells whether the bytes are text. UTF-16 begins with a byte order mark, or has a null in every second byte. Other
+ * text has only a few control characters.
+ */
 function isText(head: Buffer): boolean {
   if (head.length === 0) return false
   if ((head[0] === 0xff && head[1] === 0xfe) || (head[0] === 0xfe && head[1] === 0xff)) return true
@@ -62,7 +68,7 @@ function isText(head: Buffer): boolean {
   let controls = 0
   for (const byte of head) {
     if (byte === 0) nulls++
-    // ESC begins the shifts of ISO-2022.
+    // ESC begins the shift sequences of ISO-2022.
     else if (byte < 9 || (byte > 13 && byte < 32 && byte !== 27)) controls++
   }
   if (controls > head.length / 100) return false

@@ -14,18 +14,20 @@ const BLOCKS = new Set(
 )
 const UNREAD = new Set(['script', 'style', 'template', 'noscript'])
 
-/** The text of an HTML file that a person sees. A row of a table is a line, with tabs between its cells. */
+/**
+ * Reads the text of an HTML file that a person sees. Each row of a table becomes a line, with tabs between its cells.
+ */
 export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   const { html, hidesText } = visibleHtml(decodeHtml(bytes), HTML_MAX_CHARS)
   const out = new TextWriter()
   if (hidesText) out.omitted.add('hidden-text')
   for (const { href, text } of findLinks({ subject: '', text: '', html })) out.link(href, text)
-  // What separates the next word from the last one.
+  // Separates the next word from the previous word.
   let gap = ''
   let isUnread = false
   let isRow = false
   const separate = (next: string) => {
-    // A cell's own paragraphs do not take back its tab.
+    // The paragraphs of a cell do not remove the tab before the cell.
     if (gap !== '\n' && !gap.includes('\t')) gap = next
   }
   const text = (raw: string) => {
@@ -64,7 +66,7 @@ function decodeHtml(bytes: Uint8Array): string {
     try {
       return decoderOf(named).decode(bytes.subarray(0, 4 * HTML_MAX_CHARS))
     } catch {
-      // No such charset: its bytes tell.
+      // No such charset exists, so the bytes decide.
     }
   }
   return decodeText(bytes, HTML_MAX_CHARS)

@@ -1,36 +1,42 @@
 import type { Omission } from './document.ts'
 
-/** Of 255. The lightest print that a person reads differs more from its ground. */
+/**
+ * Is a difference of colour values, of 255. Even the lightest print that a person can read differs more from its
+ * background.
+ */
 const CONTRAST_MIN = 24
-/** Points. Smaller letters are dust. */
+/** Is a size in points. A person cannot read smaller letters. */
 const TINY_PT = 3
 
-/** A colour as six hexadecimal digits; null: it may be any. */
+/** Is a colour as six hexadecimal digits; null: the colour is unknown. */
 export type Colour = string | null
 
-/** A colour from `#rrggbb`, `rrggbb` or `aarrggbb`; null: it is none of these. */
+/** Reads a colour from `#rrggbb`, `rrggbb` or `aarrggbb`. @returns null for any other text. */
 export function colourOf(given: string | undefined): Colour {
   const digits = /^#?([0-9a-f]{2})?([0-9a-f]{6})$/i.exec(given ?? '')?.[2]
   return digits === undefined ? null : digits.toLowerCase()
 }
 
-/** Whether two colours cannot be told apart. */
+/** Tells whether a person cannot distinguish two colours. */
 export function isAlike(one: Colour, other: Colour): boolean {
   if (one === null || other === null) return false
   const part = (colour: string, n: number) => Number.parseInt(colour.slice(2 * n, 2 * n + 2), 16)
   return [0, 1, 2].every((n) => Math.abs(part(one, n) - part(other, n)) < CONTRAST_MIN)
 }
 
-/** How words are printed. Undefined: nothing says it. */
+/** Describes how words are printed. A property is undefined if the file does not state it. */
 export type Ink = {
   colour?: Colour
-  /** What lies behind the words. */
+  /** Is the colour behind the words. */
   ground?: Colour
   sizePt?: number
   isHidden?: boolean
 }
 
-/** Why a person does not see words in this ink; null: they are seen. A page is white, and words are black. */
+/**
+ * Tells why a person does not see words in this ink. By default the page is white and the words are black. @returns
+ * null if the words are visible.
+ */
 export function unseenInk({ colour, ground, sizePt, isHidden }: Ink): Omission | null {
   if (isHidden === true) return 'hidden-text'
   if (sizePt !== undefined && sizePt < TINY_PT) return 'tiny-text'

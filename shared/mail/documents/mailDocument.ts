@@ -1,12 +1,12 @@
 import { HIDDEN_TEXT_LABEL, parseMail } from '../parse/parseMail.ts'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Mails within mails that are read too. */
+/** Mails within mails are read to this depth. */
 const DEPTH_MAX = 3
 
 /**
- * The head and the text of a mail in a file, and of the mails that it holds. The names of its other attachments stand
- * behind it; those stay shut.
+ * Reads the head and the text of a mail in a file, and of the mails that it holds. The names of its other attachments
+ * follow. Those attachments are not opened.
  */
 export async function readMailDocument(bytes: Uint8Array, depth = 0): Promise<DocumentText> {
   const mail = await parseMail(bytes, 'mail.invalid')

@@ -1,19 +1,19 @@
 import { analyse } from 'chardet'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Bytes that the guess of a charset reads. */
+/** Limits the bytes that are read to guess a charset. */
 const GUESSED_BYTES = 64 * 1024
 /** A character takes at most four bytes. */
 const BYTES_PER_CHAR = 4
 
-/** The text of a plain file in any charset. */
+/** Reads the text of a plain file in any charset. */
 export function readPlainText(bytes: Uint8Array): DocumentText {
   const out = new TextWriter()
   out.write(decodeText(bytes))
   return out.done()
 }
 
-/** Decodes text: by its mark, as UTF-8 if it is valid, else by the most likely charset. */
+/** Decodes text by its byte order mark, as UTF-8 if the bytes are valid, or else by the most likely charset. */
 export function decodeText(bytes: Uint8Array, maxChars = 2_000_000): string {
   const part = bytes.subarray(0, maxChars * BYTES_PER_CHAR)
   const text = decoderOf(charsetOf(part)).decode(part)
@@ -28,7 +28,7 @@ function charsetOf(bytes: Uint8Array): string {
   if (odd > head.length / 8) return 'utf-16le'
   if (even > head.length / 8) return 'utf-16be'
   const holdsEscape = head.includes(27)
-  // A cut character at the end of a part is no fault.
+  // A character that is cut at the end of a part is no fault.
   if (!holdsEscape && isUtf8(bytes)) return 'utf-8'
   for (const { name } of analyse(head)) {
     if (/^(?:UTF-(?:16|32)|ASCII)/.test(name)) continue
@@ -62,6 +62,6 @@ function nullsOf(bytes: Uint8Array): [even: number, odd: number] {
   return counts
 }
 
-/** A decoder of any charset of the Encoding standard. @throws {RangeError} */
+/** Returns a decoder for any charset of the Encoding standard. @throws {RangeError} */
 export const decoderOf = (label: string): TextDecoder =>
   new TextDecoder(label as ConstructorParameters<typeof TextDecoder>[0])

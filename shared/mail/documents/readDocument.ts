@@ -1,4 +1,7 @@
-/** Reads the text of a file. It runs in a child process: a hostile file may take all its time and memory. */
+/**
+ * Reads the text of a file. It runs in a child process, because a hostile file may use up all the time and memory of
+ * its process.
+ */
 import { calendarText } from '../calendar/calendarText.ts'
 import type { ReadInvite } from '../calendar/invite.ts'
 import { readCalendar } from '../calendar/readCalendar.ts'
@@ -23,7 +26,7 @@ import { readPdf } from './pdf/pdfText.ts'
 import { readPlainText } from './plainText.ts'
 import { readRtf } from './rtfText.ts'
 
-/** What became of a file. `none`: it holds no text, as a scan does. */
+/** Is the result of reading a file. `none` means that the file holds no text, as a scan does. */
 export type ReadOutcome =
   | {
       state: 'ready'
@@ -37,7 +40,7 @@ export type ReadOutcome =
   | { state: 'none'; kind: DocumentKind | null; omitted: Omission[] }
   | { state: 'failed'; kind: DocumentKind | null; reason: FaultReason }
 
-/** Kinds whose numbers are data, not words: no one-time code is looked for. */
+/** Lists the kinds whose numbers are data instead of words. They are not searched for one-time codes. */
 const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
   'csv',
   'xlsx',
@@ -48,8 +51,8 @@ const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
 ])
 
 /**
- * The text of a file, with the codes, links and invites in it.
- * @param nowMs the next instances of an event are those after it
+ * Reads the text of a file, with the codes, links and invites in it.
+ * @param nowMs the next instances of an event start after this time
  */
 export async function readDocument(
   bytes: Uint8Array,
@@ -95,7 +98,9 @@ async function read(
   return readOfficeFile(bytes)
 }
 
-/** The text of a calendar file tells its events. One without events, such as a list of tasks, is plain text. */
+/**
+ * Reads a calendar file. Its text describes its events. A file without events, such as a list of tasks, is plain text.
+ */
 function readInvites(bytes: Uint8Array, nowMs: number): DocumentText & { invites: ReadInvite[] } {
   const invites = readCalendar(bytes, nowMs)
   if (invites.length === 0) return { ...readPlainText(bytes), invites }

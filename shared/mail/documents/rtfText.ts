@@ -4,7 +4,7 @@ import { decoderOf } from './plainText.ts'
 import { TextFlow } from './textFlow.ts'
 
 const GROUPS_MAX = 1_000
-/** Destinations (RTF 1.9.1): groups that hold no text of a page. */
+/** Lists the destinations (RTF 1.9.1) that hold no text of a page. */
 const UNREAD = new Set(
   'fonttbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore xmlnstbl listtable listoverridetable rsidtbl generator filetbl revtbl bkmkstart bkmkend template shpinst shprslt nonshppict mmathPr pgdsctbl'.split(
     ' ',
@@ -23,14 +23,14 @@ const TOKEN = /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|[{}]|[
 type Group = {
   ink: Ink
   isDeleted: boolean
-  /** Characters that stand for one of `\u`. */
+  /** Counts the fallback characters that follow one `\u`. */
   fallback: number
   unread: 'no' | 'yes' | 'comments' | 'field'
   isColours: boolean
   page: number
 }
 
-/** The text of a file in Rich Text Format. */
+/** Reads the text of a file in Rich Text Format. */
 export function readRtf(bytes: Uint8Array): DocumentText {
   const out = new TextWriter()
   new RtfReader(out).read(
@@ -58,7 +58,7 @@ class RtfReader {
   #skipped = 0
   #depth = 0
   #isInTable = false
-  /** The instruction of the open field. */
+  /** Is the instruction of the open field. */
   #field = ''
 
   constructor(out: TextWriter) {
@@ -144,7 +144,7 @@ class RtfReader {
     }
   }
 
-  /** A semicolon ends a colour. The first one is often empty: it is automatic. */
+  /** Reads the colour table. A semicolon ends a colour. The first colour is often empty, which means automatic. */
   #endColours(text: string): void {
     for (const letter of text) {
       if (letter !== ';') continue

@@ -1,13 +1,13 @@
 import { cellText, type Omission, type TextWriter } from './document.ts'
 
-/** Cells that a span or a repetition adds. */
+/** Limits the cells that a span or a repetition adds. */
 const REPEATED_MAX = 200
-/** Tables inside of cells of tables. */
+/** Limits the depth of tables inside of table cells. */
 const TABLES_MAX = 20
 
 type Table = { row: string[]; cell: string; isRowHidden: boolean }
 
-/** Paragraphs and tables of a document: a row is a line, with tabs between its cells. */
+/** Collects the paragraphs and tables of a document. Each row becomes a line, with tabs between its cells. */
 export class TextFlow {
   readonly #out: TextWriter
   readonly #tables: Table[] = []
@@ -26,7 +26,7 @@ export class TextFlow {
     else table.cell += text
   }
 
-  /** Leaves words out. Blanks are no words. */
+  /** Leaves words out and records the reason. Blanks are not recorded. */
   omit(why: Omission, text: string): void {
     if (text.trim() !== '') this.#out.omitted.add(why)
   }
@@ -56,7 +56,7 @@ export class TextFlow {
     if (table !== undefined) table.cell = ''
   }
 
-  /** @param span columns that the cell takes. `repeats`: the cell stands in all of them. */
+  /** Ends a cell. @param span the number of columns that the cell takes. `repeats`: the cell stands in each of them. */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)
     if (table === undefined) return
@@ -75,13 +75,13 @@ export class TextFlow {
     table.row = []
   }
 
-  /** @param ends false: the next row may belong to it. */
+  /** Ends a table. @param ends false: the next row may belong to it. */
   closeTable({ ends = true } = {}): void {
     this.#tables.pop()
     if (ends) this.text('\n')
   }
 
-  /** A row of a table in a cell is a part of that cell. */
+  /** Writes a row. A row of a table inside of a cell is a part of that cell. */
   #put(line: string): void {
     const outer = this.#tables.at(-2)
     if (outer === undefined) this.#out.write(`${line}\n`)

@@ -1,6 +1,6 @@
 /**
- * The webhooks of Postmark. It signs nothing: a user's password and a path that nobody can guess prove it, both
- * made from a secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
+ * Reads the webhooks of Postmark. Postmark signs nothing. A user's password and a path that nobody can guess prove a
+ * webhook; both are made from a secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
@@ -10,13 +10,13 @@ import { type Envelope, SignedMailError } from './signedMail.ts'
 
 const USER = 'purser'
 const PATH = '/v0/inbound/postmark/'
-/** A key's id, in base64url, and the secret part of the path. */
+/** Matches a path with a key's id, in base64url, and the secret part. */
 const SECRET_PATH = /^\/v0\/inbound\/postmark\/([\w-]{1,400})\/([0-9a-f]{32})$/
 
 const derived = (secret: Uint8Array, keyId: string, use: string) =>
   createHmac('sha256', secret).update(`purser postmark ${use} ${keyId}`).digest('hex').slice(0, 32)
 
-/** The URL to set at Postmark; it holds the password. */
+/** Returns the URL to set at Postmark. The URL holds the password. */
 export function postmarkAddress(baseUrl: string, keyId: string, secret: Uint8Array): string {
   const url = new URL(baseUrl)
   url.username = USER
@@ -25,13 +25,13 @@ export function postmarkAddress(baseUrl: string, keyId: string, secret: Uint8Arr
   return url.href
 }
 
-/** The key's id in the path; null: no path of Postmark's. */
+/** Returns the key's id in the path. @returns null if the path is not a Postmark path. */
 export function postmarkKeyId(pathname: string): string | null {
   const id = SECRET_PATH.exec(pathname)?.[1]
   return id === undefined ? null : Buffer.from(id, 'base64url').toString('utf8')
 }
 
-/** Proves path and password by one of the secrets of their key. @throws {SignedMailError} */
+/** Checks that one of the secrets of the key made the path and the password. @throws {SignedMailError} */
 export function provePostmark(
   request: { pathname: string; authorization: string },
   keyId: string,
@@ -53,14 +53,14 @@ export function provePostmark(
   if (!isRight) throw new SignedMailError(401, 'Authorization: does not fit the key')
 }
 
-/** What a webhook of Postmark tells: a mail, a report about a copy of ours, or nothing of use. */
+/** Is the content of a Postmark webhook: a mail, a report about a copy of ours, or nothing that we use. */
 export type PostmarkNews =
   | { kind: 'mail'; envelope: Envelope; spf: AuthenticationWord | null; bytes: Buffer }
   | { kind: 'report'; report: RelayReport }
   | { kind: 'other' }
 
 /**
- * Reads the JSON of the inbound webhook, or of those for bounces and spam complaints.
+ * Reads the JSON of the inbound webhook, or of the webhooks for bounces and spam complaints.
  * @throws {SignedMailError}
  */
 export function readPostmark(json: string): PostmarkNews {
@@ -73,7 +73,7 @@ export function readPostmark(json: string): PostmarkNews {
   const { RecordType: kind } = body
   if (kind === undefined) return { kind: 'mail', ...mailOf(body) }
   if (kind === 'Bounce' && body.Type !== 'SpamComplaint') {
-    // Others are delays, automatic answers and blocks: the address lives.
+    // Other types are delays, automatic replies and blocks. The address still exists.
     if (body.Type !== 'HardBounce' && body.Type !== 'BadEmailAddress') return { kind: 'other' }
     return { kind: 'report', report: reportOf(body, 'bounce') }
   }
@@ -83,7 +83,7 @@ export function readPostmark(json: string): PostmarkNews {
   return { kind: 'other' }
 }
 
-/** https://postmarkapp.com/developer/webhooks/bounce-webhook */
+/** Reads a bounce: https://postmarkapp.com/developer/webhooks/bounce-webhook */
 function reportOf(body: Record<string, unknown>, kind: RelayReport['kind']): RelayReport {
   const { Email: address, MessageID: id } = body
   const text = (name: string) => (typeof body[name] === 'string' ? body[name] : '')
@@ -120,7 +120,7 @@ const RETURN_PATH = /^Return-Path:[ \t]*<?([^<>\s]{1,320})>?/gim
 const fieldsOf = (text: string, field: RegExp): string[] =>
   [...text.matchAll(field)].map(([, value]) => value!).slice(0, FIELDS_MAX)
 
-/** "Include raw email content in JSON payload" must be on. */
+/** Reads a mail. The setting "Include raw email content in JSON payload" must be on at Postmark. */
 function mailOf(body: Record<string, unknown>) {
   const { RawEmail: raw, OriginalRecipient: to } = body
   if (typeof raw !== 'string' || raw === '') {
@@ -141,7 +141,10 @@ function mailOf(body: Record<string, unknown>) {
   }
 }
 
-/** Fields that Postmark adds stand apart from those of the message. The first of a name counts. */
+/**
+ * Reads the header fields that Postmark adds, which stand apart from the fields of the message. The first field of each
+ * name counts.
+ */
 function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, string> {
   const found = new Map<string, string>()
   for (const header of Array.isArray(headers) ? headers : []) {
@@ -152,7 +155,7 @@ function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, s
   return found
 }
 
-/** `Pass (sender SPF authorized) …` (RFC 7208 §9.1). */
+/** Reads `Pass (sender SPF authorized) …` (RFC 7208 §9.1). */
 function spfWord(header: string | undefined): AuthenticationWord | null {
   const word = header === undefined ? undefined : /^[a-z]{1,20}/i.exec(header.trim())?.[0]
   return word === undefined ? null : authenticationWord(word.toLowerCase())

@@ -1,21 +1,21 @@
-/** What a relay reports by HTTP about a copy that it took from us. */
+/** Describes what a relay reports over HTTP about a copy that it took from us. */
 
-/** A bounce or a complaint, and what may name the copy. */
+/** Describes a bounce or a complaint, with the values that may identify the copy. */
 export type RelayReport = {
   kind: 'bounce' | 'complaint'
-  /** The recipient. */
+  /** Is the recipient of the copy. */
   address: string
-  /** The author of the message. */
+  /** Is the author of the message. */
   from: string
-  /** The RFC 3463 code of a bounce; null: the relay gives none. */
+  /** Is the RFC 3463 code of a bounce; null: the relay gives no code. */
   status: string | null
-  /** One line. */
+  /** Explains the report in one line. */
   detail: string
-  /** Ids that the relay gave to the copy. */
+  /** Lists the ids that the relay gave to the copy. */
   relayIds: string[]
-  /** Message-IDs that may be ours. */
+  /** Lists the Message-IDs that may be ours. */
   messageIds: string[]
-  /** Possible envelope senders of the copy. */
+  /** Lists the possible envelope senders of the copy. */
   returnPaths: string[]
 }
 
@@ -23,15 +23,16 @@ export type RelayReport = {
 const REPLY_MAX_CHARS = 1_000
 
 /**
- * The id in a relay's 250 answer: `250 2.0.0 Ok: queued as 4F2A…`, `250 Ok 0100018…-000000`, `250 2.6.0 <id@host> accepted`.
- * @returns null: the answer names none.
+ * Returns the id in a relay's 250 reply: `250 2.0.0 Ok: queued as 4F2A…`, `250 Ok 0100018…-000000`, `250 2.6.0
+ * <id@host> accepted`.
+ * @returns null if the reply names no id.
  */
 export function relayIdOf(reply: string): string | null {
   const words = reply
     .slice(0, REPLY_MAX_CHARS)
     .replace(/^250[ -]?(?:2\.\d+\.\d+)?/, '')
     .split(/[\s,;=]+/)
-  // An id is long and has a digit; a word of a sentence has none.
+  // An id is long and has a digit. A word of a sentence has no digit.
   const id = words
     .map(relayIdOfWord)
     .findLast((word) => /^[\w.-]{8,200}$/.test(word) && /\d/.test(word))
@@ -40,10 +41,10 @@ export function relayIdOf(reply: string): string | null {
 
 const CLOSERS = '>)"\'.:'
 
-/** Without brackets and the relay's domain. */
+/** Returns the id without brackets and without the relay's domain. */
 export function relayIdOfWord(word: string): string {
   const [local = ''] = word.replace(/^[<("']+/, '').split('@', 1)
-  // A pattern with `$` would begin anew at each bracket.
+  // A pattern with `$` would start again at each bracket.
   let end = local.length
   while (end > 0 && CLOSERS.includes(local[end - 1]!)) end--
   return local.slice(0, end)

@@ -1,5 +1,5 @@
 /**
- * Notices of Amazon SES that come by SNS: a received mail, a bounce, or a complaint.
+ * Reads the notifications of Amazon SES that SNS delivers: a received mail, a bounce, or a complaint.
  * https://docs.aws.amazon.com/ses/latest/dg/receiving-email-notifications-contents.html
  */
 import { parseAddress } from '../address.ts'
@@ -7,7 +7,7 @@ import type { AuthenticationWord } from '../parse/authentication.ts'
 import type { RelayReport } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
 
-/** A mail: its bytes, or the object that holds them. */
+/** Describes a mail by its bytes, or by the object that holds them. */
 type SesMail = {
   kind: 'mail'
   envelope: Envelope
@@ -42,7 +42,7 @@ export function readSes(json: string): SesNews {
   try {
     body = fieldsOf(JSON.parse(json))
   } catch {
-    // A test message that a person publishes to the topic.
+    // A person published a test message to the topic.
     return { kind: 'other' }
   }
   const kind = textOf(body.notificationType ?? body.eventType)
@@ -64,7 +64,7 @@ function mailOf(body: Fields): SesMail {
     const content = { bucket: textOf(action.bucketName), key: textOf(action.objectKey) }
     return { kind: 'mail', envelope, spf, content }
   }
-  // UTF-8 changes bytes, and DKIM then fails.
+  // The UTF-8 encoding changes bytes, so DKIM would fail.
   if (textOf(action.encoding).toUpperCase() !== 'BASE64') {
     throw new SignedMailError(
       400,
@@ -98,7 +98,7 @@ function complaintsOf(body: Fields): RelayReport[] {
   const addresses = listOf(complaint.complainedRecipients)
     .map((one) => fieldsOf(one).emailAddress)
     .filter(isAddress)
-  // SES lists everybody of that host: with several it is not known who complained.
+  // SES lists all recipients at that host. If there are several, nobody knows who complained.
   if (addresses.length !== 1) return []
   return [
     {
@@ -111,7 +111,7 @@ function complaintsOf(body: Fields): RelayReport[] {
   ]
 }
 
-/** What names our copy: the id of the 250 answer, our Message-ID, and the envelope sender. */
+/** Returns what identifies our copy: the id of the 250 reply, our Message-ID, and the envelope sender. */
 function aboutCopy(body: Fields) {
   const mail = fieldsOf(body.mail)
   const headers = listOf(mail.headers).map(fieldsOf)

@@ -1,19 +1,19 @@
-/** Mail that comes by HTTP: its envelope, and the proof that a holder of a secret sent it (docs/mail.md). */
+/** Reads mail that comes over HTTP: its envelope, and the proof that a holder of a secret sent it (docs/mail.md). */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
 import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authentication.ts'
 
-/** Seconds that the sender's clock may differ. */
+/** The sender's clock may differ by this many seconds. */
 const SKEW_S = 300
-/** RFC 5321 §4.5.3.1.8, as the SMTP listener takes them. */
+/** RFC 5321 §4.5.3.1.8: the SMTP listener accepts the same number. */
 const RECIPIENTS_MAX = 100
-/** A hundred addresses of 320 octets, in JSON and base64url. */
+/** This length is enough for a hundred addresses of 320 octets, in JSON and base64url. */
 const ENVELOPE_MAX_CHARS = 64 * 1024
 
-/** The envelope of a mail (RFC 5321 §2.3.1). `from` is empty for a bounce. */
+/** Is the envelope of a mail (RFC 5321 §2.3.1). `from` is empty for a bounce. */
 export type Envelope = { from: string; to: string[] }
 
-/** A request that cannot be read or proven. The message names the header and says what it must be. */
+/** Reports a request that cannot be read or proven. The message names the header and says what it must be. */
 export class SignedMailError extends Error {
   override readonly name = 'SignedMailError'
   readonly status: 400 | 401
@@ -23,7 +23,7 @@ export class SignedMailError extends Error {
   }
 }
 
-/** The headers of `POST /v0/inbound/raw`. */
+/** Holds the headers of `POST /v0/inbound/raw`. */
 export type MailHeaders = {
   envelope: string
   timestamp: string
@@ -32,18 +32,18 @@ export type MailHeaders = {
   signature: string
 }
 
-/** The text that the signature covers: all of the request, the body by its digest. */
+/** Returns the text that the signature covers. It covers the whole request; the digest stands for the body. */
 export const signedText = ({ key, timestamp, envelope, digest }: Omit<MailHeaders, 'signature'>) =>
   `v1\n${key}\n${timestamp}\n${envelope}\n${digest}`
 
-/** `v1=` and the HMAC-SHA256 in hexadecimal digits. */
+/** Makes the signature: `v1=` and the HMAC-SHA256 in hexadecimal digits. */
 export const mailSignature = (
   secret: Uint8Array,
   headers: Omit<MailHeaders, 'signature'>,
 ): string => `v1=${createHmac('sha256', secret).update(signedText(headers)).digest('hex')}`
 
 /**
- * Proves the headers by one of the secrets of their key.
+ * Checks that one of the secrets of the key signed the headers.
  * @throws {SignedMailError}
  */
 export function proveHeaders(
@@ -76,7 +76,8 @@ export function proveHeaders(
 }
 
 /**
- * Reads `Purser-Envelope`: base64url of the JSON `{"from": "…", "to": ["…"]}`, and `"spf"` if the sender checked it.
+ * Reads `Purser-Envelope`: base64url of the JSON `{"from": "…", "to": ["…"]}`. The JSON holds `"spf"` too if the sender
+ * checked SPF.
  * @throws {SignedMailError}
  */
 export function readEnvelope(header: string): Envelope & { spf: AuthenticationWord | null } {
@@ -109,16 +110,19 @@ function parsed(header: string): Record<string, unknown> {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // Not JSON.
+    // The header is not JSON.
   }
   throw new SignedMailError(400, 'Purser-Envelope: must be base64url of a JSON object')
 }
 
-/** The secret of a domain: it follows from a secret of the service, so no table holds it. */
+/** Derives the secret of a domain from a secret of the service, so that no table needs to hold it. */
 export const domainSecret = (secret: Uint8Array, keyId: string): Uint8Array =>
   createHmac('sha256', secret).update(`purser inbound ${keyId}`).digest()
 
-/** The same request has the same id: a repeated one is stored once. @returns a UUID. */
+/**
+ * Returns the id of a request. The same request always has the same id, so a repeated request is stored once. @returns
+ * a UUID.
+ */
 export function requestId(keyId: string, signature: string): string {
   const hex = createHmac('sha256', keyId).update(signature).digest('hex')
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5')

@@ -1,4 +1,4 @@
-/** The verdict words of RFC 8601 §2.7. */
+/** Lists the verdict words of RFC 8601 §2.7. */
 export const AUTHENTICATION_WORDS = [
   'none',
   'pass',
@@ -12,22 +12,25 @@ export const AUTHENTICATION_WORDS = [
 
 export type AuthenticationWord = (typeof AUTHENTICATION_WORDS)[number]
 
-/** The results of sender authentication: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 7489), ARC (RFC 8617). */
+/** Holds the results of sender authentication: SPF (RFC 7208), DKIM (RFC 6376), DMARC (RFC 7489), ARC (RFC 8617). */
 export type Authentication = {
   spf: AuthenticationWord
   dkim: AuthenticationWord
   dmarc: AuthenticationWord
   arc: AuthenticationWord
-  /** An inbox of this service sent the message. The other checks did not run: the sender holds the inbox's key. */
+  /**
+   * Tells whether an inbox of this service sent the message. The other checks then did not run, because the sender
+   * holds the inbox's key.
+   */
   internal: boolean
   /**
-   * What the mail service that handed the message over by HTTP says about SPF. Nothing else follows from it: `spf` is
-   * then `none`, because the client's address is gone.
+   * Is the SPF result that the mail service states when it hands over the message by HTTP. Nothing else follows from
+   * it: `spf` is then `none`, because the client's address is not known here.
    */
   providerSpf?: AuthenticationWord
   /**
-   * SPF or DKIM passes for the domain in From, with or without a DMARC policy; or the mail is internal. Absent: an earlier
-   * version stored the message.
+   * Tells whether SPF or DKIM passes for the domain in From, with or without a DMARC policy, or the mail is internal.
+   * The field is absent if an earlier version stored the message.
    */
   aligned?: boolean
 }
@@ -40,34 +43,37 @@ const unchecked = (word: AuthenticationWord, internal: boolean): Authentication 
   internal,
 })
 
-/** The results for a message between two inboxes of this service. */
+/** Holds the results for a message between two inboxes of this service. */
 export const INTERNAL = unchecked('none', true)
-/** The results for a message that was not checked. */
+/** Holds the results for a message that was not checked. */
 export const UNCHECKED = unchecked('temperror', false)
-/** The results for a message that the checks cannot read. */
+/** Holds the results for a message that the checks cannot read. */
 export const UNREADABLE = unchecked('permerror', false)
 
-/** `none` for a word that RFC 8601 does not define. */
+/** Reads a verdict word. @returns `none` for a word that RFC 8601 does not define. */
 export const authenticationWord = (word: string | undefined): AuthenticationWord =>
   AUTHENTICATION_WORDS.find((known) => known === word) ?? 'none'
 
-/** The label of a message whose From is not authenticated. */
+/** Labels a message whose From is not authenticated. */
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
-/** The results, and whether they vouch for the author. */
+/** Holds the results, and whether they prove the author. */
 export type CheckedSender = {
   authentication: Authentication
-  /** SPF or DKIM passes for the domain in From (RFC 7489 §3.1), with or without a DMARC policy; or the mail is internal. */
+  /**
+   * Tells whether SPF or DKIM passes for the domain in From (RFC 7489 §3.1), with or without a DMARC policy, or the
+   * mail is internal.
+   */
   isAligned: boolean
 }
 
-/** Whether a check found no answer: asked again, it may find one. */
+/** Tells whether a check got no answer. A repeated check may get one. */
 export const isUnsure = ({ spf, dkim, dmarc }: Authentication): boolean =>
   [spf, dkim, dmarc].includes('temperror')
 
 /**
- * Whether From may be forged: nothing vouches for its domain, DMARC fails or does not apply to this From, or outside mail
- * names an address of ours.
+ * Tells whether From may be forged. From may be forged if nothing proves its domain. It may also be forged if DMARC
+ * fails or does not apply to this From, or if outside mail names an address of ours.
  */
 export function isForged(
   { authentication, isAligned }: CheckedSender,
@@ -75,7 +81,7 @@ export function isForged(
 ): boolean {
   const { internal, dmarc } = authentication
   if (internal || dmarc === 'pass') return false
-  // Mail without From claims nothing.
+  // A mail without From claims no author.
   if (dmarc === 'fail' || dmarc === 'permerror' || (!isAligned && fromDomains.length > 0))
     return true
   return fromDomains.some((domain) => ownDomains.includes(domain))

@@ -1,9 +1,9 @@
-/** Real mail has a few kilobytes of header. Unfolding a field takes time quadratic in its lines. */
+/** Real mail has a few kilobytes of header. The time to unfold a field is quadratic in its lines. */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
-/** Bytes of all From fields. */
+/** Limits the bytes of all From fields together. */
 const FROM_MAX_BYTES = 16 * 1024
-/** Bounds of a hashed body. RFC 5321 §4.5.3.1.6 ends a line at 1,000 bytes; no real mail has 10,000 blank lines. */
+/** Limits a hashed body. RFC 5321 §4.5.3.1.6 limits a line to 1,000 bytes, and no real mail has 10,000 blank lines. */
 const BODY_LINES_MAX = 1_000_000
 const LINE_MAX_BYTES = 64 * 1024
 const BLANK_LINES_MAX = 10_000
@@ -11,8 +11,8 @@ const BLANK_LINES_MAX = 10_000
 const [CR, LF] = [0x0d, 0x0a]
 
 /**
- * The part of a message that the authentication checks may read. Their time is quadratic for hostile mail: 400 KB of
- * folded lines took a minute; 30 MB of blank lines under one signature took 30 s and 10 GB.
+ * Returns which part of a message the authentication checks may read. Their time is quadratic for hostile mail: 400 KB
+ * of folded lines took a minute; 30 MB of blank lines under one signature took 30 s and 10 GB.
  * @returns `unsigned`: do not hash the body. `no`: do not read the header either.
  */
 export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
@@ -45,14 +45,14 @@ function endOfLine(raw: Buffer, at: number): number {
   return end === -1 ? raw.length : end + 1
 }
 
-/** As mailauth reads a field: blanks may surround the name, and the colon may stand on the next line. */
+/** Recognises a From field as mailauth does. Blanks may surround the name, and the colon may stand on the next line. */
 const isFromField = (line: string): boolean =>
   line.split(':', 1)[0]!.trim().toLowerCase() === 'from'
 
-/** mailauth folds a field at more blanks than RFC 5322 allows: tab, VT, FF, space and NBSP. */
+/** mailauth folds a field at more kinds of blank than RFC 5322 allows: tab, VT, FF, space and NBSP. */
 const FOLDS = [0x09, 0x0b, 0x0c, 0x20, 0xa0]
 
-/** A folded line of blanks belongs to its field. */
+/** Tells whether a folded line begins here. A folded line of blanks belongs to its field. */
 const isFolded = (raw: Buffer, at: number): boolean =>
   FOLDS.includes(raw[at]!) || (raw[at] === CR && raw[at + 1] !== LF)
 

@@ -1,14 +1,14 @@
-/** Automatic answers (RFC 3834) and list mail (RFC 2369, RFC 2919). */
+/** Recognises automatic replies (RFC 3834) and list mail (RFC 2369, RFC 2919). */
 
-/** Labels that warn agents: an answer to such mail reaches a machine, or hundreds of people. */
+/** These labels warn agents, because a reply to such mail reaches a machine, or hundreds of people. */
 const AUTO_REPLY_LABEL = 'auto-reply'
 const LIST_LABEL = 'list'
 
 type Header = { key: string; value: string }
 
 /**
- * The labels that follow from the header fields of a message.
- * @param headers names in lower case.
+ * Returns the labels that follow from the header fields of a message.
+ * @param headers have names in lower case.
  */
 export function automaticLabels(headers: readonly Header[]): string[] {
   const first = (name: string) =>
@@ -30,10 +30,10 @@ export function automaticLabels(headers: readonly Header[]): string[] {
   return labels
 }
 
-/** RFC 3834 §5, and the fields of programs that do not follow it. */
+/** Recognises an automatic reply by RFC 3834 §5, and by the fields of programs that do not follow it. */
 function isAutoReply(first: (name: string) => string | undefined): boolean {
   const autoSubmitted = first('auto-submitted')
-  // Parameters may follow the keyword. `no` means a person wrote the message.
+  // Parameters may follow the keyword. `no` means that a person wrote the message.
   if (autoSubmitted !== undefined && !/^no\b/.test(autoSubmitted)) return true
   return (
     first('precedence') === 'auto_reply' ||

@@ -1,38 +1,45 @@
 /**
- * Bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and the free-text bounces of older programs.
+ * Reads bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and the free-text bounces of older
+ * programs.
  *
- * A bounce is a claim by its sender. It counts only if it names a message of ours and a recipient of it. It is proven only
- * by the address it was sent to (bounceAddress.ts).
+ * A bounce is a claim by its sender. It counts only if it names a message of ours and a recipient of that message. Only
+ * the address that the bounce was sent to proves it (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
 import { parseReferences } from '../threading.ts'
 
-/** One recipient in a bounce. */
+/** Describes one recipient in a bounce. */
 export type BouncedRecipient = {
-  /** Original-Recipient, then Final-Recipient. A host behind a forwarder may know only the last. */
+  /** Holds Original-Recipient, then Final-Recipient. A host behind a forwarder may know only the second address. */
   addresses: string[]
   action: 'failed' | 'delayed'
-  /** The RFC 3463 code, e.g. 5.1.1; null: the bounce has none. */
+  /** Is the RFC 3463 code, e.g. 5.1.1; null: the bounce has no code. */
   status: string | null
-  /** The text of the other host, in one line. */
+  /** Is the text of the other host, in one line. */
   diagnostic: string
 }
 
 export type Bounce = {
-  /** True: from delivery-status fields or X-Failed-Recipients. False: guessed from free text. */
+  /**
+   * Is true if the recipients come from delivery-status fields or X-Failed-Recipients. It is false if they are guessed
+   * from free text.
+   */
   isReport: boolean
-  /** Possible Message-IDs of the returned message, the surest first. */
+  /** Lists possible Message-IDs of the returned message, the most certain first. */
   messageIds: string[]
   recipients: BouncedRecipient[]
-  /** The copy that came back, known from the envelope recipient of the bounce. Null: nothing proves the bounce. */
+  /**
+   * Names the returned copy, which the envelope recipient of the bounce identifies. Null means that nothing proves the
+   * bounce.
+   */
   proof: ReturnedCopy | null
 }
 
-/** One copy of a message of ours. */
+/** Identifies one copy of a message that we sent. */
 export type ReturnedCopy = { messageId: string; address: string }
 
-/** Characters read from a report. */
+/** Limits the characters that are read from a report. */
 const TEXT_MAX_CHARS = 256 * 1024
 const RECIPIENTS_MAX = 100
 const IDS_MAX = 20
@@ -44,16 +51,16 @@ const STATUS_PART = /^message\/(global-)?delivery-status$/i
 const STATUS_CODE = /(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.])/
 const REPLY_CODE = /(?<![\d.])([45])\d\d(?![\d.])/
 const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\n]{1,998}>)/gim
-/** The first line of a returned message inside the text. */
+/** Matches the first line of a returned message inside the text. */
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
-/** Header lines that mail readers hide: a person does not quote them. */
+/** Matches header lines that mail programs hide. A person does not quote them. */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
-/** A quoted line. Lines that begin with `>>>` and a space are some programs' own. */
+/** Matches a quoted line. Some programs begin their own lines with `>>>` and a space. */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
 const ADDRESS = /[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,10}/g
 
-/** Reads a bounce; null: the message is no bounce. */
+/** Reads a bounce. @returns null if the message is no bounce. */
 export function readBounce(email: Email): Bounce | null {
   const report = email.attachments.find(({ mimeType }) => STATUS_PART.test(mimeType))
   const text = (email.text ?? '').slice(0, TEXT_MAX_CHARS).replaceAll('\u0000', '')
@@ -69,7 +76,10 @@ export function readBounce(email: Email): Bounce | null {
   }
 }
 
-/** RFC 3464 §2: groups of fields. The first group is about the message, each other about one recipient. */
+/**
+ * Reads the groups of fields (RFC 3464 §2). The first group is about the message, and each other group is about one
+ * recipient.
+ */
 function recipientsOfReport(report: string): BouncedRecipient[] {
   return report.split(/\n[ \t]*\n/).flatMap((group) => {
     const fields = readFields(group)
@@ -80,7 +90,7 @@ function recipientsOfReport(report: string): BouncedRecipient[] {
     if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
     const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
     const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
-    // X.0.0 holds only the class. The diagnostic text often holds a better code.
+    // X.0.0 holds only the class. The diagnostic text often holds a more exact code.
     const status =
       told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
     return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]
@@ -97,14 +107,14 @@ function readFields(group: string): Map<string, string> {
   return fields
 }
 
-/** `rfc822; ada@example.com`. Some programs omit the type or add angle brackets. */
+/** Reads `rfc822; ada@example.com`. Some programs omit the type or add angle brackets. */
 function readAddress(field: string | undefined): string[] {
   const text = (field ?? '').replace(/^[^;]{0,40};/, '').trim()
   const address = parseAddress(text.replace(/^<|>$/g, ''))
   return address === null ? [] : [address]
 }
 
-/** The recipients in a bounce without RFC 3464 fields: qmail, older Exim, Exchange and Gmail. */
+/** Finds the recipients in a bounce without RFC 3464 fields: from qmail, older Exim, Exchange and Gmail. */
 function recipientsOfText(
   email: Email,
   text: string,
@@ -117,7 +127,7 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A person at postmaster also writes about errors and names addresses, but sends no code and returns no message.
+  // A person at postmaster may also write about errors and name addresses, but sends no code and returns no message.
   const isSure = statusOf(report) !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
   const found = new Map<string, BouncedRecipient>()
@@ -135,7 +145,7 @@ function recipientsOfText(
     found.set(place[0], { ...failed, addresses: [place[0]] })
   }
   const listed = named?.match(ADDRESS) ?? []
-  // The whole report is read once, not for each address of the field.
+  // The whole report is read once instead of once for each address of the field.
   const whole =
     listed.length === 0 ? null : { status: statusOf(report), diagnostic: oneLine(report) }
   for (const address of listed) {
@@ -143,7 +153,7 @@ function recipientsOfText(
     const diagnostic = found.get(address)?.diagnostic ?? whole!.diagnostic
     found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
   }
-  // A report of a delay: the program keeps trying.
+  // The report is about a delay. The program keeps trying.
   if (/will (?:be retried|retry|keep trying|continue to try)|no action is required/i.test(report)) {
     return [...found.values()].map((recipient) => ({ ...recipient, action: 'delayed' }))
   }
@@ -153,11 +163,11 @@ function recipientsOfText(
 /** A bounce without a code must hold one of these words. */
 const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
 
-/** Whether a message returns another one, as mail programs do and persons do not. */
+/** Tells whether a message returns another message, as mail programs do and persons do not. */
 const returnsMessage = (email: Email, text: string): boolean =>
   email.attachments.some(({ mimeType }) => RETURNED.test(mimeType)) || TRACE_HEADER.test(text)
 
-/** The enhanced code, or `X.0.0` for a plain one. */
+/** Returns the enhanced code, or `X.0.0` for a plain code. */
 function statusOf(text: string): string | null {
   const enhanced = STATUS_CODE.exec(text)?.[1]
   if (enhanced !== undefined) return enhanced
@@ -167,7 +177,7 @@ function statusOf(text: string): string | null {
 
 const POSTMASTER = /^(?:mailer[-_]?daemon|postmaster|mail[-_]?delivery[\w-]*)(?:@|$)/i
 
-/** Whether a message claims to come from the mail system itself. */
+/** Tells whether a message claims to come from the mail system itself. */
 const isPostmaster = (email: Email): boolean =>
   headerOf(email, 'return-path')?.trim() === '<>' ||
   POSTMASTER.test(email.from?.address ?? '') ||
@@ -176,7 +186,7 @@ const isPostmaster = (email: Email): boolean =>
 const headerOf = ({ headers }: Email, name: string): string | undefined =>
   headers.find(({ key }) => key === name)?.value
 
-/** The Message-IDs of the returned message, then those of In-Reply-To and References. */
+/** Returns the Message-IDs of the returned message, then the Message-IDs in In-Reply-To and References. */
 function originalIds(email: Email, text: string): string[] {
   const returned = email.attachments
     .filter(({ mimeType }) => RETURNED.test(mimeType))
@@ -202,12 +212,12 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Whether a status means that an address permanently takes no mail. Class 5, except codes about the one message (size,
- * content) or about us (policy, authentication): those must not suppress the recipient.
+ * Tells whether a status means that an address permanently takes no mail. This is class 5, except codes about the one
+ * message (size, content) or about us (policy, authentication). Such codes must not suppress the recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)
 
-/** Whether an answer to RCPT means "no such mailbox" (RFC 3463 X.1.1, X.1.6, X.2.1; RFC 7505 X.1.10). */
+/** Tells whether a reply to RCPT means "no such mailbox" (RFC 3463 X.1.1, X.1.6, X.2.1; RFC 7505 X.1.10). */
 export const isNoSuchMailbox = (reply: string): boolean =>
   /^5\d\d[ -]5\.(?:1\.1|1\.6|1\.10|2\.1)(?!\d)/.test(reply)

@@ -1,29 +1,29 @@
 /**
- * Complaints: a person pressed "this is spam", and the mail host says so (ARF, RFC 5965).
+ * Reads complaints. A person pressed "this is spam", and the mail host reports it (ARF, RFC 5965).
  *
- * Anybody can write a report. It counts only if it names the envelope sender of a copy of ours: hosts that got that copy
- * know it, and nobody else (bounceAddress.ts).
+ * Anybody can write a report. It counts only if it names the envelope sender of a copy of ours. Only hosts that got
+ * that copy know its envelope sender (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
 
-/** A complaint about a copy of ours. */
+/** Describes a complaint about a copy of ours. */
 export type Complaint = {
-  /** Possible envelope senders of the copy. */
+  /** Lists the possible envelope senders of the copy. */
   returnPaths: string[]
 }
 
-/** Characters read from a part. */
+/** Limits the characters that are read from a part. */
 const TEXT_MAX_CHARS = 256 * 1024
 const PATHS_MAX = 10
 
 const REPORT_PART = /^message\/feedback-report$/i
 const RETURNED = /^(?:message\/rfc822|message\/rfc822-headers|text\/rfc822-headers)$/i
-/** RFC 5965 §7.3. `not-spam` and `auth-failure` are no complaints. */
+/** Matches the types of RFC 5965 §7.3. `not-spam` and `auth-failure` are no complaints. */
 const FEEDBACK_TYPE = /^Feedback-Type:[ \t]*(?:abuse|fraud|opt-out|opt-out-list)[ \t]*$/im
 const RETURN_PATH = /^(?:Return-Path|Original-Mail-From):[ \t]*<?([^<>\s]{1,320})>?[ \t]*$/gim
 
-/** Reads a complaint; null: the message is none. */
+/** Reads a complaint. @returns null if the message is no complaint. */
 export function readComplaint(email: Email): Complaint | null {
   const report = email.attachments.find(({ mimeType }) => REPORT_PART.test(mimeType))
   if (report === undefined) return null

@@ -1,13 +1,13 @@
-/** Mail as mbox (RFC 4155), with the reversible quoting of the variant mboxrd. */
+/** Writes mail as mbox (RFC 4155), with the reversible quoting of the variant mboxrd. */
 
-/** An address in the separator line: no blank and no line break, or it would end the line. */
+/** Matches an address in the separator line. A blank or a line break in the address would end the line. */
 const ADDRESS = /^[\x21-\x7e]{1,320}$/
 
 const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const twoDigits = (n: number) => String(n).padStart(2, '0')
 
-/** As asctime of C writes it, in UTC: `Mon Jan  5 09:30:00 2026`. */
+/** Writes a time in UTC as asctime of C does: `Mon Jan  5 09:30:00 2026`. */
 function asctime(at: Date): string {
   const time = [at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()].map(twoDigits).join(':')
   const day = String(at.getUTCDate()).padStart(2, ' ')
@@ -15,12 +15,13 @@ function asctime(at: Date): string {
 }
 
 /**
- * One message of an mbox file: the separator line, the message with LF line ends, an empty line. A line that begins with
- * `From `, after any number of `>`, gets one more `>`: else a mail could hold a forged separator with a forged message. Some readers end a line at a lone CR.
+ * Writes one message of an mbox file: the separator line, the message with LF line ends, and an empty line. A line that
+ * begins with `From `, after any number of `>`, gets one more `>`. Otherwise a mail could hold a forged separator with
+ * a forged message. Some programs end a line at a lone CR.
  */
 export function mboxEntry(mail: { sender: string; at: Date; bytes: Uint8Array }): Buffer {
   const sender = ADDRESS.test(mail.sender) ? mail.sender : 'MAILER-DAEMON'
-  // Latin-1 keeps every byte.
+  // Latin-1 preserves every byte.
   const text = Buffer.from(mail.bytes)
     .toString('latin1')
     .replaceAll('\r\n', '\n')

@@ -1,17 +1,20 @@
 import PostalMime, { type Email } from 'postal-mime'
 
-/** Parts of a message that are parsed; the raw mail is kept whole. Mail has a few parts, a report a few dozen. */
+/**
+ * Limits the parts of a message that are parsed. The raw mail is kept whole. Mail has a few parts, and a report has a
+ * few dozen.
+ */
 const PARTS_MAX = 2_000
-/** Lines that are parsed: twice the lines of the largest message with lines of usual length. */
+/** Limits the lines that are parsed. The limit is twice the lines of the largest message with lines of usual length. */
 const LINES_MAX = 1_000_000
 const NESTING_MAX = 100
 const HEADERS_MAX_BYTES = 1024 * 1024
 const RFC822_NESTING_MAX = 5
 
-/** Internals of postal-mime 4.0.0 that its types omit. */
+/** Describes internals of postal-mime 4.0.0 that its types omit. */
 type Steps = {
   av: Uint8Array
-  /** Offset of the next line in `av`. */
+  /** Is the offset of the next line in `av`. */
   readPos: number
   readLine(): { bytes: Uint8Array; done: boolean }
   processLine(line: Uint8Array, isFinal: boolean): Promise<void>
@@ -19,10 +22,10 @@ type Steps = {
 }
 
 /**
- * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines. postal-mime makes an object of each: 10 MB of
- * empty parts took 7 s and 2.5 GB, eleven million lines of one letter 6 s and 2.3 GB. Parts are counted inside the
- * parser: a search for boundaries would miss some of their spellings.
- * @returns `parts`: the number of parts below the top level; 0: the boundary of a multipart never occurs.
+ * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines. postal-mime makes an object of each part and
+ * line: 10 MB of empty parts took 7 s and 2.5 GB, eleven million lines of one letter 6 s and 2.3 GB. Parts are counted
+ * inside the parser, because a search for boundaries would miss some of their spellings.
+ * @returns `parts`: the number of parts below the top level. It is 0 if the boundary of a multipart never occurs.
  * @throws the errors of postal-mime.
  */
 export async function parseBounded(

@@ -20,23 +20,23 @@ import { type Complaint, readComplaint } from './feedbackReport.ts'
 import { parseBounded } from './mimeBounds.ts'
 import { contentHash, rawBody, rawHeader, rawHeaders } from './rawMail.ts'
 
-/** An attachment as the API describes it (docs/contract.md §4). */
+/** Describes an attachment as the API does (docs/contract.md §4). */
 export type Attachment = {
   attachmentId: string
   filename: string
   contentType: string
-  /** Bytes after decoding. */
+  /** Counts the bytes after decoding. */
   size: number
   contentId: string | null
   disposition: string
-  /** Absent: it is not read. */
+  /** Is absent if the attachment is not read. */
   text?: AttachmentText
 }
 
-/** `pending`: it is still to be read. `none`: it holds no text. */
+/** `pending` means that the attachment has not been read yet. `none` means that it holds no text. */
 export type AttachmentState = 'pending' | 'ready' | 'none' | 'failed'
 
-/** What became of the text of an attachment. `omitted`: what was left out of it (documents/document.ts). */
+/** Holds the result of reading an attachment. `omitted` lists what its text leaves out (documents/document.ts). */
 export type AttachmentText = {
   state: AttachmentState
   chars: number
@@ -44,10 +44,10 @@ export type AttachmentText = {
   omitted: string[]
 }
 
-/** An attachment with its content. */
+/** Holds an attachment with its content. */
 type ReceivedAttachment = Attachment & { content: Uint8Array }
 
-/** The content of a received message. None of its strings holds U+0000: Postgres refuses it. */
+/** Holds the content of a received message. No string in it holds U+0000, because Postgres refuses that character. */
 export type ParsedMail = {
   links: ThreadLinks
   contentHash: Buffer
@@ -63,27 +63,27 @@ export type ParsedMail = {
   mailLinks: MailLink[]
   attachments: ReceivedAttachment[]
   labels: string[]
-  /** Null: the message is no bounce. */
+  /** Is null if the message is no bounce. */
   bounce: Bounce | null
-  /** Null: the message is no complaint. */
+  /** Is null if the message is no complaint. */
   complaint: Complaint | null
 }
 
 const MAX_ADDRESSES = 1_000
-/** Attachments that are described; the raw mail holds all of them. */
+/** Limits the attachments that are described. The raw mail holds all attachments. */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
 const MAX_SUBJECT_LENGTH = 4_000
 const MAX_FILENAME_LENGTH = 255
 const MAX_CONTENT_TYPE_LENGTH = 255
 const MAX_CONTENT_ID_LENGTH = 998
-/** Bytes of an unparseable message that are shown as text; the raw mail is kept whole. */
+/** Limits the bytes of an unparseable message that are shown as text. The raw mail is kept whole. */
 const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
 /**
  * Reads a received message (RFC 5322, MIME).
  * @param raw the bytes as received
- * @param domain the domain of a derived Message-ID, for a missing or ill-formed one
+ * @param domain the domain of a derived Message-ID. It replaces a missing or malformed Message-ID
  * @throws the errors of the MIME parser; the caller then uses `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
@@ -92,7 +92,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
   const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // The boundary never occurs, or there is no header: show the raw body.
+  // If the boundary never occurs, or if there is no header, the text is the raw body.
   const unfound = isFound
     ? ''
     : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()
@@ -106,7 +106,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const subject = oneLine(email.subject ?? '')
   const text = fromHtml ? seen : plain
   const coded = codeParts({ subject, text, shown: shown?.html ?? null, seen })
-  // A text made from the HTML repeats its links.
+  // A text that was made from the HTML repeats the links of the HTML.
   const linked = { subject, text: fromHtml ? '' : plain, html: shown?.html ?? null }
   return {
     links: readLinks(email, raw, domain),
@@ -119,11 +119,11 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     text,
     html,
     extractedText: fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
-    // A report quotes numbers of mail hosts.
+    // A bounce report quotes numbers of mail hosts, which are no codes.
     codes: bounce === null ? findCodes(coded) : [],
     mailLinks: findLinks(linked),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
-    // A bounce also has Auto-Submitted, but is no automatic answer.
+    // A bounce also has Auto-Submitted, but it is no automatic reply.
     labels: [
       'received',
       'unread',
@@ -138,17 +138,20 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   }
 }
 
-/** Marks a message whose raw mail holds more text or attachments. */
+/** Labels a message whose raw mail holds more text or attachments. */
 const TRUNCATED_LABEL = 'truncated'
-/** Marks a message whose text is its raw mail. */
+/** Labels a message whose text is its raw mail. */
 const UNPARSEABLE_LABEL = 'unparseable'
 
-/** Marks a message with text that a person does not see; `text` leaves it out. */
+/** Labels a message with text that a person does not see. `text` leaves that text out. */
 export const HIDDEN_TEXT_LABEL = 'hidden-text'
-/** Marks a message whose plain text says something else than its HTML. */
+/** Labels a message whose plain text differs from its HTML. */
 const TEXT_DIFFERS_LABEL = 'text-differs'
 
-/** The substitute for a message that cannot be parsed: labelled `unparseable`, its text is the raw bytes. */
+/**
+ * Makes the substitute for a message that cannot be parsed. It has the label `unparseable`, and its text is the raw
+ * bytes.
+ */
 export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
   const text = readable(
     clean(new TextDecoder('utf-8').decode(raw.subarray(0, UNPARSEABLE_TEXT_BYTES))),
@@ -178,7 +181,10 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
   }
 }
 
-/** The same bytes give the same identifier: a repeated transmission is recognised. */
+/**
+ * Derives a Message-ID from the content. The same bytes give the same identifier, so a repeated transmission is
+ * recognised.
+ */
 function derivedMessageId(raw: Uint8Array, domain: string): string {
   return `<${createHash('sha256').update(contentHash(raw)).digest('hex').slice(0, 32)}@${domain}>`
 }
@@ -193,13 +199,13 @@ function readLinks(email: Email, raw: Uint8Array, domain: string): ThreadLinks {
 }
 
 /**
- * Postgres refuses U+0000 in text and a lone surrogate in JSON. Both become U+FFFD. The cut comes first: it can split a
- * surrogate pair.
+ * Replaces U+0000, which Postgres refuses in text, and lone surrogates, which it refuses in JSON, by U+FFFD. The text
+ * is cut first, because the cut can split a surrogate pair.
  */
 const clean = (text: string, maxLength = Number.POSITIVE_INFINITY): string =>
   text.slice(0, maxLength).replaceAll('\u0000', '\ufffd').toWellFormed()
 
-/** A subject is one line, also where an encoded word (RFC 2047) holds line breaks. */
+/** Writes a subject in one line, even if an encoded word (RFC 2047) holds line breaks. */
 const oneLine = (subject: string): string =>
   readable(clean(subject, MAX_SUBJECT_LENGTH))
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
@@ -207,7 +213,7 @@ const oneLine = (subject: string): string =>
 
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
-/** Distinct bare addresses in their order; groups are expanded. */
+/** Returns the distinct bare addresses in their order. Groups are expanded. */
 function addresses(parsed: Address[] | undefined): string[] {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
   const texts = mailboxes.flatMap(({ address }) =>
@@ -217,7 +223,7 @@ function addresses(parsed: Address[] | undefined): string[] {
   return [...new Set(usable)].slice(0, MAX_ADDRESSES)
 }
 
-/** The addresses of all From fields. postal-mime returns only the first field. */
+/** Returns the addresses of all From fields. postal-mime returns only the first field. */
 const authors = (fields: string[]): string[] =>
   addresses(fields.slice(0, MAX_ADDRESSES).flatMap((field) => addressParser(field)))
 

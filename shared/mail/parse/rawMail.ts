@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Header fields that relays add or rewrite. Two transmissions of one message differ only in them (RFC 5321 §4.4 trace
- * fields, RFC 8601, RFC 8617, and the delivery fields of Gmail and Exchange).
+ * Matches header fields that relays add or rewrite. Two transmissions of one message differ only in these fields (RFC
+ * 5321 §4.4 trace fields, RFC 8601, RFC 8617, and the delivery fields of Gmail and Exchange).
  */
 const TRACE_FIELD =
   /^(received|return-path|delivered-to|x-original-to|envelope-to|x-envelope-to|x-received|authentication-results|received-spf|arc-[a-z-]+|x-google-smtp-source|x-ms-exchange-[a-z-]+)[ \t]*:/i
@@ -10,10 +10,12 @@ const TRACE_FIELD =
 const LF = 0x0a
 const CR = 0x0d
 
-/** The parser's own bound. Splitting 30 MB of fields takes gigabytes. */
+/** The parser has the same bound. Splitting 30 MB of fields would take gigabytes. */
 const HEADER_MAX_BYTES = 1024 * 1024
 
-/** Offset of the first byte of the body, at most the bound; without a body the length of `raw`. */
+/**
+ * Returns the offset of the first byte of the body, at most the bound. Without a body it returns the length of `raw`.
+ */
 function headerEnd(raw: Uint8Array): number {
   const max = Math.min(raw.length, HEADER_MAX_BYTES)
   for (let i = 0; i < max; i++) {
@@ -24,10 +26,10 @@ function headerEnd(raw: Uint8Array): number {
   return max
 }
 
-/** A header field begins with its name and a colon (RFC 5322 §2.2), a folded line with a blank. */
+/** A header field begins with its name and a colon (RFC 5322 §2.2). A folded line begins with a blank. */
 const FIELD_LINE = /^(?:[!-9;-~]+[ \t]*:|[ \t])/
 
-/** At most `maxBytes` of the text after the header, with or without a blank line between them. */
+/** Returns at most `maxBytes` of the text after the header, with or without a blank line between them. */
 export function rawBody(raw: Uint8Array, maxBytes: number): string {
   const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('latin1')
   let start = 0
@@ -44,8 +46,8 @@ function headerFields(header: string): string[] {
 }
 
 /**
- * SHA-256 of a message without its trace fields: equal for every transmission of one message. A repetition after a lost
- * answer is recognised.
+ * Returns the SHA-256 of a message without its trace fields. It is equal for every transmission of one message, so a
+ * repetition after a lost reply is recognised.
  */
 export function contentHash(raw: Uint8Array): Buffer {
   const end = headerEnd(raw)
@@ -57,11 +59,11 @@ export function contentHash(raw: Uint8Array): Buffer {
   return hash.update('\n').update(raw.subarray(end)).digest()
 }
 
-/** The first field of that name, unfolded, as UTF-8: a fallback for unparseable mail. */
+/** Returns the first field of that name, unfolded, as UTF-8. This is a fallback for unparseable mail. */
 export const rawHeader = (raw: Uint8Array, name: string): string | undefined =>
   rawHeaders(raw, name)[0]
 
-/** All fields of that name, in their order. */
+/** Returns all fields of that name, in their order. */
 export function rawHeaders(raw: Uint8Array, name: string): string[] {
   const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('utf8')
   const prefix = `${name.toLowerCase()}:`

@@ -7,8 +7,9 @@ const SENTENCE =
   'A mail host returned a message of yours. The sender of its report is not on the allow list.'
 
 /**
- * A proven bounce without a word of its sender: our recipient, the action, the status and a fixed sentence. Whoever takes
- * mail for the recipient writes the rest, and an allow list keeps that out. The raw mail stays.
+ * Reduces a proven bounce to what its sender cannot choose: our recipient, the action, the status and a fixed sentence.
+ * The host that takes mail for the recipient writes everything else, and an allow list must keep such text out. The raw
+ * mail is kept.
  * @param place the inbox, and the domain of the Message-ID.
  */
 export function reduceBounce(

@@ -1,41 +1,41 @@
 /**
- * Recognises the attribution a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not.
- * It knows the languages of words.ts; in others it goes by date and address.
+ * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not. It knows the
+ * languages of words.ts. In other languages it relies on date and address.
  */
 
 import { isDeviceLine } from './device.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
-/** Characters before the quoted text on one line. */
+/** An attribution that has the quoted text on its line is searched in this many characters. */
 const MAX_JOINED_LENGTH = 4000
 const MAX_ADDRESSES = 5
-/** Lines: a name, a mailto link and the verb, each wrapped once. */
+/** Limits the lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
-/** Words before the date of an attribution. */
+/** Matches words before the date of an attribution. */
 export const LEAD_WORDS = '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia)\\s'
 const MIDLINE_LEAD_IN = new RegExp(
   `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
   'u',
 )
 const MIDLINE_RULE = /(?<=\s)-{3,}\s/
-/** A full stop, another mark of an end, a smiley. */
+/** Matches the end of a sentence: a full stop, another closing mark, or a smiley. */
 const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
 const MAX_SENTENCES = 20
-/** `2. maalisk.` and `Il giorno lun.` end no sentence. */
+/** Matches an abbreviation. `2. maalisk.` and `Il giorno lun.` end no sentence. */
 const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
 const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
-/** A line that starts with a time, a year, a lower-case or a caseless letter, or an address. */
+/** Matches a line that starts with a time, a year, a lower-case or a caseless letter, or an address. */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
-/** The writer's name with the address in brackets, at the start of a line. */
+/** Matches the writer's name with the address in brackets, at the start of a line. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
-/** Whether a verb of writing occurs, and whether it ends the line. */
+/** Tells whether a verb of writing occurs, and whether the line ends with it. */
 export function findVerb(text: string): 'none' | 'within' | 'last' {
   const lower = fold(text)
   const run = WROTE_RUNS.find((candidate) => lower.includes(candidate))
@@ -43,12 +43,12 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
   const tokens = lower.split(/[^\p{L}]+/u).filter(Boolean)
   const index = tokens.findLastIndex((token) => WROTE_WORDS.has(token))
   if (index < 0) return 'none'
-  // Two letters of grace for gendered endings: napisał(a), написал(а), כתב/ה.
+  // Two letters may follow the verb as a gendered ending: napisał(a), написал(а), כתב/ה.
   const rest = tokens.slice(index + 1)
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }
 
-/** The line after a possible attribution. A quote or header block supports a weak one. */
+/** Tells what follows a possible attribution. A quote or a header block supports a weak attribution. */
 export type Following = 'quote' | 'header' | 'other'
 
 function isAttribution(joined: string, following: Following): boolean {
@@ -64,20 +64,20 @@ function isAttribution(joined: string, following: Following): boolean {
     if (!closed) return hasTime && LEAD_IN.test(text)
     if (dashed) return true
     if (following === 'quote' && text.length <= 80) return true
-    // `At 8:15 he wrote:` is a sentence, unless marks follow.
+    // `At 8:15 he wrote:` is a sentence, unless quote marks follow.
     if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
     return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
   }
-  // Gmail up to 2013: `2013/7/20 Bob <bob@x.test>`, no verb, no colon.
+  // Gmail up to 2013 wrote `2013/7/20 Bob <bob@x.test>`, without a verb or a colon.
   if (!closed) return LEAD_IN.test(text) && numbers > 2 && text.endsWith('>') && hasEmail
   const lower = fold(text)
   if (QUOTING_STARTS.some((start) => lower.startsWith(start))) {
     return hasEmail || following === 'quote'
   }
   if (!hasTime || numbers < 3) return false
-  // Gmail in Japanese and Hebrew, Yandex, mutt: a date, a time, an address, no verb.
+  // Gmail in Japanese and Hebrew, Yandex and mutt write a date, a time and an address without a verb.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
-  // A verb of no listed language: a date, a time and marks below, or an address in brackets.
+  // The verb is of no listed language. A date, a time and quote marks below decide, or an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
@@ -86,14 +86,14 @@ function endsSentence(view: string): boolean {
   return /[!?]$/.test(view) || /\p{L}{5,}[.。]$/u.test(view)
 }
 
-/** Mail pasted undecoded keeps its quoted-printable soft breaks: `w=` + `rote:`. */
+/** Joins two lines. Mail that was pasted undecoded keeps its quoted-printable soft breaks: `w=` + `rote:`. */
 function join(upper: string, lower: string): string {
   return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
 }
 
 /**
- * The attribution whose last line is `end`, or undefined. It may be wrapped: the search for its first
- * line goes up to `from`.
+ * Returns the attribution whose last line is `end`, or undefined. The attribution may be wrapped, so its first line is
+ * searched upward as far as `from`.
  */
 export function attributionEndingAt(
   views: readonly string[],
@@ -128,7 +128,7 @@ export function attributionEndingAt(
   return best < 0 ? undefined : attributionAt(views, best, end, from)
 }
 
-/** Moves `start` up while its line continues the one above: `On Wed, Oct 8,` + `2014 at …`. */
+/** Moves `start` up while its line continues the line above: `On Wed, Oct 8,` + `2014 at …`. */
 function attributionAt(views: readonly string[], start: number, end: number, from: number) {
   let top = start
   while (top > from && end - top < MAX_ATTRIBUTION_LINES && READS_ON.test(views[top]!)) {
@@ -141,8 +141,8 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
 }
 
 /**
- * Where an attribution begins behind own text: `reply On Wed, Apr 4, 2012 …`, or a date or a name with an address behind
- * the end of a sentence. 0: at the start.
+ * Returns where an attribution begins behind the sender's own text: `reply On Wed, Apr 4, 2012 …`, or a date or a name
+ * with an address behind the end of a sentence. 0 means the start of the text.
  */
 export function attributionStart(text: string): number {
   const leadIn = text.search(MIDLINE_LEAD_IN)
@@ -160,7 +160,7 @@ export function attributionStart(text: string): number {
   return start
 }
 
-/** The own text before the attribution on its first line. */
+/** Returns the sender's own text before the attribution on its first line. */
 function ownPrefix(view: string): string {
   const prefix = view.slice(0, attributionStart(view)).trim()
   if (
@@ -174,9 +174,9 @@ function ownPrefix(view: string): string {
 }
 
 /**
- * An attribution with the quoted text on its line, perhaps behind the new text: relays and some telephones join lines.
- * Undefined unless date, time, bracketed address and verb are there.
- * @returns the text before it
+ * Finds an attribution that has the quoted text on its line, and maybe the new text before it. Relays and some phones
+ * join lines. The result is undefined unless the line has a date, a time, a bracketed address and a verb.
+ * @returns the text before the attribution
  */
 export function attributionWithin(line: string): string | undefined {
   const text = line.slice(0, MAX_JOINED_LENGTH)

@@ -1,6 +1,7 @@
 /**
- * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. Listed devices are known in any
- * line; others by the shape of a paragraph: a verb of sending, a word such as `my` or `from`, and a name.
+ * Recognises the line that a phone or a program adds below a mail: `Sent from my …`. Listed devices are recognised in
+ * any line. Other devices are recognised in a paragraph that has a verb of sending, a word such as `my` or `from`, and
+ * a name.
  */
 import { headerKind } from './headers.ts'
 import { fold, isRule, oneOf, trimDecoration } from './markers.ts'
@@ -9,57 +10,68 @@ import { DEVICE_WORDS, FROM_WORDS, MY_WORDS, SENT_ENDS, SENT_STARTS } from './wo
 const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
-/** Every listed device line holds one of these; few other lines do. */
+/** Every line with a listed device holds one of these words. Few other lines do. */
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
-/** A program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
+/** Matches a program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
 const NAMED_PROGRAM =
   /^(?:Get (?:\p{Lu}\S* ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
-/** `Sent with Nine`: one or two words, a preposition and a name, but not a courier's `DHL`. */
+/**
+ * Matches `Sent with Nine`: one or two words, a preposition and a name. It does not match a courier's name like `DHL`.
+ */
 const SENT_BY_NAME = new RegExp(
   `^(?:\\p{L}+ ){1,2}${oneOf(FROM_WORDS)} (?:(?!\\p{Ll}{5})\\p{Ll}[^\\s,;.]* ){0,2}(?:[\\p{Lu}\\p{Nd}][^\\s,;.]* ){0,3}(?!\\p{Lu}{2,5}$)\\p{Ll}?[\\p{Lu}\\p{Nd}][^\\s,;.]*(?: app| (?:for|für|pour|para|voor|per|dla|för|til) \\p{Lu}\\S*)?$`,
   'u',
 )
-/** `Sent from my Foo 12`: a few words, `my` and a name. Behind other words the name is of a thing: `my tablet Foo 12`, not `my sister Ann`. */
+/**
+ * Matches `Sent from my Foo 12`: a few words, `my` and a name. With other words in between, the name must be of a
+ * thing: `my tablet Foo 12`, not `my sister Ann`.
+ */
 const SENT_FROM_MY = new RegExp(
   `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
   'u',
 )
-/** `Composed with Quillwing Mail`, before words of its maker. */
+/** Matches `Composed with Quillwing Mail`, before words of its maker. */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
-/** `Trimis de pe Foo-ul meu`. */
+/** Matches a line that ends with `my`: `Trimis de pe Foo-ul meu`. */
 const MY_LAST = new RegExp(
   `^(?:\\S+ ){1,4}\\p{Ll}?\\p{Lu}\\S*(?: \\p{Nd}\\S*)?(?: \\p{L}{2,5})? ${oneOf(MY_WORDS)}$`,
   'u',
 )
-/** `Von Nine gesendet`. */
+/** Matches a line that ends with the verb: `Von Nine gesendet`. */
 const VERB_LAST =
   /^(?:Von|Mit|Aus|Via|Über) (?:meine[mr] )?(?!\p{Lu}{2,5} )(?:\p{Lu}\S* ){1,3}(?:aus )?(?:gesendet|versendet|verschickt)$/u
-/** A Latin name in another script, `ส่งจาก Vivo V29`, but not a courier's `DHL`. */
+/** Matches a Latin name in another script, `ส่งจาก Vivo V29`, but not a courier's name like `DHL`. */
 const FOREIGN_NAME = /(?<![A-Za-z])[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])[A-Za-z]*/
 const FROM_PARTICLE = /[\dA-Za-z\s'’)-](?:から|에서|से |থেকে)/
 const OTHER_SCRIPT = /[^\P{L}\p{Script=Latin}]/u
-/** `Wysłano z czytnika Sówka Note`: an impersonal verb, a preposition, a noun or two and a name of two words: one is a person or a town. */
+/**
+ * Matches `Wysłano z czytnika Sówka Note`: an impersonal verb, a preposition, one or two nouns and a name of two words.
+ * A name of one word is a person or a town.
+ */
 const IMPERSONAL = new RegExp(
   `^\\p{L}+ ${oneOf(FROM_WORDS)} (?:\\p{Ll}\\S* ){1,2}\\p{Lu}\\S*(?: \\S+){1,2}$`,
   'u',
 )
-/** `Kumru Posta uygulamasıyla gönderildi`: a name, `with` or `from` as the ending of a word, and the verb. */
+/** Matches `Kumru Posta uygulamasıyla gönderildi`: a name, `with` or `from` as the ending of a word, and the verb. */
 const NAME_THEN_VERB =
   /^(?:\p{Lu}\S* ){1,3}\p{Ll}\S{2,}(?:[ıiuü]yl[ae]|[dt][ae]n|[rb][óő]l|v[ae]l) \S+$/u
-/** `Per Diktat von meiner Visionar-Brille gesendet`. */
+/** Matches a line with `my` that ends with the verb: `Per Diktat von meiner Visionar-Brille gesendet`. */
 const MY_THEN_VERB = new RegExp(
   `^(?:Per|Von|Mit|Aus|Via|Über) (?:\\S+ ){0,3}${oneOf(MY_WORDS)} \\p{Lu}\\S*-\\p{Lu}\\S* \\p{Ll}+$`,
   'u',
 )
-/** `⌚ via Tikker`. */
+/** Matches a symbol, `via` and a name: `⌚ via Tikker`. */
 const VIA_NAME = /^\p{So}\ufe0f? ?via \p{Lu}\S*(?: \p{Lu}\S*)?$/u
 const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\b/
-/** Case endings hold the preposition: `Foo 12:sta`, `iPhonetik`. A number or an inner capital makes it a device. */
+/**
+ * Matches a device whose case ending means the preposition: `Foo 12:sta`, `iPhonetik`. A number or an inner capital
+ * marks a device.
+ */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
-/** A device line closes a text or a paragraph. A longer line inside a text is a sentence. */
+/** Tells whether a device line closes a text or a paragraph. A longer line inside a text is a sentence. */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
   const next = views[index + 1] ?? ''
@@ -70,7 +82,7 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
   return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
 }
 
-/** Whether a sentence follows: then the line may be a heading of the writer, such as `Sent from Berlin`. */
+/** Tells whether a sentence follows. The line may then be a heading of the writer, such as `Sent from Berlin`. */
 function goesOn(views: readonly string[], index: number): boolean {
   let next = index + 1
   while (next < index + 4 && views[next] === '') next++
@@ -78,20 +90,20 @@ function goesOn(views: readonly string[], index: number): boolean {
   return /^[^>].*[.!?。！？]$/u.test(view)
 }
 
-/** Whether a verb of sending ends the line, and the writer is not its subject. */
+/** Tells whether a verb of sending ends the line, and the writer is not its subject. */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
 }
 
-/** Without links, brackets and marks around it. */
+/** Removes links, brackets and the marks around the line. */
 function bare(view: string): string {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
   return text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim()
 }
 
 /**
- * A line that names a device or a program nobody has listed.
- * @param alone whether it begins a paragraph; below other text it must say `my`
+ * Recognises a line that names an unlisted device or program.
+ * @param alone whether the line begins a paragraph. Below other text it must say `my`
  */
 function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (view.length > 120) return false
@@ -100,7 +112,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (alone && text.length <= 80) {
     if (NAMED_PROGRAM.test(text) || VERB_LAST.test(text)) return true
   }
-  // A person ends a sentence with a mark.
+  // A person ends a sentence with a punctuation mark.
   const isOpen = alone && text.length <= 80 && !/[.!?。…]$/u.test(view) && !FINITE.test(lower)
   if (isOpen && VIA_NAME.test(view)) return true
   const starts = STARTS_SENT.test(lower)
@@ -110,7 +122,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
   if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
     return true
-  // `Sent from my Foo 12. Please excuse typos.`
+  // An excuse may follow the device: `Sent from my Foo 12. Please excuse typos.`
   const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
   const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
   if (starts && excuse && SENT_FROM_MY.test(head)) return true
@@ -123,7 +135,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   return MODEL.test(text) && !(starts && isEnglish)
 }
 
-/** "Sent from my iPhone", "Get Outlook for Android" and the like in other languages. */
+/** Recognises "Sent from my iPhone", "Get Outlook for Android" and similar lines in other languages. */
 export function isDeviceLine(view: string): boolean {
   if (view.length > 200 || !MAY_NAME_DEVICE.test(fold(view))) return false
   const lower = fold(bare(view))

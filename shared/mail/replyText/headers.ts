@@ -1,22 +1,22 @@
 /**
- * Recognises the headers that a mail program writes above a quoted message, one a line or joined. Every test reads one
- * line of bounded length or a window of a few lines.
+ * Recognises the headers that a mail program writes above a quoted message, on separate lines or joined. Every test
+ * reads one line of bounded length or a window of a few lines.
  */
 import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
 
-/** Lines: five headers with wrapped recipients. */
+/** Limits the lines of a header block: five headers with wrapped recipients. */
 export const MAX_HEADER_LINES = 14
-/** Characters of the longest listed label. */
+/** Limits the characters of the longest listed label. */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
-/** Characters of `Sent: Wednesday, 30 September 2026 09:14`. */
+/** Limits the characters of a date like `Sent: Wednesday, 30 September 2026 09:14`. */
 const MAX_DATE_LENGTH = 60
-/** `label: value`; a label has few words. */
+/** Matches `label: value`. A label has few words. */
 const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
 const SENDER = /^[^:：@]{1,40}[:：][^:：<>@]{1,80}<[^\s<>@]+@[^\s<>@]+>$/u
 
-/** The header kind of a line: `from` for `*Von:* Bob`. */
+/** Returns the header kind of a line, for example `from` for `*Von:* Bob`. */
 export function headerKind(view: string): HeaderKind | undefined {
   const colon = view.slice(0, 32).search(/[:：]/)
   if (colon < 1) return undefined
@@ -25,13 +25,16 @@ export function headerKind(view: string): HeaderKind | undefined {
 
 type Label = { kind: HeaderKind; index: number }
 
-/** A label begins a word, or a capital or caseless letter follows the value before it: `AnnSent: 9:14To: Tom`. */
+/**
+ * Tells whether a label begins here. It begins a word, or begins with a capital or caseless letter behind the previous
+ * value: `AnnSent: 9:14To: Tom`.
+ */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
   return /^(?:\p{Lo}|\p{Lu}(?:\p{Ll}|\s?[:：]))/u.test(text.slice(index, index + 4))
 }
 
-/** The listed header labels of a text, in their order. */
+/** Returns the listed header labels of a text, in their order. */
 function labelsWithin(text: string): Label[] {
   const labels: Label[] = []
   let from = 0
@@ -51,7 +54,9 @@ function labelsWithin(text: string): Label[] {
   return labels
 }
 
-/** Whether sender, date and recipient or subject follow each other. A ticket has `From:`, `To:` and `Date:` too. */
+/**
+ * Tells whether sender, date and recipient or subject follow each other. A ticket has `From:`, `To:` and `Date:` too.
+ */
 function isHeaderRun(text: string, labels: readonly Label[]): boolean {
   const kinds = new Set(labels.slice(0, 5).map(({ kind }) => kind))
   const date = labels.find(({ kind }) => kind === 'sent' || kind === 'date')
@@ -62,7 +67,7 @@ function isHeaderRun(text: string, labels: readonly Label[]): boolean {
 }
 
 /**
- * All headers on one line. NetEase omits the colons (`发件人 李<…> 发送日期 … 收件人 …`); flattened HTML
+ * Recognises a line that holds all headers. NetEase omits the colons (`发件人 李<…> 发送日期 … 收件人 …`), and flattened HTML
  * omits the line ends.
  */
 function isOneLineHeader(view: string): boolean {
@@ -73,7 +78,7 @@ function isOneLineHeader(view: string): boolean {
 }
 
 /**
- * Headers behind the new text of a line. The line holds them all, or the lines below go on.
+ * Finds headers behind the new text of a line. The line holds all headers, or the lines below continue them.
  * @param line up to 4,000 characters
  * @param below normalised lines
  * @returns index of the first header, or undefined
@@ -95,9 +100,9 @@ export function headersWithin(line: string, below: readonly string[]): number | 
 }
 
 /**
- * Whether the lines from `index` on are the headers of a quoted message (Outlook and others). Many
- * labels are everyday words (`Da:`, `Van:`, `To:`): one label needs others beside it. `From:` and
- * `To:` with only a date may be a journey.
+ * Tells whether the headers of a quoted message (Outlook and others) begin on the line `index`. Many labels are
+ * everyday words (`Da:`, `Van:`, `To:`), so one label needs others beside it. `From:` and `To:` with only a date may
+ * describe a journey.
  */
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
   if (views[index] === undefined) return false
@@ -127,18 +132,21 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // Without a date it may be a request to write a mail, unless it names only a sender.
+  // Without a date the lines may ask the reader to write a mail, unless they name only a sender.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 
-/** Dense headers below a blank line do not go on with what stands above: `To: be decided`. */
+/**
+ * Tells whether a new block begins. Close-set headers below a blank line do not continue the text above: `To: be
+ * decided`.
+ */
 function isNewBlock(views: readonly string[], index: number, from: number): boolean {
   return index > from && views[index - 1] === '' && headerKind(views[index + 1] ?? '') !== undefined
 }
 
 /**
- * Headers in a language without a list: three lines `label: value` or more, first `Name <address>`, one with date and
- * time. Own text stands above: a form begins its mail.
+ * Recognises headers in an unlisted language: at least three lines `label: value`, the first with `Name <address>`, and
+ * one with date and time. The sender's own text must stand above, because a form stands at the beginning of its mail.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false

@@ -1,26 +1,27 @@
-/** Finds history that begins on a line of the new text, because a client or a relay dropped the line end. */
+/** Finds quoted history that begins on a line of the new text, because a client or a relay dropped the line end. */
 import { attributionWithin } from './attribution.ts'
 import { headerKind, headersWithin } from './headers.ts'
 import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './markers.ts'
 
 const MAX_RULES = 4
-/** Outlook draws 32 underscores, Mailman 47. A person leaves shorter blanks. */
+/** Outlook draws 32 underscores, and Mailman draws 47. A person draws shorter blanks to fill in. */
 const LONG_RULE = /^_{30,}$/
-/** `-----Original Message-----`, perhaps with headers behind it. */
+/** Matches `-----Original Message-----`, maybe with headers behind it. */
 const TITLE = /^[-_=*]{2,}[^-_=*]{1,60}[-_=*]{2,}/
 const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 
 /**
- * The new text of a line that also holds history: an attribution, headers or a separator such as
- * `-----Original Message-----`.
+ * Returns the new text of a line that also holds history: an attribution, headers or a separator such as `-----Original
+ * Message-----`.
  * @param below the next lines, normalised, without leading blanks
- * @returns undefined if the line holds no history; '' if it holds nothing else; `forward` if it announces one
+ * @returns undefined if the line holds no history; '' if it holds only history; `forward` if it announces a forwarded
+ * message
  */
 export function beforeHistory(
   line: string,
   below: readonly string[],
 ): string | { forward: true } | undefined {
-  // Marks at the line's start are quotes.
+  // A mark at the start of the line marks a quote.
   if (line.startsWith('>')) return undefined
   const rule = ruleWithin(line)
   if (rule?.forward) return { forward: true }
@@ -32,7 +33,7 @@ export function beforeHistory(
   return headers === undefined ? undefined : withoutRule(trimDecoration(line.slice(0, headers)))
 }
 
-/** A separator behind the end of a sentence, or one with a title behind any word. */
+/** Finds a separator behind the end of a sentence, or a separator with a title behind any word. */
 function ruleWithin(line: string): { index: number; forward: boolean } | undefined {
   if (line.length > 10 * MAX_MARKER_LENGTH) return undefined
   for (const { index } of line.matchAll(/-{3,}|[_=*]{5,}/g).take(MAX_RULES)) {
@@ -48,7 +49,7 @@ function ruleWithin(line: string): { index: number; forward: boolean } | undefin
   return undefined
 }
 
-/** A line without the rule behind its text. */
+/** Removes the rule behind the text of a line. */
 export function withoutRule(line: string): string {
   const index = line.search(/[-_=*]{5,}$/)
   const own = index > 0 ? line.slice(0, index).trimEnd() : ''

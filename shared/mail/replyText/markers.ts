@@ -1,10 +1,13 @@
 /**
- * Recognises separators, forwards and bounces. Every test reads one line of at most MAX_MARKER_LENGTH characters: the
- * time is linear in the mail's size.
+ * Recognises separators, forwards and bounces. Every test reads one line of at most MAX_MARKER_LENGTH characters, so
+ * the time is linear in the mail's size.
  */
 import { BOUNCE_STARTS, FORWARDED_RUNS, MESSAGE_RUNS, ORIGINAL_RUNS } from './words.ts'
 
-/** Characters; a longer line is prose. Attributions with a mailto link reach about 300. */
+/**
+ * Limits the characters of a marker. A longer line is prose. Attributions with a mailto link reach about 300
+ * characters.
+ */
 export const MAX_MARKER_LENGTH = 400
 
 const RULE = /^(?:[-_=*~#—–―─━]\s?){2,}$/
@@ -15,15 +18,15 @@ const DASHED =
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 
 /**
- * Characters that show nothing: controls, direction marks, joiners, fillers and lost objects. Not U+FE0F and U+E007F,
- * which end emoji.
+ * Matches characters that show nothing: controls, direction marks, joiners, fillers and lost objects. It does not match
+ * U+FE0F and U+E007F, which end emoji.
  */
 const UNSEEN =
   '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
 const ALL_UNSEEN = new RegExp(UNSEEN, 'gu')
 const IS_UNSEEN = new RegExp(`^(?:\\s|${UNSEEN})$`, 'u')
 
-/** `text` without blanks around it and without unseen characters at its end. */
+/** Returns `text` without the blanks around it and without the unseen characters at its end. */
 export function trimUnseen(text: string): string {
   let end = text.length
   while (end > 0) {
@@ -35,14 +38,14 @@ export function trimUnseen(text: string): string {
   return text.slice(0, end).trim()
 }
 
-/** A line of dashes, underscores, stars, hashes or equal signs. */
+/** Tells whether a line consists of dashes, underscores, stars, hashes or equal signs. */
 export function isRule(view: string): boolean {
   return RULE.test(view)
 }
 
 /**
- * Normalises a line for the tests below: trimmed, direction marks removed, exotic spaces and escaped
- * angle brackets (Zoho) plain. A line too long for a marker becomes `>` or `…`.
+ * Normalises a line for the tests below. It is trimmed, direction marks are removed, and exotic spaces and escaped
+ * angle brackets (Zoho) become plain. A line too long for a marker becomes `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -57,18 +60,21 @@ export function lineView(line: string): string {
     .trim()
 }
 
-/** Lower case. toLowerCase() leaves a combining dot on the Turkish `İ`. */
+/** Converts to lower case. toLowerCase() leaves a combining dot on the Turkish `İ`. */
 export function fold(text: string): string {
   const lower = text.toLowerCase()
   return lower.includes('\u0307') ? lower.replaceAll('i\u0307', 'i') : lower
 }
 
-/** One expression for a list of phrases: this runs for each line of each mail. A search phrase by phrase takes six times as long. */
+/**
+ * Makes one expression from a list of phrases, because it runs for each line of each mail. A search phrase by phrase
+ * takes six times as long.
+ */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`
 const BOUNCE_LINE = new RegExp(`^(?:${oneOf(BOUNCE_STARTS)}|status: [45]\\.\\d)`, 'i')
 
-/** `text` without the dashes, stars and underscores that clients and Markdown set around it. */
+/** Returns `text` without the dashes, stars and underscores that clients and Markdown put around it. */
 export function trimDecoration(text: string): string {
   let start = 0
   let end = text.length
@@ -77,7 +83,7 @@ export function trimDecoration(text: string): string {
   return text.slice(start, end)
 }
 
-/** The kind of message that a line such as `-----Original Message-----` announces. */
+/** Returns the kind of message that a line such as `-----Original Message-----` announces. */
 export function announcedMessage(view: string): 'original' | 'forwarded' | undefined {
   const bare = view.startsWith('*-') && view.endsWith('-*') ? view.slice(1, -1) : view
   const dashed = DASHED.exec(bare)?.[1]
@@ -91,7 +97,7 @@ export function announcedMessage(view: string): 'original' | 'forwarded' | undef
   return message ? 'original' : undefined
 }
 
-/** A title without dashes above the headers, such as `Original Message:`. */
+/** Recognises a title without dashes above the headers, such as `Original Message:`. */
 export function isOriginalTitle(view: string): boolean {
   if (view.length > 40 || view.split(' ').length > 3 || /[.!?]$/.test(view)) return false
   const lower = fold(view)
@@ -101,13 +107,13 @@ export function isOriginalTitle(view: string): boolean {
   )
 }
 
-/** `Fwd: …` as the first line of a pasted forward. */
+/** Recognises `Fwd: …` as the first line of a pasted forward. */
 export function isForwardSubject(view: string): boolean {
   return FORWARD_SUBJECT.test(view)
 }
 
 /**
- * GroupWise (`>>> Bob <…> 1/2/2024 10:00 AM >>>`), Tobit david, Gmail's print view, and
+ * Recognises the separators of GroupWise (`>>> Bob <…> 1/2/2024 10:00 AM >>>`), Tobit david, Gmail's print view, and
  * ticket systems (`## reply above this line ##`).
  */
 export function isVendorSeparator(view: string): boolean {
@@ -116,7 +122,7 @@ export function isVendorSeparator(view: string): boolean {
   return /^[-#=*_\s[(]{1,12}.{0,40}(?:reply|respond|write|type).{0,24} above this line/i.test(view)
 }
 
-/** A line of a delivery report (RFC 3464, Exchange, Postfix, Exim, qmail). */
+/** Recognises a line of a delivery report (RFC 3464, Exchange, Postfix, Exim, qmail). */
 export function isBounceLine(view: string): boolean {
   return BOUNCE_LINE.test(view)
 }

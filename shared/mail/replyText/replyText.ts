@@ -1,17 +1,16 @@
 /**
- * Extracts the text a sender wrote, without the quoted history and the signature. Works line by line
- * on plain text; `replyTextFromHtml` converts HTML first. Measured on mails of twelve public test
- * suites (test/shared/mail/replyText/replyText.test.ts).
+ * Extracts the text that a sender wrote, without the quoted history and the signature. It works line by line on plain
+ * text. `replyTextFromHtml` converts HTML first. Mails of twelve public test suites measure it
+ * (test/shared/mail/replyText/replyText.test.ts).
  *
- * Rules, in this order:
- * - a bounce and a forwarded message stay whole;
- * - an Outlook header block or an "original message" line ends the own text;
- * - an attribution (`On …, Bob wrote:`) ends it too, unless `>` lines follow: they mark their own end;
- * - each of them may begin behind the own text of its line, and the mail's end may cut an attribution off;
- * - one block of `>` lines is history; two or more blocks with text between are an inline answer and
- *   stay;
- * - `-- ` starts a signature (RFC 3676 §4.3); "Sent from my …" and a closing legal notice are cut;
- * - a sign-off without a delimiter stays; if no text is left, the whole mail stays.
+ * The rules apply in this order:
+ * - A bounce and a forwarded message stay whole.
+ * - An Outlook header block or an "original message" line ends the own text.
+ * - An attribution (`On …, Bob wrote:`) ends it too, unless `>` lines follow, because they mark their own end.
+ * - Each of these may begin behind the own text of its line, and the mail's end may cut an attribution off.
+ * - One block of `>` lines is history. Two or more blocks with text between are an inline reply and stay.
+ * - `-- ` starts a signature (RFC 3676 §4.3). "Sent from my …" and a closing legal notice are cut.
+ * - A sign-off without a delimiter stays. If no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from '../visibleText/htmlToText.ts'
 import { attributionEndingAt, type Following } from './attribution.ts'
@@ -31,10 +30,10 @@ import {
 } from './markers.ts'
 import { dropFooter, startsSignature } from './signature.ts'
 
-/** Lines searched for markers. A longer mail is a log: below, only `>` marks count. */
+/** Limits the lines that are searched for markers. A longer mail is a log. Below the limit only `>` marks count. */
 const MAX_MARKER_LINES = 10_000
 
-/** A mark that its list, quote or table has left below the text. */
+/** Matches a mark that a removed list, quote or table has left below the text. */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
 
@@ -44,16 +43,16 @@ type Scan = {
   lines: string[]
   views: string[]
   kinds: Uint8Array
-  /** Number of lines above the history. */
+  /** Counts the lines above the history. */
   end: number
   attributed: boolean
 }
 
 /**
- * The new text of a plain-text mail body.
+ * Returns the new text of a plain-text mail body.
  * @param text the whole body; any line ends
- * @returns the sender's own text, trimmed, lines separated by `\n`; for a forward, a bounce or quotes
- *   alone the whole text. Empty only when `text` is blank.
+ * @returns the sender's own text, trimmed, with lines separated by `\n`. A forward, a bounce, or a mail of quotes alone
+ * is returned whole. The result is empty only if `text` is blank.
  * @example replyText('Yes.\n\nOn Mon, 1 Jun 2026 at 9:00, Bob <bob@x.test> wrote:\n> Ok?') // 'Yes.'
  */
 export function replyText(text: string): string {
@@ -61,17 +60,17 @@ export function replyText(text: string): string {
 }
 
 /**
- * The new text of an HTML-only mail: quote containers of Gmail, Outlook, Apple Mail, Yahoo and
- * Thunderbird become quote marks and signature containers go before the conversion to plain text.
+ * Returns the new text of an HTML-only mail. Before the conversion to plain text, the quote containers of Gmail,
+ * Outlook, Apple Mail, Yahoo and Thunderbird become quote marks, and signature containers are removed.
  * @param html the whole HTML body
- * @returns plain text as {@link replyText} returns it. Without history links show their address:
- *   `text [https://…]`
+ * @returns plain text as {@link replyText} returns it. If the mail has no history, links show their address: `text
+ * [https://…]`
  */
 export function replyTextFromHtml(html: string): string {
   const marked = htmlToMarkedText(html, false)
   const own = ownText(marked, true)
   if (own === '') return tidy(htmlToText(html))
-  // A mail without history is probably a notice, and its links matter.
+  // A mail without history is probably a notification, and its links matter.
   return own === tidy(marked) ? tidy(htmlToMarkedText(html, true)) : own
 }
 
@@ -79,7 +78,7 @@ function tidy(text: string): string {
   return trimUnseen(text.replaceAll('\r\n', '\n').replaceAll('\r', '\n'))
 }
 
-/** The sender's own text; '' if there is none or the mail stays whole. */
+/** Returns the sender's own text. @returns '' if there is no own text, or if the mail stays whole. */
 function ownText(text: string, quotesAreHistory: boolean): string {
   const lines = tidy(text).split('\n')
   const views = lines.map(lineView)
@@ -90,7 +89,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   return trimUnseen(dropFooter(joinOwn(scan)))
 }
 
-/** Marks the lines inside a closed ``` fence. They hold no markers. */
+/** Marks the lines inside a closed ``` fence. These lines hold no markers. */
 function fencedLines(views: readonly string[]): Uint8Array {
   const fenced = new Uint8Array(views.length)
   let open = -1
@@ -110,7 +109,7 @@ function followingOf(views: readonly string[], index: number): Following {
   return headerKind(next) === undefined ? 'other' : 'header'
 }
 
-/** Quote marks: `>`, and after an attribution also `|` (old Gmail), but not a table row. */
+/** Recognises quote marks: `>`, and after an attribution also `|` (old Gmail), but not a table row. */
 function isQuoted(view: string, bars: boolean): boolean {
   return (
     (view.startsWith('>') && !EMOTICON.test(view)) ||
@@ -118,14 +117,14 @@ function isQuoted(view: string, bars: boolean): boolean {
   )
 }
 
-/** The lines of a header block below `index`, from the first that is not blank. */
+/** Returns the lines of a header block below `index`, from the first line that is not blank. */
 function linesBelow(views: readonly string[], index: number): readonly string[] {
   let first = index + 1
   while (first < index + 3 && views[first] === '') first++
   return views.slice(first, first + MAX_HEADER_LINES)
 }
 
-/** Sorts the lines into own, blank, quote and dropped; undefined: the mail stays whole. */
+/** Sorts the lines into own, blank, quote and dropped. @returns undefined if the mail stays whole. */
 function scanLines(lines: string[], views: string[]): Scan | undefined {
   const fenced = fencedLines(views)
   const kinds = new Uint8Array(lines.length)
@@ -189,8 +188,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 }
 
 /**
- * Some clients wrap quoted lines without repeating the mark. The fragments between `>` lines are quote,
- * not answers. If one fragment is certain, every fragment that starts in lower case is quote too.
+ * Turns fragments of wrapped quotes into quotes. Some clients wrap quoted lines without repeating the mark. The
+ * fragments between `>` lines belong to the quote and are no reply. If one fragment is certain, every fragment that
+ * starts in lower case is quote too.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []
@@ -246,7 +246,7 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 }
 
 /**
- * `The rule says:`, a few `>` lines, and own text below: the writer cites. An attribution names a date or an address
+ * Keeps a citation: `The rule says:`, a few `>` lines, and own text below. An attribution names a date or an address
  * instead.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
@@ -264,7 +264,7 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
   }
 }
 
-/** `Run this:` with up to three `>` lines below: prompts or a citation, not history. */
+/** Recognises `Run this:` with up to three `>` lines below. These lines are prompts or a citation and no history. */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   const lines = lastQuote - lastOwn
   return lines > 0 && lines <= 4 && /[:：]$/.test(views[lastOwn]!)

@@ -1,8 +1,8 @@
-/** Recognises signatures, and the notices of companies and lists below a mail. */
+/** Recognises signatures, and the notices of companies and mailing lists below a mail. */
 import { fold, isRule, oneOf } from './markers.ts'
 import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 
-/** Most lines of a signature below a dash rule. */
+/** Limits the lines of a signature below a dash rule. */
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
@@ -12,7 +12,7 @@ const MAX_FOOTER_LINES = 40
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
 const SURE_NOTICE =
   /^this (?:e-?mail|message|communication) (?:and any .{0,40} )?(?:is|are|may be|may contain|contains) (?:strictly |highly |legally |private and )?(?:confidential|privileged|intended)/
-/** `-- Owen` or `--Owen Hale`: delimiter and name on one line. */
+/** Matches `-- Owen` or `--Owen Hale`: the delimiter and the name on one line. */
 const DASHED_NAME = /^--\s?\p{Lu}[\p{L}.'’-]*(?: \p{Lu}[\p{L}.'’-]*){0,2}$/u
 const SCANNERS =
   /\b(?:avast|avg|avira|mcafee|norton|eset|kaspersky|bitdefender|f-secure|clamav|mailscanner|sophos|malwarebytes)\b/
@@ -22,8 +22,9 @@ const ENVIRONMENT =
   /environment|umwelt|environnement|ambient|milieu|miljö|miljø|ympäristö|środowisk|prostřed|природ|довкілл/
 
 /**
- * RFC 3676 prescribes `-- `. Many clients trim it, Outlook and Mailman draw underscores, people draw
- * rules. Headings and tables have rules too: all lines below must look like a signature.
+ * Tells whether a signature starts here. RFC 3676 prescribes `-- `. Many clients trim it, Outlook and Mailman draw
+ * underscores, and people draw rules. Headings and tables have rules too, so all lines below must look like a
+ * signature.
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -48,8 +49,8 @@ export function startsSignature(views: readonly string[], index: number): boolea
 }
 
 /**
- * Cuts a list footer or a legal notice off the end. A notice has an opening and two legal words:
- * people write about confidential matters too.
+ * Cuts a list footer or a legal notice off the end. A notice has an opening phrase and two legal words, because people
+ * write about confidential matters too.
  */
 export function dropFooter(text: string): string {
   const lines = text.split('\n')
@@ -69,21 +70,27 @@ export function dropFooter(text: string): string {
   return text
 }
 
-/** A footer names an address or a link, or is one short line. A person writes of a list as I, or asks. */
+/**
+ * Tells whether a footer starts here. A footer names an address or a link, or is one short line. A person who writes
+ * about a list says "I" or asks a question.
+ */
 function isFooter(lines: readonly string[], index: number): boolean {
   const footer = lines.slice(index).join(' ').slice(0, 600).trim()
   if (/\b(?:I|we|my|our)\b/.test(footer.slice(0, 120)) || footer.endsWith('?')) return false
   return CONTACT.test(footer) || footer.length <= 80
 }
 
-/** The lines above `index`, without the rule that set the notice off. */
+/** Returns the lines above `index`, without the rule that separates the notice. */
 function above(lines: readonly string[], index: number): string {
   let end = index
   while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--
   return lines.slice(0, end).join('\n')
 }
 
-/** A last paragraph of a virus scanner, or one that asks not to print for the environment's sake. */
+/**
+ * Recognises a last paragraph that a virus scanner added, or that asks readers not to print the mail for the
+ * environment's sake.
+ */
 function isAddedNote(lines: readonly string[], index: number): boolean {
   const before = lines[index - 1]!.trim()
   if (lines.length - index > 4 || (before !== '' && !isRule(before))) return false

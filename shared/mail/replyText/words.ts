@@ -1,7 +1,7 @@
 /**
- * Words that mail clients put around a quoted message, in lower case and NFC, one list per kind of
- * line. Languages: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru
- * uk sv no da is fi et lv lt hu el tr id ms vi th zh ja ko ar fa he hi eu.
+ * Lists the words that mail clients put around a quoted message, in lower case and NFC, one list per kind of line. The
+ * languages are: en de fr es pt ca gl it ro nl pl cs sk sl hr sr bg ru uk sv no da is fi et lv lt hu el tr id ms vi th
+ * zh ja ko ar fa he hi eu.
  */
 
 const words = (text: string) => text.trim().split(/\s+/)
@@ -11,7 +11,7 @@ const phrases = (text: string) =>
     .map((phrase) => phrase.trim())
     .filter(Boolean)
 
-/** "wrote" as a whole word: the verb of an attribution line such as `On …, Bob wrote:`. */
+/** Lists "wrote" as a whole word. It is the verb of an attribution line such as `On …, Bob wrote:`. */
 export const WROTE_WORDS: ReadonlySet<string> = new Set(
   words(`
     wrote writes written
@@ -38,18 +38,18 @@ export const WROTE_WORDS: ReadonlySet<string> = new Set(
   `),
 )
 
-/** "wrote" in scripts without word spaces, and suffixed verbs: matched anywhere in the line. */
+/** Lists "wrote" in scripts without word spaces, and verbs with suffixes. They match anywhere in the line. */
 export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)
 
-/** Starts of attributions without a verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form. */
+/** Lists starts of attributions without a verb: Horde's `Quoting Bob <…>:` and Gmail's Catalan form. */
 export const QUOTING_STARTS: readonly string[] = phrases(`
   quoting |zitat von |citando |citant |citazione |citát |cytowanie |quoting: |citerar |citerer
   |missatge de |message de |mensaje de |цитирую |quoted from |citeren |idézet
 `)
 
-/** Kinds of header lines of a quoted message. */
+/** Names the kinds of header lines of a quoted message. */
 export type HeaderKind = 'from' | 'sent' | 'date' | 'to' | 'cc' | 'subject'
 
 const LABELS: Record<HeaderKind, string> = {
@@ -81,14 +81,14 @@ const LABELS: Record<HeaderKind, string> = {
     |gaia|विषय|zadeva`,
 }
 
-/** Header label to its kind, for one Map lookup a line. */
+/** Maps a header label to its kind, so that each line needs one lookup. */
 export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
   (Object.keys(LABELS) as HeaderKind[]).flatMap((kind) =>
     phrases(LABELS[kind]).map((label): [string, HeaderKind] => [label, kind]),
   ),
 )
 
-/** "message", as in `-----Original Message-----`: matched only between two runs of dashes. */
+/** Lists "message", as in `-----Original Message-----`. It matches only between two runs of dashes. */
 export const MESSAGE_RUNS: readonly string[] = phrases(`
   message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomo|zpráv|správ|sporočil
   |poruk|сообщени|письм|повідомлен|лист|съобщение|порука|brev|meddelande|meddelelse|melding|besked
@@ -96,13 +96,13 @@ export const MESSAGE_RUNS: readonly string[] = phrases(`
   |메시지|메일|رسالة|پیام|הודעה|e-mail|email|mail|original|skeyti
 `)
 
-/** "original", for the same title without dashes. */
+/** Lists "original", for the same title without dashes. */
 export const ORIGINAL_RUNS: readonly string[] = phrases(`
   origin|ursprüng|oorspronkelijk|oryginal|původní|pôvodn|izvorn|исходн|оригинал|първоначал|ursprunglig
   |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
 `)
 
-/** "forwarded": such a line makes the mail a forward, which stays whole. */
+/** Lists "forwarded". A line with such a word makes the mail a forward, which stays whole. */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
   |reenviada|encaminhada|encaminhado|reenviat|inoltrato|redirecționat|redirecţionat|doorgestuurd|przekazan|przekazyw
@@ -112,7 +112,7 @@ export const FORWARDED_RUNS: readonly string[] = phrases(`
   |diteruskan|chuyển tiếp|ส่งต่อ|转发|轉寄|轉發|転送|전달|معاد توجيه|إعادة توجيه|المعاد|بازارسال|הועבר
 `)
 
-/** Starts of the line a phone or app adds below a mail ("Sent from …"). */
+/** Lists starts of the line that a phone or an app adds below a mail ("Sent from …"). */
 export const SENT_STARTS: readonly string[] = phrases(`
   dictated|composed with|composed on|composed in|composed from|composed via|spoken into|sent by voice|sent hands-free|sent from|sent via|sent using|sent with|sent by|sent on|sent through|typed on|written on|posted from
   |this message was sent from|this email was sent from my|this e-mail was sent from my
@@ -125,25 +125,25 @@ export const SENT_STARTS: readonly string[] = phrases(`
   |ارسال شده|נשלח|bidalia|skickades|skickad|yahoo mail: search, organize, conquer
 `)
 
-/** `from`, `with` and `via` of such a line. */
+/** Lists `from`, `with` and `via` of such a line. */
 export const FROM_WORDS: readonly string[] = words(`
   from via with using von aus mit über de des depuis avec desde dende con da dal dalla tramite através com
   van vanaf vanuit met z ze s sa iz za с из з із от са от od från med fra úr din pe iš no từ dari από ze kutoka nga
 `)
 
-/** `my` of such a line. */
+/** Lists `my` of such a line. */
 export const MY_WORDS: readonly string[] = words(`
   my meinem meiner mijn m'n mi mon ma mio mia meu minha min mojego mojej mého mojho mog mojega moje moja
   моего моей мого моєї моя моят мог meul môjho μου mano manu minu saya tôi mínum yangu im من
 `)
 
-/** Ends of the same line in languages that put the verb last. */
+/** Lists the ends of the same line in languages that put the verb last. */
 export const SENT_ENDS: readonly string[] = phrases(`
   gesendet|geschickt|versendet|beziehen|herunterladen|gönderildi|edinin|küldve|送信|から送信されました
   |から送信|送信しました|を入手|보냄|보냈습니다|보낸|bidalia|से भेजा गया|থেকে পাঠানো|에서 발송|에서 전송됨|다운로드|받기|发送|傳送|寄出|發送|发来的|发送的
 `)
 
-/** Devices and apps of such a line. Without one it is a sentence of the writer. */
+/** Lists devices and apps of such a line. A line without them is a sentence of the writer. */
 export const DEVICE_WORDS: readonly string[] = phrases(`
   iphon|ipad|ipod|айфон|אייפון|on the go|on the move|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
   |huawei|xiaomi|redmi|oneplus|motorola|nokia|htc|sony|xperia|nexus|oppo|realme|smartphone|phone
@@ -154,7 +154,7 @@ export const DEVICE_WORDS: readonly string[] = phrases(`
   |polymail|mailspring|mailbox|my cell|cell phone|missive|tutanota|posteo|mail app|e-mail app|webmail|device|邮箱|郵箱|unterwegs
 `)
 
-/** Openings of a legal notice. Only a last paragraph that also holds {@link LEGAL_WORDS} is cut. */
+/** Lists opening phrases of a legal notice. Only a last paragraph that also holds {@link LEGAL_WORDS} is cut. */
 export const LEGAL_STARTS: readonly string[] = phrases(`
   this e-mail|this email|this message|this communication|this information|this transmission
   |the information|the content of|the contents of|tato zpráva|tento e-mail|informace obsažené
@@ -170,7 +170,7 @@ export const LEGAL_STARTS: readonly string[] = phrases(`
   |ez az üzenet|ez az e-mail|acest mesaj|bu e-posta|bu ileti|本邮件|本郵件|本メール|이 메일|이 이메일
 `)
 
-/** Legal words of such notices. */
+/** Lists the legal words of such notices. */
 export const LEGAL_WORDS: readonly string[] = phrases(`
   confidential|privileged|intended only|intended solely|intended for|intended recipient|addressee
   |vertraulich|confidentiel|destinataire|confidencial|riservat|destinatari|vertrouwelijk|geadresseerde
@@ -179,7 +179,7 @@ export const LEGAL_WORDS: readonly string[] = phrases(`
   |保密|机密|機密|기밀
 `)
 
-/** First words of a bounce. It stays whole: the reader needs its headers (RFC 3464). */
+/** Lists the first words of a bounce. A bounce stays whole, because the reader needs its headers (RFC 3464). */
 export const BOUNCE_STARTS: readonly string[] = phrases(`
   delivery has failed to these recipients|this is the mail system at host|mail delivery failed
   |this message was created automatically by mail delivery software|delivery status notification
@@ -190,7 +190,7 @@ export const BOUNCE_STARTS: readonly string[] = phrases(`
   |final-recipient:|reporting-mta:|diagnostic-code:|original-recipient:|action: failed|remote-mta:
 `)
 
-/** Openings of list and newsletter footers. The sender's text ends above. */
+/** Lists the opening phrases of list and newsletter footers. The sender's text ends above them. */
 export const FOOTER_STARTS: readonly string[] = phrases(`
   to unsubscribe|click here to unsubscribe|unsubscribe from|unsubscribe here|unsubscribe:|unsubscribe <
   |you received this message because|you are receiving this because

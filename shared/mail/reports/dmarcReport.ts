@@ -9,14 +9,14 @@ import {
   reportTime,
 } from './aggregateReport.ts'
 
-/** `feedback/record/row/policy_evaluated/reason/comment` is the deepest of RFC 7489, appendix C. */
+/** `feedback/record/row/policy_evaluated/reason/comment` is the deepest path of RFC 7489, appendix C. */
 const DEPTH_MAX = 12
-/** Records read of a report. */
+/** Limits the records that are read of a report. */
 const RECORDS_MAX = 100_000
 
 const RECORD = 'feedback/record'
 const ROW = `${RECORD}/row`
-/** The elements that are read, by their path. */
+/** Lists the elements that are read, by their path. */
 const READ = new Set([
   'feedback/report_metadata/report_id',
   'feedback/report_metadata/date_range/begin',
@@ -30,7 +30,8 @@ const READ = new Set([
 ])
 
 /**
- * Reads a DMARC report (RFC 7489, appendix C). Entities of its own have no meaning, so they make nothing longer.
+ * Reads a DMARC report (RFC 7489, appendix C). Entities that the report defines are not expanded, so they cannot make
+ * the text longer.
  * @throws {ReportError}
  */
 export function readDmarcReport(xml: string): AggregateReport {
@@ -81,7 +82,7 @@ function rowOf(texts: ReadonlyMap<string, string>): ReportRow {
   return {
     source: read('source_ip') || null,
     count: reportCount(read('count')),
-    // RFC 7489 §3: either one, aligned, is enough.
+    // RFC 7489 §3: one aligned result is enough, from either DKIM or SPF.
     isPassed: dkim === 'pass' || spf === 'pass',
     result: `${word('disposition')}, dkim=${dkim}, spf=${spf}`,
   }

@@ -1,12 +1,13 @@
 import { gunzipSync, inflateRawSync } from 'node:zlib'
 import { ReportError } from './aggregateReport.ts'
 
-/** Reports of the largest senders have some megabytes. */
+/** Limits the unpacked bytes. Reports of the largest senders have some megabytes. */
 const UNPACKED_MAX_BYTES = 10 * 1024 * 1024
 const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 
 /**
- * The text of a report in gzip, in the first file of a zip archive, or as it is. It stops inside of a bomb.
+ * Returns the text of a report in gzip, in the first file of a zip archive, or unpacked. A zip bomb is read only to the
+ * limit.
  * @throws {ReportError}
  */
 export function unpackReport(bytes: Uint8Array): string {
@@ -28,19 +29,19 @@ function unpack(bytes: Uint8Array): Uint8Array {
   }
 }
 
-/** The local header of a file in an archive (APPNOTE.TXT §4.3.7). */
+/** Holds the offsets in the local header of a file in an archive (APPNOTE.TXT §4.3.7). */
 const HEADER = { bytes: 30, method: 8, packedSize: 18, nameLength: 26, extraLength: 28 } as const
 const [STORED, DEFLATED] = [0, 8] as const
 
 function firstFile(archive: Uint8Array): Uint8Array {
-  // The end of the directory comes first: there is no file.
+  // The end of the directory comes first, so the archive has no file.
   if (archive[2] === 0x05) return archive.subarray(0, 0)
   if (archive.length < HEADER.bytes) throw new ReportError('its archive is damaged')
   const header = new DataView(archive.buffer, archive.byteOffset, HEADER.bytes)
   const word = (at: number) => header.getUint16(at, true)
   const start = HEADER.bytes + word(HEADER.nameLength) + word(HEADER.extraLength)
   const method = word(HEADER.method)
-  // The deflated stream tells its own end, and what follows is not read.
+  // The deflated stream marks its own end, and nothing behind it is read.
   if (method === DEFLATED) return inflateRawSync(archive.subarray(start), LIMIT)
   if (method !== STORED) throw new ReportError('its archive is packed in a way that is not known')
   return archive.subarray(start, start + header.getUint32(HEADER.packedSize, true))

@@ -1,9 +1,9 @@
-/** A stretch of text. `mark`: why a reader should look at it. */
+/** Holds a stretch of text. `mark` tells why a reader should check it. */
 export type Piece = { text: string; mark?: string }
 
 const WORD = /[\p{L}\p{N}]+/gu
 
-/** The words of a text, and each pair of neighbours. */
+/** Returns the words of a text, and each pair of neighbouring words. */
 function pairsOf(text: string): Set<string> {
   const pairs = new Set<string>()
   let before = ''
@@ -16,8 +16,8 @@ function pairsOf(text: string): Set<string> {
 }
 
 /**
- * Marks the words of `text` that `other` has not, or has between other neighbours. One pass: pairs of neighbours are
- * compared, so words in another order are marked too.
+ * Marks the words of `text` that `other` does not have, or has between other neighbours. One pass compares pairs of
+ * neighbours, so words in another order are marked too.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)

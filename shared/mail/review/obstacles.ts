@@ -1,41 +1,45 @@
 /**
- * Reasons why a page cannot show an HTML part as its recipients will see it. The rules read the source and no parsed tree,
- * because two parsers can differ about the end of a comment (`<!-- --!>`). They refuse too much rather than too little.
+ * Finds reasons why a page cannot show an HTML part as its recipients will see it. The rules read the source instead of
+ * a parsed tree, because two parsers can differ about the end of a comment (`<!-- --!>`). The rules refuse too much
+ * rather than too little.
  */
 
-/** Characters of an HTML part that can be compared with the text. */
+/** Limits the characters of an HTML part that can be compared with the text. */
 export const HTML_MAX_CHARS = 200_000
 
-/** Elements that load, run, submit or hold another document; our frame leaves them out. */
+/** Matches elements that load, run, submit or hold another document. Our frame leaves them out. */
 const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
-/** Attributes that load something, but for `src` of a picture that the mail carries. A run of blanks is one here. */
+/**
+ * Matches attributes that load something, except the `src` of a picture that the mail carries. A run of blanks is one
+ * blank here.
+ */
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi
 const CARRIED = /^ ?(?:cid:[^"' ]+|data:image\/(?:png|jpe?g|gif|webp)[;,])/i
-/** Pictures and sheets of a style. */
+/** Matches style rules that load pictures or style sheets. */
 const STYLE_LOADS = /@import|image-set|\bsrc\(|\belement\(|expression\(|-moz-binding|behavior ?:/i
 const STYLE_URL = /url\( ?["']? ?(?!["' ]|data:image\/(?:png|jpe?g|gif|webp)[;,]|#)/i
 const HAS_STYLE = /<style|style ?=/i
-/** Styles whose effect depends on the device, the time or the reader. */
+/** Matches styles whose effect depends on the device, the time or the reader. */
 const CONDITIONAL =
   /@(media|supports|container|keyframes|-webkit-keyframes|document|starting-style|scope|layer)\b|\b(animation|transition)(-[a-z-]+)? ?:|:(hover|focus|active|checked|target|visited|open|popover-open)\b|\b(light-dark|env)\(|prefers-/i
 const CONDITIONAL_COMMENT = /<!-{0,2} ?\[ ?(if|endif)/i
 
-/** Attributes of an inline picture that decide whether it can be drawn. */
+/** Holds the attributes that decide whether an inline picture can be drawn. */
 type Picture = { contentId?: string | null | undefined; contentType: string; size: number }
 
 const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i
 const DRAWN_MAX_BYTES = 8 * 1024 * 1024
 
-/** @returns why the part cannot be shown whole; empty: it can. */
+/** Finds the obstacles of a part. @returns why the part cannot be shown whole; empty if it can. */
 export function htmlObstacles(html: string, attachments: readonly Picture[]): string[] {
   if (html.length > HTML_MAX_CHARS) {
     return [`the HTML part has more than ${HTML_MAX_CHARS} characters`]
   }
   const found: string[] = []
   const source = oneBlank(html)
-  // A browser reads entities and CSS escapes before it loads what a style names.
+  // A browser decodes entities and CSS escapes before it loads what a style names.
   const styles = HAS_STYLE.test(source) ? [source, oneBlank(withoutEscapes(html))] : []
   const inStyles = (pattern: RegExp) => styles.some((reading) => pattern.test(reading))
   const element = REMOVED.exec(source)
@@ -56,7 +60,7 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   return found
 }
 
-/** Whether each picture that names a part (`cid:`, RFC 2392) can be drawn. */
+/** Tells whether each picture that names a part (`cid:`, RFC 2392) can be drawn. */
 function areDrawn(sources: readonly string[], attachments: readonly Picture[]): boolean {
   const inline = attachments.filter(({ contentId }) => contentId != null)
   const parts = Map.groupBy(inline, ({ contentId }) => contentId!.replace(/^<|>$/g, ''))
@@ -98,7 +102,7 @@ const NAMED: Readonly<Record<string, string>> = {
   dash: '-',
 }
 
-/** The source with its entities, CSS comments and CSS escapes read. */
+/** Decodes the entities and CSS escapes of the source, and removes its CSS comments. */
 function withoutEscapes(html: string): string {
   return withoutComments(
     html.replace(
@@ -113,7 +117,7 @@ function withoutEscapes(html: string): string {
   )
 }
 
-/** One pass: a pattern would look for the end of each comment that has none. */
+/** Removes comments in one pass. A pattern would search to the end of the text for each comment that has no end. */
 function withoutComments(text: string): string {
   const kept: string[] = []
   for (let at = 0; ; ) {

@@ -4,12 +4,12 @@ import { markDifferences, markMatches, type Piece } from './differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from './obstacles.ts'
 import { shownText } from './shownText.ts'
 
-/** Characters of one page. */
+/** Limits the characters of one page. */
 const PAGE_CHARS = 50_000
-/** Pages that a person can be asked to read. */
+/** Limits the pages that a person can be asked to read. */
 const PAGES_MAX = 20
 
-/** A letter that waits for a decision, and the bytes that leave. */
+/** Holds a mail that waits for a decision, with the bytes that will be sent. */
 export type Reviewed = {
   bytes: Uint8Array
   bcc: readonly string[]
@@ -23,19 +23,22 @@ export type Reviewed = {
     size: number
     contentId?: string | null | undefined
   }[]
-  /** The invitations, as their recipients' programs read them. */
+  /** Holds the invitations as the recipients' programs read them. */
   invitations?: readonly string[]
 }
 
-/** A titled part of a letter. */
+/** Is a titled part of the mail. */
 export type Section = { title: string; note?: string; pieces: Piece[] }
 
 /**
- * All of a letter, cut into pages. `obstacles`: what cannot be shown; with one, the letter cannot be approved here.
+ * Holds the whole mail, cut into pages. `obstacles` lists what cannot be shown. A mail with an obstacle cannot be
+ * approved here.
  */
 export type Review = { pages: Section[][]; obstacles: string[] }
 
-/** Makes the pages of a letter. Each character that leaves stands on one of them, or an obstacle says why not. */
+/**
+ * Makes the pages of a mail. Each character that will be sent stands on a page, or an obstacle says why it does not.
+ */
 export function reviewOf(letter: Reviewed): Review {
   const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)
   const pages = pagesOf(sectionsOf(letter).map(shown))
@@ -63,7 +66,7 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // Longer parts have an obstacle: nobody approves by what is shown of them.
+  // A longer part has an obstacle, so nobody approves the mail by the shown part of it.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }
@@ -108,7 +111,7 @@ const shown = (section: Section): Section => ({
   pieces: section.pieces.map((piece) => ({ ...piece, text: shownText(piece.text) })),
 })
 
-/** Cuts sections into pages of `PAGE_CHARS`. It stops behind the page that is too much. */
+/** Cuts sections into pages of `PAGE_CHARS`. It stops after the first page above the limit. */
 function pagesOf(sections: readonly Section[]): Section[][] {
   const pages: Section[][] = [[]]
   let room = PAGE_CHARS
@@ -134,7 +137,7 @@ function pagesOf(sections: readonly Section[]): Section[][] {
   return pages
 }
 
-/** Header fields as text, encoded words read (RFC 2047). */
+/** Returns the header fields as text, with decoded words (RFC 2047). */
 function fieldsOf(bytes: Uint8Array): string {
   const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const end = raw.indexOf('\r\n\r\n')

@@ -1,13 +1,13 @@
 /**
- * Text as a page shows it to a person who decides about it. Nothing in it can hide the rest: a reader sees a sign for each
- * character without a picture, and a short note for a long run of blanks.
+ * Writes text as a page shows it to a person who decides about it. Nothing in the text can hide the rest. A reader sees
+ * a sign for each invisible character, and a short note for a long run of blanks.
  */
 
-/** Blank lines, and blanks in a line, that are drawn as they are. */
+/** Limits the blank lines, and the blanks in a line, that are drawn as they are. */
 const LINES_MAX = 20
 const BLANKS_MAX = 200
 
-/** Controls, marks of direction, characters of no width, variation selectors and tags. */
+/** Lists controls, direction marks, characters of no width, variation selectors and tags. */
 const UNSEEN_RANGES = [
   [0x00, 0x08],
   [0x0b, 0x1f],
@@ -35,11 +35,11 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-// A least length in the pattern would read a shorter run again from each of its places.
+// If the pattern had a minimum length, a shorter run would be read again from each of its positions.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 
-/** @param text any text; line ends may be CRLF. */
+/** Makes all characters visible. @param text any text; line ends may be CRLF. */
 export const shownText = (text: string): string =>
   text
     .replace(/\r\n/g, '\n')

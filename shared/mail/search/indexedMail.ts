@@ -1,10 +1,10 @@
 import type { ParsedMail } from '../parse/parseMail.ts'
 import { binarySearchVector } from './searchTerms.ts'
 
-/** A parsed mail with the binary form of its search vector. */
+/** Holds a parsed mail with the binary form of its search vector. */
 export type IndexedMail = { mail: ParsedMail; search: Uint8Array }
 
-/** Adds the search vector for the mail's project. It takes half as long as the parser. */
+/** Adds the search vector for the mail's project. This takes half as long as the parser. */
 export const indexed = (mail: ParsedMail, projectId: string): IndexedMail => ({
   mail,
   search: binarySearchVector(projectId, {

@@ -1,22 +1,27 @@
 /**
- * The postings of a term: the messages that hold it. A project's messages stand in leaves of at most LEAF_MESSAGES; a
- * leaf has its number in the project, and each of its messages a place in it.
+ * Reads and writes the postings of a term, which are the messages that hold the term. A project's messages stand in
+ * leaves of at most LEAF_MESSAGES. A leaf has its number in the project, and each of its messages has a place in the
+ * leaf.
  *
- * The bytes: for each leaf its number (LEB128), the count of its places, and one byte a place. A count of 0 stands for a
- * bitmap instead. No byte depends on the leaves before: postings of neighbouring segments are joined end to end.
+ * The bytes hold for each leaf its number (LEB128), the count of its places, and one byte for each place. A count of 0
+ * means that a bitmap follows instead. No byte depends on the previous leaves, so postings of neighbouring segments are
+ * joined end to end.
  */
 
-/** Messages of one leaf. */
+/** Limits the messages of one leaf. */
 export const LEAF_MESSAGES = 240
-/** Bytes of text that make a leaf of fewer messages: a search reads all words of messages without a leaf. */
+/**
+ * With this many bytes of text a leaf may have fewer messages, because a search reads all words of messages that have
+ * no leaf yet.
+ */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
-/** Bytes of a bitmap of the places of one leaf. */
+/** Is the size in bytes of a bitmap of the places of one leaf. */
 const BITMAP_BYTES = LEAF_MESSAGES / 8
 
-/** Whether the postings of a message stay. */
+/** Tells whether the postings of a message are kept. */
 export type IsKept = (leaf: number, place: number) => boolean
 
-/** The postings of one leaf. @param places ascending, not empty. */
+/** Writes the postings of one leaf. @param places ascending, not empty. */
 export function leafPostings(leaf: number, places: readonly number[]): Buffer {
   const head = leb128(leaf)
   if (places.length < BITMAP_BYTES) return Buffer.from([...head, places.length, ...places])
@@ -40,7 +45,7 @@ export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: numb
   })
 }
 
-/** Sets the bits of the messages of postings. A leaf has BITMAP_BYTES, beginning with the first leaf. */
+/** Sets the bits of the messages of postings. Each leaf has BITMAP_BYTES, beginning with the first leaf. */
 export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array): void {
   eachLeaf(bytes, (leaf, start, count) => {
     const at = (leaf - firstLeaf) * BITMAP_BYTES
@@ -52,7 +57,10 @@ export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array):
   })
 }
 
-/** Visits the leaves of postings: where the places of each start, and their count; 0: a bitmap. */
+/**
+ * Visits the leaves of postings with the start of their places and the count of the places. A count of 0 means a
+ * bitmap.
+ */
 function eachLeaf(
   bytes: Uint8Array,
   visit: (leaf: number, start: number, count: number) => void,
@@ -65,7 +73,7 @@ function eachLeaf(
   }
 }
 
-/** The postings of some of the messages. */
+/** Returns the postings of the messages that are kept. */
 export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
   const byLeaf = new Map<number, number[]>()
   eachPosting(bytes, (leaf, place) => {
@@ -77,7 +85,10 @@ export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
   return Buffer.concat([...byLeaf].map(([leaf, places]) => leafPostings(leaf, places)))
 }
 
-/** A number below 2^31 in groups of seven bits, the lowest first; the high bit says that another follows. */
+/**
+ * Writes a number below 2^31 in groups of seven bits, the lowest group first. The high bit says that another group
+ * follows.
+ */
 export function leb128(value: number): number[] {
   const bytes: number[] = []
   let rest = value
@@ -86,7 +97,7 @@ export function leb128(value: number): number[] {
   return bytes
 }
 
-/** Reads a number of {@link leb128}, and where it ends. */
+/** Reads a number of {@link leb128}. @returns the number and the position where it ends. */
 export function readLeb128(bytes: Uint8Array, start: number): [value: number, end: number] {
   let value = 0
   let at = start

@@ -11,21 +11,21 @@ import {
   termsOf,
 } from './searchTerms.ts'
 
-/** Terms of one query. */
+/** Limits the terms of one query. */
 const TERMS_MAX = 64
-/** A prefix reads every term that it begins: a few letters begin most of them. */
+/** A prefix reads every term that begins with it, and most terms begin with one of a few short prefixes. */
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
 
-/** Adjacent terms. With `prefix` the last one is a prefix. */
+/** Holds adjacent terms. With `prefix` the last term is a prefix. */
 export type Phrase = { terms: string[]; prefix: boolean }
 
-/** A query: every clause must hold. */
+/** Is a query. Every clause must hold. */
 export type SearchQuery = {
   clauses: { anyOf: Phrase[]; not: boolean; field: SearchField | null }[]
 }
 
-/** The query is malformed; `message` says what it must be. */
+/** Reports that the query is malformed. `message` says what it must be. */
 export class SearchQueryError extends Error {}
 
 const ITEM = /(-)?(?:"([^"]*)"?|([^\s"]+))/gu
@@ -57,7 +57,7 @@ export function parseSearch(q: string): SearchQuery {
   return { clauses }
 }
 
-/** A query on one field of a message, such as part of a sender's address. @throws {SearchQueryError} */
+/** Makes a query on one field of a message, such as part of a sender's address. @throws {SearchQueryError} */
 export function parseField(field: SearchField, text: string): SearchQuery {
   const phrases = phrasesOf(text)
   if (phrases.length === 0) throw new SearchQueryError('hold at least one letter or digit')
@@ -85,7 +85,10 @@ function checkSize(clauses: SearchQuery['clauses']): void {
   }
 }
 
-/** The words of a text as a phrase. A whole address also gives its own term, which finds it in very long lists. */
+/**
+ * Returns the words of a text as a phrase. A whole address also gives its own term, which finds the address in very
+ * long recipient lists.
+ */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
   if (phrase === null) return []
@@ -102,7 +105,7 @@ function phraseOf(text: string): Phrase | null {
   return { terms, prefix: true }
 }
 
-/** The text form of the `tsquery` for one project. */
+/** Writes the `tsquery` for one project in its text form. */
 export function searchText(projectId: string, { clauses }: SearchQuery): string {
   const key = searchKey(projectId)
   return clauses
@@ -121,7 +124,7 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
     .join(' & ')
 }
 
-/** Whether every clause holds in these texts. */
+/** Tells whether every clause holds in these texts. */
 export function holdsIn(
   { clauses }: SearchQuery,
   texts: Readonly<Partial<Record<SearchField, readonly string[]>>>,
@@ -132,15 +135,15 @@ export function holdsIn(
   })
 }
 
-/** A piece of a text around matches; `ranges` are UTF-16 offsets into `text`. */
+/** Holds a piece of a text around matches. `ranges` are UTF-16 offsets into `text`. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60
 const HIGHLIGHTS_MAX = 3
-/** Characters of a body that are searched for highlights. */
+/** Limits the characters of a body that are searched for highlights. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
-/** The first matches in a text; empty: another field of the message matched. */
+/** Returns the first matches in a text. The list is empty if another field of the message matched. */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>
     clause.not || (clause.field !== null && clause.field !== field) ? [] : clause.anyOf,
@@ -167,7 +170,7 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
   }))
 }
 
-/** The search ends after this many matches: only three pieces are shown. */
+/** The search ends after this many matches, because only three pieces are shown. */
 const MATCHES_MAX = 50
 
 function findPhrases(terms: readonly Term[], phrases: readonly Phrase[]): [number, number][] {
@@ -197,7 +200,7 @@ function matchesAt(terms: readonly Term[], at: number, { terms: wanted, prefix }
   })
 }
 
-/** Moves the start of a piece to a near word boundary. */
+/** Moves the start of a piece to a word boundary nearby. */
 function wordStart(text: string, wanted: number): number {
   if (wanted <= 0) return 0
   const space = text.slice(wanted, wanted + CONTEXT_CHARS / 2).search(/\s/)

@@ -3,13 +3,18 @@ import { LEAF_MESSAGES, setBits } from './postings.ts'
 import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
-/** A term that a query reads. With `prefix`, all terms that it begins. `term` is a byte string. */
+/**
+ * Is a term that a query reads. With `prefix` the query reads all terms that begin with it. `term` is a byte string.
+ */
 export type WantedTerm = { term: string; prefix: boolean }
 
-/** Consecutive leaves whose terms stand together. */
+/** Names consecutive leaves whose terms are stored together. */
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
-/** A set of messages of a segment: a bit for each place of each leaf. Iterators took ten times as long as its loops. */
+/**
+ * Is a set of messages of a segment, with a bit for each place of each leaf. Iterators took ten times as long as these
+ * loops.
+ */
 export class Places {
   readonly #firstLeaf: number
   readonly #bits: Uint8Array
@@ -18,7 +23,7 @@ export class Places {
     this.#bits = new Uint8Array(((lastLeaf - firstLeaf + 1) * LEAF_MESSAGES) / 8)
   }
 
-  /** All places of all leaves, also those without a message. */
+  /** Returns the set of all places of all leaves, including places without a message. */
   static all(range: LeafRange): Places {
     const all = new Places(range)
     all.#bits.fill(0xff)
@@ -30,7 +35,7 @@ export class Places {
     setBits(this.#bits, this.#firstLeaf, postings)
   }
 
-  /** Keeps the messages that the other set of the same segment has too. */
+  /** Keeps the messages that the other set of the same segment also has. */
   keep(other: Places): void {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! &= other.#bits[n]!
   }
@@ -40,7 +45,7 @@ export class Places {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! |= other.#bits[n]!
   }
 
-  /** The leaves that have one, ascending, with the places of each. */
+  /** Returns the leaves that have messages in the set, ascending, with the places of each leaf. */
   byLeaf(): [leaf: number, places: number[]][] {
     const found: [number, number[]][] = []
     for (const [n, bits] of this.#bits.entries()) {
@@ -55,7 +60,9 @@ export class Places {
   }
 }
 
-/** The terms that decide which messages may match: those of every phrase that a message must not lack. */
+/**
+ * Returns the terms that decide which messages may match. They are the terms of every phrase that a message must have.
+ */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>
     clauses.flatMap(({ anyOf, not }) => (not ? [] : anyOf)),
@@ -66,7 +73,10 @@ export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   return [...wanted.values()]
 }
 
-/** Whether a message of a segment may match, by the whole words that the segment holds. Beginnings of words are not looked at. */
+/**
+ * Tells whether a message of a segment may match, by the whole words that the segment holds. It does not check
+ * prefixes.
+ */
 export function mayMatch(
   queries: readonly SearchQuery[],
   placesOf: ReadonlyMap<string, Places>,
@@ -78,8 +88,8 @@ export function mayMatch(
 }
 
 /**
- * The messages whose words fit every query. The order of words, fields and excluded words are not looked at: a match may
- * be none, but no match is left out.
+ * Returns the messages whose words fit every query. It does not check the order of words, fields or excluded words. So
+ * a returned message may be no match, but no match is left out.
  * @param placesOf the messages of a wanted term, by its key.
  */
 export function segmentMatches(
@@ -107,7 +117,7 @@ export function segmentMatches(
   )
 }
 
-/** A name of a wanted term. */
+/** Names a wanted term. */
 export const wantedKey = ({ term, prefix }: WantedTerm): string => `${term}${prefix ? '*' : ''}`
 
 const termsOf = ({ terms, prefix }: Phrase): WantedTerm[] =>

@@ -1,18 +1,19 @@
 /**
- * Sorted terms with their postings, cut into blocks that each fit a quarter of a page of PostgreSQL. A block says of each
- * term how many bytes it shares with the term before, then the other bytes, then the postings.
+ * Cuts sorted terms with their postings into blocks that each fit a quarter of a page of PostgreSQL. For each term, a
+ * block stores how many bytes it shares with the previous term, then its other bytes, then its postings.
  *
- * Terms are byte strings: one character a byte of their UTF-8. JavaScript then sorts them as PostgreSQL sorts `bytea`.
+ * Terms are byte strings: each character is one byte of their UTF-8. JavaScript then sorts them as PostgreSQL sorts
+ * `bytea`.
  */
 import { leb128, readLeb128 } from './postings.ts'
 
-/** A row of more than 2,032 bytes leaves its page. A term with more postings has a block of its own. */
+/** A row of more than 2,032 bytes is moved out of its page. A term with more postings has its own block. */
 const BLOCK_BYTES = 1_900
 
-/** The terms of a block and their postings. `firstTerm` is a byte string. */
+/** Holds the terms of a block and their postings. `firstTerm` is a byte string. */
 export type TermBlock = { firstTerm: string; terms: Buffer }
 
-/** The byte string of a text. */
+/** Returns the byte string of a text. */
 export const byteString = (text: string): string => Buffer.from(text).toString('latin1')
 
 /** Cuts terms into blocks. */
@@ -23,7 +24,7 @@ export class BlockWriter {
   #bytes = 0
   #done: TermBlock[] = []
 
-  /** Adds a term, greater than the one before. */
+  /** Adds a term, which must be greater than the previous term. */
   add(term: string, postings: Uint8Array): void {
     const isFirst = this.#parts.length === 0
     const shared = isFirst ? 0 : sharedBytes(this.#lastTerm, term)
@@ -42,12 +43,12 @@ export class BlockWriter {
     this.#bytes += bytes
   }
 
-  /** The number of blocks that are full. */
+  /** Returns the number of blocks that are full. */
   get full(): number {
     return this.#done.length
   }
 
-  /** The blocks that are full; with `isLast` also the block that is not. */
+  /** Returns the full blocks. With `isLast` it also returns the block that is not full. */
   take(isLast: boolean): TermBlock[] {
     if (isLast) this.#end()
     const taken = this.#done

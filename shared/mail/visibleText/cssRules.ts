@@ -1,26 +1,30 @@
 /**
- * The declarations of a mail's `<style>` elements and `style` attributes, as far as they decide whether text is seen.
+ * Reads the declarations of a mail's `<style>` elements and `style` attributes, as far as they decide whether text is
+ * seen.
  *
- * Covered: selectors of tag, classes and id, in lists, with descendants (`.a .b`, `div > .b`); `!important`; specificity.
- * Not covered: attribute selectors, pseudo-classes, siblings, variables, and @media with a condition in parentheses.
+ * Covered: selectors of tag, classes and id, in lists, with descendants (`.a .b`, `div > .b`); `!important`;
+ * specificity. Not covered: attribute selectors, pseudo-classes, siblings, variables, and @media with a condition in
+ * parentheses.
  */
 
 export type Declarations = Map<string, { value: string; important: boolean }>
-/** An element as selectors see it. */
+/** Describes an element as selectors see it. */
 export type Selected = { name: string; id: string; classes: readonly string[] }
 
 type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
-/** Characters of style sheets, selectors, and steps of matching: the sender chooses all three. */
+/**
+ * Limit the characters of style sheets, the selectors, and the steps of matching, because the sender chooses all three.
+ */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
 const MAX_COMPOUNDS = 6
 const MAX_STEPS = 300_000
-/** Answers that are kept: most elements of a mail look like another one. */
+/** Limits the results that are kept. Most elements of a mail look like another element. */
 const MAX_KNOWN = 1_000
 
-/** The properties that hiddenStyle.ts reads. */
+/** Lists the properties that hiddenStyle.ts reads. */
 const PROPERTIES = new Set(
   (
     'display visibility opacity filter transform overflow overflow-x overflow-y max-height height max-width width clip ' +
@@ -53,7 +57,7 @@ export function readDeclarations(text: string): Declarations {
   return found
 }
 
-/** Without comments and escapes: `d\69splay` is `display`. */
+/** Removes comments and escapes, so that `d\69splay` becomes `display`. */
 function plainCss(text: string): string {
   const parts: string[] = []
   for (let at = 0; at < text.length; ) {
@@ -71,13 +75,13 @@ function plainCss(text: string): string {
 const NONE: Declarations = new Map()
 const HIDDEN: Declarations = new Map([['display', { value: 'none', important: true }]])
 
-/** The rules of a mail. */
+/** Holds the rules of a mail. */
 export class StyleSheet {
   readonly #rules = new Map<string, Rule[]>()
   #count = 0
   #steps = 0
   readonly #known = new Map<string, Declarations>()
-  /** Whether rules were left out. */
+  /** Tells whether rules were left out. */
   isCut: boolean
 
   constructor(css: string) {
@@ -93,7 +97,7 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The rules of a plain @media stand between its braces; its closing brace is skipped as a blank.
+      // The rules of a plain @media stand between its braces. Its closing brace is skipped as a blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
         continue
@@ -130,13 +134,13 @@ export class StyleSheet {
     }
   }
 
-  /** Whether no rule hides anything. */
+  /** Tells whether no rule hides anything. */
   get isEmpty(): boolean {
     return this.#rules.size === 0
   }
 
   /**
-   * The declarations for an element, the winning ones. With no steps left every element counts as hidden.
+   * Returns the declarations that win for an element. If no steps are left, every element counts as hidden.
    * @param ancestors from the root.
    */
   match(element: Selected, ancestors: readonly Selected[]): Declarations {
@@ -154,7 +158,7 @@ export class StyleSheet {
         .sort((a, b) => a.weight - b.weight || a.order - b.order)
         .map(({ declarations }) => declarations),
     )
-    // The answer is that of every like element if no rule asks for ancestors.
+    // If no rule asks for ancestors, the result is valid for every element that looks the same.
     const isOwn = candidates.every(({ compounds }) => compounds.length === 1)
     if (isOwn && this.#known.size < MAX_KNOWN) this.#known.set(looks, found)
     return found
@@ -171,7 +175,7 @@ export class StyleSheet {
   }
 }
 
-/** Later ones win, `!important` ones over all. */
+/** Combines declarations. Later declarations win, and `!important` declarations win over all others. */
 export function cascade(list: readonly Declarations[]): Declarations {
   const all: Declarations = new Map()
   for (const declarations of list) {

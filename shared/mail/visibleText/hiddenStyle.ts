@@ -1,22 +1,22 @@
-/** What a style does to the sight of an element's text. */
+/** Decides from its style whether an element's text can be seen. */
 import type { Declarations } from './cssRules.ts'
 
-/** A colour, three bytes; `unknown`: not judged. */
+/** Is a colour of three bytes. `unknown` colours are not judged. */
 type Colour = readonly [number, number, number] | 'unknown'
 
-/** The sight of an element, handed down to its children. */
+/** Describes how an element can be seen. Children inherit it. */
 export type Sight = {
-  /** No child is seen either. */
+  /** Tells that no child is seen either. */
   gone: boolean
   invisible: boolean
-  /** Too small to read. */
+  /** Tells that the text is too small to read. */
   tiny: boolean
   transparent: boolean
   colour: Colour
   background: Colour
 }
 
-/** Black on white: a mail reader's page. */
+/** Is black on white, like the page of a mail program. */
 export const PAGE: Sight = {
   gone: false,
   invisible: false,
@@ -26,7 +26,7 @@ export const PAGE: Sight = {
   background: [255, 255, 255],
 }
 
-/** Elements that a mail reader does not show. */
+/** Lists the elements that a mail program does not show. */
 const UNSEEN = new Set([
   'template',
   'noscript',
@@ -37,7 +37,7 @@ const UNSEEN = new Set([
   'dialog',
 ])
 
-/** Whether an element without attributes is hidden by its name. */
+/** Tells whether an element without attributes is hidden by its name. */
 export const isUnseen = (name: string): boolean => UNSEEN.has(name)
 
 const NAMED: Record<string, Colour> = {
@@ -57,12 +57,12 @@ const NAMED: Record<string, Colour> = {
   lightgrey: [211, 211, 211],
 }
 
-/** Colours nearer than this in each part are one to the eye. */
+/** A person cannot distinguish two colours that differ by less than this in each part. */
 const COLOUR_STEP = 10
 const OFF_SCREEN_PX = -400
 const TINY_PX = 2
 
-/** The sight of an element, from its attributes, its declarations and its parent. */
+/** Computes how an element can be seen, from its attributes, its declarations and its parent. */
 export function sightOf(
   name: string,
   attributes: ReadonlyMap<string, string>,
@@ -87,7 +87,7 @@ export function sightOf(
   }
 }
 
-/** Whether a reader sees text with this sight. */
+/** Tells whether a reader can see text with these properties. */
 export const isSeen = ({
   gone,
   invisible,
@@ -127,17 +127,17 @@ function isGone(
 const isZero = (value: string): boolean =>
   value !== '' && /^[01](?:\.0+)?(?:px|em|pt|rem|%)?$/.test(value) && !/^1(?:em|rem|%)/.test(value)
 
-/** The length in pixels; `em` counts as ten. NaN: none. */
+/** Returns a length in pixels. `em` counts as ten. @returns NaN if the text is no length. */
 function pixels(value: string): number {
   const [, number = '', unit = ''] = /^(-?[\d.]{1,10})(px|pt|em|rem|vw|vh|%)?/.exec(value) ?? []
   return Number.parseFloat(number) * (unit === '' || unit === 'px' || unit === 'pt' ? 1 : 10)
 }
 
-/** The size in the shorthand: `font: 0/0 a`. */
+/** Returns the size in the shorthand: `font: 0/0 a`. */
 const sizeOfFont = (value: string): string =>
   /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%)?)(?:\/|\s)/.exec(value)?.[1] ?? ''
 
-/** A part of a tiny size stays tiny; a size of its own ends it. */
+/** Tells whether the text is tiny. A relative size of a tiny size stays tiny. An absolute size ends it. */
 function isTiny(size: string, parent: boolean): boolean {
   const [, number = '', unit = ''] = /^([\d.]{1,10})([a-z%]*)/.exec(size) ?? []
   if (number === '') return parent && /^(?:inherit|smaller|larger|initial)?$/.test(size)

@@ -1,9 +1,9 @@
-/** Elements without content (HTML Living Standard §13.1.2), and old ones that mail still uses. */
+/** Lists elements without content (HTML Living Standard §13.1.2), and old elements that mail still uses. */
 export const VOID_ELEMENTS = new Set(
   'area base br col embed hr img input link meta param source track wbr basefont frame isindex'.split(
     ' ',
   ),
 )
 
-/** Elements that end an open one of the same kind. */
+/** Lists elements that end an open element of the same kind. */
 export const SIBLING_ELEMENTS = new Set('p li td th tr dd dt option'.split(' '))

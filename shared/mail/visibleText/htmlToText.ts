@@ -1,18 +1,21 @@
 /**
- * Converts HTML mail bodies to plain text with html-to-text. Size and nesting are bounded first: its parser is
- * quadratic and its walk recursive in the nesting.
+ * Converts HTML mail bodies to plain text with html-to-text. Size and nesting are limited first, because its parser is
+ * quadratic in the nesting and its walk is recursive.
  */
 import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
 import { announcedMessage } from '../replyText/markers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
-/** Characters of HTML; the rest is cut. */
+/** Limits the characters of HTML. The rest is cut. */
 export const MAX_HTML_LENGTH = 2_000_000
-/** Each level of a quote or a list rewrites all its lines. Deeper levels show as these. */
+/** Each level of a quote or a list rewrites all its lines. Deeper levels are shown at the limit. */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
 
-/** Signature containers of mail clients. Most names end in "signature"; Outlook prefixes those of received mail with x_. */
+/**
+ * Lists the signature containers of mail clients. Most names end in "signature". Outlook adds the prefix x_ to the
+ * names in received mail.
+ */
 const SIGNATURES = [
   'signature',
   '[class~=signature]',
@@ -28,7 +31,7 @@ const SIGNATURES = [
   '[id*=ymail_android_signature]',
 ]
 
-/** The elements that begin or hold the history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho. */
+/** Lists the elements that begin or hold the history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho. */
 const HISTORY = [
   '[id*=divRplyFwdMsg]',
   '[id*=appendonsend]',
@@ -43,10 +46,10 @@ const HISTORY = [
   'div[name=quote]',
 ]
 
-/** Attribution containers, the same in every language. */
+/** Lists attribution containers. They are the same in every language. */
 const ATTRIBUTIONS = ['[class*=gmail_attr]', '[class*=moz-cite-prefix]']
 
-/** Blockquotes with which Gmail and Apple Mail indent the writer's own text. */
+/** Lists blockquotes with which Gmail and Apple Mail indent the writer's own text. */
 const INDENTS = ['blockquote.webkit-indent-blockquote', 'blockquote[style*="0 0 0 40px"]']
 
 let quoteDepth = 0
@@ -71,7 +74,7 @@ const formatQuote: FormatCallback = (element, walk, builder) => {
   quoteDepth--
 }
 
-/** Apple Mail puts a forwarded message into the element of its replies: `Begin forwarded message:`. */
+/** Apple Mail puts a forwarded message into the same element as a quoted message: `Begin forwarded message:`. */
 const formatMarkedQuote: FormatCallback = (element, walk, builder, options) => {
   const first = leadingText(element)
   const forwarded = /[:：]$/.test(first) && announcedMessage(first) === 'forwarded'
@@ -90,7 +93,7 @@ const formatList: FormatCallback = (element, walk, builder, options) => {
   listDepth--
 }
 
-/** Layout tables are prose in cells: a space keeps the words of two cells apart. */
+/** Layout tables hold prose in cells. A space keeps the words of two cells apart. */
 const formatCell: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
   builder.addInline(' ')
@@ -109,7 +112,7 @@ const formatHistory: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
 }
 
-/** Gmail puts the head of a forwarded message into the same container. That text stays. */
+/** Gmail puts the head of a forwarded message into the same container. That text is kept. */
 const formatAttribution: FormatCallback = (element, walk, builder) => {
   if (!leadingText(element).startsWith('-')) return
   builder.openBlock({ leadingLineBreaks: 1 })
@@ -160,7 +163,7 @@ const OPTIONS: HtmlToTextOptions = {
 
 const convertAll = compile(OPTIONS)
 
-/** Pictures show their description, as in a program that loads none. */
+/** A picture becomes its description, as in a program that loads no pictures. */
 const formatPicture: FormatCallback = (element, _walk, builder) => {
   const description = element.attribs?.alt ?? ''
   if (description !== '') builder.addInline(description)
@@ -201,8 +204,8 @@ function bounded(html: string, convert: (html: string) => string): string {
 }
 
 /**
- * The whole text of an HTML mail: paragraphs and line breaks kept, links as `text [https://…]`,
- * quotes behind `> `, images left out.
+ * Returns the whole text of an HTML mail. Paragraphs and line breaks are kept, links become `text [https://…]`, quotes
+ * stand behind `> `, and images are left out.
  * @param html any HTML, hostile too; read up to 2,000,000 characters
  * @returns plain text, lines separated by `\n`
  * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
@@ -211,14 +214,14 @@ export function htmlToText(html: string): string {
   return bounded(html, convertAll)
 }
 
-/** Like {@link htmlToText}, with the descriptions of pictures in their places. */
+/** Converts like {@link htmlToText}, with the descriptions of pictures in their places. */
 export function htmlToDescribedText(html: string): string {
   return bounded(html, convertDescribed)
 }
 
 /**
- * Like {@link htmlToText}, for replyTextFromHtml: signature containers are removed and history
- * containers begin with a separator line.
+ * Converts like {@link htmlToText}, for replyTextFromHtml. Signature containers are removed, and history containers
+ * begin with a separator line.
  * @param links true: links show their address; false: only their text
  */
 export function htmlToMarkedText(html: string, links: boolean): string {

@@ -1,10 +1,13 @@
-/** Text as a person sees it: without characters that only a machine reads. */
+/** Returns text as a person sees it, without characters that only a machine reads. */
 
-/** Tag characters, and orders to reverse the reading (Trojan Source, CVE-2021-42574). Right-to-left text needs neither. */
+/**
+ * Matches tag characters and bidirectional control characters (Trojan Source, CVE-2021-42574). Right-to-left text needs
+ * neither.
+ */
 const UNSEEN = /[\u{e0000}-\u{e007f}\u202a-\u202e\u2066-\u2069]/gu
-/** A character takes one variation selector. More in a row carry bytes. */
+/** A character takes one variation selector. More selectors in a row carry hidden bytes. */
 const SELECTORS = /([\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]+/gu
-/** The flags of England, Scotland and Wales are spelled with tags. */
+/** Matches the flags of England, Scotland and Wales, which are spelled with tag characters. */
 const FLAG = /\u{1f3f4}[\u{e0061}-\u{e007a}]{2,6}\u{e007f}/gu
 const TAG = /[\u{e0020}-\u{e007e}]/u
 
@@ -12,28 +15,28 @@ const TAG = /[\u{e0020}-\u{e007e}]/u
 export const readableText = (text: string): string =>
   text.replace(UNSEEN, '').replace(SELECTORS, '$1')
 
-/** Whether a text holds words in tag characters. */
+/** Tells whether a text holds words in tag characters. */
 export const holdsTags = (text: string): boolean =>
   TAG.test(text) && TAG.test(text.replace(FLAG, ''))
 
-/** Words compared of each part. */
+/** Limits the words of each part that are compared. */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000
-/** Fewer words say too little. */
+/** A text with fewer words is too short to compare. */
 const MIN_WORDS = 5
-/** A part with more words of its own than this says something else. */
+/** If a larger share of a part's words is missing in the other part, the two parts differ. */
 const OWN_SHARE_MAX = 0.5
 
-/** A word; scripts without spaces count by characters. Addresses of links are no words. */
+/** Matches a word. Scripts without spaces count by characters. Addresses of links are no words. */
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{N}]{2,40}/gu
 const LINK = /\b(?:https?:\/\/|mailto:|www\.)\S{1,2000}/gi
 
-/** Whether most words of a plain text are not in the HTML beside it. */
+/** Tells whether most words of a plain text are missing in the HTML beside it. */
 export function saysElse(plain: string, html: string): boolean {
   const words = wordsOf(plain, MAX_WORDS)
   if (words.size < MIN_WORDS) return false
-  // Twice the words: markup may put text in another order.
+  // Twice as many words are read here, because markup may put text in another order.
   const others = wordsOf(html, 2 * MAX_WORDS)
   const own = [...words].filter((word) => !others.has(word)).length
   return own / words.size > OWN_SHARE_MAX

@@ -1,14 +1,14 @@
 import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
 
 /**
- * The fallback HTML conversion, for nesting that makes a tree builder quadratic or overflows the
- * stack. One pass, no tree, no regular expression over more than one tag name.
+ * Converts HTML when its nesting makes a tree builder quadratic or overflows the stack. It makes one pass, builds no
+ * tree, and runs no regular expression over more than one tag name.
  */
 
-/** Open elements; threads of a hundred replies nest about 400 deep. */
+/** Limits the open elements. Threads of a hundred replies nest about 400 deep. */
 const MAX_DEPTH = 500
 const MAX_NAME_LENGTH = 24
-/** Tags and line ends; a thread of a hundred Outlook replies holds about 20,000. */
+/** Limits the tags and line ends. A thread of a hundred Outlook replies holds about 20,000. */
 const MAX_TAGS_AND_LINES = 60_000
 
 const INLINE = new Set(
@@ -26,7 +26,7 @@ const ENTITIES: Record<string, string> = {
 
 type Tag = { name: string; closing: boolean; next: number }
 
-/** The tag name at a `<`, or undefined where the `<` is text. */
+/** Returns the tag name at a `<`. @returns undefined if the `<` is text. */
 function tagAt(html: string, index: number): Tag | undefined {
   const closing = html[index + 1] === '/'
   const from = index + (closing ? 2 : 1)
@@ -37,8 +37,8 @@ function tagAt(html: string, index: number): Tag | undefined {
 }
 
 /**
- * Whether a tree of `html` takes too long to build: too many tags and lines, or nesting too deep. The
- * counted depth is never below the parser's.
+ * Tells whether a tree of `html` takes too long to build, because it has too many tags and lines or too deep nesting.
+ * The counted depth is never below the parser's depth.
  */
 export function tooComplex(html: string): boolean {
   const stack: string[] = []
@@ -71,7 +71,7 @@ export function tooComplex(html: string): boolean {
   return false
 }
 
-/** Text of `html` without its tags: blocks on lines of their own, scripts and styles left out. */
+/** Returns the text of `html` without its tags. Blocks get their own lines, and scripts and styles are left out. */
 export function stripTags(html: string): string {
   const parts: string[] = []
   let from = 0

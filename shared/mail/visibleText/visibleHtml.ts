@@ -1,25 +1,28 @@
-/** The HTML of a mail without the text that a reader does not see. One pass, linear in the input. */
+/** Returns the HTML of a mail without the text that a reader does not see. It makes one pass, linear in the input. */
 import { Tokenizer } from 'htmlparser2'
 import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules.ts'
 import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
 import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
 
-/** Open elements. Below, one that is hidden hides all until they have ended. */
+/**
+ * Limits the open elements. A hidden element below the limit hides everything until all elements below the limit have
+ * ended.
+ */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
 const MAX_CLASSES = 30
 
-/** Elements that end an open paragraph. */
+/** Lists elements that end an open paragraph. */
 const BLOCKS = new Set(
   'address article aside blockquote center div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section table ul'.split(
     ' ',
   ),
 )
-/** Elements whose text is no text for anybody. */
+/** Lists elements whose content no reader ever sees as text. */
 const CODE = new Set(['script', 'style'])
 const LETTER = /[\p{L}\p{N}]/u
 
-/** Shared by all elements without attributes. */
+/** All elements without attributes share this map. */
 const NO_ATTRIBUTES = new Map<string, string>()
 
 type Open = Selected & { sight: Sight; isCode: boolean }
@@ -28,7 +31,7 @@ const NONE: readonly string[] = []
 const ROOT: Open = { name: '', id: '', classes: [], sight: PAGE, isCode: false }
 
 /**
- * Removes what a reader does not see (cssRules.ts and hiddenStyle.ts say how it is told), and comments.
+ * Removes comments, and what a reader does not see. cssRules.ts and hiddenStyle.ts decide what is hidden.
  * @param html read up to `maxLength` characters.
  * @returns the rest, and whether letters or digits were hidden.
  */
@@ -61,7 +64,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     if (name === 'tr' && (top().name === 'td' || top().name === 'th')) pop()
     if (BLOCKS.has(name) && top().name === 'p') pop()
     const element = elementOf(name, attributes, sheet, stack)
-    // A hidden link has no address either.
+    // A hidden link loses its address, too.
     if (isSeen(element.sight)) out.push(input.slice(start, end + 1))
     else if (!element.sight.gone) out.push(`<${name}>`)
     if (VOID_ELEMENTS.has(name)) return
@@ -113,7 +116,7 @@ function elementOf(
   return { name, id, classes, sight, isCode: parent.isCode || CODE.has(name) }
 }
 
-/** The text of all style elements. */
+/** Returns the text of all style elements. */
 function styleText(input: string): string {
   const parts: string[] = []
   let inStyle = false
@@ -139,7 +142,7 @@ type Sink = {
   end(name: string): void
 }
 
-/** Runs the tokenizer. Entities in text stay as they are; those in attributes are decoded. */
+/** Runs the tokenizer. Entities in text stay as they are, and entities in attributes are decoded. */
 function tokenize(input: string, sink: Sink): void {
   let name = ''
   let value = ''

@@ -1,11 +1,11 @@
-/** Bounds of JSON that a stranger wrote. */
+/** Checks the bounds of JSON that a stranger wrote. */
 
-/** A value that is nested deeper is no example of a call. */
+/** A value that is nested more deeply is no example of a call. */
 const DEPTH_MAX = 20
 
 /**
- * The fault of a JSON value that is too deep or too long, or null. It stops at the bound.
- * @param charsMax about the length of its text.
+ * Returns the fault of a JSON value that is too deep or too long, or null. The check stops at the bound.
+ * @param charsMax the approximate maximum length of its text.
  */
 export function jsonFault(value: unknown, charsMax: number): string | null {
   let left = charsMax

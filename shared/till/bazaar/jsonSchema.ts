@@ -1,13 +1,13 @@
 /**
- * A small part of JSON Schema 2020-12, without references and without patterns: each keyword costs steps in proportion
- * to the value. A compiler of whole schemas would run a stranger's code and expressions.
+ * Implements a small part of JSON Schema 2020-12, without references and without patterns. The cost of each keyword is
+ * proportional to the value. A compiler of whole schemas would run a stranger's code and expressions.
  */
 
-/** A fault in a part: its path, and what it must be. */
+/** Describes a fault in a part by its path and the rule that it breaks. */
 export type SchemaFault = { path: string; must: string }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
-/** Words for readers. They judge no value. */
+/** Lists keywords for human readers. They judge no value. */
 const NOTES = new Set(
   [
     '$schema',
@@ -25,16 +25,16 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 
 type Json = Record<string, unknown>
 
-/** A value of `enum` or `const`: a comparison of objects costs as much as they are long. */
+/** Tells whether a value of `enum` or `const` is plain. The cost to compare objects grows with their length. */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
-/** The values of each `enum`: a schema judges many items. */
+/** Caches the values of each `enum`, because a schema judges many items. */
 const choicesOf = new WeakMap<unknown[], Set<unknown>>()
 
 function isChoice(choices: unknown[], value: unknown): boolean {
   const known = choicesOf.get(choices) ?? new Set(choices.every(isPlain) ? choices : [])
   choicesOf.set(choices, known)
-  // Of objects nothing is judged.
+  // Objects are not judged.
   return known.has(value) || (known.size === 0 && choices.length > 0)
 }
 
@@ -44,7 +44,10 @@ const areTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string')
 const at = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`)
 
-/** The fault of a schema that has unknown keywords or misuses a known one; null: {@link valueFault} judges by all of it. */
+/**
+ * Returns the fault of a schema that has unknown keywords or misuses a known keyword. @returns null if {@link
+ * valueFault} can judge by the whole schema.
+ */
 export function schemaFault(schema: unknown, path = ''): SchemaFault | null {
   if (typeof schema === 'boolean') return null
   if (!isObject(schema)) return { path, must: 'be a JSON Schema: an object or a boolean' }
@@ -94,8 +97,8 @@ function keywordFault(keyword: string, value: unknown, path: string): SchemaFaul
 }
 
 /**
- * The fault of a value, or null. Unknown keywords judge nothing.
- * @param schema any JSON: a keyword of the wrong form judges nothing.
+ * Returns the fault of a value, or null. Unknown keywords judge nothing.
+ * @param schema any JSON. A keyword with a malformed value judges nothing.
  */
 export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFault | null {
   if (schema === false) return { path, must: 'not stand here' }

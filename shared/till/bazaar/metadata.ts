@@ -1,5 +1,6 @@
 /**
- * How a paid resource is called and listed: the x402 extension `bazaar` of version 2, `outputSchema` of version 1.
+ * Describes how clients call a paid resource and how catalogues list it: the x402 extension `bazaar` of version 2, and
+ * `outputSchema` of version 1.
  *
  * Standard: x402 specs/extensions/bazaar.md.
  */
@@ -16,11 +17,11 @@ export const TRANSPORTS = ['streamable-http', 'sse'] as const
 type Method = (typeof METHODS)[number]
 type Json = Record<string, unknown>
 
-/** The parts of an HTTP call that have an example and may have a schema. */
+/** Lists the parts of an HTTP call that have an example and may have a schema. */
 const HTTP_PARTS = ['queryParams', 'pathParams', 'headers', 'body'] as const
 export type HttpPart = (typeof HTTP_PARTS)[number]
 
-/** How a URL is called. */
+/** Describes how a client calls a URL. */
 export type HttpInput = {
   method: Method
   queryParams?: Json | undefined
@@ -28,13 +29,13 @@ export type HttpInput = {
   headers?: Json | undefined
   bodyType?: (typeof BODY_TYPES)[number] | undefined
   body?: Json | string | undefined
-  /** The JSON Schemas of the parts. */
+  /** Holds the JSON Schemas of the parts. */
   schema?: Partial<Record<HttpPart, unknown>> | undefined
-  /** The path with names of its parts, such as `/weather/:city`. */
+  /** Is the path with names for its variable parts, such as `/weather/:city`. */
   routeTemplate?: string | undefined
 }
 
-/** How an MCP tool is called. */
+/** Describes how a client calls an MCP tool. */
 export type McpInput = {
   inputSchema: Json
   description?: string | undefined
@@ -48,29 +49,29 @@ export type Metadata = {
   serviceName?: string
   tags?: string[]
   iconUrl?: string
-  /** The MCP server that has the tool. */
+  /** Is the URL of the MCP server that has the tool. */
   mcpUrl?: string
   input?: HttpInput | McpInput
   output?: Output
 }
 
-/** Of the seller's service, in `resource` of version 2. */
+/** Describes the seller's service, in `resource` of version 2. */
 export type ServiceWords = Pick<Metadata, 'serviceName' | 'tags' | 'iconUrl'>
 
-/** The value of `extensions.bazaar`. */
+/** Is the value of `extensions.bazaar`. */
 export type Bazaar = { info: Json; schema: Json; routeTemplate?: string }
 
 const isBodyMethod = (method: Method): boolean => BODY_METHODS.some((one) => one === method)
 const TOOL = 'mcp://tool/'
 
-/** The words of the service alone. */
+/** Returns only the fields that describe the service. */
 export const serviceWords = ({ serviceName, tags, iconUrl }: Metadata): ServiceWords => ({
   ...(serviceName !== undefined && { serviceName }),
   ...(tags !== undefined && { tags }),
   ...(iconUrl !== undefined && { iconUrl }),
 })
 
-/** The extension of a resource; null: nothing says how it is called. */
+/** Returns the extension of a resource. @returns null if the metadata do not say how to call the resource. */
 export function bazaarOf({ input, output }: Metadata, url: string): Bazaar | null {
   if (input === undefined) return null
   const built = 'method' in input ? httpInput(input) : mcpInput(input, url.slice(TOOL.length))
@@ -165,7 +166,10 @@ const outputSchema = (output: Output | undefined): Json =>
         },
       }
 
-/** The fault of a schema of the seller, or of an example that does not follow it. The path begins with `input` or `output`. */
+/**
+ * Returns the fault of a seller's schema, or of an example that does not follow its schema. The path begins with
+ * `input` or `output`.
+ */
 export function metadataFault({ input, output }: Metadata): SchemaFault | null {
   const http = input !== undefined && 'method' in input ? input : null
   const mcp = input !== undefined && 'inputSchema' in input ? input : null
@@ -189,7 +193,7 @@ export function metadataFault({ input, output }: Metadata): SchemaFault | null {
   return null
 }
 
-/** `outputSchema` of version 1, which knows HTTP alone; null: nothing to say. */
+/** Returns `outputSchema` of version 1, which describes only HTTP. @returns null if there is nothing to describe. */
 export function outputSchemaV1({ input, output }: Metadata, discoverable: boolean): Json | null {
   if (input === undefined || !('method' in input)) return null
   const { method, queryParams, pathParams, headers, bodyType = 'json', body } = input

@@ -1,7 +1,8 @@
 /**
- * Reads how one URL is called in an OpenAPI 3 document of its seller.
+ * Reads from a seller's OpenAPI 3 document how clients call one URL.
  *
- * Standard: OpenAPI Specification 3.0 and 3.1. References inside of the document are followed, others are left out.
+ * Standard: OpenAPI Specification 3.0 and 3.1. References inside of the document are followed. Other references are
+ * left out.
  */
 import { jsonFault } from './jsonBounds.ts'
 import { valueFault } from './jsonSchema.ts'
@@ -9,7 +10,7 @@ import { type HttpInput, type HttpPart, METHODS, type Metadata, type Output } fr
 import { readSchema } from './openApiSchema.ts'
 import { distinctTags, isWord } from './words.ts'
 
-/** Documents that are read in one look. */
+/** Limits the bytes of an OpenAPI document that are read. */
 export const OPEN_API_BYTES_MAX = 1024 * 1024
 
 const SERVERS_MAX = 5
@@ -22,10 +23,11 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** The metadata that a document has of a URL, or the reason for its absence. */
+/** Holds the metadata that a document has for a URL, or the reason why it has none. */
 export type OpenApiRead = { metadata: Metadata } | { fault: string }
 
 /**
+ * Reads the metadata of one URL.
  * @param text the document, JSON.
  * @param url the URL of the endpoint.
  */
@@ -69,7 +71,7 @@ export function readOpenApi(text: string, url: string): OpenApiRead {
 
 type FoundPath = { item: Json; template: string | null; pathParams: Record<string, string> }
 
-/** The entry of a path; one without a template goes first (OpenAPI 3.1 §4.8.8). */
+/** Finds the entry of a path. A path without a template goes first (OpenAPI 3.1 §4.8.8). */
 function findPath(root: Json, pathname: string): FoundPath | null {
   const servers = asList(root.servers).slice(0, SERVERS_MAX)
   const bases = new Set([...servers.map((server) => basePath(asObject(server).url)), ''])
@@ -93,7 +95,7 @@ function basePath(url: unknown): string {
   return new URL(url, 'https://server.invalid').pathname.replace(/\/$/, '')
 }
 
-/** The values of a template's parts in a path; null: another path. */
+/** Returns the values of a template's parts in a path. @returns null if the path does not match the template. */
 function matchPath(template: string, wanted: readonly string[]): Record<string, string> | null {
   const parts = template.split('/')
   if (parts.length !== wanted.length) return null
@@ -112,7 +114,7 @@ const PLACES: Record<string, HttpPart> = {
   header: 'headers',
 }
 
-/** Examples and schemas of the parameters, by their place. */
+/** Returns the examples and schemas of the parameters, grouped by their location. */
 function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<string, string>) {
   const examples: Partial<Record<HttpPart, Json>> = {}
   const forms: Partial<Record<HttpPart, { properties: Json; required: string[] }>> = {}
@@ -126,7 +128,7 @@ function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<s
     forms[part].properties[name] = schema
     if (parameter.required === true) forms[part].required.push(name)
     const example = part === 'pathParams' ? pathParams[name] : exampleOf(root, parameter)
-    // A path's part is a text, whatever its schema says.
+    // A part of a path is a text, whatever its schema says.
     if (part === 'pathParams' ? example !== undefined : isExample(schema, example)) {
       examples[part] = { ...examples[part], [name]: example }
     }
@@ -188,14 +190,17 @@ const isExample = (schema: Json, value: unknown): boolean =>
   jsonFault(value, EXAMPLE_CHARS_MAX) === null &&
   valueFault(schema, value) === null
 
-/** The example of a parameter or of a body: its own, the first of several, or that of its schema. */
+/**
+ * Returns the example of a parameter or of a body. It is its own example, the first of several examples, or the example
+ * of its schema.
+ */
 function exampleOf(root: Json, of: Json): unknown {
   const several = Object.values(asObject(of.examples))[0]
   const { example, default: usual, examples } = readReference(root, of.schema)
   return of.example ?? readReference(root, several).value ?? example ?? asList(examples)[0] ?? usual
 }
 
-/** An object, or the one that it refers to. */
+/** Returns the object, or the object that it refers to. */
 function readReference(root: Json, value: unknown): Json {
   const object = asObject(value)
   return typeof object.$ref === 'string' ? asObject(pointed(root, object.$ref)) : object
@@ -203,7 +208,7 @@ function readReference(root: Json, value: unknown): Json {
 
 const POINTER_PARTS_MAX = 10
 
-/** The part of a document that a local reference names (RFC 6901). */
+/** Returns the part of a document that a local reference names (RFC 6901). */
 function pointed(root: Json, reference: string): unknown {
   if (!reference.startsWith('#/')) return undefined
   let found: unknown = root
@@ -215,7 +220,7 @@ function pointed(root: Json, reference: string): unknown {
   return found
 }
 
-/** Smaller forms of metadata, the fullest first: the challenge takes the first that fits. */
+/** Returns smaller forms of metadata, the fullest form first. The challenge takes the first form that fits. */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata
   if (input === undefined || !('method' in input)) return [metadata]

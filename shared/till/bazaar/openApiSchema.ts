@@ -1,4 +1,4 @@
-/** Turns a schema of an OpenAPI document into one that stands alone and is small. */
+/** Turns a schema of an OpenAPI document into a small schema without references. */
 import { schemaFault } from './jsonSchema.ts'
 
 type Json = Record<string, unknown>
@@ -6,18 +6,18 @@ type Json = Record<string, unknown>
 const KEPT = ['type', 'required', 'enum', 'const', 'minimum', 'maximum', 'exclusiveMinimum'].concat(
   ['exclusiveMaximum', 'minLength', 'maxLength', 'minItems', 'maxItems'],
 )
-/** Deeper schemas, and schemas beyond this number, allow anything. */
+/** A schema that is deeper, or beyond this number of schemas, becomes a schema that allows anything. */
 const DEPTH_MAX = 6
 const SCHEMAS_MAX = 200
 const REFERENCES_MAX = 8
-/** Of `required` and `enum`. */
+/** Limits the items of `required` and `enum`. */
 const LIST_MAX = 100
 
 const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 
 /**
- * A schema without references and with known keywords alone. What cannot be kept allows anything.
+ * Returns a schema without references and with known keywords only. A part that cannot be kept allows anything.
  * @param root the document that references point into.
  */
 export function readSchema(root: Json, schema: unknown): Json {
@@ -31,7 +31,7 @@ export function readSchema(root: Json, schema: unknown): Json {
       if (value === undefined || (Array.isArray(value) && value.length > LIST_MAX)) continue
       if (schemaFault({ [keyword]: value }) === null) kept[keyword] = value
     }
-    // OpenAPI 3.0 says so what 3.1 says by a list of types.
+    // OpenAPI 3.0 uses this flag, and 3.1 uses a list of types instead.
     if (found.nullable === true && typeof kept.type === 'string') kept.type = [kept.type, 'null']
     const properties = entriesOf(asObject(found.properties))
     if (properties.length > 0) {
@@ -47,7 +47,7 @@ export function readSchema(root: Json, schema: unknown): Json {
   return read(schema, 0)
 }
 
-/** Schemas refer to one object many times. */
+/** Caches the entries of each object, because schemas refer to one object many times. */
 const firstEntries = new WeakMap<Json, [string, unknown][]>()
 
 function entriesOf(object: Json): [string, unknown][] {

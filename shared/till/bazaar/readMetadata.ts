@@ -1,4 +1,4 @@
-/** Reads what a seller says about an endpoint. */
+/** Reads the metadata that a seller gives for an endpoint. */
 import { z } from 'zod'
 import { jsonFault } from './jsonBounds.ts'
 import {
@@ -14,7 +14,7 @@ import {
 } from './metadata.ts'
 import { isRouteTemplate } from './words.ts'
 
-/** Input and output stand in a header of 3 kB. */
+/** Input and output must fit into a header of 3 kB. */
 const PART_CHARS_MAX = 2_048
 
 const json = z.record(z.string(), z.unknown(), { error: 'be an object' })
@@ -99,7 +99,7 @@ export const readInput = (value: unknown, isMcp: boolean): Read<HttpInput | McpI
 export const readOutput = (value: unknown): Read<Output> =>
   read<Output>(outputSchema, 'output', value)
 
-/** A sentence that names a fault of schemas and examples; null: each example follows its schema. */
+/** Returns a sentence that names a fault of schemas and examples. @returns null if each example follows its schema. */
 export function examplesFault(metadata: Metadata): string | null {
   const fault = metadataFault(metadata)
   return fault === null ? null : `${fault.path} must ${fault.must}`

@@ -1,9 +1,9 @@
-/** Reads what the own 402 of an endpoint declares. */
+/** Reads the metadata that an endpoint declares in its own 402. */
 import { valueFault } from './jsonSchema.ts'
 import { BAZAAR, type Bazaar, type ServiceWords } from './metadata.ts'
 import { distinctTags, iconUrlFault, isRouteTemplate, isWord } from './words.ts'
 
-/** The words of a service, and its extension `bazaar`. */
+/** Describes the service, and holds its extension `bazaar`. */
 export type SeenMetadata = ServiceWords & { bazaar?: Bazaar }
 
 type Json = Record<string, unknown>
@@ -12,7 +12,7 @@ const asObject = (value: unknown): Json =>
 
 const REFERENCES = ['$ref', '$id', '$dynamicRef']
 
-/** Whether a schema points outside of itself: its reader would fetch that. */
+/** Tells whether a schema has an external reference, because a program that reads the schema would fetch that URL. */
 function pointsOutside(node: unknown): boolean {
   if (typeof node !== 'object' || node === null) return false
   return Object.entries(node).some(
@@ -22,7 +22,10 @@ function pointsOutside(node: unknown): boolean {
   )
 }
 
-/** Reads an extension `bazaar`. Null: the value is no such extension, or its info does not follow its schema. */
+/**
+ * Reads an extension `bazaar`. @returns null if the value is no such extension, or if its info does not follow its
+ * schema.
+ */
 export function readBazaar(value: unknown): Bazaar | null {
   const { info, schema, routeTemplate } = asObject(value)
   const { input } = asObject(info)
@@ -32,7 +35,7 @@ export function readBazaar(value: unknown): Bazaar | null {
   try {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
   } catch {
-    // The RangeError of a text nested thousands deep.
+    // A text that is nested thousands deep causes a RangeError.
     return null
   }
   const template =
@@ -40,7 +43,7 @@ export function readBazaar(value: unknown): Bazaar | null {
   return { info: asObject(info), schema: asObject(schema), ...template }
 }
 
-/** The declarations in a header `PAYMENT-REQUIRED`; empty when there is none. */
+/** Returns the declarations in a header `PAYMENT-REQUIRED`. The result is empty if there are none. */
 export function readSeen(header: string | undefined): SeenMetadata {
   let challenge: Json
   try {

@@ -1,10 +1,10 @@
-/** The short words of a listing, as every reader of the extension `bazaar` takes them. */
+/** Checks the short texts of a listing, with the limits of all programs that read the extension `bazaar`. */
 
 const CHARS_MAX = 32
 export const TAGS_MAX = 5
 export const ICON_URL_MAX_LENGTH = 2_048
 
-/** Printable ASCII: its length is the same in every language. */
+/** Allows only printable ASCII, because its length is the same in every programming language. */
 export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
 
 const WORD = new RegExp(WORD_PATTERN)
@@ -13,13 +13,13 @@ const LOOPBACK = /^(?:localhost|localhost\.localdomain|ip6-localhost|ip6-loopbac
 export const isWord = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= CHARS_MAX && WORD.test(value)
 
-/** Words without those that differ in case alone, at most {@link TAGS_MAX}. */
+/** Removes tags that differ only in case, and returns at most {@link TAGS_MAX}. */
 export function distinctTags(tags: readonly string[]): string[] {
   const byLower = new Map(tags.toReversed().map((tag) => [tag.toLowerCase(), tag]))
   return [...byLower.values()].reverse().slice(0, TAGS_MAX)
 }
 
-/** The fault of an icon's URL, or null. An IP address could lead the reader into its own network. */
+/** Returns the fault of an icon's URL, or null. An IP address could lead the reader into its own network. */
 export function iconUrlFault(text: string): string | null {
   if (text.length > ICON_URL_MAX_LENGTH) return `be at most ${ICON_URL_MAX_LENGTH} characters`
   if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || !URL.canParse(text)) {
@@ -37,11 +37,11 @@ const TEMPLATE = /^\/[a-zA-Z0-9_/:.\-~%]+$/
 const TEMPLATE_CHARS_MAX = 512
 const DECODINGS_MAX = 5
 
-/** Whether a text is a path with named parts, such as `/weather/:city`. */
+/** Tells whether a text is a path with named parts, such as `/weather/:city`. */
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text
-  // An encoded .. or :// is one too, however often it is encoded.
+  // An encoded .. or :// is a fault too, however often it is encoded.
   for (let n = 0; n < DECODINGS_MAX; n++) {
     let next: string
     try {

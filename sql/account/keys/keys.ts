@@ -5,19 +5,22 @@ import { notifyKeysChanged } from '../../events/events.ts'
 import { type Lsn, parseLsn } from '../../operations/replica.ts'
 import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
-/** The identity of a key: one project, or the platform. */
+/** Is the identity of a key: one project, or the platform. */
 export type Identity = {
-  /** `oauth`: an access token, which acts at the MCP endpoint alone. */
+  /** `oauth` is an access token, which is valid at the MCP endpoint only. */
   kind: KeyKind | 'oauth'
   keyId: string
-  /** The public part of the key: its kind and twelve digits. Of an access token: `oauth:` and its grant. */
+  /**
+   * Is the public part of the key: its kind and twelve digits. For an access token it is `oauth:` and the id of its
+   * grant.
+   */
   keyPrefix: string
-  /** The project a project key acts as; null for a platform key. */
+  /** Is the project that a project key acts as; null for a platform key. */
   projectId: string | null
-  /** The project's inbox address; null for a platform key. */
+  /** Is the project's inbox address; null for a platform key. */
   inboxAddress: string | null
   scopes: string[]
-  /** Mail of this app waits for the owner. Absent: the project's policy decides. */
+  /** Tells whether mail of this app waits for the owner. If absent, the project's policy decides. */
   holdsMail?: boolean
 }
 
@@ -34,19 +37,19 @@ type KeyRow = {
   written_to: string | null
 }
 
-/** A key to look up, and the budget of its project that the request counts in; '' is the common one. */
+/** Is a key to look up, with the budget of its project that the request counts in. '' is the common budget. */
 export type WantedKey = { key: string; budget: '' | ':x402' }
-/** The identity of a live key, and the requests that its project has used up. */
+/** Holds the identity of a live key, and the requests that its project has used up. */
 export type FoundKey = {
   identity: Identity
   usage: Usage
-  /** How far the WAL of the primary stood after the project's last write; null: it is not known to have written. */
+  /** Is the WAL position of the primary after the project's last write; null: no write is known. */
   writtenTo: Lsn | null
 }
 
 /**
- * Each request counts alone: the first of a batch sees the fewest. Subjects are locked in their order, so that two
- * batches never wait for each other in a circle.
+ * Each request counts separately, so the first request of a batch sees the lowest count. Subjects are locked in their
+ * order, so that two batches cannot deadlock.
  */
 const FIND_KEYS = `
   with asked as (
@@ -68,8 +71,8 @@ const FIND_KEYS = `
   from candidate c join counted w on w.subject = c.subject`
 
 /**
- * Finds the identities of keys and counts their requests in the rate windows, in one round trip. Keys are not cached:
- * every API process sees a rotated, narrowed or deleted key at the next request.
+ * Finds the identities of keys and counts their requests in the rate windows, in one round trip. Keys are not cached,
+ * so every API process sees a rotated, narrowed or deleted key at the next request.
  * @returns one result per item, in order; null: no live key matches.
  */
 export async function authenticateAll(
@@ -108,7 +111,7 @@ export async function authenticateAll(
   })
 }
 
-/** The current scopes of a key; null: revoked, or its project is deleted. */
+/** Returns the current scopes of a key. @returns null if the key is revoked, or if its project is deleted. */
 export async function findKeyScopes(db: Queryable, keyId: string): Promise<string[] | null> {
   const { rows } = await db.query<{ scopes: string[] }>({
     name: 'find-key-scopes',
@@ -119,7 +122,7 @@ export async function findKeyScopes(db: Queryable, keyId: string): Promise<strin
   return rows[0]?.scopes ?? null
 }
 
-/** Stores a project's new key; the caller has revoked the old one. */
+/** Stores a project's new key. The caller has revoked the old key. */
 export async function insertProjectKey(
   db: Queryable,
   { key, projectId, scopes }: { key: string; projectId: string; scopes: readonly string[] },
@@ -131,7 +134,7 @@ export async function insertProjectKey(
   )
 }
 
-/** Stores a platform key; a known key changes nothing. */
+/** Stores a platform key. A key that is already stored changes nothing. */
 export async function insertPlatformKey(
   db: Queryable,
   key: string,
@@ -144,7 +147,7 @@ export async function insertPlatformKey(
   )
 }
 
-/** Whether this exact key was ever stored, live or revoked. */
+/** Tells whether this exact key was ever stored, live or revoked. */
 export async function isKnownKey(db: Queryable, key: string): Promise<boolean> {
   const { rowCount } = await db.query('select from api_keys where key_hash = $1', [hashKey(key)])
   return rowCount === 1

@@ -2,7 +2,7 @@ import { generateKey, keyLookupPrefix } from '../../../shared/apiKey.ts'
 import type { Queryable } from '../../db.ts'
 import { insertPlatformKey } from './keys.ts'
 
-/** A platform key without its secret. */
+/** Describes a platform key without its secret. */
 export type PlatformKey = {
   id: string
   prefix: string
@@ -13,10 +13,10 @@ export type PlatformKey = {
 
 const COLUMNS = `id, lookup_prefix as prefix, name, created_at as "createdAt", revoked_at as "revokedAt"`
 
-/** Most platform keys of a service; revoked keys count too. */
+/** Limits the platform keys of a service. Revoked keys count too. */
 export const PLATFORM_KEYS_MAX = 200
 
-/** The platform keys: live ones first, newest first. */
+/** Lists the platform keys: live keys first, then newest first. */
 export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   const { rows } = await db.query<PlatformKey>(
     `select ${COLUMNS} from api_keys where kind = 'platform'
@@ -25,7 +25,7 @@ export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   return rows
 }
 
-/** Creates a platform key. @returns it with the raw key; the database holds only the hash. */
+/** Creates a platform key. @returns the key with its secret. The database holds only the hash. */
 export async function createPlatformKey(
   db: Queryable,
   name: string,
@@ -39,7 +39,7 @@ export async function createPlatformKey(
   return { created: rows[0]!, rawKey }
 }
 
-/** Revokes a platform key. @returns it; null: no such live key. */
+/** Revokes a platform key. @returns the revoked key; null if there is no such live key. */
 export async function revokePlatformKey(db: Queryable, id: string): Promise<PlatformKey | null> {
   const { rows } = await db.query<PlatformKey>(
     `update api_keys set revoked_at = clock_timestamp()

@@ -1,11 +1,12 @@
 import type { Queryable } from '../../db.ts'
 
-/** Requests in the current minute, this one included, and the end of that minute. */
+/** Holds the requests in the current minute, including this request, and the end of that minute. */
 export type Usage = { used: number; resetsAt: Date }
 
 /**
- * A statement that counts one request (or `weight`, an SQL integer) in the current minute for each row of `subjects`, a
- * query with a text column `subject`. The minute is by the database's clock: the limit is exact across API processes.
+ * Writes a statement that counts one request (or `weight`, an SQL integer) in the current minute for each row of
+ * `subjects`. `subjects` is a query with a text column `subject`. The minute follows the database's clock, so the limit
+ * is exact across API processes.
  */
 export function rateWindowUpsert(subjects: string, weight = '1'): string {
   return `
@@ -17,7 +18,7 @@ export function rateWindowUpsert(subjects: string, weight = '1'): string {
     returning subject, used, window_start + interval '1 minute' as resets_at`
 }
 
-/** Counts the further requests of a batch in one HTTP request; at least one. */
+/** Counts the further requests of a batch in one HTTP request. There is at least one. */
 export async function countRequests(
   db: Queryable,
   projectId: string,

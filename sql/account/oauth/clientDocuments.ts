@@ -4,21 +4,21 @@ import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
-/** A document of a client. `fault`: why the last fetch failed. */
+/** Is the metadata document of a client. `fault` tells why the last fetch failed. */
 export type ClientDocument =
   | { state: 'wanted' }
   | ({ state: 'ready'; isFresh: boolean } & ClientMetadata)
   | { state: 'failed'; fault: string }
 
-/** Documents that are kept: strangers can name any number of URLs. */
+/** Limits the documents that are kept, because strangers can name any number of URLs. */
 const DOCUMENTS_MAX = 5_000
-/** A fetch that was asked for this long ago has ended, or its worker has. */
+/** After this time a requested fetch has ended, or its worker has ended. */
 const FETCH_SECONDS = 15
 
 export const documentId = (url: string): string =>
   `ocd_${createHash('sha256').update(url).digest('hex').slice(0, 24)}`
 
-/** The stored document of a URL; null: none was asked for. */
+/** Returns the stored document of a URL. @returns null if nobody has requested the document. */
 export async function findDocument(db: Queryable, id: string): Promise<ClientDocument | null> {
   const { rows } = await db.query<{
     state: 'wanted' | 'ready' | 'failed'
@@ -38,7 +38,10 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
   return { state: 'ready', isFresh: row.is_fresh, name: row.name, redirectUris: row.redirect_uris }
 }
 
-/** Asks a worker to fetch a document. Equal fetches under way are one. @returns false: too many documents are stored. */
+/**
+ * Asks a worker to fetch a document. Concurrent requests for one document share one fetch. @returns false if too many
+ * documents are stored.
+ */
 export async function wantDocument(pool: Pool, id: string, url: string): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ n: number }>(
@@ -66,7 +69,7 @@ export async function wantDocument(pool: Pool, id: string, url: string): Promise
   })
 }
 
-/** The URL of a document that is to be fetched; null: it was fetched already. */
+/** Returns the URL of a document that must be fetched. @returns null if it was fetched already. */
 export async function findWantedUrl(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ url: string }>(
     `select url from oauth_client_documents where id = $1 and state = 'wanted'`,
@@ -75,7 +78,7 @@ export async function findWantedUrl(db: Queryable, id: string): Promise<string |
   return rows[0]?.url ?? null
 }
 
-/** Records a fetch, and wakes those who wait for it. */
+/** Records a fetch, and wakes the requests that wait for it. */
 export async function recordDocument(
   db: Queryable,
   id: string,

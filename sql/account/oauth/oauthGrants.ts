@@ -2,14 +2,14 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 import { endGrant, LIVE_GRANT } from './oauthTokens.ts'
 
-/** What an owner allowed a client. */
+/** Describes what an owner allowed a client. */
 export type OAuthGrant = {
   id: string
   projectId: string
   projectName: string
   inboxAddress: string
   clientName: string
-  /** The verified host of the client; null: it registered itself. */
+  /** Is the verified host of the client; null: the client registered itself. */
   clientHost: string | null
   redirectHost: string
   scopes: string[]
@@ -22,7 +22,7 @@ export type OAuthGrant = {
 
 const GRANTS_MAX = 500
 
-/** The live grants, newest first, at most 500. @param projectIds null: of every project. */
+/** Lists the live grants, newest first, at most 500. @param projectIds null: grants of every project. */
 export async function listGrants(
   db: Queryable,
   projectIds: readonly string[] | null,
@@ -40,7 +40,10 @@ export async function listGrants(
   return rows
 }
 
-/** Ends a grant at once. @param projectIds null: of every project. @returns false: no live grant of those. */
+/**
+ * Ends a grant at once. @param projectIds null: grants of every project. @returns false if these projects have no such
+ * live grant.
+ */
 export async function revokeGrant(
   pool: Pool,
   { grantId, projectIds }: { grantId: string; projectIds: readonly string[] | null },

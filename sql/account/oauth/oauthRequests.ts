@@ -4,7 +4,7 @@ import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 
-/** A request for consent. */
+/** Describes a request for consent. */
 export type OAuthRequest = {
   id: string
   clientId: string
@@ -17,7 +17,7 @@ export type OAuthRequest = {
   resource: string
 }
 
-/** An owner reads a consent page in this time. */
+/** An owner must decide on a consent page within this time. */
 const REQUEST_MINUTES = 10
 const CODE_SECONDS = 60
 
@@ -45,7 +45,7 @@ const toRequest = (row: Row): OAuthRequest => ({
   resource: row.resource,
 })
 
-/** Stores a request. @param browser the secret of the browser's cookie. */
+/** Stores a request for consent. @param browser the secret of the browser's cookie. */
 export async function createRequest(
   db: Queryable,
   browser: string,
@@ -74,7 +74,7 @@ export async function createRequest(
 
 const OPEN = `id = $1 and browser_hash = $2 and decided_at is null and expires_at > clock_timestamp()`
 
-/** An open request of this browser; null: none, decided or too old. */
+/** Finds an open request of this browser. @returns null if there is none, or if it is decided or too old. */
 export async function findRequest(
   db: Queryable,
   id: string,
@@ -87,20 +87,20 @@ export async function findRequest(
   return rows[0] === undefined ? null : toRequest(rows[0])
 }
 
-/** What an owner decided. */
+/** Describes what an owner decided. */
 export type Consent = {
   projectId: string
   scopes: string[]
   redirectHost: string
   expiresAt: Date
-  /** Mail of the app waits for the owner. */
+  /** Tells whether mail of the app waits for the owner. */
   holdsMail: boolean
 }
 
 /**
- * Decides a request, once. An allowed one becomes a grant and a code.
+ * Decides a request for consent, once. An allowed request becomes a grant and a code.
  * @param consent null: the owner denies.
- * @returns the request, with the code if it is allowed; null: it is not open, or the project is gone.
+ * @returns the request, with the code if it is allowed; null if it is not open, or if the project is deleted.
  */
 export async function decideRequest(
   pool: Pool,

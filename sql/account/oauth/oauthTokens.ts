@@ -6,19 +6,25 @@ import type { FoundKey } from '../keys/keys.ts'
 import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
-/** Lifetimes. A refresh token ends that long after its last use, and with its grant at the latest. */
+/** Are the lifetimes of tokens. A refresh token ends this long after its last use, and with its grant at the latest. */
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
-/** Answers get lost, and hosts refresh in parallel: a token that was exchanged just now yields another pair. */
+/**
+ * Within this time, a token that was just exchanged yields another pair, because responses get lost and hosts refresh
+ * in parallel.
+ */
 const ROTATION_SECONDS = 60
 
-/** A pair of tokens. */
+/** Is a pair of tokens. */
 export type TokenPair = { access: string; refresh: string; scopes: string[]; resource: string }
 
-/** Why no tokens were given. */
+/** Tells why no tokens were issued. */
 export type TokenFault = 'invalid_grant' | 'invalid_scope'
 
-/** A grant that gives tokens. A deleted client has none, nor has a person who no longer decides for the project. */
+/**
+ * Is the SQL condition for a grant that issues tokens. A deleted client has no such grant. Neither has a person who no
+ * longer decides for the project.
+ */
 export const LIVE_GRANT = `
   g.revoked_at is null and g.expires_at > clock_timestamp()
   and (g.client_id like 'https://%' or exists (select from oauth_clients c where c.id = g.client_id))
@@ -29,7 +35,7 @@ type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live:
 
 /**
  * Exchanges a code for tokens, once (OAuth 2.1 §4.1.3). A second use ends the grant.
- * @param isProven whether the verifier fits this challenge.
+ * @param isProven tells whether the verifier fits this challenge.
  */
 export async function exchangeCode(
   pool: Pool,
@@ -78,8 +84,8 @@ export async function exchangeCode(
 }
 
 /**
- * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). One that was exchanged before ends the grant.
- * @param scopes the same or fewer than before; null: the same.
+ * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). A token that was exchanged before ends the grant.
+ * @param scopes the same scopes or fewer than before; null: the same.
  */
 export async function refreshTokens(
   pool: Pool,
@@ -128,7 +134,7 @@ async function issue(db: Queryable, grant: GrantRow, scopes: string[]): Promise<
   return { access, refresh, scopes, resource: grant.resource }
 }
 
-/** Ends a grant: its tokens are dead at the next request, in every process. */
+/** Ends a grant. Its tokens are invalid at the next request, in every process. */
 export async function endGrant(db: Queryable, grantId: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'update oauth_grants set revoked_at = clock_timestamp() where id = $1 and revoked_at is null',
@@ -138,7 +144,7 @@ export async function endGrant(db: Queryable, grantId: string): Promise<boolean>
   return rowCount === 1
 }
 
-/** Revokes a token of a client (RFC 7009). A refresh token ends the whole grant. An unknown one changes nothing. */
+/** Revokes a token of a client (RFC 7009). A refresh token ends the whole grant. An unknown token changes nothing. */
 export async function revokeToken(pool: Pool, token: string, clientId: string): Promise<void> {
   if (!isToken(token, 'access') && !isToken(token, 'refresh')) return
   await transaction(pool, async (db) => {
@@ -165,7 +171,7 @@ type TokenRow = {
   written_to: string | null
 }
 
-/** Finds the identity of an access token, and counts its request as one of its project. Nothing is cached. */
+/** Finds the identity of an access token, and counts the request as a request of its project. Nothing is cached. */
 export async function authenticateToken(
   db: Queryable,
   token: string,
@@ -208,7 +214,7 @@ export async function authenticateToken(
   }
 }
 
-/** Deletes what is over: requests, codes a day after their use, tokens, ended grants, clients that nobody used. */
+/** Deletes old rows: requests, codes a day after their use, tokens, ended grants, and clients that nobody used. */
 export async function deleteStaleOAuth(db: Queryable): Promise<void> {
   for (const text of [
     `delete from oauth_requests where expires_at < clock_timestamp() - interval '1 hour'`,

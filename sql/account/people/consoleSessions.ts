@@ -1,40 +1,41 @@
-/** Sessions of the console, and the one-time links that start some of them. */
+/** Stores sessions of the console, and the one-time links that start some of them. */
 import { randomBytes } from 'node:crypto'
 import { newSessionId } from '../../../shared/ids.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson } from './people.ts'
 
-/** Lifetime of a link. */
+/** Is the lifetime of a link. */
 export const LINK_MINUTES = 15
 /** A session ends this long after its start, or IDLE_HOURS after the person's last action. */
 const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 const AGENT_MAX_CHARS = 300
 
-/** 256 random bits. */
+/** Makes a secret of 256 random bits. */
 const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
- * The stored form of a link's token or a session's secret. Those of the first operator are as in 0.2, so that an upgrade signs
- * nobody out. Those of other people are not: a process of 0.2, which knows no roles, would take everyone for an operator.
+ * Returns the stored form of a link's token or a session's secret. For the first operator it is the same as in 0.2, so
+ * that an upgrade signs nobody out. For other people it differs, because a process of 0.2, which knows no roles, would
+ * take everyone for an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
 
-/** Both forms, to look one up. */
+/** Returns both stored forms of a secret, to look it up. */
 const eitherHash = (secret: string): Buffer[] => [
   hashSecret(secret),
   hashSecret(`person ${secret}`),
 ]
 
-/** The form of a link's token and of a session's secret. */
+/** Matches the format of a link's token and of a session's secret. */
 export const SECRET_FORM = /^[A-Za-z0-9_-]{43}$/
 
-/** How a person signed in: a printed link, a link by mail, a passkey, the company's identity provider. */
+/** Tells how a person signed in: by a printed link, a link by mail, a passkey, or the company's identity provider. */
 export type SignInMethod = 'link' | 'mail' | 'passkey' | 'company'
 
-/** A live session of a person. */
+/** Describes a live session of a person. */
 export type ConsoleSession = { id: string; person: Person; createdAt: Date; expiresAt: Date }
 
 type SessionRow = PersonRow & { id: string; createdAt: Date; expiresAt: Date }
@@ -46,7 +47,11 @@ const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): Console
   expiresAt,
 })
 
-/** Stores a link for a person. @param browser of a link by mail: only the browser with this secret can use it. */
+/**
+ * Stores a link for a person.
+ * @param browserHash the hash of a browser's secret, for a link by mail. Only that browser can use the link. Null: any
+ * browser can.
+ */
 export async function storeSignInLink(
   db: Queryable,
   { token, personId, browserHash }: { token: string; personId: string; browserHash: Buffer | null },
@@ -58,7 +63,7 @@ export async function storeSignInLink(
   )
 }
 
-/** Creates a link to print. @returns its token; the database holds only the hash. */
+/** Creates a link to print. @returns the token of the link. The database holds only the hash. */
 export async function createSignInLink(
   db: Queryable,
   personId: string = FIRST_OPERATOR,
@@ -68,22 +73,22 @@ export async function createSignInLink(
   return token
 }
 
-/** Whether a link was ever used. */
+/** Tells whether a link was ever used. */
 export async function hasSignedIn(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query('select from console_links where used_at is not null limit 1')
   return rowCount === 1
 }
 
-/** What a new session keeps about the browser. */
+/** Describes what a new session stores about the browser. */
 export type Browser = {
-  /** The secret of its cookie; null: it has none. */
+  /** Is the secret of the browser's cookie; null: the browser has none. */
   secret: string | null
   agent: string | null
 }
 
 /**
- * Uses a link and starts a session, in one statement: of two concurrent uses of a link one signs in.
- * @returns the session and the browser's secret; null: the link is unknown, used, expired or of another browser.
+ * Uses a link and starts a session, in one statement. So only one of two concurrent uses of a link signs in.
+ * @returns the session and the browser's secret; null if the link is unknown, used, expired or of another browser.
  */
 export async function useSignInLink(
   db: Queryable,
@@ -120,7 +125,7 @@ export async function useSignInLink(
   return rows[0] === undefined ? null : { session: toSession(rows[0]), secret }
 }
 
-/** Starts a session of a person who has proven to be there. @returns null: the person was removed meanwhile. */
+/** Starts a session of a person who has proven their identity. @returns null if the person was removed meanwhile. */
 export async function startSession(
   db: Queryable,
   { personId, method, agent }: { personId: string; method: SignInMethod; agent: string | null },
@@ -148,7 +153,7 @@ export async function startSession(
 }
 
 /**
- * The live session of a secret, or null. Role and projects are those of this moment.
+ * Finds the live session of a secret, or null. It has the role and the projects of this moment.
  * @param active the person acted. A page that only refreshes itself must not prolong the session.
  */
 export async function findSession(
@@ -174,7 +179,7 @@ export async function findSession(
   return rows[0] === undefined ? null : toSession(rows[0])
 }
 
-/** A session in a list. */
+/** Describes a session in a list. */
 export type ListedSession = {
   id: string
   personId: string
@@ -189,7 +194,7 @@ export type ListedSession = {
 
 const SESSIONS_MAX = 500
 
-/** Live sessions, the last seen first, at most 500. @param personId null: everyone's. */
+/** Lists live sessions, the last used first, at most 500. @param personId null: sessions of everyone. */
 export async function listSessions(
   db: Queryable,
   personId: string | null,
@@ -206,7 +211,7 @@ export async function listSessions(
   return rows
 }
 
-/** Ends a session. @param personId null: of anyone. @returns false: there is none. */
+/** Ends a session. @param personId null: of anyone. @returns false if there is no such session. */
 export async function endSession(
   db: Queryable,
   id: string,
@@ -224,7 +229,7 @@ export async function endSessionsOf(db: Queryable, personId: string): Promise<vo
   await db.query('delete from console_sessions where person_id = $1', [personId])
 }
 
-/** Deletes what is over. The newest used link stays: {@link hasSignedIn} reads it. */
+/** Deletes expired links and sessions. The newest used link stays, because {@link hasSignedIn} reads it. */
 export async function deleteStaleSessions(db: Queryable): Promise<void> {
   await db.query(
     `delete from console_sessions where expires_at < clock_timestamp()
@@ -237,7 +242,7 @@ export async function deleteStaleSessions(db: Queryable): Promise<void> {
   for (const table of ['passkey_challenges', 'company_sign_ins'] as const) {
     await db.query(`delete from ${table} where expires_at < clock_timestamp()`)
   }
-  // They bound what an address may ask for in an hour.
+  // These rows limit how many mails an address may request in an hour.
   await db.query(
     `delete from sign_in_mails where created_at < clock_timestamp() - interval '1 hour'`,
   )

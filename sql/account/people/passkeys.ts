@@ -1,25 +1,25 @@
-/** Passkeys of people, and the challenges that wait for one. */
+/** Stores passkeys of people, and the challenges that wait for a passkey. */
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 
-/** A person has at most this many. */
+/** Limits the passkeys of a person. */
 const PASSKEYS_MAX = 20
 const CHALLENGE_MINUTES = 5
 
-/** A passkey without its key. */
+/** Describes a passkey without its key. */
 export type Passkey = { id: string; name: string; createdAt: Date; usedAt: Date | null }
 
-/** A passkey for the check of a signature. */
+/** Holds the data of a passkey that the check of a signature needs. */
 export type StoredPasskey = {
   credentialId: string
   personId: string
-  /** COSE_Key. */
+  /** Is the public key as a COSE_Key. */
   publicKey: Buffer
   counter: number
   transports: string[]
 }
 
-/** Stores a challenge for a browser. @param personId who adds a passkey; null: somebody signs in. */
+/** Stores a challenge for a browser. @param personId the person who adds a passkey; null: somebody signs in. */
 export async function storeChallenge(
   db: Queryable,
   { challenge, browser, personId }: { challenge: string; browser: string; personId: string | null },
@@ -31,7 +31,7 @@ export async function storeChallenge(
   )
 }
 
-/** Uses a challenge up. @returns false: this browser was not given it for this purpose, or its time is over. */
+/** Uses a challenge, once. @returns false if this browser did not get it for this purpose, or if it has expired. */
 export async function useChallenge(
   db: Queryable,
   { challenge, browser, personId }: { challenge: string; browser: string; personId: string | null },
@@ -45,7 +45,7 @@ export async function useChallenge(
   return rowCount === 1
 }
 
-/** The passkeys of a person, oldest first. */
+/** Lists the passkeys of a person, oldest first. */
 export async function listPasskeys(db: Queryable, personId: string): Promise<Passkey[]> {
   const { rows } = await db.query<Passkey>(
     `select credential_id as id, name, created_at as "createdAt", used_at as "usedAt"
@@ -55,7 +55,7 @@ export async function listPasskeys(db: Queryable, personId: string): Promise<Pas
   return rows
 }
 
-/** Adds a passkey. @returns false: somebody has it already, or the person has {@link PASSKEYS_MAX}. */
+/** Adds a passkey. @returns false if somebody has it already, or if the person has {@link PASSKEYS_MAX}. */
 export async function addPasskey(
   db: Queryable,
   {
@@ -90,7 +90,7 @@ export async function removePasskey(
   return rowCount === 1
 }
 
-/** A passkey, or null. */
+/** Finds a passkey, or null. */
 export async function findPasskey(
   db: Queryable,
   credentialId: string,
@@ -103,7 +103,7 @@ export async function findPasskey(
   return rows[0] === undefined ? null : { ...rows[0], counter: Number(rows[0].counter) }
 }
 
-/** Records a use. @returns false: another use has set the counter since (WebAuthn §7.2 step 22). */
+/** Records a use. @returns false if another use has set the counter since (WebAuthn §7.2 step 22). */
 export async function recordPasskeyUse(
   db: Queryable,
   { credentialId, before, after }: { credentialId: string; before: number; after: number },

@@ -1,34 +1,36 @@
-/** The people who sign in to the console. */
+/** Stores the people who sign in to the console. */
 import { newPersonId } from '../../../shared/ids.ts'
 import type { Role } from '../../../shared/people/roles.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** The operator that every service has: `bun run console:login` signs them in. */
+/** Is the operator that every service has. `bun run console:login` signs this operator in. */
 export const FIRST_OPERATOR = 'per_000000000000000000000000'
 
-/** A service has at most this many people. */
+/** Limits the people of a service. */
 export const PEOPLE_MAX = 1_000
 
-/** A person. */
+/** Describes a person. */
 export type Person = {
   id: string
-  /** In lower case. Null: the first operator has not set one. */
+  /** Is in lower case. Null means that the first operator has not set an address. */
   email: string | null
   name: string
   role: Role
-  /** The projects of an owner or a viewer; an operator has none, and sees all. */
+  /**
+   * Lists the projects of an owner or a viewer. The list of an operator is empty, and an operator sees all projects.
+   */
   projectIds: string[]
 }
 
-/** A person in a list. */
+/** Describes a person in a list. */
 export type ListedPerson = Person & { createdAt: Date; signedInAt: Date | null; passkeys: number }
 
-/** Another person has the address. */
+/** Reports that another person has the address. */
 export class EmailTakenError extends Error {}
-/** A project does not exist. */
+/** Reports that a project does not exist. */
 export class UnknownProjectError extends Error {}
 
-/** The columns of a person `pe`. */
+/** Lists the SQL columns of a person `pe`. */
 export const PERSON_COLUMNS = `pe.id as "personId", pe.email, pe.name, pe.role, array(
   select pp.project_id from person_projects pp join projects p on p.id = pp.project_id and p.deleted_at is null
   where pp.person_id = pe.id order by pp.project_id) as "projectIds"`
@@ -49,12 +51,12 @@ export const toPerson = ({ personId, email, name, role, projectIds }: PersonRow)
   projectIds,
 })
 
-/** SQL: the person `person` may decide for the project `project`. */
+/** Writes an SQL condition: the person `person` may decide for the project `project`. */
 export const mayDecide = (person: string, project: string): string => `exists (
   select from people pe where pe.id = ${person} and (pe.role = 'operator' or pe.role = 'owner' and exists (
     select from person_projects pp where pp.person_id = pe.id and pp.project_id = ${project})))`
 
-/** Everyone, oldest first, at most {@link PEOPLE_MAX}. */
+/** Lists everyone, oldest first, at most {@link PEOPLE_MAX} people. */
 export async function listPeople(db: Queryable): Promise<ListedPerson[]> {
   const { rows } = await db.query<
     PersonRow & { createdAt: Date; signedInAt: Date | null; passkeys: number }
@@ -71,7 +73,7 @@ export async function listPeople(db: Queryable): Promise<ListedPerson[]> {
   }))
 }
 
-/** A person, or null. */
+/** Finds a person, or null. */
 export async function findPerson(db: Queryable, id: string): Promise<Person | null> {
   const { rows } = await db.query<PersonRow>(
     `select ${PERSON_COLUMNS} from people pe where pe.id = $1`,
@@ -80,7 +82,7 @@ export async function findPerson(db: Queryable, id: string): Promise<Person | nu
   return rows[0] === undefined ? null : toPerson(rows[0])
 }
 
-/** The person of an address in lower case, or null. */
+/** Finds the person with an address in lower case, or null. */
 async function findPersonByEmail(db: Queryable, email: string): Promise<Person | null> {
   const { rows } = await db.query<PersonRow>(
     `select ${PERSON_COLUMNS} from people pe where pe.email = $1`,
@@ -91,7 +93,7 @@ async function findPersonByEmail(db: Queryable, email: string): Promise<Person |
 
 /**
  * Adds a person.
- * @returns null: there are {@link PEOPLE_MAX} already.
+ * @returns null if there are {@link PEOPLE_MAX} people already.
  * @throws {EmailTakenError} @throws {UnknownProjectError}
  */
 export async function addPerson(
@@ -116,8 +118,9 @@ export async function addPerson(
 }
 
 /**
- * Changes the given fields of a person; of two changes at the same time each keeps its own. One whose address changes is signed out: whoever read the old one must not stay.
- * @returns null: there is no such person.
+ * Changes the given fields of a person. Two concurrent changes of different fields both take effect. A person whose
+ * address changes is signed out, because somebody who read mail at the old address must not stay signed in.
+ * @returns null if there is no such person.
  * @throws {EmailTakenError} @throws {UnknownProjectError}
  */
 export async function changePerson(
@@ -166,7 +169,7 @@ async function setProjects(
   if (rowCount !== projectIds.length) throw new UnknownProjectError()
 }
 
-/** Removes a person, with sessions, passkeys and connected apps. The first operator stays. */
+/** Removes a person, with sessions, passkeys and connected apps. The first operator cannot be removed. */
 export async function removePerson(
   pool: Pool,
   id: string,

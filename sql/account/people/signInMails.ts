@@ -1,4 +1,4 @@
-/** Requests for a sign-in link by mail. Each one is stored, whether or not somebody has the address. */
+/** Stores requests for a sign-in link by mail. Each request is stored, whether or not somebody has the address. */
 
 import { newSignInMailId } from '../../../shared/ids.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
@@ -6,20 +6,20 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { LINK_MINUTES } from './consoleSessions.ts'
 
-/** Mails for one address in an hour, and requests of all in an hour. */
+/** Limits the mails to one address in an hour, and the requests of everyone in an hour. */
 const MAILS_PER_HOUR = 10
 const REQUESTS_MAX = 20_000
-/** A host that refuses for now is asked again after this time. */
+/** A host that defers the mail is tried again after this time. */
 const RETRY_SECONDS = 30
 
-/** Asks for a link. Past the bounds nothing is mailed; the answer is the same. @param email in lower case. */
+/** Requests a link. Above the limits no mail is sent, but the response is the same. @param email in lower case. */
 export async function askSignInMail(
   pool: Pool,
   { email, browser }: { email: string; browser: string },
 ): Promise<void> {
   await transaction(pool, async (db) => {
     const id = newSignInMailId()
-    // Requests at the same time count each other.
+    // The lock makes concurrent requests count each other.
     await db.query(`select pg_advisory_xact_lock(hashtextextended('sign-in mail ' || $1, 0))`, [
       email,
     ])
@@ -43,7 +43,7 @@ const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** A link that is to be mailed. */
+/** Describes a link that must be mailed. */
 export type WantedSignInMail = {
   personId: string
   name: string
@@ -53,7 +53,7 @@ export type WantedSignInMail = {
   expiresAt: Date
 }
 
-/** The link of a request; null: it is over, or nobody has the address. */
+/** Returns the link of a request. @returns null if the request has expired, or if nobody has the address. */
 export async function findSignInMail(db: Queryable, id: string): Promise<WantedSignInMail | null> {
   const { rows } = await db.query<WantedSignInMail>(
     `select pe.id as "personId", pe.name, pe.email, m.browser_hash as "browserHash", m.created_at as "createdAt",
@@ -65,7 +65,9 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
   return rows[0] ?? null
 }
 
-/** Records an attempt. @param isDeferred the host asks for another one; past the link's time there is none. */
+/**
+ * Records an attempt. @param isDeferred the host asks for another attempt. There is none after the link has expired.
+ */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {
     const again = new Date(Date.now() + RETRY_SECONDS * 1000)

@@ -2,11 +2,11 @@ import { IDLE_MAX_S } from '../../blobs/sweepBlobs.ts'
 import type { Queryable } from '../../db.ts'
 import { MAIL_TABLES, OWN_TABLES } from './purgeProject.ts'
 
-/** The classes of rows in an erasure. */
+/** Lists the classes of rows in an erasure. */
 const ERASED_CLASSES = ['mail', 'vault', 'deliveries', 'logs', 'other'] as const
 type ErasedClass = (typeof ERASED_CLASSES)[number]
 
-/** Rows of one table that are counted. */
+/** Limits the rows of one table that are counted. */
 export const COUNTED_MAX = 10_000
 
 const CLASS_OF: Readonly<Record<string, ErasedClass>> = {
@@ -20,15 +20,15 @@ const CLASS_OF: Readonly<Record<string, ErasedClass>> = {
   audit_log: 'logs',
 }
 
-/** The state of a project's erasure. */
+/** Describes the state of a project's erasure. */
 export type Erasure = {
   requestedAt: Date | null
   completedAt: Date | null
-  /** Rows that will go, up to {@link COUNTED_MAX} of each table. */
+  /** Counts the rows that will be deleted, up to {@link COUNTED_MAX} of each table. */
   left: Record<ErasedClass, number>
-  /** Rows that stay. */
+  /** Counts the rows that are kept. */
   kept: { payments: number; endpoints: number; keys: number }
-  /** Whether the service has objects in an object store, and some that should be gone already. */
+  /** Tells whether the service has objects in an object store, and whether some of them should already be removed. */
   objects: 'none' | 'on time' | 'late'
 }
 
@@ -41,7 +41,7 @@ const KEPT = [
 const countOf = (table: string): string =>
   `(select count(*) from (select from ${table} where project_id = $1 limit ${COUNTED_MAX}) rows)::int`
 
-/** SQL: the rows of each class, as JSON. */
+/** Counts in SQL the rows of each class, as JSON. */
 const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
   const tables = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => table)
@@ -51,13 +51,13 @@ const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
 
 const LATE = `interval '${2 * IDLE_MAX_S} seconds'`
 
-/** SQL: the state of the objects of all projects. An object does not name its project. */
+/** Computes in SQL the state of the objects of all projects, because an object does not name its project. */
 const OBJECTS = `case
   when exists (select from blobs where idle_since < clock_timestamp() - ${LATE})
     or exists (select from dead_blobs where died_at < clock_timestamp() - ${LATE}) then 'late'
   when exists (select from blobs) or exists (select from dead_blobs) then 'on time' else 'none' end`
 
-/** The erasure of a project, deleted or not; null: there was never such a project. */
+/** Returns the erasure of a project, deleted or not. @returns null if there was never such a project. */
 export async function findErasure(db: Queryable, projectId: string): Promise<Erasure | null> {
   const { rows } = await db.query<Erasure>(
     `select deleted_at as "requestedAt", erased_at as "completedAt", ${LEFT} as left,

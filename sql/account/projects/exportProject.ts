@@ -5,17 +5,17 @@ import { type Actor, writeAudit } from '../audit.ts'
 import { type ExportedRow, exportRows } from './exportRows.ts'
 import { findProject, type Project } from './projects.ts'
 
-/** Exports of all processes at the same time. Each holds a snapshot, and old row versions with it. */
+/** Limits the concurrent exports of all processes. Each export holds a snapshot, which keeps old row versions. */
 export const EXPORTS_MAX = 4
-/** First key of the two-part advisory lock of an export's place; an arbitrary number. */
+/** Is the first key of the two-part advisory lock of an export slot. The number is arbitrary. */
 const EXPORT_LOCK_CLASS = 1_163_413_580
-/** A reader that stops for this time loses its snapshot. */
+/** A client that stops reading for this time loses its snapshot. */
 const IDLE_LIMIT = '60s'
 
-/** The data of a project at one moment. */
+/** Describes the data of a project at one moment. */
 export type ProjectExport = {
   project: Project
-  /** The moment, by the database's clock. */
+  /** Is the moment, by the database's clock. */
   at: Date
   rows(): AsyncGenerator<ExportedRow>
   mails(): AsyncGenerator<ExportedMail>
@@ -23,9 +23,9 @@ export type ProjectExport = {
 }
 
 /**
- * Opens a snapshot of a project: all its rows are those of one moment, however long the export takes.
- * @param entry the project's log records the export before its first byte.
- * @returns null: no such project; `busy`: all places are taken.
+ * Opens a snapshot of a project. All its rows are from one moment, however long the export takes.
+ * @param entry the audit entry. The project's log records the export before its first byte.
+ * @returns null if there is no such project; `busy` if all slots are taken.
  */
 export async function openExport(
   { pool, blobs }: { pool: Pool; blobs: Blobs },
@@ -37,7 +37,7 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // The server ends a silent transaction by itself: then the connection is gone.
+    // The server ends an idle transaction itself, and the connection is then closed.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,
@@ -72,7 +72,7 @@ export async function openExport(
   }
 }
 
-/** Takes a place for the transaction. @returns the time; null: none is free. */
+/** Takes a slot for the transaction. @returns the time; null if no slot is free. */
 async function takePlace(db: Client): Promise<Date | null> {
   for (let place = 1; place <= EXPORTS_MAX; place++) {
     const { rows } = await db.query<{ taken: boolean; now: Date }>(

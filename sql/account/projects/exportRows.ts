@@ -1,24 +1,24 @@
-/** The rows of a project's export, section by section, each in the order of an index. */
+/** Reads the rows of a project's export, section by section, each in the order of an index. */
 import type { Queryable } from '../../db.ts'
 
-/** One line of the export. `kind` names the section. */
+/** Is one line of the export. `kind` names the section. */
 export type ExportedRow = { kind: string } & Record<string, unknown>
 
 type Section = {
   kind: string
-  /** The table x and its joins. */
+  /** Names the table x and its joins. */
   from: string
-  /** The column that orders the rows, together with the row number. */
+  /** Names the column that orders the rows, together with the row number. */
   age: string
-  /** Pairs of field and SQL expression. */
+  /** Maps each field to an SQL expression. */
   fields: Readonly<Record<string, string>>
   condition?: string
-  /** Rows that one page reads. */
+  /** Limits the rows that one page reads. */
   page?: number
 }
 
 const PAGE = 200
-/** Bytes of mail that one page reads, and at least one message. */
+/** Limits the bytes of mail that one page reads. A page reads at least one message. */
 const PAGE_BYTES = 8 * 1024 * 1024
 
 const SECTIONS: readonly Section[] = [
@@ -36,7 +36,7 @@ const SECTIONS: readonly Section[] = [
   },
   {
     kind: 'credential',
-    // A platform key never gets a secret: neither ciphertext nor keys are read.
+    // A platform key never gets a secret, so neither ciphertext nor keys are read.
     from: `credentials x join lateral (
       select json_agg(json_build_object('version', v.version, 'type', v.type, 'metadata', v.metadata,
         'allowedHosts', v.allowed_hosts, 'allowedMethods', v.allowed_methods, 'allowedPaths', v.allowed_paths,
@@ -240,7 +240,7 @@ const columns = ({ fields }: Section): string =>
     .map(([name, expression]) => `${expression} as "${name}"`)
     .join(', ')
 
-/** The page of a section after a position: $1 project, $2 time, $3 row number. */
+/** Writes SQL for the page of a section after a position: $1 project, $2 time, $3 row number. */
 function pageOf(section: Section): string {
   const { from, age, condition = '', page = PAGE } = section
   return `select ${columns(section)}, x.${age} as "_at", x.row as "_row" from ${from}
@@ -248,7 +248,10 @@ function pageOf(section: Section): string {
     order by x.${age}, x.row limit ${page}`
 }
 
-/** The same for messages: a page of the largest would be gigabytes. */
+/**
+ * Selects a page of messages in the same way. The page has a limit of bytes, because a page of the largest messages
+ * would have gigabytes.
+ */
 const MESSAGE_PAGE = `
   with page as (
     select row, sum(stored_bytes) over (order by created_at, row) - stored_bytes as bytes_before from (
@@ -281,7 +284,7 @@ export async function* pages<Row extends { _at: Date; _row: string }>(
   }
 }
 
-/** Every row of a project but the project itself. */
+/** Reads every row of a project except the project itself. */
 export async function* exportRows(db: Queryable, projectId: string): AsyncGenerator<ExportedRow> {
   const sections = [
     [MESSAGES, MESSAGE_PAGE],

@@ -1,9 +1,12 @@
 import type { Queryable } from '../../db.ts'
 
-/** The bytes of mail that a project may store; null: no limit. `limit` is an SQL expression of the service's default. */
+/**
+ * Writes SQL for the bytes of mail that a project may store; null: no limit. `limit` is an SQL expression of the
+ * service's default.
+ */
 export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
 
-/** Changes of a project's own limits. Null restores the service's limit. */
+/** Holds changes of a project's own limits. Null restores the service's limit. */
 export type LimitChange = {
   storageBytes?: number | null
   dailySettlements?: number | null
@@ -39,7 +42,7 @@ export async function updateLimits(
   )
 }
 
-/** The addresses of the inboxes that have reached their storage limit. */
+/** Lists the addresses of the inboxes that have reached their storage limit. */
 export async function listFullInboxes(
   db: Queryable,
   defaultBytes: number | null,

@@ -22,52 +22,55 @@ import { type PolicyChange, type SendPolicyName, updateSendPolicy } from './send
 
 type Purpose = 'SELLER' | 'BUYER'
 
-/** A project as platform operations return it. */
+/** Describes a project as platform operations return it. */
 export type Project = {
   id: string
   name: string
-  /** The name in From; null: the project's name. */
+  /** Is the name in From; null: the project's name is used. */
   displayName: string | null
   purpose: Purpose
   emailAddress: string
   payTo: string | null
-  /** Addresses of its own, in lower case: what they pay is no income. */
+  /** Lists the project's own addresses, in lower case. A payment from one of them is no income. */
   ownAddresses: string[]
   paymentsEnabled: boolean
   sendPolicy: SendPolicyName
-  /** The owner's address for notifications; null: none. */
+  /** Is the owner's address for notifications; null: none. */
   approverEmail: string | null
   approvalHours: number
   scopes: string[]
   apiKeyPrefix: string
   requestCount: number
   lastUsedAt: Date | null
-  /** Bytes of its mail. */
+  /** Counts the stored bytes of the project's mail. */
   storedBytes: number
-  /** Its own limit of them; null: the service's. */
+  /** Is the project's own limit of stored bytes; null: the service's limit applies. */
   storageLimitBytes: number | null
-  /** Its claims and gas of this UTC day. */
+  /** Counts the project's claims and gas of this UTC day. */
   settlementsToday: number
   gasToday: number
-  /** Its own limits of them; null: the service's. */
+  /** Are the project's own limits of claims and gas; null: the service's limits apply. */
   dailySettlements: number | null
   dailyGas: number | null
-  /** What reading its attachments has cost on this UTC day, and its own limits; null: the service's. */
+  /**
+   * Counts what reading the project's attachments has cost on this UTC day, with the project's own limits; null: the
+   * service's limits apply.
+   */
   textBytesToday: number
   textSecondsToday: number
   dailyTextBytes: number | null
   dailyTextSeconds: number | null
-  /** Days that its rows are kept; null: for ever. */
+  /** Is the number of days that the project's rows are kept; null: for ever. */
   retention: Retention
   createdAt: Date
-  /** Row number, for page tokens. */
+  /** Is the row number, for page tokens. */
   row: bigint
 }
 
-/** Another project has or had the inbox address: addresses are never reused. */
+/** Reports that another project has or had the inbox address. Addresses are never reused. */
 export class AddressTakenError extends Error {}
 
-/** The domain of the inbox address is not verified. */
+/** Reports that the domain of the inbox address is not verified. */
 export class UnverifiedDomainError extends Error {}
 
 type ProjectRow = {
@@ -153,20 +156,20 @@ const toProject = (row: ProjectRow): Project => ({
 export type NewProject = {
   name: string
   purpose: Purpose
-  /** The inbox address, in lower case. */
+  /** Is the inbox address, in lower case. */
   emailAddress: string
-  /** The domain of the address, which must be verified; absent or null: the service's own domain. */
+  /** Is the domain of the address, which must be verified. If absent or null, the service's own domain is used. */
   emailDomain?: string | null
   scopes: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
-  /** The key of the project; absent: a new one. */
+  /** Is the key of the project. If absent, a new key is created. */
   key?: string
 }
 
 /**
  * Creates a project with its inbox and its key.
- * @returns the project and its raw key; the database holds only the hash.
+ * @returns the project and its key. The database holds only the hash of the key.
  * @throws {AddressTakenError} {UnverifiedDomainError}
  */
 export async function createProject(
@@ -200,7 +203,7 @@ export async function createProject(
   return { project: project!, rawKey }
 }
 
-/** One live project, or null. */
+/** Finds one live project, or null. */
 export async function findProject(db: Queryable, id: string): Promise<Project | null> {
   const { rows } = await db.query<ProjectRow>({
     name: 'find-project',
@@ -211,16 +214,16 @@ export async function findProject(db: Queryable, id: string): Promise<Project | 
 }
 
 export type ProjectFilter = {
-  /** Only these; null: all. */
+  /** Selects only these projects; null: all. */
   only: readonly string[] | null
-  /** Part of name or inbox address. */
+  /** Is a part of the name or the inbox address. */
   text?: string
   paymentsEnabled?: boolean
   after?: Date
   before?: Date
 }
 
-/** Live projects in an order, at most `limit` after the cursor. */
+/** Lists live projects in an order, at most `limit` after the cursor. */
 export async function listProjects(
   db: Queryable,
   filter: ProjectFilter & { limit: number; cursor: Cursor | null; order?: Order },
@@ -244,7 +247,7 @@ export async function listProjects(
 
 export type ProjectChange = PolicyChange & {
   name?: string
-  /** Null: the project's name. */
+  /** Null sets the project's name. */
   displayName?: string | null
   addScopes?: readonly string[]
   removeScopes?: readonly string[]
@@ -256,8 +259,8 @@ export type ProjectChange = PolicyChange & {
 }
 
 /**
- * What a change says, for the log of the project. The log of a project is read with its key: names of fields suffice where the
- * value is long.
+ * Describes a change for the log of the project. A project key can read that log. If a value is long, only the name of
+ * its field is written.
  */
 const describeChange = ({ name, displayName, retention, limits, ...rest }: ProjectChange): string =>
   [
@@ -268,7 +271,7 @@ const describeChange = ({ name, displayName, retention, limits, ...rest }: Proje
       .map(([field, value]) => `${field} ${Array.isArray(value) ? value.join(' ') : value}`),
   ].join(', ')
 
-/** Changes a live project, and writes the change into its log; null: no such project. */
+/** Changes a live project, and writes the change into its log. @returns null if there is no such project. */
 export async function updateProject(
   pool: Pool,
   id: string,
@@ -321,7 +324,7 @@ export async function updateProject(
   })
 }
 
-/** Replaces a project's key and revokes the old one. Null: no such project. */
+/** Replaces a project's key and revokes the old key. @returns null if there is no such project. */
 export async function rotateProjectKey(
   pool: Pool,
   id: string,

@@ -2,12 +2,12 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
 import { addJob } from '../../queue/jobs.ts'
 
-/** Rows deleted in one transaction: a large inbox must not hold locks for minutes. */
+/** Limits the rows that one transaction deletes, because a large inbox must not hold locks for minutes. */
 const PURGE_BATCH = 1_000
 
 /**
- * Deletes the rows of a deleted project, one transaction per batch. Safe to run again after a crash. Payments are kept for
- * audit, with their endpoints and their retention.
+ * Deletes the rows of a deleted project, one transaction per batch. It can run again after a crash. Payments are kept
+ * for audit, with their endpoints and their retention.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string) =>
@@ -41,7 +41,10 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
   await endErasure(pool, projectId)
 }
 
-/** The last step: what no payment needs, and the time of the end. Without an end the maintenance queues the job again. */
+/**
+ * Runs the last step: it deletes what no payment needs, and records the time of the end. If the end is missing, the
+ * maintenance queues the job again.
+ */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(
     `delete from seller_endpoints e using projects p
@@ -55,12 +58,12 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
        and not exists (select from payments where project_id = $1)`,
     [projectId],
   )
-  // The key has been dead since the deletion, so that no request counts here again.
+  // The key has been invalid since the deletion, so no request counts here again.
   await pool.query('delete from rate_windows where subject = $1', [projectId])
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
     .join(' and ')
-  // The address stays: it is never given out again.
+  // The address stays stored, because it is never assigned again.
   await pool.query(
     `update projects set erased_at = clock_timestamp(), name = '', display_name = null
      where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
@@ -68,11 +71,14 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
   )
 }
 
-/** The time in which a deletion's own job comes to its end, or is at least in the queue. */
+/** In this time the job of a deletion has ended, or is at least in the queue. */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
-/** Queues the purge of deleted projects again that have rows and no job: lost jobs, and purges of older versions. */
+/**
+ * Queues the purge again for deleted projects that have rows and no job. The job was lost, or an older version ran the
+ * purge.
+ */
 export async function requeueLostPurges(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string }>(
     `select id from projects
@@ -88,13 +94,13 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
 export const queuePurge = (db: Queryable, projectId: string): Promise<void> =>
   addJob(db, { task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` })
 
-/** Tables whose rows refer to raw mails, with the key column. */
+/** Lists the tables whose rows refer to raw mails, with the key column. */
 export const MAIL_TABLES = [
   ['inbound_mails', 'id'],
   ['messages', 'row'],
 ] as const
 
-/** The other tables of a project, with the key column; `ctid` for a key of several columns. */
+/** Lists the other tables of a project, with the key column. `ctid` stands for a key of several columns. */
 export const OWN_TABLES = [
   ['credentials', 'row'],
   ['vault_uses', 'id'],

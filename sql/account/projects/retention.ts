@@ -9,26 +9,32 @@ import { type Actor, writeAudit } from '../audit.ts'
 
 const columnOf = (name: RetentionClass): string => `${RETENTION_CLASSES[name].column}_days`
 
-/** SQL: the days that rows of a class are kept, of project_retention r and service_retention v; null: for ever. */
+/**
+ * Writes SQL for the days that rows of a class are kept, from project_retention r and service_retention v; null: for
+ * ever.
+ */
 export const daysOf = (name: RetentionClass): string => {
   const column = columnOf(name)
   return `coalesce(r.${column}, v.${column}, ${RETENTION_CLASSES[name].fallback ?? 'null::int'})`
 }
 
-/** The joins of {@link daysOf}. `project` is an SQL expression of the project. */
+/** Writes the joins that {@link daysOf} needs. `project` is an SQL expression of the project. */
 export const retentionJoins = (project: string): string =>
   `left join project_retention r on r.project_id = ${project} left join (select * from service_retention limit 1) v on true`
 
-/** All classes as JSON, by their names. */
+/** Selects all classes as JSON, by their names. */
 export const RETENTION_JSON = `json_build_object(${RETENTION_NAMES.map(
   (name) => `'${name}', ${daysOf(name)}`,
 ).join(', ')})`
 
-/** SQL expression: how long the rows of a class are kept; null: for ever. `project` is an SQL expression. */
+/**
+ * Writes an SQL expression for the time that the rows of a class are kept; null: for ever. `project` is an SQL
+ * expression.
+ */
 export const lifetimeOf = (name: RetentionClass, project: string): string =>
   `(select ${daysOf(name)} * interval '1 day' from (select 1) one ${retentionJoins(project)})`
 
-/** Changes of a project's own retention. Null restores the service's. */
+/** Holds changes of a project's own retention. Null restores the service's retention. */
 export type RetentionChange = { [Name in RetentionClass]?: number | null }
 
 /** Sets the retention of a live project. Its log records the change and the actor. */
@@ -56,7 +62,7 @@ export async function updateRetention(
   })
 }
 
-/** Writes the service's settings for all processes; null: the default. */
+/** Stores the service's settings for all processes; null: the default. */
 export async function storeServiceRetention(db: Queryable, retention: Retention): Promise<void> {
   const columns = RETENTION_NAMES.map(columnOf)
   await db.query(

@@ -1,20 +1,23 @@
 import type { Queryable } from '../../db.ts'
 
-/** free: mail leaves at once. approve: each waits for the owner. approve-new: the first to a recipient does. */
+/**
+ * With `free`, mail is sent at once. With `approve`, each mail waits for the owner. With `approve-new`, only the first
+ * mail to a recipient waits.
+ */
 export const SEND_POLICIES = ['free', 'approve', 'approve-new'] as const
 export type SendPolicyName = (typeof SEND_POLICIES)[number]
 
 export type PolicyChange = {
   sendPolicy?: SendPolicyName
-  /** Null: nobody is notified. */
+  /** Null means that nobody is notified. */
   approverEmail?: string | null
   approvalHours?: number
 }
 
 /**
- * Changes how mail of a project leaves, in the transaction of its other changes. On the way to approve-new, and only
- * then, the recipients of earlier mail that nobody had to approve become known. An approval has said itself whom it
- * makes known: its mail counts no second time.
+ * Changes how mail of a project is sent, in the transaction of its other changes. Only a change to approve-new makes
+ * the recipients of earlier mail known, if nobody had to approve that mail. Approved mail is left out, because the
+ * approval itself has decided which recipients become known.
  */
 export async function updateSendPolicy(
   db: Queryable,

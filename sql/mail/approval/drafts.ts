@@ -3,19 +3,19 @@ import { newDraftId } from '../../../shared/ids.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-/** Drafts of one project. */
+/** Limits the drafts of one project. */
 export const DRAFTS_MAX = 100
-/** Bytes of all drafts of one project. */
+/** Limits the bytes of all drafts of one project. */
 export const DRAFTS_MAX_BYTES = 100 * 1024 * 1024
 
-/** The project would have more than {@link DRAFTS_MAX} drafts. */
+/** Reports that the project would have more than {@link DRAFTS_MAX} drafts. */
 export class TooManyDraftsError extends Error {}
-/** Its drafts would have more than {@link DRAFTS_MAX_BYTES} bytes. */
+/** Reports that the project's drafts would have more than {@link DRAFTS_MAX_BYTES} bytes. */
 export class DraftsTooLargeError extends Error {}
 
 type Content = Record<string, unknown>
 
-/** A mail that is being written. `content` and `attachments` are as the caller gave them. */
+/** Is a mail that is being written. `content` and `attachments` are stored as the caller gave them. */
 export type Draft = {
   row: bigint
   id: string
@@ -48,7 +48,7 @@ const toDraft = (row: DraftRow): Draft => ({
 
 const COLUMNS = 'd.row, d.id, d.version, d.content, d.attachments, d.created_at, d.updated_at'
 
-/** One draft of a project; null: there is none. */
+/** Finds one draft of a project. @returns null if there is no such draft. */
 export async function findDraft(
   db: Queryable,
   projectId: string,
@@ -62,7 +62,7 @@ export async function findDraft(
   return rows[0] === undefined ? null : toDraft(rows[0])
 }
 
-/** Drafts of a project without their bodies and attachments, newest first, at most `limit` after the cursor. */
+/** Lists drafts of a project without their bodies and attachments, newest first, at most `limit` after the cursor. */
 export async function listDrafts(
   db: Queryable,
   { projectId, cursor, limit }: { projectId: string; cursor: Cursor | null; limit: number },
@@ -98,7 +98,10 @@ export async function createDraft(
   })
 }
 
-/** Changes a draft by `change`, which gets the present one. Null: there is none. @throws {DraftsTooLargeError} */
+/**
+ * Changes a draft by `change`, which gets the present draft. @returns null if there is no such draft. @throws
+ * {DraftsTooLargeError}
+ */
 export async function changeDraft(
   pool: Pool,
   { projectId, id }: { projectId: string; id: string },
@@ -114,14 +117,14 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // A sending has taken it up between the two statements.
+    // The draft was sent between the two statements.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])
   })
 }
 
-/** Deletes a draft. @returns false: there is none. */
+/** Deletes a draft. @returns false if there is no such draft. */
 export async function deleteDraft(db: Queryable, projectId: string, id: string): Promise<boolean> {
   const { rowCount } = await db.query('delete from drafts where project_id = $1 and id = $2', [
     projectId,
@@ -135,7 +138,7 @@ function storedValues({ content, attachments }: DraftContent): [string, string, 
   return [...texts, Buffer.byteLength(texts[0]) + Buffer.byteLength(texts[1])]
 }
 
-/** Changes of one project wait for each other: the bounds hold for concurrent ones. */
+/** Makes changes of one project wait for each other, so that the bounds also hold for concurrent changes. */
 async function lockDrafts(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
 }

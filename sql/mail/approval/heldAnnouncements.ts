@@ -6,8 +6,8 @@ import { lockUnsent } from '../outbound/unsentMails.ts'
 import { tellOfHeld } from './heldMails.ts'
 
 /**
- * Announces a held mail once: the event, its webhooks, and the job that ends the request in time.
- * @returns false: it was decided meanwhile.
+ * Announces a held mail once: it stores the event and its webhooks, and the job that ends the request in time.
+ * @returns false if the mail was decided meanwhile.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -30,16 +30,21 @@ export async function announceHeld(pool: Pool, approval: Approval): Promise<bool
   })
 }
 
-/** The notifications of a request that are to be mailed. */
+/** Describes the notifications of a request that must still be mailed. */
 export type Notice = {
-  /** The addresses that none has reached yet: the approver and the owners of the project. */
+  /**
+   * Lists the addresses that no notification has reached yet. They belong to the approver and the owners of the
+   * project.
+   */
   addresses: string[]
   projectName: string
   attempts: number
   requestedAt: Date
 }
 
-/** The notifications of a waiting request; null: nobody is to be told, or the mails are done. */
+/**
+ * Returns the notifications of a waiting request. @returns null if nobody must be notified, or if all mails are sent.
+ */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(
     `select p.name as "projectName", a.notice_attempts as attempts, a.requested_at as "requestedAt",
@@ -56,8 +61,8 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
 
 /**
  * Records an attempt of the notifications.
- * @param done the addresses that got theirs, or never will.
- * @param again the next attempt for the others; null: it is done.
+ * @param done the addresses whose notification was sent, or never will be sent.
+ * @param again the next attempt for the other addresses; null: there is none.
  */
 export async function recordNotice(
   pool: Pool,

@@ -1,4 +1,6 @@
-/** Mail that waits for its owner. The request and the mail change together, under the lock of the outbound mail. */
+/**
+ * Stores mail that waits for its owner. The request and the mail change together, under the lock of the outbound mail.
+ */
 
 import { addressKey, domainOf } from '../../../shared/mail/address.ts'
 import {
@@ -15,14 +17,17 @@ import { queueWaitingReading } from '../messages/attachmentTexts.ts'
 import { readMessageEvents } from '../messages/messageEvents.ts'
 import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
 
-/** The recipients that need no further approval under approve-new: these, all of their domains, or none. */
+/**
+ * Selects the recipients that need no further approval under approve-new: these recipients, all recipients in their
+ * domains, or none.
+ */
 export const TRUSTS = ['recipients', 'domains', 'none'] as const
 export type Trust = (typeof TRUSTS)[number]
 
 export type HeldDecision =
   | {
       state: 'approved'
-      /** SHA-256 of the bytes that the owner saw. */
+      /** Is the SHA-256 of the bytes that the owner saw. */
       hash: Buffer
       trust: Trust
     }
@@ -30,16 +35,16 @@ export type HeldDecision =
   | { state: 'expired' }
 
 /**
- * The end of a decision. `before`: an earlier one stands. `changed`: the bytes are others than those that were seen.
- * `late`: the request has expired.
+ * Is the result of a decision. `before`: an earlier decision is already recorded. `changed`: the bytes differ from the
+ * bytes that the owner saw. `late`: the request has expired.
  */
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 
 /**
- * Decides a request once. Of two concurrent decisions the second finds the first. An approval counts for exactly the
- * bytes with its hash.
+ * Decides a request once. Of two concurrent decisions the second finds the first. An approval counts only for the bytes
+ * with its hash.
  * @param within runs in the transaction of a decision that is made.
- * @returns null: no such request.
+ * @returns null if there is no such request.
  */
 export async function decideHeld(
   pool: Pool,
@@ -78,7 +83,7 @@ export async function decideHeld(
   })
 }
 
-/** SHA-256 of the bytes that a message would be sent with; null: they are not composed. */
+/** Returns the SHA-256 of the bytes that a message would be sent with; null: they are not composed yet. */
 export async function storedHash(db: Queryable, messageRow: string): Promise<Buffer | null> {
   const { rows } = await db.query<{ hash: Buffer }>(
     `select coalesce(b.content_hash, sha256(r.bytes)) as hash
@@ -90,7 +95,7 @@ export async function storedHash(db: Queryable, messageRow: string): Promise<Buf
 
 type Held = { approval: Approval; messageRow: string }
 
-/** Lets an approved mail go, at its time or at once. */
+/** Releases an approved mail for sending, at its time or at once. */
 async function release(
   db: Queryable,
   actor: Actor,
@@ -160,7 +165,7 @@ const ENDS = {
   expired: { action: 'approval.expire', error: 'expired: nobody decided in time' },
 } as const
 
-/** Ends a held mail that is not sent, and tells the agent. */
+/** Ends a held mail without sending it, and notifies the agent. */
 async function endWithout(
   db: Queryable,
   actor: Actor,
@@ -196,7 +201,7 @@ export async function tellOfHeld(
   )
 }
 
-/** Withdraws a held mail for its agent. The caller holds the lock of the outbound mail. */
+/** Withdraws a held mail on behalf of its agent. The caller holds the lock of the outbound mail. */
 export async function withdrawHeld(
   db: Queryable,
   actor: Actor,

@@ -1,4 +1,4 @@
-/** Held mail as its owner reads it. */
+/** Reads held mail for its owner. */
 import { createHash } from 'node:crypto'
 import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
@@ -6,7 +6,7 @@ import type { Queryable } from '../../db.ts'
 import { composedMail, type MailStores } from '../outbound/composedMails.ts'
 import { findOutboundContent } from '../outbound/outboundMails.ts'
 
-/** A held mail of a request. */
+/** Describes the held mail of a request. */
 export type HeldMail = {
   messageId: string
   threadId: string
@@ -20,11 +20,11 @@ export type HeldMail = {
   attachments: Attachment[]
   deliveryStatus: string
   sendAt: Date | null
-  /** Recipients that a rule or a suppression refused. */
+  /** Lists the recipients that a rule or a suppression refused. */
   refused: string[]
 }
 
-/** Letters of a project by Message-ID. @param textMax the characters of each body. */
+/** Returns held mails of a project by Message-ID. @param textMax limits the characters of each body. */
 export async function readHeldMails(
   db: Queryable,
   projectId: string,
@@ -44,7 +44,7 @@ export async function readHeldMails(
   return new Map(rows.map((row) => [row.messageId, row]))
 }
 
-/** The bytes that a held mail is sent with, and their SHA-256; null: it is deleted. */
+/** Returns the bytes that a held mail is sent with, and their SHA-256. @returns null if the mail is deleted. */
 export async function heldBytes(
   stores: MailStores,
   { projectId, messageId }: { projectId: string; messageId: string },

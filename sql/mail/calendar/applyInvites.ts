@@ -12,7 +12,7 @@ import type { Queryable } from '../../db.ts'
 import { placeInstances } from './instances.ts'
 import { uidHash } from './uidHash.ts'
 
-/** A message whose invites are read. */
+/** Describes a message whose invites are read. */
 export type InvitingMessage = {
   row: string
   projectId: string
@@ -22,7 +22,7 @@ export type InvitingMessage = {
   authentication: Authentication | null
 }
 
-/** An invite, with what it did to the calendar. */
+/** Is an invite, with its effect on the calendar. */
 export type AppliedInvite = Invite & { effect: InviteEffect }
 
 type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
@@ -30,8 +30,8 @@ type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instan
 const WHOLE = '-infinity'
 
 /**
- * Applies the invites of a message to the calendar of its project, in the caller's transaction. One that comes late, or
- * from somebody else, changes nothing.
+ * Applies the invites of a message to the calendar of its project, in the caller's transaction. An invite that comes
+ * late, or from somebody else, changes nothing.
  */
 export async function applyInvites(
   db: Queryable,
@@ -39,7 +39,7 @@ export async function applyInvites(
   invites: readonly ReadInvite[],
 ): Promise<AppliedInvite[]> {
   const applied: AppliedInvite[] = []
-  // One order of locks, so that two messages never wait for each other.
+  // All messages take locks in the same order, so that two messages never deadlock.
   const hashes = [...new Set(invites.map(({ uid }) => uidHash(uid).toString('hex')))].sort()
   await db.query({
     name: 'lock-calendar-events',
@@ -70,12 +70,12 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
     case 'CANCEL':
       return revise(db, place)
     default:
-      // A wish of an attendee, or of a program: the organizer's own mail changes the event.
+      // An attendee or a program proposes a change. Only the organizer's own mail changes the event.
       return Promise.resolve('proposal')
   }
 }
 
-/** Whether the message is proven to come from this address alone. */
+/** Tells whether the message provably comes from this address alone. */
 function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
   if (direction === 'sent') return true
   const isVouched = authentication?.internal === true || authentication?.aligned === true
@@ -108,7 +108,7 @@ async function findEvent(
   return { ...event, stampMs: stamp.getTime() }
 }
 
-/** A request or a cancellation: the event as its organizer wants it. */
+/** Applies a request or a cancellation, which describes the event as its organizer wants it. */
 async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
   const organizer = organizerOf(invite)
@@ -145,7 +145,10 @@ const revisionOf = ({ sequence, stamp }: Invite): Revision => ({
   stampMs: Date.parse(stamp),
 })
 
-/** RFC 5546 §3.2.2.1: an attendee answers anew when the time changes. An instance inherits the answer to its series. */
+/**
+ * Keeps the project's answer if it still counts. RFC 5546 §3.2.2.1: an attendee answers again when the time changes. An
+ * instance inherits the answer to its series.
+ */
 function keptAnswer(
   invite: Invite,
   known: KnownEvent | null,
@@ -199,7 +202,7 @@ async function storeEvent(
   return rows[0]!.row
 }
 
-/** What a stranger said of instances, before the organizer announced the series. */
+/** Deletes the instances that a stranger announced before the organizer announced the series. */
 async function forgetUnprovenInstances(
   db: Queryable,
   { message: { projectId }, uid }: Place,
@@ -213,7 +216,7 @@ async function forgetUnprovenInstances(
   })
 }
 
-/** Instances that were changed before the whole series moved, and the answers to the old time. */
+/** Deletes instances that were changed before the whole series moved, and the answers to the old time. */
 async function forgetChangedInstances(
   db: Queryable,
   { message: { projectId }, invite, uid }: Place,
@@ -247,7 +250,7 @@ async function cancelInstances(
   return rows.map(({ row }) => row)
 }
 
-/** The answer that this project has sent. To a series it counts for its changed instances too. */
+/** Records the answer that this project has sent. An answer to a series also counts for its changed instances. */
 async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Place) {
   const state = invite.attendees[0]?.state ?? 'needs-action'
   const { rows } = await db.query<{ row: string }>({
@@ -264,7 +267,10 @@ async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Plac
   return rows.length === 0 ? ('outdated' as const) : ('answered' as const)
 }
 
-/** The answer of an attendee to an event of this project. It counts if its sender is proven to be that attendee. */
+/**
+ * Records the answer of an attendee to an event of this project. It counts only if its sender is proven to be that
+ * attendee.
+ */
 async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
   const [attendee] = invite.attendees
@@ -272,7 +278,7 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // An answer to a time that was given up.
+  // The answer is about a time that was given up.
   if (invite.sequence < event.sequence && !isSameStart(event.invite, invite)) return 'outdated'
   const { rowCount } = await db.query({
     name: 'store-answer',

@@ -3,17 +3,20 @@ import type { AttendeeState, Invite, Status } from '../../../shared/mail/calenda
 import type { Queryable } from '../../db.ts'
 import { uidHash } from './uidHash.ts'
 
-/** The state of an event that an invite is about. */
+/** Describes the state of an event that an invite is about. */
 export type EventState = {
   sequence: number
   stamp: Date
   status: Status
   answer: AttendeeState
-  /** The message that it comes from; null: deleted. */
+  /** Is the message that the event comes from; null: it is deleted. */
   messageId: string | null
 }
 
-/** The event of an invite as the calendar has it; by place, null: it has none. */
+/**
+ * Finds the event of each invite as the calendar has it. The result has the order of the invites; null: the calendar
+ * has no such event.
+ */
 export async function findEventStates(
   db: Queryable,
   projectId: string,
@@ -39,7 +42,7 @@ export async function findEventStates(
   return invites.map((_, at) => found.get(at + 1) ?? null)
 }
 
-/** One instance of an event in the calendar. */
+/** Describes one instance of an event in the calendar. */
 export type CalendarItem = {
   eventRow: string
   invite: Invite
@@ -49,7 +52,7 @@ export type CalendarItem = {
   endsAt: Date
   local: string
   messageId: string | null
-  /** Answers of attendees, of an own event. */
+  /** Lists the answers of attendees to an event of this project. */
   answers: { address: string; state: AttendeeState; comment: string | null }[]
 }
 
@@ -57,12 +60,15 @@ export type CalendarPage = {
   projectId: string
   from: Date
   to: Date
-  /** After this instance. */
+  /** Selects the instances that follow this instance. */
   after: { startsAt: Date; eventRow: string } | null
   limit: number
 }
 
-/** Instances that overlap `from`–`to`, in order of their starts. A changed instance stands for its place in the series. */
+/**
+ * Lists instances that overlap `from`–`to`, in order of their starts. A changed instance replaces its original instance
+ * in the series.
+ */
 export async function listCalendar(
   db: Queryable,
   { projectId, from, to, after, limit }: CalendarPage,
@@ -93,7 +99,7 @@ export async function listCalendar(
   return rows
 }
 
-/** Notes a new event of this project, so that it can be changed before its mail is read back. */
+/** Stores a new event of this project, so that it can be changed before its mail is read back. */
 export async function startOwnEvent(
   db: Queryable,
   projectId: string,
@@ -107,8 +113,9 @@ export async function startOwnEvent(
 }
 
 /**
- * Takes the next SEQUENCE of an event of this project; null: there is no such event. A number that is not used is skipped.
- * @param event what is announced from now on; null: it stays.
+ * Takes the next SEQUENCE of an event of this project. An unused number is skipped. @returns null if there is no such
+ * event.
+ * @param event the new state that is announced; null: the event stays as it is.
  */
 export async function reviseOwnEvent(
   db: Queryable,

@@ -2,23 +2,25 @@ import type { Instance } from '../../../shared/mail/calendar/instances.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
-/** How far ahead of now, or of its start, the instances of an event stand, and when they are made anew. */
+/**
+ * Instances are stored this far ahead of now or of the event's start. They are computed again after the second time.
+ */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
-/** Days of past instances. */
+/** Instances are kept for this many days in the past. */
 const BEFORE_DAYS = 366
-/** Instances of one event. */
+/** Limits the instances of one event. */
 export const INSTANCES_MAX = 2_000
-/** Runs for one event. A rule that ends its worker each time has no instances. */
+/** Limits the runs for one event. A rule that kills its worker each time gets no instances. */
 const TRIES_MAX = 3
-/** Another run may take an event after this time: the first one has died. */
+/** After this time another run may take an event, because the first run has died. */
 const CLAIM_SECONDS = 10
 
 const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative')`
 
 /**
- * Places events in the calendar, or takes them out of it. One instance is placed here; a job makes those of a rule,
- * because a stranger's rule may have no end.
+ * Places events in the calendar, or removes them from it. A single instance is placed here. A job computes the
+ * instances of a rule, because a stranger's rule may have no end.
  */
 export async function placeInstances(db: Queryable, eventRows: readonly string[]): Promise<void> {
   if (eventRows.length === 0) return
@@ -56,7 +58,7 @@ export const queueExpansion = (db: Queryable, projectId: string, runAt?: Date): 
     ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
-/** An event whose instances are to be made. */
+/** Describes an event whose instances must be computed. */
 export type DueExpansion = {
   row: string
   source: string
@@ -66,8 +68,8 @@ export type DueExpansion = {
 }
 
 /**
- * Takes an event of a project whose instances are due. Null: none.
- * @param claim of the run: called again with it, it takes the same event
+ * Takes an event of a project whose instances are due. @returns null if there is none.
+ * @param claim the claim of the run. A second call with it takes the same event
  */
 export async function takeExpansion(
   db: Queryable,
@@ -103,7 +105,7 @@ export async function takeExpansion(
   }
 }
 
-/** When the event of a run that has died may be taken again; null: none is in hand. */
+/** Returns the time at which the event of a dead run may be taken again; null: no run has taken an event. */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({
     name: 'next-expansion-at',
@@ -116,7 +118,7 @@ export async function nextExpansionAt(db: Queryable, projectId: string): Promise
 
 export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
-/** Stores the instances of an event, unless it has left the calendar or has another rule meanwhile. */
+/** Stores the instances of an event, unless the event was removed from the calendar or has another rule meanwhile. */
 export async function storeInstances(
   db: Queryable,
   { row, source }: DueExpansion,
@@ -151,7 +153,7 @@ export async function storeInstances(
 
 const LOST_BATCH = 100
 
-/** Queues expansions that are due and have no job. @returns their number */
+/** Queues expansions that are due and have no job. @returns the number of queued expansions */
 export async function requeueExpansions(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (
@@ -165,7 +167,7 @@ export async function requeueExpansions(pool: Pool): Promise<number> {
 
 const FORGOTTEN_BATCH = 1_000
 
-/** Deletes events that were never answered and whose message is deleted. */
+/** Deletes events that nobody answered and whose message is deleted. */
 export async function forgetUnanswered(pool: Pool): Promise<void> {
   await pool.query(
     `delete from calendar_events where row = any (array(

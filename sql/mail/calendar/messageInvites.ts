@@ -3,13 +3,16 @@ import { INVITES_MAX } from '../../../shared/mail/calendar/invite.ts'
 import type { Queryable } from '../../db.ts'
 import { type AppliedInvite, applyInvites, type InvitingMessage } from './applyInvites.ts'
 
-/** The same event of one message twice: programs send it as a part and as a file. */
+/**
+ * Returns a key that is equal if one message has the same event twice. Programs send the event as a part and as a file.
+ */
 const keyOf = ({ uid, recurrenceId, method, sequence, stamp }: ReadInvite | AppliedInvite) =>
   JSON.stringify([uid, recurrenceId, method, sequence, stamp])
 
 /**
- * Adds the invites of a file to those of its message, and applies them to the calendar, in the caller's transaction.
- * @returns those that the message did not have.
+ * Adds the invites of a file to the invites of its message, and applies them to the calendar, in the caller's
+ * transaction.
+ * @returns the invites that the message did not have before.
  */
 export async function recordInvites(
   db: Queryable,

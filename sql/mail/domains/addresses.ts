@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db.ts'
 
-/** Notified with every created or deleted inbox address. */
+/** PostgreSQL notifies this channel with every created or deleted inbox address. */
 export const ADDRESSES_CHANNEL = 'purser_addresses'
 
 /** Notifies the SMTP listeners, on commit, that an address was created or deleted. */
@@ -8,7 +8,7 @@ export async function notifyAddressesChanged(db: Queryable, address: string): Pr
   await db.query('select pg_notify($1, $2)', [ADDRESSES_CHANNEL, address])
 }
 
-/** Which of these addresses (in lower case) are live inboxes. */
+/** Returns those of the given addresses (in lower case) that are live inboxes. */
 export async function findAddresses(db: Queryable, addresses: string[]): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>({
     name: 'find-addresses',
@@ -18,13 +18,13 @@ export async function findAddresses(db: Queryable, addresses: string[]): Promise
   return rows.map((row) => row.email_address)
 }
 
-/** Live inbox addresses in alphabetical order, at most `limit` after `after`. */
+/** Lists live inbox addresses in alphabetical order, at most `limit` after `after`. */
 export async function listAddresses(
   db: Queryable,
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>(
-    // Byte order, as in SQLite: the listener renews its copy range by range.
+    // The order is by bytes, as in SQLite, because the listener renews its copy range by range.
     `select email_address from projects where email_address collate "C" > $1 and deleted_at is null
      order by email_address collate "C" limit $2`,
     [after, limit],
@@ -32,7 +32,7 @@ export async function listAddresses(
   return rows.map((row) => row.email_address)
 }
 
-/** The projects that live at these addresses. */
+/** Returns the projects that live at these addresses. */
 export async function findHolders(
   db: Queryable,
   addresses: readonly string[],

@@ -1,18 +1,19 @@
 import type { AggregateReport, ReportKind } from '../../../shared/mail/reports/aggregateReport.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Days that reports are kept. */
+/** Reports are kept for this many days. */
 const KEPT_DAYS = 400
-/** Reports taken in a day: strangers can write any number. */
+/** Limits the reports that are stored in a day, because strangers can write any number. */
 const DAY_MAX = 2_000
 const DELETED_AT_ONCE = 1_000
 
 /**
- * `stored`; `known`: the reporter sent it before; `foreign`: its domain is not ours; `full`: too many came in a day.
+ * `stored`: the report is new. `known`: the reporter sent it before. `foreign`: its domain is not ours. `full`: too
+ * many reports came in a day.
  */
 export type ReportOutcome = 'stored' | 'known' | 'foreign' | 'full'
 
-/** Stores a report, and deletes old ones. */
+/** Stores a report, and deletes old reports. */
 export async function storeReport(
   pool: Pool,
   report: AggregateReport & { reporter: string; isProven: boolean; mailDomain: string },
@@ -56,10 +57,10 @@ export async function storeReport(
   })
 }
 
-/** Mails or sessions of a day (UTC). */
+/** Counts the mails or sessions of a day (UTC). */
 export type ReportedDay = { date: string; kind: ReportKind; passed: number; failed: number }
 
-/** A source with one result, over all days. */
+/** Describes a source with one result, over all days. */
 export type ReportedSource = {
   kind: ReportKind
   domain: string
@@ -67,7 +68,7 @@ export type ReportedSource = {
   result: string
   isPassed: boolean
   count: number
-  /** The hosts that reported it. */
+  /** Lists the hosts that reported the source. */
   reporters: string[]
 }
 
@@ -75,8 +76,8 @@ const SOURCES_MAX = 100
 const REPORTERS_MAX = 5
 
 /**
- * What proven reports say about the last days.
- * @returns `unproven`: the number of reports that nobody vouches for; they count nowhere else.
+ * Sums up what proven reports say about the last days.
+ * @returns `unproven`: the number of reports whose sender is not proven. They count nowhere else.
  */
 export async function sumReports(
   db: Queryable,

@@ -4,20 +4,20 @@ import { type DkimSigner, dkimRecord } from '../../../shared/mail/compose/dkim.t
 import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envelope.ts'
 import type { Queryable } from '../../db.ts'
 
-/** RFC 8301 §3.2: at least 1024, recommended 2048; verifiers need not support more. */
+/** RFC 8301 §3.2: at least 1024 bits, 2048 recommended. Verifiers need not support more. */
 const KEY_BITS = 2048
-/** The two newest keys of a domain both sign: during a rotation the DNS has at least one of their records. */
+/** The two newest keys of a domain both sign. So DNS has the record of at least one signing key during a rotation. */
 const SIGNING_KEYS = 2
 
-/** The public part of a key. */
+/** Holds the public part of a key. */
 export type DkimKey = {
   domain: string
   selector: string
-  /** The TXT record at `SELECTOR._domainkey.DOMAIN`. */
+  /** Is the TXT record at `SELECTOR._domainkey.DOMAIN`. */
   record: string
 }
 
-/** The associated data of a private key. It belongs to no project. */
+/** Returns the associated data of a private key. The key belongs to no project. */
 export const dkimContext = (domain: string, selector: string): SecretContext => ({
   purpose: 'dkim-key',
   projectId: '',
@@ -25,7 +25,7 @@ export const dkimContext = (domain: string, selector: string): SecretContext => 
   version: 1,
 })
 
-/** Creates a key. From now on it signs the mail of the domain beside the previous key. */
+/** Creates a key. From now on the key signs the mail of the domain beside the previous key. */
 export async function createDkimKey(
   db: Queryable,
   keyring: Keyring,
@@ -55,7 +55,7 @@ type KeyRow = {
   ciphertext: Buffer
 }
 
-/** The signing keys of a domain. @throws {UnknownMasterKeyError} {BrokenSealError} */
+/** Returns the signing keys of a domain. @throws {UnknownMasterKeyError} {BrokenSealError} */
 export async function findDkimSigners(
   db: Queryable,
   keyring: () => Promise<Keyring>,
@@ -94,13 +94,13 @@ export async function deleteDkimKeys(
   ])
 }
 
-/** Whether any domain has a DKIM key. */
+/** Tells whether any domain has a DKIM key. */
 export async function hasDkimKeys(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query('select from dkim_keys limit 1')
   return rowCount === 1
 }
 
-/** The public parts of a domain's signing keys, the newest first. */
+/** Lists the public parts of a domain's signing keys, the newest first. */
 export async function listDkimKeys(db: Queryable, domain: string): Promise<DkimKey[]> {
   const { rows } = await db.query<DkimKey>(
     `select domain, selector, record from dkim_keys where domain = $1

@@ -2,8 +2,8 @@ import { domainOf } from '../../../shared/mail/address.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Whether this service receives, or may come to receive, the mail of an address: an agent could read it in its inbox. A
- * domain counts before it is verified and after its verification failed.
+ * Tells whether this service receives, or may later receive, the mail of an address. An agent could then read that mail
+ * in its inbox. A domain counts before it is verified and after its verification failed.
  */
 export async function isHosted(
   db: Queryable,

@@ -8,7 +8,7 @@ import { addJob } from '../../queue/jobs.ts'
 import { createDkimKey, deleteDkimKeys } from './dkimKeys.ts'
 import { revokeInboundSecrets } from './inboundSecrets.ts'
 
-/** A tenant's mail domain. */
+/** Describes a tenant's mail domain. */
 export type MailDomain = {
   domain: string
   row: bigint
@@ -20,11 +20,14 @@ export type MailDomain = {
   createdAt: Date
   checkedAt: Date | null
   verifiedAt: Date | null
-  /** The first of the consecutive checks that found required records missing or wrong; null: the last check did not. */
+  /**
+   * Is the time of the first of the consecutive checks that found required records missing or wrong. It is null if the
+   * last check found none.
+   */
   wantingSince: Date | null
 }
 
-/** Projects live at the domain. */
+/** Reports that projects live at the domain. */
 export class DomainInUseError extends Error {}
 
 type DomainRow = {
@@ -55,7 +58,10 @@ const toDomain = (row: DomainRow): MailDomain => ({
   wantingSince: row.wanting_since,
 })
 
-/** Adds a domain with its ownership token and a DKIM key, and queues its first check. Null: the domain exists. */
+/**
+ * Adds a domain with its ownership token and a DKIM key, and queues its first check. @returns null if the domain
+ * exists.
+ */
 export async function addMailDomain(
   pool: Pool,
   keyring: Keyring,
@@ -77,7 +83,7 @@ export async function addMailDomain(
   })
 }
 
-/** Queues the check of a domain; it replaces a waiting one. */
+/** Queues the check of a domain. It replaces a waiting check. */
 export async function queueCheck(db: Queryable, domain: string, runAt?: Date): Promise<void> {
   await addJob(db, {
     task: 'verify_domain',
@@ -87,7 +93,7 @@ export async function queueCheck(db: Queryable, domain: string, runAt?: Date): P
   })
 }
 
-/** One domain, or null. */
+/** Finds one domain, or null. */
 export async function findMailDomain(db: Queryable, domain: string): Promise<MailDomain | null> {
   const { rows } = await db.query<DomainRow>('select * from mail_domains where domain = $1', [
     domain,
@@ -95,7 +101,7 @@ export async function findMailDomain(db: Queryable, domain: string): Promise<Mai
   return rows[0] === undefined ? null : toDomain(rows[0])
 }
 
-/** The verified domains among these. */
+/** Returns those of the given domains that are verified. */
 export async function findVerifiedDomains(
   db: Queryable,
   domains: readonly string[],
@@ -108,7 +114,7 @@ export async function findVerifiedDomains(
   return rows.map(({ domain }) => domain)
 }
 
-/** The domains of these states in alphabetical order, at most `limit`. */
+/** Lists the domains in these states in alphabetical order, at most `limit`. */
 export async function listServedDomains(
   db: Queryable,
   { states, limit }: { states: readonly DomainStatus[]; limit: number },
@@ -120,7 +126,7 @@ export async function listServedDomains(
   return rows.map(toDomain)
 }
 
-/** Domains, newest first, at most `limit` after the cursor. */
+/** Lists domains, newest first, at most `limit` after the cursor. */
 export async function listMailDomains(
   db: Queryable,
   { limit, cursor }: { limit: number; cursor: Cursor | null },
@@ -134,8 +140,8 @@ export async function listMailDomains(
 }
 
 /**
- * Records a check and queues the next.
- * @returns false: during the check the domain was removed, or removed and added again.
+ * Records a check and queues the next check.
+ * @returns false if the domain was removed during the check, or removed and added again.
  */
 export async function recordCheck(
   pool: Pool,
@@ -161,10 +167,10 @@ export async function recordCheck(
   })
 }
 
-/** Deletes a domain with its keys. @returns false: no such domain. @throws {DomainInUseError} */
+/** Deletes a domain with its keys. @returns false if there is no such domain. @throws {DomainInUseError} */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    // Waits for a concurrent createProject at this domain.
+    // The lock waits for a concurrent createProject at this domain.
     const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
     if (locked.rowCount === 0) return false
     const used = await db.query(
@@ -179,7 +185,9 @@ export async function deleteMailDomain(pool: Pool, domain: string): Promise<bool
   })
 }
 
-/** Locks a verified domain against deletion while a project is created; false: not verified. */
+/**
+ * Locks a verified domain against deletion while a project is created. @returns false if the domain is not verified.
+ */
 export async function holdVerifiedDomain(db: Queryable, domain: string): Promise<boolean> {
   const { rowCount } = await db.query(
     `select from mail_domains where domain = $1 and status = 'verified' for key share`,

@@ -16,10 +16,10 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { updateDeliveryStatus } from '../outbound/mailAttempts.ts'
 import { suppress } from '../outbound/suppressions.ts'
 
-/** The label of a bounced message. */
+/** Is the label of a bounced message. */
 const LABEL = 'bounced'
 
-/** The beginning of the error of a recipient that an unproven bounce names. */
+/** Begins the error of a recipient that an unproven bounce names. */
 const UNPROVEN = 'unproven report: '
 
 type Recipient = { address: string; state: string }
@@ -28,8 +28,8 @@ type Recipient = { address: string; state: string }
  * Records a bounce in the transaction that stores it. It counts only for a message of this project and for recipients
  * that the message was sent to. Anyone with a copy can write a bounce about the other recipients.
  *
- * A failure marks message and recipient; a permanent failure also suppresses the address if the bounce is proven. A delay
- * changes nothing.
+ * A failure marks the message and the recipient. A permanent failure also suppresses the address if the bounce is
+ * proven. A delay changes nothing.
  * @returns the events to record.
  */
 export async function recordBounce(
@@ -79,7 +79,7 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An unproven bounce may have told it before.
+  // An unproven bounce may have reported the failure before.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -115,21 +115,21 @@ async function lockSent(
 type Match = {
   address: string
   recipient: BouncedRecipient
-  /** The bounce names the address. */
+  /** Tells that the bounce names the address. */
   isNamed: boolean
   wasBounced: boolean
 }
 
 /**
- * Matches a bounce with the recipients of its message. After a forward the bounce may name an unknown address. A report
- * on a message with one recipient still counts for that recipient.
+ * Matches a bounce with the recipients of its message. After a forward the bounce may name an unknown address. If the
+ * message has only one recipient, a report still counts for that recipient.
  */
 function match(
   isReport: boolean,
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ): Match[] {
-  // A recipient refused at sending got no message that could bounce.
+  // A recipient that was refused at sending got no message that could bounce.
   const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
   const named = failed.flatMap((recipient) => {
     const own = sent.find(({ address }) => names(recipient, address))
@@ -142,7 +142,9 @@ function match(
   return [{ address: sent[0]!.address, recipient: failed[0]!, isNamed: false, wasBounced: false }]
 }
 
-/** A proven bounce is about its recipient alone. One that names another address comes from behind a forward. */
+/**
+ * Applies a proven bounce, which is only about its own recipient. If it names another address, a forward lies between.
+ */
 function prove(
   { address }: ReturnedCopy,
   failed: readonly BouncedRecipient[],
@@ -167,10 +169,16 @@ const names = ({ addresses }: BouncedRecipient, address: string): boolean =>
 const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
-/** Copies that one bounce address may stand for: the recipients of messages whose hashes begin alike. */
+/**
+ * Limits the copies that one bounce address may stand for. They are the recipients of messages whose hashes begin
+ * alike.
+ */
 const COPIES_MAX = 500
 
-/** The copy whose envelope sender this inbound mail was sent to; null: another address, or a message deleted since. */
+/**
+ * Finds the copy whose envelope sender this inbound mail was sent to. @returns null if the address is of another kind,
+ * or if the message was deleted since.
+ */
 export async function findReturnedCopy(
   db: Queryable,
   keys: BounceKeys,
@@ -191,7 +199,7 @@ export async function findReturnedCopy(
   return { messageRow: copy.row, messageId: copy.message_id, address: copy.address }
 }
 
-/** The first and the last hash that begin with these bytes. */
+/** Returns the first and the last hash that begin with these bytes. */
 export const hashRange = (start: Buffer): [Buffer, Buffer] => [
   start,
   Buffer.concat([start, Buffer.alloc(32 - start.length, 0xff)]),

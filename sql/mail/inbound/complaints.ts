@@ -6,12 +6,12 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { suppress } from '../outbound/suppressions.ts'
 import { findReturnedCopy } from './bounces.ts'
 
-/** The label of a message about which a recipient complained. */
+/** Is the label of a message about which a recipient complained. */
 const LABEL = 'complained'
 
 /**
  * Records that a recipient complained about a copy: label, suppression and event, once for each copy.
- * @param detail what the reporter said.
+ * @param detail the text of the reporter.
  */
 export async function recordComplaint(
   pool: Pool,
@@ -45,7 +45,10 @@ export async function recordComplaint(
   })
 }
 
-/** Locks an outbound mail, as all that change its recipients do. @returns its project; null: it is gone. */
+/**
+ * Locks an outbound mail, as all functions do that change its recipients. @returns the project of the mail; null if the
+ * mail is deleted.
+ */
 async function lockCopy(db: Queryable, messageRow: string): Promise<string | null> {
   const { rows } = await db.query<{ project_id: string }>(
     `select m.project_id from outbound_mails o join messages m on m.row = o.message_row
@@ -55,7 +58,10 @@ async function lockCopy(db: Queryable, messageRow: string): Promise<string | nul
   return rows[0]?.project_id ?? null
 }
 
-/** The copy that one of these envelope senders belongs to; null: none is of ours. The sender's inbox has the copy. */
+/**
+ * Finds the copy that one of these envelope senders belongs to. The sender's inbox has the copy. @returns null if none
+ * of the senders is ours.
+ */
 export async function findComplainedCopy(
   db: Queryable,
   keys: BounceKeys,

@@ -6,38 +6,40 @@ import { packBytes } from '../../packedBytes.ts'
 import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
 import { deleteUnusedRawMails } from '../messages/rawMails.ts'
 
-/** A mail service that handed over a mail, and its word on SPF: the client's address is gone. */
+/**
+ * Describes a mail service that handed over a mail, and its SPF result, because the client's address is not known here.
+ */
 export type MailProvider = { name: string; spf: AuthenticationWord | null }
 
-/** A mail in an SMTP listener's spool. */
+/** Describes a mail in an SMTP listener's spool. */
 export type SpooledMail = {
-  /** The permanent key of the mail: moved twice, it is stored once. */
+  /** Is the permanent key of the mail. A mail that is moved twice is stored once. */
   sourceKey: string
   bytes: Uint8Array
-  /** The object that holds the bytes; absent or null: none does. */
+  /** Is the object that holds the bytes; absent or null: no object holds them. */
   blob?: Buffer | null
   envelopeFrom: string
-  /** Inbox addresses in lower case, at least one. */
+  /** Lists inbox addresses in lower case, at least one. */
   inboxes: { address: string; envelopeTo: string }[]
   remoteIp: string
   helo: string
   receivedAt: Date
-  /** The trace that it continues; absent: none. */
+  /** Is the trace that the mail continues; absent: none. */
   traceparent?: string | null
-  /** The mail service that handed it over by HTTP; absent or null: it came by SMTP. */
+  /** Is the mail service that handed over the mail by HTTP; absent or null: the mail came by SMTP. */
   provider?: MailProvider | null
-  /** The priority of its job: those of the least number go first. Absent: 0. */
+  /** Is the priority of the mail's job. Jobs with the lowest number go first. If absent, it is 0. */
   priority?: number
 }
 
-/** A larger mail has a job of its own: it would hold up a batch. Those in the object store are larger. */
+/** A larger mail has its own job, because it would delay a batch. Mails in the object store are larger. */
 export const BATCHED_BYTES = BLOB_BYTES
 
 const NO_BYTES = new Uint8Array()
 
 /**
- * Arrivals of one priority and one inbox stand together in the batches. A lone arrival, and a large one, has a job of its
- * own. A batch has the priority of its first mail.
+ * Mails of one priority and one inbox stand together in the batches. A single mail, or a large mail, has its own job. A
+ * batch has the priority of its first mail.
  */
 const ACCEPT = `
   with delivery as (
@@ -86,7 +88,7 @@ const ACCEPT = `
 
 /**
  * Stores a batch of spooled mails in one statement: raw mails, one inbound mail per inbox, and their parse jobs. A
- * known mail changes nothing: the listener died before it could delete it from the spool.
+ * known mail changes nothing. It is known if the listener died before it could delete the mail from the spool.
  */
 export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
@@ -118,7 +120,7 @@ export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): P
   })
 }
 
-/** An inbound mail: a mail for one inbox that waits to be parsed. */
+/** Describes an inbound mail, which is a mail for one inbox that waits to be parsed. */
 export type InboundMail = {
   id: string
   projectId: string
@@ -126,21 +128,21 @@ export type InboundMail = {
   rawId: string
   bytes: Buffer
   envelopeFrom: string
-  /** The address at RCPT: the inbox, with or without a tag. */
+  /** Is the address at RCPT, which is the inbox with or without a tag. */
   envelopeTo: string
-  /** Null: sent by an inbox of this service. */
+  /** Is null if an inbox of this service sent the mail. */
   remoteIp: string | null
   helo: string | null
   receivedAt: Date
   traceparent: string | null
-  /** The mail service that handed it over by HTTP; null: it came by SMTP. */
+  /** Is the mail service that handed over the mail by HTTP; null: the mail came by SMTP. */
   provider: MailProvider | null
 }
 
-/** An inbound mail larger than the caller takes: its size, without its bytes. */
+/** Describes an inbound mail that is larger than the caller accepts. It has the size and no bytes. */
 export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
 
-/** A plan made for an empty table read all arrivals of the inbox, unless the mails are picked first. */
+/** The mails are picked first, because a plan made for an empty table read all mails of the inbox. */
 const findText = (condition: string) => `
   with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')
   select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
@@ -186,7 +188,8 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
 }
 
 /**
- * Reads an inbound mail; null: it has ended, or its project is deleted. Above `maxBytes` only its size.
+ * Reads an inbound mail. Above `maxBytes` it returns only the size. @returns null if the mail has ended, or if its
+ * project is deleted.
  * @throws {BlobsAwayError}
  */
 export async function findInboundMail(
@@ -206,7 +209,7 @@ export async function findInboundMail(
   return toInboundMail({ ...row, bytes: bytes === null ? null : await blobs.read({ bytes, blob }) })
 }
 
-/** Reads those of many inbound mails that have not ended, in their order. */
+/** Reads those of the given inbound mails that have not ended, in their order. */
 export async function findInboundMails(
   db: Queryable,
   inboundIds: readonly string[],
@@ -217,11 +220,11 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // One in the object store is larger than a batch takes, also when a caller asks for more.
+  // A mail in the object store is larger than a batch accepts, even if a caller asks for more.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
-/** Discards an inbound mail that its inbox refuses, and its raw mail unless another inbox holds it. */
+/** Discards an inbound mail that its inbox refuses. Its raw mail is deleted too, unless another inbox holds it. */
 export async function discardInboundMail(pool: Pool, inboundId: string): Promise<void> {
   await transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string }>(
@@ -235,13 +238,13 @@ export async function discardInboundMail(pool: Pool, inboundId: string): Promise
   })
 }
 
-/** How long a mail waits for the DNS to say who sent it, and the least time between two looks. */
+/** A mail waits for so long until DNS tells who sent it. The second time is the minimum between two checks. */
 const UNSURE_MAX_MS = 60 * 60_000
 const UNSURE_STEP_MS = 30_000
 
 /**
- * Queues another look at an inbound mail. Each wait is as long as all before it.
- * @returns false: it has waited for an hour.
+ * Queues another check of an inbound mail. Each wait is as long as all earlier waits together.
+ * @returns false if the mail has waited for an hour.
  */
 export async function parseAgainLater(
   db: Queryable,

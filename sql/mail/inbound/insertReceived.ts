@@ -12,26 +12,26 @@ import { insertPendingTexts } from '../messages/attachmentTexts.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
 
-/** A parsed mail with its place in the inbox. */
+/** Is a parsed mail with its place in the inbox. */
 export type ReceivedMessage = {
   inbound: InboundMail
   mail: ParsedMail
   authentication: Authentication
-  /** The objects of its attachments, by place; absent or null: their rows hold them. */
+  /** Lists the objects of the attachments, by place; absent or null: the rows hold the bytes. */
   objects?: readonly (Buffer | null)[]
-  /** A worker reads its attachments as aggregate reports. */
+  /** Tells that a worker reads the attachments as aggregate reports. */
   holdsReport?: boolean
-  /** The binary form of its search vector. */
+  /** Is the binary form of the search vector. */
   search: Uint8Array
-  /** The stored Message-ID; it differs from the mail's if that was taken. */
+  /** Is the stored Message-ID. It differs from the mail's Message-ID if that was taken. */
   messageId: string
-  /** The thread it joins; null: a new thread. */
+  /** Is the thread that the message joins; null: a new thread. */
   threadRow: string | null
 }
 
 /**
- * $1 the records of the messages, in order. $2 their text, HTML and extracted text, packed: JSON would escape megabytes.
- * $3 their search vectors.
+ * $1 holds the records of the messages, in order. $2 holds their text, HTML and extracted text, packed, because JSON
+ * would escape megabytes. $3 holds their search vectors.
  */
 const INSERT_RECEIVED = `
   with given as (
@@ -81,17 +81,17 @@ const INSERT_RECEIVED = `
   from done d where m.id = d.inbound_id
   returning m.id, m.message_row, d.thread_id`
 
-/** The type `tsvector` in pg_type.dat, the same in every release of PostgreSQL. */
+/** Is the type `tsvector` in pg_type.dat, which is the same in every release of PostgreSQL. */
 const TSVECTOR_OID = 3614
 
-/** The n-th of the packed texts of a message. */
+/** Writes SQL for the n-th packed text of a message. */
 function unpacked(n: number): string {
   return `convert_from(substring($2::bytea from starts[${n}] for greatest(lengths[${n}], 0)), 'UTF8')`
 }
 
 /**
- * Stores messages with threads and identifiers, and the ends of their inbound mails, in one statement, then the
- * attachments. None of the messages names another.
+ * Stores messages with threads and identifiers, and the ends of their inbound mails, in one statement. Then it stores
+ * the attachments. No message of them names another.
  * @returns the events.
  */
 export async function insertReceived(
@@ -101,7 +101,7 @@ export async function insertReceived(
   const parts = messages.map(({ mail }) => [
     Buffer.from(mail.text),
     Buffer.from(mail.html ?? ''),
-    // Most mail has no history: its own text travels once.
+    // Most mail has no history. Its text is then sent to the database only once.
     Buffer.from(mail.extractedText === mail.text ? '' : mail.extractedText),
   ])
   const packed = packBytes(parts.flat())
@@ -172,7 +172,7 @@ export async function insertReceived(
 
 const PENDING: AttachmentText = { state: 'pending', chars: 0, omitted: [] }
 
-/** A message for `jsonb_to_recordset`. */
+/** Returns a message for `jsonb_to_recordset`. */
 const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: ReceivedMessage) => {
   const { links } = mail
   const key = subjectKey(mail.subject)

@@ -17,18 +17,18 @@ import type { InboundMail } from './inboundMails.ts'
 import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 
 /**
- * The end of an inbound mail. `retransmission`: the inbox has or had the message. `gone`: the project is deleted.
+ * Is the end of an inbound mail. `retransmission`: the inbox has or had the message. `gone`: the project is deleted.
  * `busy`: nothing happened, because another transaction holds the inbox.
  */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
-/** An inbound mail, its parsed content and its sender authentication. */
+/** Holds an inbound mail, its parsed content and its sender authentication. */
 export type AuthenticatedMail = IndexedMail & {
   inbound: InboundMail
   authentication: Authentication
-  /** The objects of its attachments, by place; absent or null: their rows hold them. */
+  /** Lists the objects of the attachments, by place; absent or null: the rows hold the bytes. */
   objects?: readonly (Buffer | null)[]
-  /** A worker reads its attachments as aggregate reports. */
+  /** Tells that a worker reads the attachments as aggregate reports. */
   holdsReport?: boolean
 }
 
@@ -36,11 +36,11 @@ export type AuthenticatedMail = IndexedMail & {
 const PATIENCE = '500ms'
 
 /**
- * Stores parsed mails in their threads and ends their inbound mails, in one transaction. The project's row is the
- * inbox's lock: two messages of one inbox never choose a thread or an identifier concurrently. A separate statement
- * after the lock reads the inbox: a statement sees only commits from before its start.
- * @param received mails of one project; with `skipBusy` of several. It then waits for no inbox: one that is held
- * delays no other.
+ * Stores parsed mails in their threads and ends their inbound mails, in one transaction. The lock of the project's row
+ * locks the inbox, so two messages of one inbox never choose a thread or an identifier concurrently. A separate
+ * statement after the lock reads the inbox, because a statement sees only commits from before its start.
+ * @param received mails of one project, or with `skipBusy` of several projects. The function then waits for no inbox,
+ * so that a locked inbox does not delay the others.
  */
 export async function storeParsedMails(
   pool: Pool,
@@ -61,7 +61,8 @@ export async function storeParsedMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
-    // Last: a bounce must not wait for its message's lock while this transaction holds the stream's lock.
+    // The events come last, because a bounce must not wait for its message's lock while this transaction holds the
+    // stream's lock.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -69,7 +70,7 @@ export async function storeParsedMails(
   })
 }
 
-/** Locks live inboxes. @returns their projects. */
+/** Locks live inboxes. @returns the projects of the inboxes. */
 async function lockInboxes(
   db: Queryable,
   received: readonly AuthenticatedMail[],
@@ -86,8 +87,8 @@ async function lockInboxes(
 }
 
 /**
- * Cuts mails into runs. In a run no mail names or repeats another, and none looks for the other's subject: they can be
- * stored together.
+ * Divides mails into groups that can be stored together. In a group no mail names or repeats another, and no mail
+ * searches for the subject of another.
  */
 function wavesOf(received: readonly AuthenticatedMail[]): AuthenticatedMail[][] {
   const waves: AuthenticatedMail[][] = []
@@ -147,16 +148,16 @@ async function storeWave(
 
 type Known = {
   isRetransmission: boolean
-  /** The message that this one repeats; null: none, or deleted. */
+  /** Is the message that this mail repeats; null: none, or it is deleted. */
   earlierRow: string | null
   idTaken: boolean
   threadRow: string | null
 }
 
 /**
- * Looks for the same message in the inbox, for its Message-ID, and for the nearest thread that it names. The order by
- * Message-ID fits one index only: a plan made for an empty table read the whole inbox for each mail.
- * @returns by the place in the wave; absent: the inbound mail has ended.
+ * Searches for the same message in the inbox, for its Message-ID, and for the nearest thread that it names. The order
+ * by Message-ID fits only one index. Without it a plan made for an empty table read the whole inbox for each mail.
+ * @returns the results by the place in the wave. If a result is absent, the inbound mail has ended.
  */
 async function findRelated(
   db: Queryable,
@@ -222,27 +223,28 @@ async function findRelated(
   )
 }
 
-/** The Message-IDs of a returned message, the proven one first. */
+/** Returns the Message-IDs of a returned message, the proven Message-ID first. */
 const returnedIds = ({ bounce }: ParsedMail): string[] =>
   bounce === null
     ? []
     : [...(bounce.proof === null ? [] : [bounce.proof.messageId]), ...bounce.messageIds]
 
-/** Whether a mail finds its thread by its subject: a reply without In-Reply-To and References. */
+/** Tells whether a mail finds its thread by its subject. Such a mail is a reply without In-Reply-To and References. */
 const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
   links.inReplyTo.length === 0 &&
   links.references.length === 0 &&
   baseSubject(subject).isReply &&
   subjectKey(subject) !== null
 
-/** The age of threads that findThreadBySubject searches. */
+/** findThreadBySubject searches threads up to this age. */
 const SUBJECT_DAYS = 30
 const THREADS_SEARCHED = 5
 const MESSAGES_COMPARED = 20
 
 /**
- * The thread of a reply without In-Reply-To and References: a recent one with the same subject and participants. Only
- * for a subject with a reply prefix: joining by subject alone merges the invoices of two months or two people.
+ * Finds the thread of a reply without In-Reply-To and References. It is a recent thread with the same subject and
+ * participants. The subject must have a reply prefix, because subject alone would merge the invoices of two months or
+ * two people.
  */
 async function findThreadBySubject(
   db: Queryable,
@@ -269,10 +271,11 @@ async function findThreadBySubject(
   return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
 }
 
-/** A free alternative to a Message-ID that another message of this inbox has (docs/contract.md §4). */
+/** Returns a free alternative to a Message-ID that another message of this inbox has (docs/contract.md §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // Random after 8 probes: thousands of mails under one Message-ID must not cost thousands of probes each.
+    // After 8 tries the number is random, because thousands of mails with one Message-ID must not cost thousands of
+    // tries each.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     const { rowCount } = await db.query(

@@ -11,7 +11,7 @@ import type { AppliedInvite } from '../calendar/applyInvites.ts'
 import { recordInvites } from '../calendar/messageInvites.ts'
 import { readMessageEvents } from './messageEvents.ts'
 
-/** A job wakes the reader of a project; its rows say what is to be read. */
+/** Queues a job that wakes the reader of a project. The rows of the project tell what must be read. */
 export const queueReading = (
   db: Queryable,
   projectId: string,
@@ -25,7 +25,7 @@ export const queueReading = (
     ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
-/** Queues the reader of a mail that waited for its owner, if it has a file to read. */
+/** Queues the reader of a mail that waited for its owner, if the mail has a file to read. */
 export async function queueWaitingReading(
   db: Queryable,
   projectId: string,
@@ -39,7 +39,7 @@ export async function queueWaitingReading(
   if ((rowCount ?? 0) > 0) await queueReading(db, projectId)
 }
 
-/** Notes attachments of a new message that are to be read. */
+/** Records the attachments of a new message that must be read. */
 export async function insertPendingTexts(
   db: Queryable,
   { projectId, messageRow }: { projectId: string; messageRow: string },
@@ -55,7 +55,7 @@ export async function insertPendingTexts(
   await queueReading(db, projectId)
 }
 
-/** What became of one attachment. */
+/** Holds the result of reading one attachment. */
 export type TextOutcome = {
   messageRow: string
   attachmentId: string
@@ -67,14 +67,14 @@ export type TextOutcome = {
   codes: readonly Code[]
   links: readonly MailLink[]
   invites: readonly ReadInvite[]
-  /** The label for a message whose file conceals words; null: none. */
+  /** Is the label for a message whose file conceals words; null: none. */
   label: string | null
   bytes: number
   cpuMs: number
 }
 
 /**
- * Records the text of an attachment, with its event. Twice changes nothing.
+ * Records the text of an attachment, with its event. A second call changes nothing.
  * @returns whether all attachments of the message are read now.
  */
 export async function recordText(pool: Pool, projectId: string, outcome: TextOutcome) {
@@ -96,13 +96,16 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
       values: [messageRow],
     })
-    // Last: it locks the stream.
+    // The events come last, because they lock the stream.
     await recordEvents(db, events)
     return !rows[0]!.waits
   })
 }
 
-/** What the text of an attachment brings: sums, description, codes, invites. @returns the events */
+/**
+ * Records everything that follows from the text of an attachment: sums, description, codes, invites. @returns the
+ * events
+ */
 async function recordFirst(
   db: Queryable,
   projectId: string,
@@ -115,14 +118,14 @@ async function recordFirst(
   return await eventsOf(db, outcome, { chars, gainedCode, invites })
 }
 
-/** Postgres counts code points, as `substr` does for the pages. */
+/** Counts the characters of a text. Postgres counts code points, as `substr` does for the pages. */
 function charsOf(text: string): number {
   let chars = 0
   for (const _ of text) chars++
   return chars
 }
 
-/** Repeats state and length in the description of the attachment, and labels the message. */
+/** Copies state and length into the description of the attachment, and labels the message. */
 const describe = (
   db: Queryable,
   { messageRow, attachmentId, state, reason, omitted, label }: TextOutcome,
@@ -146,7 +149,10 @@ const describe = (
     ],
   })
 
-/** Adds codes and links of a file to those of its message. @returns whether its first code is among them. */
+/**
+ * Adds codes and links of a file to the codes and links of its message. @returns whether the first code of the message
+ * is among them.
+ */
 async function addFound(
   db: Queryable,
   { messageRow, attachmentId, codes, links }: TextOutcome,
@@ -212,7 +218,7 @@ const noticeOf = ({ uid, recurrenceId, method, effect }: AppliedInvite): InviteN
   effect,
 })
 
-/** Adds a reading to the sums of a project's day (UTC). */
+/** Adds the cost of a reading to the sums of a project's day (UTC). */
 const countReading = (
   db: Queryable,
   projectId: string,

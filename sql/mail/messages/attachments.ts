@@ -5,22 +5,22 @@ import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
 import type { Queryable } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 
-/** The decoded bytes of one attachment. `blob`: the object that holds them; absent or null: none does. */
+/** Holds the decoded bytes of one attachment. `blob` is the object that holds them; absent or null: no object does. */
 export type AttachmentContent = {
   attachmentId: string
   content: Uint8Array
   blob?: Buffer | null
 }
 
-/** The bytes that its row holds. */
+/** Returns the bytes that the row holds. */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
 const NO_BYTES = new Uint8Array()
 
 /**
- * Writes large attachments to the object store, before their rows. One after the other: memory must not hold all of
- * them twice.
- * @returns by place the object of each; null: its row holds it.
+ * Writes large attachments to the object store, before their rows are stored. They are written one after the other,
+ * because memory must not hold all of them twice.
+ * @returns by place the object of each attachment; null: its row holds the bytes.
  * @throws {BlobsAwayError}
  */
 export async function keepAttachments(
@@ -32,7 +32,7 @@ export async function keepAttachments(
   return objects
 }
 
-/** Bytes in one statement; a larger attachment has its own statement. */
+/** Limits the bytes in one statement. A larger attachment has its own statement. */
 const STATEMENT_BYTES = 1024 * 1024
 
 /** Stores the attachments of a message. */
@@ -75,13 +75,13 @@ function* batches(attachments: readonly AttachmentContent[]): Generator<Attachme
   if (batch.length > 0) yield batch
 }
 
-/** An attachment with its description in the message. */
+/** Is an attachment with its description in the message. */
 export type StoredAttachment = { filename: string; contentType: string; bytes: Buffer }
 
-/** An attachment whose content is still to be read. */
+/** Is an attachment whose content has not been read yet. */
 type FoundAttachment = Omit<StoredAttachment, 'bytes'> & { size: number; stored: StoredContent }
 
-/** One attachment; `'no attachment'`: the message lacks it; null: no such message. */
+/** Finds one attachment. @returns `'no attachment'` if the message lacks it; null if there is no such message. */
 export async function findAttachment(
   db: Queryable,
   {
@@ -117,7 +117,9 @@ export async function findAttachment(
   return { filename, contentType, size, stored: { bytes, blob } }
 }
 
-/** A received message with its attachments, whose aggregate reports are to be read; null: it is deleted. */
+/**
+ * Finds a received message with its attachments, whose aggregate reports must be read. @returns null if it is deleted.
+ */
 export async function findReportMail(
   db: Queryable,
   blobs: Blobs,
@@ -134,7 +136,7 @@ export async function findReportMail(
   return { from: row.from, isProven: row.dmarc === 'pass', files }
 }
 
-/** The attachments of a message, in their order. */
+/** Lists the attachments of a message, in their order. */
 export async function listSentAttachments(
   db: Queryable,
   blobs: Blobs,
@@ -160,8 +162,8 @@ export async function listSentAttachments(
 }
 
 /**
- * The raw mail of a message. `'not composed'`: the outbound mail had no attempt and no reader yet. `'expired'`: removed by
- * age. Null: no such message.
+ * Finds the raw mail of a message. `'not composed'`: the outbound mail had no attempt and no reader yet. `'expired'`:
+ * it was removed by age. Null: there is no such message.
  */
 export async function findRaw(
   db: Queryable,

@@ -3,13 +3,15 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { withdrawDeleted } from '../approval/heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** Retention of a deleted message's hash: senders retry for about five days (RFC 5321 §4.5.4.1). */
+/**
+ * The hash of a deleted message is kept for this time, because senders retry for about five days (RFC 5321 §4.5.4.1).
+ */
 const RETENTION = '7 days'
 
 /**
  * Deletes a message with its text, attachments and raw mail. A queued outbound mail is not sent. A thread is deleted
  * with its last message.
- * @returns false: no such message.
+ * @returns false if there is no such message.
  */
 export async function deleteMessage(
   pool: Pool,
@@ -29,7 +31,7 @@ export async function deleteMessage(
   })
 }
 
-/** Deletes a thread with all its messages. @returns false: no such thread. */
+/** Deletes a thread with all its messages. @returns false if there is no such thread. */
 export async function deleteThread(
   pool: Pool,
   projectId: string,
@@ -49,14 +51,14 @@ export async function deleteThread(
   })
 }
 
-/** Takes the lock of storeParsedMails: no message joins a thread during its deletion. */
+/** Takes the lock that storeParsedMails takes, so that no message joins a thread during its deletion. */
 async function lockInbox(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
 }
 
 /**
- * Corrects threads after a deletion, and deletes empty ones. An index finds the last message: to count a thread of a
- * million messages takes a second.
+ * Corrects threads after a deletion, and deletes empty threads. An index finds the last message, because counting a
+ * thread of a million messages takes a second.
  * @param removed the thread of each deleted message.
  */
 export async function shrinkThreads(db: Queryable, removed: readonly string[]): Promise<void> {
@@ -76,19 +78,21 @@ export async function shrinkThreads(db: Queryable, removed: readonly string[]): 
   })
 }
 
-/** Deletes messages with all that belongs to them, but for their threads. The caller holds the inbox. */
+/**
+ * Deletes messages with everything that belongs to them, except their threads. The caller holds the lock of the inbox.
+ */
 export async function deleteRows(
   db: Queryable,
   projectId: string,
   rows: readonly string[],
 ): Promise<void> {
-  // Locked first, as in `recordMailAttempts`: the two cannot deadlock.
+  // The outbound mails are locked first, as in `recordMailAttempts`, so the two functions cannot deadlock.
   await db.query(
     'select from outbound_mails where message_row = any ($1::bigint[]) order by message_row for update',
     [rows],
   )
   await withdrawDeleted(db, rows)
-  // The job of a scheduled mail would stay for a year.
+  // Otherwise the job of a scheduled mail would stay for a year.
   await db.query(
     `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
      where message_row = any ($1::bigint[]) and state <> 'done'`,

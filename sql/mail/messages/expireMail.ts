@@ -2,18 +2,21 @@ import { type Pool, transaction } from '../../db.ts'
 import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** Rows of one batch, and about their bytes: a message has up to 35 MB. */
+/** Limit the rows of one batch, and approximately their bytes, because a message has up to 35 MB. */
 const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
 
-/** Mail that is not sent yet, or that a person or a time holds back, never expires. */
+/** Mail that is not sent yet, or that waits for a person or a time, never expires. */
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
 
-/** Inbound mails that have no message of their own. */
+/** Selects inbound mails that have no message of their own. */
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
-/** The oldest ended messages of project $1 from before $2, as `due`: at most BATCH_BYTES, and at least one. */
+/**
+ * Selects as `due` the oldest ended messages of project $1 from before $2. It selects at most BATCH_BYTES, and at least
+ * one message.
+ */
 const due = (condition: string): string => `
   held as (
     select m.row, m.thread_row, m.raw_id, m.stored_bytes, m.created_at from messages m
@@ -26,9 +29,9 @@ const due = (condition: string): string => `
   )`
 
 /**
- * Deletes the oldest mail of a project from before a time, as the API does. Another worker, or mail that is being stored,
- * may hold the inbox: then it does nothing.
- * @returns the number of removed rows; 0: no more, or held.
+ * Deletes the oldest mail of a project from before a time, as the API does. If another worker, or mail that is being
+ * stored, holds the inbox, it does nothing.
+ * @returns the number of removed rows; 0: none is left, or the inbox is locked.
  */
 export async function expireMail(pool: Pool, projectId: string, before: Date): Promise<number> {
   return transaction(pool, async (db) => {
@@ -53,7 +56,7 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
         rows.map((one) => one.thread_row),
       )
     }
-    // The traces of mail that was repeated or refused: it has no message of its own.
+    // These rows belong to mail that was repeated or refused, which has no message of its own.
     const ended = await db.query<{ raw_id: string }>({
       name: 'expired-inbound',
       text: `delete from inbound_mails where id = any (array(
@@ -71,7 +74,10 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
   })
 }
 
-/** Removes the oldest originals of a project from before a time. The parsed messages stay. @returns their number. */
+/**
+ * Removes the oldest originals of a project from before a time. The parsed messages are kept. @returns the number of
+ * removed originals.
+ */
 export async function expireRawMail(pool: Pool, projectId: string, before: Date): Promise<number> {
   return transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string }>({

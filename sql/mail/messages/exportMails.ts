@@ -6,7 +6,7 @@ import type { Queryable } from '../../db.ts'
 import { listSentAttachments } from './attachments.ts'
 import { readRawMail } from './rawMails.ts'
 
-/** A message of an export, as bytes. */
+/** Is a message of an export, as bytes. */
 export type ExportedMail = { sender: string; at: Date; bytes: Buffer }
 
 type MailRow = {
@@ -22,7 +22,7 @@ const MAIL_PAGE = `
   where project_id = $1 and (created_at, row) > ($2::timestamptz, $3::bigint)
   order by created_at, row limit 500`
 
-/** The messages of a project, oldest first. Memory holds one of them. */
+/** Yields the messages of a project, oldest first. Memory holds only one message at a time. */
 export async function* exportMails(
   db: Queryable,
   blobs: Blobs,
@@ -37,10 +37,13 @@ export async function* exportMails(
   }
 }
 
-/** Bytes in which a header field is searched. */
+/** Limits the bytes in which a header field is searched. */
 const HEADER_MAX_BYTES = 64 * 1024
 
-/** A mail whose sender gave it no Message-ID, or another: the field tells the id that the service gave it. */
+/**
+ * Adds a header field with the Message-ID that the service gave, if the sender gave the mail no Message-ID or another
+ * one.
+ */
 function named(bytes: Buffer, messageId: string): Buffer {
   const head = bytes
     .subarray(0, HEADER_MAX_BYTES)
@@ -51,7 +54,7 @@ function named(bytes: Buffer, messageId: string): Buffer {
     : Buffer.concat([Buffer.from(`X-Purser-Message-ID: ${messageId}\r\n`), bytes])
 }
 
-/** A word that a header field can hold unencoded. */
+/** Matches a word that a header field can hold unencoded. */
 const TOKEN = /^[\x21-\x7e]{1,998}$/
 const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/i
 
@@ -69,7 +72,10 @@ type ContentRow = {
   attachments: Attachment[]
 }
 
-/** A message without an original: removed by age, or not composed yet. Its parts are those that are stored. */
+/**
+ * Composes a message that has no original, because it was removed by age or is not composed yet. The result has the
+ * stored parts.
+ */
 async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
   const { rows } = await db.query<ContentRow>(
     `select message_id, created_at, from_addresses, to_addresses, cc_addresses, subject, text_body, html_body,

@@ -1,17 +1,17 @@
 import type { MessageEventData } from '../../../shared/events/events.ts'
 import type { Queryable } from '../../db.ts'
 
-/** The data of a message's event. Webhooks continue the trace. */
+/** Is the data of a message's event. Webhooks continue the trace. */
 export type MessageEvent = {
   projectId: string
   status: string
   data: MessageEventData
   traceparent: string | null
-  /** The project sent the message. */
+  /** Tells that the project sent the message. */
   isSent: boolean
 }
 
-/** Reads the event data of messages, in no order. */
+/** Reads the event data of messages, in no particular order. */
 export async function readMessageEvents(
   db: Queryable,
   messageRows: readonly string[],

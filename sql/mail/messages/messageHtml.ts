@@ -2,7 +2,7 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
 import type { Queryable } from '../../db.ts'
 
-/** The messages of a thread that have an HTML body. */
+/** Lists the messages of a thread that have an HTML body. */
 export async function listHtmlMessages(
   db: Queryable,
   { projectId, threadId }: { projectId: string; threadId: string },
@@ -15,14 +15,17 @@ export async function listHtmlMessages(
   return rows.map((row) => row.message_id)
 }
 
-/** An image attachment that the HTML shows by its Content-ID. */
+/** Is an image attachment that the HTML shows by its Content-ID. */
 export type InlineImage = { contentId: string; contentType: string; bytes: Buffer }
 
-/** Most bytes of inline images of one message. */
+/** Limits the bytes of inline images of one message. */
 const INLINE_BYTES_MAX = 8 * 1024 * 1024
 const INLINE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
-/** The HTML body of a message with its inline images; null: no such message, or no HTML body. */
+/**
+ * Returns the HTML body of a message with its inline images. @returns null if there is no such message, or no HTML
+ * body.
+ */
 export async function findMessageHtml(
   db: Queryable,
   blobs: Blobs,

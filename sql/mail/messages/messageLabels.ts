@@ -2,15 +2,15 @@ import { messageIdHash } from '../../../shared/mail/threading.ts'
 import { type Pool, transaction } from '../../db.ts'
 import { FIND_MESSAGE, type Message, type MessageRow, toMessage } from './messages.ts'
 
-/** A message would have more than `LABELS_MAX` labels. */
+/** Reports that a message would have more than `LABELS_MAX` labels. */
 export class TooManyLabelsError extends Error {}
 
-/** Most labels of one message (docs/contract.md §4). */
+/** Limits the labels of one message (docs/contract.md §4). */
 export const LABELS_MAX = 50
 
 /**
- * Adds and removes labels; a label in both lists is removed.
- * @returns the updated message; null: no such message.
+ * Adds and removes labels. A label in both lists is removed.
+ * @returns the updated message; null if there is no such message.
  * @throws {TooManyLabelsError}
  */
 export async function updateLabels(

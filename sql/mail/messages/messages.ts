@@ -15,7 +15,7 @@ export const DELIVERY_STATUSES = [
 ] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
-/** One message of one inbox. */
+/** Describes one message of one inbox. */
 export type Message = {
   row: bigint
   messageId: string
@@ -29,31 +29,31 @@ export type Message = {
   replyTo: string[]
   subject: string
   text: string
-  /** Null on sent messages. */
+  /** Is null on sent messages. */
   extractedText: string | null
   attachments: Attachment[]
   labels: string[]
   deliveryStatus?: DeliveryStatus | null
   deliveryError: string | null
-  /** The time of a scheduled sending; null: none. */
+  /** Is the time of a scheduled sending; null: none. */
   sendAt: Date | null
-  /** Null: sent, or received by a version without sender authentication. */
+  /** Is null if the message was sent, or received by a version without sender authentication. */
   authentication: Authentication | null
-  /** The Message-ID on the wire; a reply must name it. */
+  /** Is the Message-ID in the mail's header. A reply must name it. */
   headerMessageId: string
   inReplyTo: string[]
   references: string[]
   createdAt: Date
 }
 
-/** What the parser found in a message; null: sent, or received by an earlier version. */
+/** Holds what the parser found in a message. It is null if the message was sent, or received by an earlier version. */
 type Found = {
   codes: Code[] | null
   links: MailLink[] | null
   invites: AppliedInvite[] | null
 }
 
-/** A message that is read alone. */
+/** Is a message that is read alone. */
 export type SingleMessage = Message & Found
 
 export type MessageRow = {
@@ -87,7 +87,7 @@ const COLUMNS = `
   m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
   m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
-/** Lists leave these out. */
+/** Lists leave out these columns. */
 const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links, m.invites`
 
 const toSingle = (row: MessageRow & Found): SingleMessage => ({
@@ -97,7 +97,7 @@ const toSingle = (row: MessageRow & Found): SingleMessage => ({
   invites: row.invites,
 })
 
-/** A row of {@link WITHIN_BYTES}. */
+/** Converts a row of {@link WITHIN_BYTES}. */
 export const toMessage = (row: MessageRow): Message => ({
   row: BigInt(row.row),
   messageId: row.message_id,
@@ -125,26 +125,26 @@ export const toMessage = (row: MessageRow): Message => ({
 })
 
 /**
- * Most bytes of text in one page; a page ends early at this bound. A hundred of the largest messages would be
- * gigabytes.
+ * Limits the bytes of text in one page. A page ends early at this bound, because a hundred of the largest messages
+ * would be gigabytes.
  */
 const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
 export type MessageFilter = {
   projectId: string
-  /** A message must have all of them. */
+  /** A message must have all of these labels. */
   labels: readonly string[]
-  /** `after` is inclusive, `before` exclusive. */
+  /** `after` is inclusive, and `before` is exclusive. */
   after: Date | null
   before: Date | null
-  /** Null: any. */
+  /** Null selects any status. */
   deliveryStatus?: DeliveryStatus | null
   cursor: Cursor | null
-  /** 1–100. */
+  /** Is 1 to 100. */
   limit: number
 }
 
-/** One page of messages, newest first, and whether there are more. */
+/** Returns one page of messages, newest first, and whether there are more. */
 export async function listMessages(
   db: Queryable,
   filter: MessageFilter,
@@ -170,7 +170,7 @@ export async function listMessages(
   return { messages, more: messages.length < (rows[0]?.found ?? 0) }
 }
 
-/** The upper bound of a page: the cursor, or `before` if that is earlier. */
+/** Returns the upper bound of a page: the cursor, or `before` if that is earlier. */
 export function upperBound({ cursor, before }: Pick<MessageFilter, 'cursor' | 'before'>): {
   at: Date | string
   row: bigint
@@ -190,7 +190,7 @@ const page = (byStatus: boolean) => `
     order by created_at desc, row desc limit $4
   )`
 
-/** Reads the messages of the first label and filters by the others. */
+/** Reads the messages of the first label and filters them by the other labels. */
 const labelledPage = (byStatus: boolean) => {
   const given = `$${byStatus ? 7 : 6}::text[]`
   return `
@@ -204,10 +204,10 @@ const labelledPage = (byStatus: boolean) => {
   )`
 }
 
-/** Messages of a label that are counted: a label on more is common. */
+/** Limits the messages of a label that are counted. A label on more messages is common. */
 const COUNTED_MAX = 1_000
 
-/** The labels, the rarest first: `labelledPage` reads all messages of the first. */
+/** Returns the labels, the rarest label first, because `labelledPage` reads all messages of the first label. */
 export async function rarestFirst(
   db: Queryable,
   projectId: string,
@@ -227,7 +227,7 @@ export async function rarestFirst(
   return rows.map((row) => row.label)
 }
 
-/** The messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. It reads no other bodies. */
+/** Selects the messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. It reads no other bodies. */
 export const WITHIN_BYTES = `
   select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
   from (
@@ -241,16 +241,16 @@ export const WITHIN_BYTES = `
   where s.bytes_before < ${PAGE_TEXT_BYTES}
   order by m.created_at desc, m.row desc`
 
-/** The statement for one message: $1 project, $2 hash of the Message-ID. */
+/** Selects one message: $1 project, $2 hash of the Message-ID. */
 export const FIND_MESSAGE = `
   select ${SINGLE_COLUMNS}, t.id as thread_id, p.email_address
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
   where m.project_id = $1 and m.message_id_hash = $2`
 
-/** A message to read. */
+/** Identifies a message to read. */
 export type WantedMessage = { projectId: string; messageId: string }
 
-/** Messages of projects, one result per item, in order; null: no such message. */
+/** Finds messages of projects. It returns one result per item, in order; null: there is no such message. */
 export async function findMessages(
   db: Queryable,
   wanted: readonly WantedMessage[],
@@ -272,7 +272,7 @@ export async function findMessages(
   })
 }
 
-/** One message of a project, or null. */
+/** Finds one message of a project, or null. */
 export async function findMessage(
   db: Queryable,
   projectId: string,
@@ -286,7 +286,7 @@ export async function findMessage(
   return rows[0] === undefined ? null : toSingle(rows[0])
 }
 
-/** The newest `limit` messages of a thread, oldest first, up to PAGE_TEXT_BYTES. */
+/** Lists the newest `limit` messages of a thread, oldest first, up to PAGE_TEXT_BYTES. */
 export async function listThreadMessages(
   db: Queryable,
   { threadRow, limit }: { threadRow: string; limit: number },

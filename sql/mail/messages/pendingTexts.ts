@@ -5,19 +5,23 @@ import type { Pool, Queryable } from '../../db.ts'
 import { binaryArray } from '../../packedBytes.ts'
 import { queueReading } from './attachmentTexts.ts'
 
-/** What reading attachments may cost a project in a day (UTC); null: any number. */
+/** Limits what reading attachments may cost a project in a day (UTC); null: no limit. */
 export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 
-/** Another run may take a row after this time: the first one has died. A file takes a processor for seconds. */
+/**
+ * After this time another run may take a row, because the first run has died. A file takes seconds of processor time.
+ */
 const CLAIM_SECONDS = 120
 
-/** A file of a mail of the project's own is read when the mail is on its way: a mail that waits may never leave. */
+/**
+ * A file of the project's own mail is read only when the mail is being sent, because a waiting mail may never be sent.
+ */
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
-/** A scheduled mail leaves at about its time. */
+/** A scheduled mail is sent at about its time. */
 const SCHEDULED_SECONDS = 1
 
-/** An attachment to read. `tries`: the runs that took it, with this one. */
+/** Is an attachment to read. `tries` counts the runs that took it, including this run. */
 export type PendingText = {
   messageRow: string
   attachmentId: string
@@ -28,8 +32,8 @@ export type PendingText = {
 }
 
 /**
- * Takes the oldest attachment of a project that nobody reads. Null: none.
- * @param claim of the run: called again with it, it takes the same attachment
+ * Takes the oldest attachment of a project that no run reads. @returns null if there is none.
+ * @param claim the claim of the run. A second call with it takes the same attachment
  */
 export async function takePendingText(
   db: Queryable,
@@ -69,7 +73,10 @@ export async function takePendingText(
   return { ...pending, stored: { bytes: bytes ?? Buffer.alloc(0), blob } }
 }
 
-/** When a project's next attachment may be read: later if its day is used up, or another run has it. Null: none waits. */
+/**
+ * Returns the time at which a project's next attachment may be read. It is later if the project has used up its day, or
+ * if another run has the attachment. @returns null if no attachment waits.
+ */
 export async function nextTextAt(
   db: Queryable,
   projectId: string,
@@ -100,10 +107,13 @@ export async function nextTextAt(
   return rows[0]?.at ?? null
 }
 
-/** Characters of one message that are searched. */
+/** Limits the characters of one message that are searched. */
 const SEARCHED_CHARS = 256 * 1024
 
-/** A received message as it is searched, with the texts of its attachments; null: it was sent, or is deleted. */
+/**
+ * Returns the searchable parts of a received message, with the texts of its attachments. @returns null if it was sent,
+ * or is deleted.
+ */
 export async function findSearched(
   db: Queryable,
   messageRow: string,
@@ -125,7 +135,7 @@ export async function findSearched(
   return { ...mail, text: texts.join('\n').slice(0, SEARCHED_CHARS) }
 }
 
-/** The type `tsvector` in pg_type.dat. */
+/** Is the type `tsvector` in pg_type.dat. */
 const TSVECTOR_OID = 3614
 
 /** Stores the binary search vector of a message. */
@@ -141,7 +151,7 @@ export async function storeSearched(
   })
 }
 
-/** A page of an attachment's text. `text` is null until it is ready. */
+/** Is a page of an attachment's text. `text` is null until the text is ready. */
 export type TextPage = {
   filename: string
   contentType: string
@@ -153,7 +163,10 @@ export type TextPage = {
   text: string | null
 }
 
-/** The characters of a text from `offset`; `'no attachment'`: the message lacks it; null: no such message. */
+/**
+ * Returns the characters of a text from `offset`. @returns `'no attachment'` if the message lacks it; null if there is
+ * no such message.
+ */
 export async function findTextPage(
   db: Queryable,
   wanted: Record<'projectId' | 'messageId' | 'attachmentId', string> & {

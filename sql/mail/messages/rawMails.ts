@@ -1,7 +1,7 @@
 import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
 import type { Queryable } from '../../db.ts'
 
-/** The bytes of a raw mail. */
+/** Returns the bytes of a raw mail. */
 export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): Promise<Buffer> {
   const { rows } = await db.query<StoredContent>(
     'select bytes, blob from raw_mails where id = $1',
@@ -11,12 +11,12 @@ export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): P
 }
 
 /**
- * Deletes the raw mails among `ids` that no inbox holds: several inboxes can hold one raw mail. If an ended inbound
- * mail still refers to it, only its bytes are deleted.
+ * Deletes the raw mails among `ids` that no inbox holds, because several inboxes can hold one raw mail. If an ended
+ * inbound mail still refers to a raw mail, only the bytes are deleted.
  */
 export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  // Without this lock two inboxes that release a mail concurrently would each see the other's reference.
+  // Without this lock, two inboxes that release a mail concurrently would each see the reference of the other inbox.
   await db.query(
     'select from raw_mails where id = any ($1::bigint[]) order by id for no key update',
     [ids],

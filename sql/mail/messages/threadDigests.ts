@@ -1,20 +1,20 @@
 import type { Queryable } from '../../db.ts'
 
-/** The summary of a thread in a list. */
+/** Is the summary of a thread in a list. */
 export type ThreadDigest = {
-  /** The From addresses of the newest message. */
+  /** Lists the From addresses of the newest message. */
   from: string[]
-  /** The beginning of the newest message's own text. */
+  /** Is the beginning of the newest message's own text. */
   snippet: string
-  /** Whether one of the newest messages is unread. */
+  /** Tells whether one of the newest messages is unread. */
   unread: boolean
 }
 
-/** The digest reads at most this many messages: a thread has no bound. */
+/** Limits the messages that the digest reads, because a thread can have any number. */
 const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 
-/** The digests of threads, by identifier. */
+/** Returns the digests of threads, by identifier. */
 export async function readThreadDigests(
   db: Queryable,
   { projectId, threadIds }: { projectId: string; threadIds: readonly string[] },

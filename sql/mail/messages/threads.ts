@@ -2,7 +2,7 @@ import type { Cursor } from '../../../shared/cursor.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { LABELS_MAX, TooManyLabelsError } from './messageLabels.ts'
 
-/** One conversation of one inbox. */
+/** Describes one conversation of one inbox. */
 export type Thread = {
   row: string
   threadId: string
@@ -38,14 +38,14 @@ const toThread = (row: ThreadRow): Thread => ({
 
 export type ThreadPage = {
   threads: Thread[]
-  /** The start of the next page; null: this is the last. */
+  /** Is the start of the next page; null: this page is the last. */
   next: Cursor | null
 }
 
 /**
- * One page of threads, the most recently updated first. A new message moves its thread to the top, out of the later
- * pages. So the page token carries the time of the first page. Later pages order threads as of that time: no thread is
- * lost or repeated.
+ * Returns one page of threads, the most recently updated first. A new message moves its thread to the top, out of the
+ * later pages. So the page token carries the time of the first page. Later pages order threads as of that time, and no
+ * thread is lost or repeated.
  */
 export async function listThreads(
   db: Queryable,
@@ -106,7 +106,7 @@ async function laterPage(db: Queryable, projectId: string, cursor: Cursor, limit
   return rows
 }
 
-/** One thread of a project, or null. */
+/** Finds one thread of a project, or null. */
 export async function findThread(
   db: Queryable,
   projectId: string,
@@ -122,8 +122,8 @@ export async function findThread(
 }
 
 /**
- * Adds and removes labels on every message of a thread; a label in both lists is removed.
- * @returns false: no such thread.
+ * Adds and removes labels on every message of a thread. A label in both lists is removed.
+ * @returns false if there is no such thread.
  * @throws {TooManyLabelsError} without any change.
  */
 export async function updateThreadLabels(

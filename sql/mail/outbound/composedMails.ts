@@ -12,16 +12,16 @@ import { listSentAttachments } from '../messages/attachments.ts'
 import { readRawMail } from '../messages/rawMails.ts'
 import type { OutboundContent } from './outboundMails.ts'
 
-/** The stores that the bytes of a message come from and go to. */
+/** Holds the stores that the bytes of a message come from and go to. */
 export type MailStores = {
   pool: Pool
   keyring: KeyringSource
   blobs: Blobs
-  /** Keeps the bytes with those of other messages; absent: each alone. */
+  /** Stores the bytes together with those of other messages; absent: each message alone. */
   keep?: Batcher<Composed, Kept | null>
 }
 
-/** The composed bytes of a message. `blob`: the object that holds them; null: none does. */
+/** Holds the composed bytes of a message. `blob` is the object that holds them; null: no object does. */
 export type Composed = {
   messageRow: string
   sourceKey: string
@@ -29,12 +29,12 @@ export type Composed = {
   blob: Buffer | null
 }
 
-/** The raw mail of a message; `isOurs`: it has the bytes that were given. */
+/** Is the raw mail of a message. `isOurs` tells that it has the bytes that were given. */
 export type Kept = { rawId: string; isOurs: boolean }
 
 /**
- * The stored bytes of a message, or bytes composed and signed now, once for all readers and attempts. Null for a deleted
- * message.
+ * Returns the stored bytes of a message. If none are stored, they are composed and signed now, once for all readers and
+ * attempts. @returns null for a deleted message.
  */
 export async function composedMail(
   stores: MailStores,
@@ -58,7 +58,7 @@ export async function composedMail(
   return { rawId: kept.rawId, bytes: await readRawMail(pool, blobs, kept.rawId) }
 }
 
-/** Composes and signs a mail. Each call makes other bytes: boundaries and signatures differ. */
+/** Composes and signs a mail. Each call makes different bytes, because boundaries and signatures differ. */
 export async function composeOutbound(
   { pool, keyring, blobs }: MailStores,
   mail: OutboundContent,
@@ -71,16 +71,16 @@ export async function composeOutbound(
   return dkimSign(message, signers)
 }
 
-/** A UUID derived from the Message-ID: a message composed twice is stored once. */
+/** Derives a UUID from the Message-ID, so that a message composed twice is stored once. */
 function sourceKey(messageId: string): string {
   const hex = createHash('sha256').update(messageId).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 /**
- * Stores the composed bytes of different messages in one statement, before the first transmission: every attempt sends
- * the same bytes. A message that has bytes keeps them.
- * @returns by place; null: the message is deleted.
+ * Stores the composed bytes of different messages in one statement, before the first transmission, so that every
+ * attempt sends the same bytes. A message that already has bytes keeps them.
+ * @returns the results by place; null: the message is deleted.
  */
 export async function keepComposed(
   db: Queryable,

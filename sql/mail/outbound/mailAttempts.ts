@@ -4,22 +4,22 @@ import { addJob, addJobsFrom } from '../../queue/jobs.ts'
 import { readMessageEvents } from '../messages/messageEvents.ts'
 import { suppress } from './suppressions.ts'
 
-/** The outcome of one recipient in an attempt. */
+/** Is the outcome of one recipient in an attempt. */
 export type RecipientOutcome = {
   address: string
   state: 'sent' | 'deferred' | 'failed'
-  /** The answer of the other host, or the network error; null: sent. */
+  /** Is the reply of the other host, or the network error; null: sent. */
   error: string | null
-  /** The relay's id of the copy. */
+  /** Is the id that the relay gave to the copy. */
   relayId?: string
-  /** The other host answered "no such mailbox". */
+  /** The other host replied "no such mailbox". */
   noSuchMailbox?: true
 }
 
-/** An outcome to record. `postponed`: the recipient got no turn and no attempt. */
+/** Is an outcome to record. `postponed` means that the recipient got no turn and no attempt. */
 export type RecordedOutcome =
   | (RecipientOutcome & {
-      /** The next attempt of a deferred recipient; null: not deferred. */
+      /** Is the time of the next attempt of a deferred recipient; null: not deferred. */
       nextAttemptAt: Date | null
     })
   | { address: string; state: 'postponed'; error: null; nextAttemptAt: Date }
@@ -31,19 +31,20 @@ export type AttemptOutcome = {
   rawId: string | null
   envelopeFrom: string
   recipients: RecordedOutcome[]
-  /** Recipients in inboxes of this service: delivered in this transaction. */
+  /** Lists the recipients in inboxes of this service. This transaction delivers to them. */
   localInboxes: string[]
-  /** This is the last part of the attempt. */
+  /** Tells that this is the last part of the attempt. */
   last: boolean
 }
 
 /**
- * Records attempts, or finished parts of them, in one transaction: recipients' outcomes, deliveries to our own inboxes,
- * the messages' status, and with a last part the job of the next attempt. The mails of one project share the lock of its
- * events: one commit for many keeps several processes from waiting for each other.
- * @param outcomes at most one of a message.
- * @returns for each, in order; false: another run of the job has begun since or recorded it first. Then only the
- * recipients that the mail has reached are recorded: the other run must not find them open.
+ * Records attempts, or finished parts of them, in one transaction. It records the recipients' outcomes, the deliveries
+ * to our own inboxes, the messages' status, and with a last part the job of the next attempt. The mails of one project
+ * share the lock of its events. One commit for many mails keeps several processes from waiting for each other.
+ * @param outcomes at most one outcome of each message.
+ * @returns a result for each outcome, in order. False means that another run of the job has begun since or recorded the
+ * outcome first. Then only the recipients that the mail has reached are recorded, because the other run must not find
+ * them open.
  */
 export async function recordMailAttempts(
   pool: Pool,
@@ -71,7 +72,10 @@ export async function recordMailAttempts(
   })
 }
 
-/** The part of an outcome that stays true in a later attempt. Our own inboxes would get the mail only by its record. */
+/**
+ * Returns the part of an outcome that stays true in a later attempt. It leaves out our own inboxes, because only the
+ * record delivers the mail to them.
+ */
 function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
   if (outcome.localInboxes.length > 0) return []
   const recipients = outcome.recipients.filter(({ state }) => state === 'sent')
@@ -84,7 +88,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   )
   await db.query({
     name: 'record-recipients',
-    // A bounce can come before this update: its state stays.
+    // A bounce can come before this update, and its state must stay.
     text: `
       update outbound_recipients r set
         state = case o.state when 'postponed' then r.state else o.state end,
@@ -122,7 +126,10 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   if (ended.length > 0) await endRuns(db, ended)
 }
 
-/** Queues the next attempts at the earliest time of a pending recipient; without one an outbound mail is done. */
+/**
+ * Queues the next attempts at the earliest time of a pending recipient. Without a pending recipient an outbound mail is
+ * done.
+ */
 async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ message_row: string; next: Date | null }>({
     name: 'end-runs',
@@ -150,14 +157,14 @@ async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<v
   )
 }
 
-/** Records the events of finished outbound mails. Called last: it locks the events of their projects. */
+/** Records the events of finished outbound mails. It is called last, because it locks the events of their projects. */
 async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
   if (messageRows.length === 0) return
   const ended = await readMessageEvents(db, messageRows)
   await recordEvents(
     db,
     ended
-      // The bounce has recorded its own event.
+      // The bounce has already recorded its own event.
       .filter(({ status }) => status !== 'bounced')
       .map(({ status, ...event }) => ({
         ...event,
@@ -184,7 +191,7 @@ async function deliverLocally(db: Queryable, outcome: AttemptOutcome): Promise<v
   })
 }
 
-/** Sets the status of messages to their worst recipient's: bounced, then failed, deferred, queued, sent. */
+/** Sets the status of messages to the status of their worst recipient: bounced, then failed, deferred, queued, sent. */
 export async function updateDeliveryStatus(
   db: Queryable,
   messageRows: readonly string[],

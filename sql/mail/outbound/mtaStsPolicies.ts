@@ -1,10 +1,10 @@
 import type { MtaStsPolicy } from '../../../shared/mail/mtaSts.ts'
 import type { Queryable } from '../../db.ts'
 
-/** A stored policy. `id`: that of the TXT record it was fetched for. */
+/** Is a stored policy. `id` is the id of the TXT record for which the policy was fetched. */
 export type StoredPolicy = MtaStsPolicy & { id: string }
 
-/** The policy of a domain that has not expired; null: none. */
+/** Finds the policy of a domain that has not expired. @returns null if there is none. */
 export async function findMtaStsPolicy(
   db: Queryable,
   domain: string,
@@ -17,7 +17,7 @@ export async function findMtaStsPolicy(
   return rows[0] ?? null
 }
 
-/** Stores a policy for its time, in place of the one before. */
+/** Stores a policy for its time, in place of the previous policy. */
 export async function storeMtaStsPolicy(
   db: Queryable,
   domain: string,
@@ -34,7 +34,7 @@ export async function storeMtaStsPolicy(
   })
 }
 
-/** Deletes policies whose time is over. */
+/** Deletes expired policies. */
 export async function deleteExpiredPolicies(db: Queryable): Promise<void> {
   await db.query('delete from mta_sts_policies where expires_at < clock_timestamp()')
 }

@@ -3,7 +3,7 @@ import type { Unsubscribe } from '../../../shared/mail/compose/unsubscribe.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 
-/** The content of an outbound mail: all that its bytes are made of, beside its attachments. */
+/** Holds the content of an outbound mail: everything that its bytes are made of, except its attachments. */
 export type OutboundContent = {
   projectId: string
   hasAttachments: boolean
@@ -21,31 +21,31 @@ export type OutboundContent = {
   references: string[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
-  /** Display names for To and Cc, by address. */
+  /** Holds the display names for To and Cc, by address. */
   names: Record<string, string>
-  /** The time in Date: that of a scheduled sending, or of the call. */
+  /** Is the time in Date: the time of a scheduled sending, or of the call. */
   date: Date
 }
 
-/** An outbound mail for one attempt. */
+/** Describes an outbound mail for one attempt. */
 export type OutboundMail = OutboundContent & {
-  /** The number of this attempt, from 1; `recordMailAttempts` requires it. */
+  /** Is the number of this attempt, from 1. `recordMailAttempts` requires it. */
   attempt: number
   acceptedAt: Date
-  /** SHA-256 of the approved bytes; null: nobody had to approve them. */
+  /** Is the SHA-256 of the approved bytes; null: nobody had to approve them. */
   approvedHash: Buffer | null
-  /** Pending recipients whose next attempt is due. */
+  /** Lists the pending recipients whose next attempt is due. */
   due: DueRecipient[]
-  /** Domains of the recipients that are verified domains of this service. */
+  /** Lists the recipients' domains that are verified domains of this service. */
   ownDomains: string[]
   traceparent: string | null
 }
 
-/** A recipient and the number of its earlier attempts. */
+/** Is a recipient with the number of the earlier attempts. */
 type DueRecipient = {
   address: string
   attempts: number
-  /** Suppressed after the API accepted the message. */
+  /** Tells that the recipient was suppressed after the API accepted the message. */
   suppressed: boolean
 }
 
@@ -79,7 +79,7 @@ type OutboundRow = ContentRow & {
   traceparent: string | null
 }
 
-/** The columns of a {@link ContentRow}, of outbound_mails o, messages m and projects p. */
+/** Lists the columns of a {@link ContentRow}, from outbound_mails o, messages m and projects p. */
 const CONTENT = `o.message_row, o.project_id, m.raw_id, m.message_id, m.from_addresses,
         coalesce(p.display_name, p.name) as from_name,
         m.to_addresses, m.cc_addresses, m.subject, m.text_body, m.html_body, m.in_reply_to, m.reference_ids,
@@ -107,7 +107,10 @@ const contentOf = (row: ContentRow): OutboundContent => ({
   date: row.date,
 })
 
-/** The content of an outbound mail of a project; null: it has none of that Message-ID. */
+/**
+ * Returns the content of an outbound mail of a project. @returns null if the project has no outbound mail with that
+ * Message-ID.
+ */
 export async function findOutboundContent(
   db: Queryable,
   projectId: string,
@@ -125,9 +128,10 @@ export async function findOutboundContent(
 }
 
 /**
- * Begins the next attempts of outbound mails: counts them and reads their content. A scheduled mail can no longer be
- * cancelled.
- * @returns for each, in order; null: done, held, deleted, or not due yet (the job ran again after its attempt was recorded).
+ * Begins the next attempts of outbound mails. It counts the attempts and reads the content of the mails. A scheduled
+ * mail can no longer be cancelled.
+ * @returns a result for each mail, in order. Null means that the mail is done, held, deleted, or not due yet (the job
+ * ran again after its attempt was recorded).
  */
 export async function beginAttempts(
   db: Queryable,
@@ -182,7 +186,7 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
   }
 }
 
-/** Milliseconds until the next attempt of an outbound mail; null: none is known. A held mail has none. */
+/** Returns the milliseconds until the next attempt of an outbound mail; null: none is known. A held mail has none. */
 export async function nextMailInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({
     name: 'next-mail',

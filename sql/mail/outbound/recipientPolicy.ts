@@ -3,23 +3,23 @@ import { isAllowed, type Rule } from '../../../shared/mail/emailRules.ts'
 import { storageLimit } from '../../account/projects/projectLimits.ts'
 import type { Queryable } from '../../db.ts'
 
-/** The recipients of a send or reply of one project. */
+/** Lists the recipients of a send or reply of one project. */
 export type WantedRecipients = {
   projectId: string
   scope: 'SEND' | 'REPLY'
   addresses: readonly string[]
 }
 
-/** The policy of one mail. `isFull`: its project has used up its storage. */
+/** Is the policy of one mail. `isFull` tells that its project has used up its storage. */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
-/** A refused recipient: suppressed (an earlier bounce), or blocked by a rule of the project. */
+/** Is a refused recipient: suppressed (an earlier bounce), or blocked by a rule of the project. */
 export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
 
 /**
- * The only check of recipients when the API accepts a message: suppressions and email rules. It also looks at the
- * project's storage.
- * @param storageBytes the limit of a project without its own; null: none.
+ * Checks the recipients when the API accepts a message, by suppressions and email rules. No other check does this. It
+ * also checks the project's storage.
+ * @param storageBytes the limit of a project that sets none itself; null: none.
  * @returns the policy of each item of `wanted`, in order.
  */
 export async function readSendPolicies(

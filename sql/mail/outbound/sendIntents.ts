@@ -12,12 +12,12 @@ import { rowBytes } from '../messages/attachments.ts'
 import { ACCEPT_INTENTS, OPERATION } from './acceptIntentsStatement.ts'
 import type { RefusedRecipient } from './recipientPolicy.ts'
 
-/** A send intent: an accepted send or reply with all its content. */
+/** Is a send intent: an accepted send or reply with all its content. */
 export type SendIntent = {
   projectId: string
-  /** From `newMessageId`; a retry of the statement reuses it. */
+  /** Comes from `newMessageId`. A retry of the statement reuses it. */
   messageId: string
-  /** The thread of a reply; null: a new thread. */
+  /** Is the thread of a reply; null: a new thread. */
   threadRow: string | null
   from: string
   to: readonly string[]
@@ -28,31 +28,31 @@ export type SendIntent = {
   html: string | null
   inReplyTo: readonly string[]
   references: readonly string[]
-  /** `blob`: the object that holds the content; absent or null: none does. */
+  /** `blob` is the object that holds the content; absent or null: no object does. */
   attachments: readonly (SentAttachment & { blob?: Buffer | null })[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
-  /** Display names for To and Cc, by address; null: none. */
+  /** Holds the display names for To and Cc, by address; null: none. */
   names: Record<string, string> | null
-  /** The time to send it; null: at once. */
+  /** Is the time to send the mail; null: at once. */
   sendAt: Date | null
-  /** It waits for the owner, whatever the project's policy says. */
+  /** Tells that the mail waits for the owner, whatever the project's policy says. */
   held: boolean
-  /** The draft that this mail takes up; null: none. */
+  /** Is the draft that becomes this mail; null: none. */
   draft: { id: string; version: number } | null
-  /** Recipients that must not get the mail. */
+  /** Lists recipients that must not get the mail. */
   refused: readonly RefusedRecipient[]
-  /** The caller's idempotency key and the hash of its request; null: no key. */
+  /** Holds the caller's idempotency key and the hash of its request; null: no key. */
   key: { name: string; requestHash: Buffer } | null
-  /** The answer's fields beside `threadId` and `createdAt`; stored under the key. */
+  /** Holds the fields of the response except `threadId` and `createdAt`. They are stored under the key. */
   answer: object
-  /** The place of the attachment that is a calendar file; absent or null: none. */
+  /** Is the index of the attachment that is a calendar file; absent or null: none. */
   calendar?: number | null
-  /** The trace that it continues; absent: none. */
+  /** Is the trace that the intent continues; absent: none. */
   traceparent?: string | null
 }
 
-/** The answer's fields that the statement determines. */
+/** Holds the fields of the response that the SQL statement determines. */
 export type AcceptedMessage = {
   threadId: string
   createdAt: string
@@ -60,18 +60,18 @@ export type AcceptedMessage = {
 }
 
 /**
- * The end of an intent: accepted; `repeat`: its key has an answer, or its draft is gone; `gone`: the project or the thread is deleted;
- * `over quota`: the project has reached its daily limit of recipients.
+ * Is the result of an intent. `accepted`: it is stored. `repeat`: its key already has a response, or its draft is gone.
+ * `gone`: the project or the thread is deleted. `over quota`: the project has reached its daily limit of recipients.
  */
 export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)
   | { kind: 'repeat' | 'gone' | 'over quota' }
 
 /**
- * Stores the messages, threads, idempotency keys and jobs of send intents in one statement: a message and its stored
- * answer commit together. One statement for many is fast: NOTIFY serialises commits, and 100 intents in one commit cost
- * little more than one.
- * @param dailyLimit recipients a project may write to in a UTC day; null: no limit.
+ * Stores the messages, threads, idempotency keys and jobs of send intents in one statement, so that a message and its
+ * stored response commit together. One statement for many intents is fast. NOTIFY serialises commits, and 100 intents
+ * in one commit cost little more than one.
+ * @param dailyLimit recipients that a project may write to in a UTC day; null: no limit.
  * @returns one outcome per intent, in order.
  */
 export async function acceptIntents(
@@ -122,7 +122,7 @@ export async function acceptIntents(
     calendar: intent.calendar == null ? null : attachmentId(intent.calendar),
   }))
   const rows = await store(db, acceptValues(JSON.stringify(records), intents, dailyLimit))
-  // The batcher then runs each intent alone, which shows the ones over the limit.
+  // The batcher then runs each intent alone, which shows the intents above the limit.
   if (rows === null && intents.length > 1) throw new Error('the daily limit was reached')
   if (rows === null) return [{ kind: 'over quota' }]
   const byNumber = new Map(rows.map((row) => [row.n, row]))
@@ -151,8 +151,8 @@ type AcceptedRow = {
 }
 
 /**
- * Runs the statement; null: nothing was stored. Either a concurrent statement used the quota up (the check of the table
- * fails), or an intent would fit if an earlier one were left out.
+ * Runs the statement. @returns null if nothing was stored. Either a concurrent statement used the quota up (the check
+ * of the table fails), or an intent would fit if an earlier intent were left out.
  */
 async function store(db: Queryable, values: unknown[]): Promise<AcceptedRow[] | null> {
   try {
@@ -171,7 +171,7 @@ async function store(db: Queryable, values: unknown[]): Promise<AcceptedRow[] | 
 
 const attachmentId = (index: number) => `att_${index + 1}`
 
-/** The description of an attachment for get-message. */
+/** Describes an attachment for get-message. */
 const describe = (
   { filename, contentType, contentId, content }: SentAttachment,
   index: number,
@@ -184,7 +184,7 @@ const describe = (
   disposition: contentId === null ? 'attachment' : 'inline',
 })
 
-/** The parameters of the statement. */
+/** Returns the parameters of the statement. */
 function acceptValues(records: string, intents: readonly SendIntent[], dailyLimit: number | null) {
   const files = intents.flatMap(({ attachments }, n) =>
     attachments.map((file, index) => ({ ...file, n, id: attachmentId(index) })),
@@ -195,14 +195,17 @@ function acceptValues(records: string, intents: readonly SendIntent[], dailyLimi
   return [records, numbers, ids, bytes, dailyLimit, starts, lengths, objects]
 }
 
-/** The weight of an intent in a batch, in bytes. */
+/** Returns the weight of an intent in a batch, in bytes. */
 export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
   attachments.reduce(
     (sum, { content }) => sum + content.length,
     text.length + (html === null ? 0 : html.length),
   )
 
-/** The stored answer of an idempotency key of send or reply, and the hash of its request; null: no answer. */
+/**
+ * Finds the stored response of an idempotency key of send or reply, and the hash of its request. @returns null if there
+ * is no response.
+ */
 export async function findSent(
   db: Queryable,
   projectId: string,
@@ -210,6 +213,6 @@ export async function findSent(
 ): Promise<{ requestHash: Buffer; sent: AcceptedMessage & { answer: object } } | null> {
   const found = await findIdempotent(db, { projectId, operation: OPERATION, key })
   if (found === null || found.result === null) return null
-  // An answer of an earlier version has no status.
+  // A response that an earlier version stored has no status.
   return { requestHash: found.requestHash, sent: { status: 'queued', ...JSON.parse(found.result) } }
 }

@@ -4,21 +4,21 @@ import { pageStart } from '../../pageStart.ts'
 
 type Reason = 'bounce' | 'rejection' | 'complaint'
 
-/** An address that a project must not send to any more. */
+/** Is an address to which a project must not send any more. */
 export type Suppression = {
   row: bigint
   address: string
   reason: Reason
-  /** The answer of the other host. */
+  /** Is the reply of the other host. */
   detail: string | null
-  /** The message that caused it. */
+  /** Is the message that caused the suppression. */
   messageId: string | null
   createdAt: Date
 }
 
 export type NewSuppression = { address: string; reason: Reason; detail: string | null }
 
-/** Suppresses recipients of a message; an existing suppression stays unchanged. */
+/** Suppresses recipients of a message. An existing suppression stays unchanged. */
 export async function suppress(
   db: Queryable,
   { projectId, messageRow }: { projectId: string; messageRow: string },
@@ -44,7 +44,7 @@ export async function suppress(
   })
 }
 
-/** A project's suppressions, newest first, at most `limit` after the cursor. */
+/** Lists a project's suppressions, newest first, at most `limit` after the cursor. */
 export async function listSuppressions(
   db: Queryable,
   projectId: string,
@@ -74,7 +74,7 @@ export async function listSuppressions(
   }))
 }
 
-/** Deletes a suppression. @returns false: no such suppression. */
+/** Deletes a suppression. @returns false if there is no such suppression. */
 export async function deleteSuppression(
   db: Queryable,
   projectId: string,

@@ -1,12 +1,12 @@
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 
-/** An outbound mail without an attempt, locked against the worker. */
+/** Is an outbound mail without an attempt, locked against the worker. */
 type Unsent = { messageRow: string; status: string }
 
 /**
  * Locks the outbound mail of a message, in the lock order of the worker.
- * @returns its status, read under the lock; null: no such sent message.
+ * @returns the status, read under the lock; null if there is no such sent message.
  */
 export async function lockUnsent(
   db: Queryable,
@@ -28,8 +28,8 @@ export async function lockUnsent(
 }
 
 /**
- * Ends a scheduled or held mail without a sending. Its recipients count no more for the quota of their day. The caller
- * holds the lock of {@link lockUnsent}.
+ * Ends a scheduled or held mail without sending it. Its recipients no longer count for the quota of their day. The
+ * caller holds the lock of {@link lockUnsent}.
  */
 export async function endUnsent(
   db: Queryable,

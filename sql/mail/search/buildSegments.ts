@@ -1,4 +1,4 @@
-/** Makes segments of the words of a project's messages (docs/decisions/search-segments.md). */
+/** Builds segments from the words of a project's messages (docs/decisions/search-segments.md). */
 import {
   keptPostings,
   LEAF_MESSAGES,
@@ -28,13 +28,13 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** Days after which the words of deleted messages are looked for. */
+/** The words of deleted messages are searched after this many days. */
 const CHECK_DAYS = 7
 
-/** A step of the work on a project's segments; null: there is none, or another process is at it. */
+/** Is a step of the work on a project's segments; null: there is none, or another process does it. */
 export type Built = 'leaf' | 'merged' | 'checked' | null
 
-/** Does the next step for a project, in one transaction: a crash leaves the segments as they were. */
+/** Does the next step for a project in one transaction, so that a crash leaves the segments unchanged. */
 export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
   transaction(pool, async (db) => {
     if (!(await isOurs(db, projectId))) return null
@@ -52,7 +52,7 @@ export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
     return 'checked'
   })
 
-/** One process at a time works on a project. */
+/** Tells whether this process may work on a project. Only one process at a time does. */
 async function isOurs(db: Client, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ taken: boolean }>(
     `select pg_try_advisory_xact_lock(hashtextextended('search ' || $1, 0)) as taken`,
@@ -61,12 +61,13 @@ async function isOurs(db: Client, projectId: string): Promise<boolean> {
   return rows[0]!.taken
 }
 
-/** Takes the words of the oldest messages that have no leaf, if they are enough for one. */
+/** Takes the words of the oldest messages that have no leaf, if there are enough for a leaf. */
 async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
-    // The lock comes before the words are read: a change of them waits, and then adds its row again. A message that is
-    // being changed is left for the next leaf, because two that wait for each other's rows would be a deadlock.
+    // The lock comes before the words are read. A change of the words waits, and then adds its row again. A message
+    // that is being changed is left for the next leaf, because two transactions that wait for each other's rows would
+    // deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -87,7 +88,7 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
   })
-  // Where most were deleted meanwhile, the others wait for more.
+  // If most messages were deleted meanwhile, the rest waits for more messages.
   const waits = messages.length < taken.length / 2
   const living = new Set(messages.map(({ row }) => row))
   const ended = waits ? taken.filter(({ row }) => !living.has(row)) : taken
@@ -120,7 +121,8 @@ async function blocksOfLeaf(
     await slice()
     if (terms === null || terms === '') continue
     for (const lexeme of byteString(terms).split('\n')) {
-      // The project's prefix tells its words from others' in the vectors; a segment has one project.
+      // In the vectors, the project's prefix distinguishes its words from the words of other projects. A segment has
+      // only one project.
       const term = lexeme.slice(lexeme.indexOf(':') + 1)
       const places = placesOf.get(term)
       if (places === undefined) placesOf.set(term, [place])
@@ -135,7 +137,7 @@ async function blocksOfLeaf(
   return writer.take(true)
 }
 
-/** The oldest sixteen neighbours of one size, if there are so many behind the larger ones. */
+/** Returns the oldest sixteen neighbouring segments of one size, if there are so many after the larger ones. */
 export function neighboursToMerge<Range extends LeafRange>(
   segments: readonly Range[],
 ): Range[] | null {
@@ -152,7 +154,7 @@ export function neighboursToMerge<Range extends LeafRange>(
   return null
 }
 
-/** Writes neighbouring segments as one, without the words of deleted messages. */
+/** Writes neighbouring segments as one segment, without the words of deleted messages. */
 async function rewrite(db: Client, projectId: string, segments: readonly Segment[]): Promise<void> {
   const range = { firstLeaf: segments[0]!.firstLeaf, lastLeaf: segments.at(-1)!.lastLeaf }
   const { deleted, isEmpty } = await deletedPlaces(db, projectId, range)
@@ -180,14 +182,17 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
 
 type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 
-/** The terms of neighbouring segments in order, with the postings of all, oldest leaf first. */
+/** Yields the terms of neighbouring segments in order, with the postings of all segments, oldest leaf first. */
 async function* mergedTerms(
   db: Client,
   segments: readonly Segment[],
 ): AsyncGenerator<[term: string, postings: Uint8Array]> {
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
-  /** Reads the next block of a source whose block is used up. Its place stays behind the last one at its end. */
+  /**
+   * Reads the next block of a source whose block is used up. At the end of the source, its place stays after its last
+   * term.
+   */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()
     if (next.done === true) return
@@ -214,7 +219,7 @@ async function* mergedTerms(
   }
 }
 
-/** The segment that was checked longest ago, if that is due. It counts as checked from now on. */
+/** Returns the segment that was checked longest ago, if its check is due. It counts as checked from now on. */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({
     name: 'take-unchecked-segment',
@@ -231,10 +236,13 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
   return rows[0] ?? null
 }
 
-/** Projects whose jobs are queued at once. */
+/** Limits the projects whose jobs are queued at once. */
 const UNBUILT_MAX = 1_000
 
-/** Queues a job for projects with a leaf to build or a segment to check: after an upgrade, and for lost jobs. */
+/**
+ * Queues a job for projects with a leaf to build or a segment to check. This is needed after an upgrade, and for lost
+ * jobs.
+ */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`
     with unbuilt as (

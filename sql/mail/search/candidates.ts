@@ -20,10 +20,13 @@ import {
   type Segment,
 } from './segments.ts'
 
-/** Messages that may match, and the time that no message of a later batch passes: infinite behind the last batch. */
+/**
+ * Holds messages that may match, and a time that bounds all messages of later batches. After the last batch the time is
+ * infinite.
+ */
 export type CandidateBatch = { rows: string[]; boundMs: number }
 
-/** What a search looks for. The times bound it roughly, both inclusive. */
+/** Describes what a search looks for. The times are rough bounds, both inclusive. */
 export type Wanted = {
   projectId: string
   queries: readonly SearchQuery[]
@@ -32,18 +35,21 @@ export type Wanted = {
   untilMs: number
 }
 
-/** Messages without a leaf that are read at once, unless their text has LEAF_TEXT_BYTES before. */
+/** Limits the messages without a leaf that are read at once. Fewer are read if their text reaches LEAF_TEXT_BYTES. */
 const PENDING_AT_ONCE = 256
-/** Candidates of the first batch of a segment. Each further batch has twice as many. */
+/** Limits the candidates of the first batch of a segment. Each further batch has twice as many. */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
-/** Leaves of the segments that are read at once: those of the largest at first, then four times as many. */
+/**
+ * Limits the leaves of the segments that are read at once. The first read takes as many leaves as the largest segment
+ * may have, and each later read takes up to four times as many.
+ */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
-/** Behind every time, in the order of a search. */
+/** Returns a time after every other time, in the order of a search. */
 const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
 
-/** Messages that no segment holds. Their words are not looked at. */
+/** Yields messages that no segment holds. Their words are not checked. */
 export async function* pendingCandidates(
   db: Queryable,
   { projectId, order, sinceMs, untilMs }: Wanted,
@@ -78,7 +84,7 @@ export async function* pendingCandidates(
   }
 }
 
-/** Messages of the segments whose words fit. */
+/** Yields messages of the segments whose words fit. */
 export async function* segmentCandidates(
   db: Queryable,
   wanted: Wanted,
@@ -88,7 +94,7 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // A page of pending messages may be newer than all of them.
+  // A page of pending messages may be newer than all of these messages.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -124,7 +130,10 @@ export async function* segmentCandidates(
   }
 }
 
-/** The places of segments whose words fit, by leaf. Beginnings of words are read where the whole words leave a match. */
+/**
+ * Returns the places of segments whose words fit, by leaf. Prefixes are checked only if the whole words still allow a
+ * match.
+ */
 async function matchesIn(
   db: Queryable,
   segments: readonly Segment[],
@@ -149,7 +158,7 @@ async function matchesIn(
   return found
 }
 
-/** The first segments that have at most so many leaves together; at least one. */
+/** Returns the first segments that together have at most this many leaves. It returns at least one segment. */
 function firstLeaves(segments: readonly Segment[], max: number): readonly Segment[] {
   let leaves = 0
   const end = segments.findIndex(({ firstLeaf, lastLeaf }, n) => {
@@ -167,7 +176,7 @@ type Times = Pick<Leaf, 'since' | 'until'>
 const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
-/** The time that no message of these passes. */
+/** Returns the time that bounds all of these messages. */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'
     ? remaining.reduce((most, { until }) => Math.max(most, until.getTime()), endOf(order))

@@ -9,17 +9,17 @@ import {
 import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 import type { MessageSearch } from './searchMessages.ts'
 
-/** A one-time code, an attachment that was read, or an invite; null: anything. */
+/** Is a one-time code, an attachment that was read, or an invite; null: anything. */
 export type Awaited = 'code' | 'text' | 'invite' | null
 
 type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
   after: Date
-  /** What a message must hold. */
+  /** Names what a message must hold. */
   has?: Awaited
 }
 
 /**
- * The oldest matching message received after a time, or null.
+ * Finds the oldest matching message received after a time, or null.
  * @throws {SearchTimeoutError}
  */
 export async function findFirstReceived(pool: Pool, search: FirstSearch): Promise<Message | null> {
@@ -54,7 +54,7 @@ const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
 const CARRIES = 'labels @> $3::text[]'
 const MATCHES = `($4 = '' or search @@ $4::tsquery)`
 
-/** $1 the project, $2 the time, $3 labels, $4 the query. */
+/** Returns the parameters: $1 the project, $2 the time, $3 labels, $4 the query. */
 const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[] => [
   projectId,
   after,
@@ -65,20 +65,20 @@ const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[]
 const FIRST = {
   unsearched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and $4 = ''`,
   searched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and search @@ $4::tsquery`,
-  // The predicate is that of the index messages_coded.
+  // The predicate is the predicate of the index messages_coded.
   coded: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and codes <> '[]'::jsonb and ${CARRIES} and ${MATCHES}`,
-  // The predicate is that of the index messages_invited.
+  // The predicate is the predicate of the index messages_invited.
   invited: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and invites is not null and ${CARRIES} and ${MATCHES}`,
-  // By the index attachment_texts_ready.
+  // The index attachment_texts_ready serves this query.
   read: `
     select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
     where x.project_id = $1 and x.state = 'ready'
       and messages.project_id = $1 and direction = 'received' and created_at > $2 and ${CARRIES} and ${MATCHES}`,
-  // Reads the messages of the first label and filters by the others.
+  // The query reads the messages of the first label and filters them by the other labels.
   labelled: `
     select m.row, m.created_at, m.text_bytes
     from message_labels l join messages m on m.row = l.message_row
@@ -99,7 +99,7 @@ async function firstOf(db: Queryable, search: FirstSearch, found: string): Promi
 async function check(db: Client, search: FirstSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>({
     name: 'first-received-among',
-    // The rows are read apart, as a search does.
+    // A separate part reads the rows, as in a search.
     text: `with given as materialized (
              select row, project_id, created_at, labels, direction, search from messages
              where row = any ($5::bigint[])

@@ -3,13 +3,15 @@ import { type SearchQuery, searchText } from '../../../shared/mail/search/search
 import type { Client, Queryable } from '../../db.ts'
 import { pendingCandidates, segmentCandidates, type Wanted } from './candidates.ts'
 
-/** A search took too long. */
+/** Reports that a search took too long. */
 export class SearchTimeoutError extends Error {}
 
-/** Milliseconds of all statements of one search. */
+/** Limits the milliseconds of all statements of one search. */
 const SEARCH_MAX_MS = 3_000
 
-/** Whether a project has no segments and no more than a leaf of messages: the words of each are read. */
+/**
+ * Tells whether a project has no segments and at most one leaf of messages. The words of each message are then read.
+ */
 export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ small: boolean }>({
     name: 'is-small-search',
@@ -23,12 +25,13 @@ export async function isSmall(db: Queryable, projectId: string): Promise<boolean
   return rows[0]!.small
 }
 
-/** A message that matches. */
+/** Is a message that matches. */
 export type Hit = { row: string; at: Date }
 
 /**
- * The first messages that match, in the order of the search.
- * @param db a {@link snapshot}: a job may move a message from the pending ones to a segment meanwhile, and replace segments.
+ * Finds the first messages that match, in the order of the search.
+ * @param db a {@link snapshot}, because a job may move a message from the pending messages to a segment meanwhile, and
+ * replace segments.
  * @param check returns the matches among rows, the first `limit` of them.
  * @throws {SearchTimeoutError}
  */
@@ -41,7 +44,7 @@ export async function findHits(
   const { order, limit } = wanted
   const startMs = performance.now()
   const direction = order === 'newest' ? -1 : 1
-  // Places on an axis on which the search goes forward.
+  // Returns positions on an axis on which the search goes forward.
   const placeOf = (hit: Hit) => direction * hit.at.getTime()
   const sources = [pendingCandidates(db, wanted), segmentCandidates(db, wanted)].map((batches) => ({
     batches,
@@ -58,12 +61,12 @@ export async function findHits(
     const next = await source!.batches.next()
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
-    // A message whose words were changed stands in a leaf and among the pending ones.
+    // A message whose words were changed stands both in a leaf and among the pending messages.
     const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
     found = [...hits.values()].sort(byPlace).slice(0, limit)
   }
 }
 
-/** The `tsquery` that matches all of the queries; empty: there is none. */
+/** Writes the `tsquery` that matches all of the queries. It is empty if there is none. */
 export const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
   queries.map((query) => searchText(projectId, query)).join(' & ')

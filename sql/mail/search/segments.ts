@@ -9,15 +9,15 @@ import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBloc
 import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Segments of one size that become the next larger one. */
+/** This many segments of one size become one segment of the next size. */
 export const MERGED_SEGMENTS = 16
-/** Leaves of the largest segment: 61,440 messages. */
+/** Limits the leaves of the largest segment: 61,440 messages. */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
-/** The sorted words of neighbouring leaves, and the times of their messages. */
+/** Holds the sorted words of neighbouring leaves, and the times of their messages. */
 export type Segment = LeafRange & { id: string; since: Date; until: Date }
 
-/** The segments of a project, oldest leaf first. */
+/** Lists the segments of a project, oldest leaf first. */
 export async function listSegments(db: Queryable, projectId: string): Promise<Segment[]> {
   const { rows } = await db.query<Segment>({
     name: 'list-search-segments',
@@ -28,10 +28,10 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
   return rows
 }
 
-/** A leaf without its messages. */
+/** Describes a leaf without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
 
-/** Leaves by their numbers, oldest first. */
+/** Lists leaves by their numbers, oldest first. */
 export async function listLeaves(
   db: Queryable,
   projectId: string,
@@ -46,7 +46,7 @@ export async function listLeaves(
   return rows
 }
 
-/** The rows of the messages of leaves, by leaf and place. */
+/** Returns the rows of the messages of leaves, by leaf and place. */
 export async function readLeaves(
   db: Queryable,
   projectId: string,
@@ -62,8 +62,8 @@ export async function readLeaves(
 }
 
 /**
- * The messages of whole words in segments, by the id of the segment and the key of the word. A word without messages is
- * absent. The block that holds a word is the last that does not begin behind it.
+ * Returns the messages of whole words in segments, by the id of the segment and the key of the word. A word without
+ * messages is absent. The block that can hold a word is the last block whose first term does not follow the word.
  */
 export async function readWords(
   db: Queryable,
@@ -94,12 +94,15 @@ export async function readWords(
   return found
 }
 
-/** Blocks of one beginning that are read, some 250 KB. A stranger can write millions of words with one beginning. */
+/**
+ * Limits the blocks of one prefix that are read to about 250 KB. A stranger can write millions of words with one
+ * prefix.
+ */
 const BEGINNING_BLOCKS = 128
 
 /**
- * The messages of beginnings of words in a segment, by the key of the beginning. One with too many words does not tell
- * messages apart: it has all of them.
+ * Returns the messages of prefixes in a segment, by the key of the prefix. A prefix with too many words does not
+ * exclude messages, so all messages count as its messages.
  */
 export async function readBeginnings(
   db: Queryable,
@@ -111,7 +114,7 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // No byte of UTF-8 is 0xff: every word with the beginning stands before it.
+    // No byte of UTF-8 is 0xff, so every word with the prefix stands before the prefix followed by 0xff.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -157,7 +160,7 @@ function addPlaces(
 
 const bytesOf = ({ term }: WantedTerm): Buffer => Buffer.from(term, 'latin1')
 
-/** Reads the blocks of a segment in order, some at a time. */
+/** Reads the blocks of a segment in order, several at a time. */
 export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGenerator<TermBlock> {
   for (let after: Buffer | null = null; ; ) {
     const { rows }: { rows: { first_term: Buffer; terms: Buffer }[] } = await db.query({
@@ -176,10 +179,10 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
   }
 }
 
-/** Some 64 KB. A block with many postings has 8 KB at most. */
+/** This many blocks have about 64 KB. A block with many postings has 8 KB at most. */
 export const BLOCKS_AT_ONCE = 32
 
-/** A new segment of leaves that are stored. */
+/** Stores a new segment of stored leaves. */
 export async function insertSegment(
   db: Queryable,
   projectId: string,
@@ -215,7 +218,7 @@ export async function insertBlocks(
   })
 }
 
-/** Adds a leaf. @param rows its messages, by place. */
+/** Adds a leaf. @param rows the messages of the leaf, by place. */
 export async function insertLeaf(
   db: Queryable,
   projectId: string,
@@ -231,7 +234,7 @@ export async function insertLeaf(
   })
 }
 
-/** The places of the deleted messages of leaves, and whether any other message is left. */
+/** Returns the places of the deleted messages of leaves, and whether any other message is left. */
 export async function deletedPlaces(
   db: Queryable,
   projectId: string,

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db.ts'
 import type { Message } from '../messages/messages.ts'
 
-/** Messages stored by a version without a search index, at most `limit`. */
+/** Lists messages that a version without a search index stored, at most `limit`. */
 export async function listUnindexed(
   db: Queryable,
   limit: number,

@@ -1,9 +1,9 @@
-/** What the chain says of refunds by hand. */
+/** Records what the chain shows about refunds that sellers made by hand. */
 import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
-/** A refund whose transaction the seller named. */
+/** Is a refund whose transaction the seller named. */
 export type ClaimedRefund = {
   id: string
   asset: Address
@@ -11,9 +11,9 @@ export type ClaimedRefund = {
   payTo: Address
   amountAtomic: bigint
   txHash: Hex
-  /** The block of the payment: its refund is in no earlier one. */
+  /** Is the block of the payment. Its refund cannot be in an earlier block. */
   paidBlock: bigint
-  /** The seller named it so long ago that a node would know it. */
+  /** Tells that the seller named the transaction so long ago that a node would know it. */
   isOld: boolean
 }
 
@@ -30,7 +30,7 @@ type Row = {
   is_old: boolean
 }
 
-/** Claims to check, the oldest first. */
+/** Lists claimed refunds to check, the oldest first. */
 export async function findClaimed(
   db: Queryable,
   network: string,
@@ -56,7 +56,7 @@ export async function findClaimed(
   }))
 }
 
-/** Says why a claimed transaction does not count: the refund is expected again. */
+/** Records why a claimed transaction does not count. The refund is expected again. */
 export async function refuseClaim(
   db: Queryable,
   { id, txHash }: Pick<ClaimedRefund, 'id' | 'txHash'>,
@@ -69,7 +69,7 @@ export async function refuseClaim(
   )
 }
 
-/** Log indexes of a transaction that count for refunds. */
+/** Returns the log indexes of a transaction that already count for refunds. */
 export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
   const { rows } = await db.query<{ log_index: number }>(
     'select log_index from hand_refunds where tx_hash = $1 and log_index is not null',
@@ -78,7 +78,10 @@ export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
   return rows.map(({ log_index: index }) => index)
 }
 
-/** Records the transfer of a claim, with its receipt and, once, its event. @returns false: another refund has the transfer. */
+/**
+ * Records the transfer of a claim with its receipt, and with its event the first time. @returns false if another refund
+ * already has the transfer.
+ */
 export function recordHandRefund(
   pool: Pool,
   { id, txHash }: Pick<ClaimedRefund, 'id' | 'txHash'>,
@@ -118,7 +121,7 @@ export function recordHandRefund(
   })
 }
 
-/** Refunds in blocks up to a number that are not known as final. */
+/** Lists refunds in blocks up to a number that are not known to be final. */
 export async function findUnfinalRefunds(
   db: Queryable,
   network: string,
@@ -143,7 +146,7 @@ export async function recordFinalRefunds(db: Queryable, ids: readonly string[]):
   )
 }
 
-/** A reorganisation replaced the blocks of refunds: their transactions are checked anew. */
+/** Records that a reorganisation replaced the blocks of refunds. Their transactions are checked again. */
 export async function checkAnew(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(

@@ -3,7 +3,7 @@ import type { UsdcNetwork } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 import { type NewEvent, recordEvents } from '../../events/events.ts'
 
-/** A refund that the chain shows, for its receipt. `payer`: the seller; `payTo`: the buyer. */
+/** Describes a refund that the chain shows, for its receipt. `payer` is the seller, and `payTo` is the buyer. */
 export type RefundFacts = {
   id: string
   refundOf: string
@@ -19,7 +19,7 @@ export type RefundFacts = {
 /** Signs the receipt of a refund. */
 export type SignRefund = (refund: RefundFacts, txHash: string) => string
 
-/** Adds what the payment knows to a refund. */
+/** Adds the data of the payment to a refund. */
 export async function readRefundFacts(
   db: Queryable,
   refund: Pick<RefundFacts, 'id' | 'refundOf' | 'amountAtomic' | 'payer' | 'payTo'>,
@@ -36,7 +36,10 @@ export async function readRefundFacts(
   return { ...refund, projectId, endpointId, network, resource: resource_url }
 }
 
-/** Tells the seller's project that the chain shows a refund; and the buyer's, where a purse of this service had paid. */
+/**
+ * Notifies the seller's project that the chain shows a refund. If a purse of this service had paid, the buyer's project
+ * is notified too.
+ */
 export async function tellRefund(
   db: Queryable,
   { id, refundOf, amountAtomic, payTo, network, projectId }: RefundFacts,

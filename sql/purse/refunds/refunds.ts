@@ -1,6 +1,6 @@
 /**
- * Refunds of payments: transfers out of a purse, or transfers that a seller makes by hand and the chain proves. Refunds that
- * are expected, open or spent never exceed the payment.
+ * Stores refunds of payments. A refund is a transfer out of a purse, or a transfer that a seller makes by hand and the
+ * chain proves. Refunds that are expected, open or spent never exceed the payment.
  */
 import type { Hex } from 'viem'
 import { newHandRefundId } from '../../../shared/ids.ts'
@@ -11,7 +11,10 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { lockPurse } from '../reserve.ts'
 import { hashOf, type Ordered, order } from '../transferOut.ts'
 
-/** A refund. `by_hand`: the seller is to send it. `checking`: the chain is to prove the transaction that he named. */
+/**
+ * Describes a refund. `by_hand`: the seller must send it. `checking`: the chain must prove the transaction that the
+ * seller named.
+ */
 export type Refund = {
   id: string
   state: 'by_hand' | 'checking' | 'open' | 'spent' | 'released'
@@ -19,9 +22,9 @@ export type Refund = {
   payTo: string
   txHash: string | null
   isFinal: boolean
-  /** Why the last transaction that the seller named does not count. */
+  /** Tells why the last transaction that the seller named does not count. */
   reason: string | null
-  /** The signed receipt as JSON. */
+  /** Is the signed receipt as JSON. */
   receipt: string | null
 }
 
@@ -30,9 +33,9 @@ export type Refunded =
   | { kind: 'not_found' | 'other_request' | 'not_final' | 'too_much' | 'insufficient_funds' }
 
 /**
- * Pays back a part of a final payment to its payer. The lock of the payment makes the sum exact. Where the purse of the
- * project is not the payee, the refund is expected from the seller's own hand.
- * @param refund.key the Idempotency-Key: the same one finds the first refund.
+ * Pays back a part of a final payment to its payer. The lock of the payment makes the sum exact. If the purse of the
+ * project is not the payee, the seller must send the refund by hand.
+ * @param refund.key the Idempotency-Key. The same key finds the first refund.
  */
 export function refundPayment(
   pool: Pool,
@@ -96,7 +99,7 @@ export function refundPayment(
   })
 }
 
-/** Whether the payee is the purse of the project, under its key of now or of then. */
+/** Tells whether the payee is the purse of the project, under its present key or an earlier key. */
 async function isOwnAddress(db: Queryable, projectId: string, address: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'select from purse_keys where project_id = $1 and address = $2',
@@ -138,7 +141,7 @@ async function findByKey(
   return rows[0] ?? null
 }
 
-/** The refunds of a payment, oldest first. */
+/** Lists the refunds of a payment, oldest first. */
 export async function listRefunds(db: Queryable, paymentId: string): Promise<Refund[]> {
   const { rows } = await db.query<{
     id: string
@@ -172,7 +175,7 @@ const REFUNDS_OF = `
   from hand_refunds where payment_id = $1
   order by created_at, id`
 
-/** What sellers of this service pay back for a purchase, oldest first. */
+/** Lists what sellers of this service refund for a purchase, oldest first. */
 export async function refundsOfPurchase(
   db: Queryable,
   { payer, nonce, network }: { payer: string; nonce: string; network: string },
@@ -191,7 +194,7 @@ export async function refundsOfPurchase(
 
 export type HandRefundChange = 'ok' | 'not_found' | 'not_by_hand' | 'proved'
 
-/** Names the transaction that pays back. The chain is asked for it. */
+/** Records the transaction that pays back. A worker looks it up on the chain. */
 export function claimRefund(
   pool: Pool,
   actor: Omit<Actor, 'projectId'>,
@@ -208,7 +211,7 @@ export function claimRefund(
   )
 }
 
-/** Takes back a refund that nobody has made. */
+/** Withdraws a refund that nobody has made. */
 export function withdrawRefund(
   pool: Pool,
   actor: Omit<Actor, 'projectId'>,

@@ -5,7 +5,7 @@ import type { Queryable } from '../../db.ts'
 
 type ResourceType = 'http' | 'mcp'
 
-/** An endpoint in the public list. */
+/** Describes an endpoint in the public list. */
 export type DiscoveredEndpoint = {
   row: bigint
   url: string
@@ -13,27 +13,33 @@ export type DiscoveredEndpoint = {
   network: NetworkName
   payTo: string
   description: string | null
-  /** By the seller, by the OpenAPI document, and by the own 402: the first goes before the others. */
+  /**
+   * Comes from the seller, from the OpenAPI document, and from the endpoint's own 402. An earlier source overrides a
+   * later source.
+   */
   metadata: Metadata & SeenMetadata
-  /** The versions of x402 in its challenge, as last seen. */
+  /** Lists the versions of x402 in the endpoint's challenge, as last seen. */
   versions: number[]
   updatedAt: Date
 }
 
-/** What to list. Null: any. */
+/** Selects what to list. Null selects any. */
 export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
-  /** Lower case; the endpoints with most of them come first, those without any are left out. Null: all, oldest first. */
+  /**
+   * Lists words in lower case. The endpoints with most of these words come first, and endpoints without any are left
+   * out. Null lists all endpoints, oldest first.
+   */
   words: readonly string[] | null
   type: ResourceType | null
-  /** Any case. */
+  /** Upper and lower case are the same. */
   tag: string | null
   minAtomic: bigint | null
   maxAtomic: bigint | null
-  /** Only those that say how they are called. */
+  /** Selects only endpoints that say how they are called. */
   hasBazaar: boolean
-  /** The row after which the list goes on. */
+  /** Is the row number after which the list continues. */
   after: bigint | null
   limit: number
   offset: number
@@ -41,7 +47,8 @@ export type DiscoveryFilter = {
 
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
-// Registered, verified and payable endpoints of sellers who opted in: never the word of a payer.
+// The list has the registered, verified and payable endpoints of sellers who opted in. It never relies on what a payer
+// says.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id
@@ -61,7 +68,7 @@ const LISTED = `
     and ($6::numeric is null or e.price_atomic >= $6) and ($7::numeric is null or e.price_atomic <= $7)
     and (not $8 or m.metadata ?| array['input', 'bazaar'])`
 
-/** One part of the public list, and the size of the whole. */
+/** Returns one part of the public list, and the size of the whole list. */
 export async function discoverEndpoints(
   db: Queryable,
   { payTo, network, words, type, tag, minAtomic, maxAtomic, hasBazaar, ...part }: DiscoveryFilter,

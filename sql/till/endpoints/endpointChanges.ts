@@ -13,15 +13,15 @@ import {
   toEndpoint,
 } from './endpoints.ts'
 
-/** Most active endpoints of one project. */
+/** Limits the active endpoints of one project. */
 export const ENDPOINTS_MAX = 1_000
 
-/** The project has {@link ENDPOINTS_MAX} active endpoints. */
+/** Reports that the project already has {@link ENDPOINTS_MAX} active endpoints. */
 export class TooManyEndpointsError extends Error {}
-/** A webhook secret was given for an endpoint that has no webhook URL. */
+/** Reports a webhook secret for an endpoint that has no webhook URL. */
 export class SecretWithoutWebhookError extends Error {}
 
-/** A change of an endpoint; absent fields stay. */
+/** Describes a change of an endpoint. Absent fields stay unchanged. */
 export type EndpointChange = {
   urlPattern?: string
   priceAtomic?: bigint
@@ -31,17 +31,17 @@ export type EndpointChange = {
   webhookUrl?: string | null
   webhookSecret?: string
   discoverable?: boolean
-  /** False pauses it. */
+  /** False pauses the endpoint. */
   active?: boolean
   metadata?: MetadataChange
-  /** Null: the endpoint has no OpenAPI document, and nothing that was read in one. */
+  /** Null removes the OpenAPI document, and everything that was read in it. */
   openApiUrl?: string | null
 }
 
 /** Null removes a part of the metadata. */
 export type MetadataChange = { [Part in keyof Metadata]?: Metadata[Part] | null }
 
-/** A changed endpoint. `newSecret`: its new webhook secret, shown only here; null: unchanged. */
+/** Is a changed endpoint. `newSecret` is its new webhook secret, which is shown only here; null: unchanged. */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
 
 const changedParts = (change: MetadataChange = {}) => {
@@ -53,9 +53,9 @@ const changedParts = (change: MetadataChange = {}) => {
 }
 
 /**
- * Registers an endpoint, or changes the one of the same resource, and queues its verification. It locks the project's
- * row: concurrent calls make one endpoint and keep the bound.
- * @returns null: the project is deleted.
+ * Registers an endpoint, or changes the endpoint of the same resource, and queues its verification. It locks the
+ * project's row, so that concurrent calls make one endpoint and keep the limit.
+ * @returns null if the project is deleted.
  * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
  */
 export async function putEndpoint(
@@ -108,7 +108,7 @@ async function insertEndpoint(
   return id
 }
 
-/** Changes an active endpoint in its own transaction; null: no such endpoint. */
+/** Changes an active endpoint in its own transaction. @returns null if there is no such endpoint. */
 export function updateEndpoint(
   pool: Pool,
   keyring: Keyring,
@@ -183,14 +183,14 @@ async function changeEndpoint(
       change.openApiUrl ?? null,
     ],
   )
-  // A worker reads the document with its next look at the endpoint.
+  // A worker reads the document when it next checks the endpoint.
   if (typeof change.openApiUrl === 'string') await queueEndpointCheck(db, id)
   return { endpoint: toEndpoint(rows[0]!), newSecret }
 }
 
 /**
- * Replaces the secret of an endpoint's webhook. All later attempts use the new one.
- * @returns the endpoint with its new secret; null: no such endpoint.
+ * Replaces the secret of an endpoint's webhook. All later attempts use the new secret.
+ * @returns the endpoint with its new secret; null if there is no such endpoint.
  * @throws {SecretWithoutWebhookError}
  */
 export async function rotateWebhookSecret(
@@ -201,7 +201,7 @@ export async function rotateWebhookSecret(
   return updateEndpoint(pool, keyring, { ...target, change: { webhookSecret: newWebhookSecret() } })
 }
 
-/** Deletes an endpoint and aborts its pending deliveries. The row stays: payments refer to it. */
+/** Deletes an endpoint and aborts its pending deliveries. The row is kept, because payments refer to it. */
 export async function deleteEndpoint(
   pool: Pool,
   { projectId, id }: { projectId: string; id: string },

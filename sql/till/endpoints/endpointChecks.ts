@@ -3,18 +3,18 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { recordVerification, type VerificationStatus } from './endpoints.ts'
 
-/** The check of an endpoint: its last verdict, and whether another is on its way. */
+/** Describes the check of an endpoint: its last verdict, and whether another check is queued or runs. */
 export type EndpointCheck = {
   status: VerificationStatus
   detail: string | null
   checkedAt: Date | null
-  /** Milliseconds since a check was queued; null: none is due. */
+  /** Counts the milliseconds since a check was queued; null: none is due. */
   queuedMs: number | null
-  /** A worker asks the URL right now. */
+  /** Tells that a worker requests the URL right now. */
   isRunning: boolean
 }
 
-/** The check of an active endpoint, or null. */
+/** Returns the check of an active endpoint, or null. */
 export async function findEndpointCheck(db: Queryable, id: string): Promise<EndpointCheck | null> {
   const { rows } = await db.query<{
     status: VerificationStatus
@@ -73,7 +73,7 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
   })
 }
 
-/** Checks a project's endpoint. @returns false: no such endpoint. */
+/** Checks a project's endpoint. @returns false if there is no such endpoint. */
 export function checkEndpointAnew(
   pool: Pool,
   { projectId, id }: { projectId: string; id: string },
@@ -91,8 +91,9 @@ export function checkEndpointAnew(
 }
 
 /**
- * Queues a check for a challenge that would be refused, at most once in `pauseMs`, and none beside another.
- * @returns milliseconds until a check may be queued; 0: one is.
+ * Queues a check for a challenge that would be refused. It queues at most one check in `pauseMs`, and none while
+ * another check waits.
+ * @returns milliseconds until a check may be queued; 0: one is queued.
  */
 export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
   return transaction(pool, async (db) => {
@@ -114,7 +115,7 @@ export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): P
   })
 }
 
-/** Says that a worker asks the URL of an endpoint. */
+/** Records that a worker requests the URL of an endpoint. */
 export async function startEndpointCheck(db: Queryable, id: string): Promise<void> {
   await db.query(
     'update seller_endpoints set check_started_at = clock_timestamp(), check_queued_at = coalesce(check_queued_at, clock_timestamp()) where id = $1',

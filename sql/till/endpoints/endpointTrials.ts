@@ -4,13 +4,13 @@ import { addJob } from '../../queue/jobs.ts'
 
 type TrialState = 'asking' | 'asked' | 'paying' | 'paid' | 'failed'
 
-/** What an endpoint answers a buyer. */
+/** Describes how an endpoint responds to a buyer. */
 export type EndpointTrial = {
   state: TrialState
   buy: boolean
-  /** The 402: x402Version, accepts, and in version 2 resource and extensions. */
+  /** Is the 402: x402Version, accepts, and in version 2 also resource and extensions. */
   challenge: Record<string, unknown> | null
-  /** Of the last answer. */
+  /** Is the status of the last response. */
   status: number | null
   body: string | null
   detail: string | null
@@ -18,17 +18,20 @@ export type EndpointTrial = {
   endedAt: Date | null
 }
 
-/** The longest body that is kept, in characters. */
+/** Limits the kept body, in characters. */
 export const TRIAL_BODY_MAX = 16_384
-/** The longest challenge that is kept, in characters of JSON. */
+/** Limits the kept challenge, in characters of JSON. */
 export const TRIAL_CHALLENGE_MAX = 40_000
 
-/** A trial without an end is lost after this time: the worker asks for 20 s and pays for 30 s. */
+/**
+ * A trial that has not ended after this time is lost, because the worker waits 20 s for the challenge and 30 s for the
+ * payment.
+ */
 const LOST_AFTER = '90 seconds'
 
 const SHOWN = `state, buy, challenge, status, body, detail, created_at as "createdAt", ended_at as "endedAt"`
 
-/** The last trial of an endpoint, or null. */
+/** Returns the last trial of an endpoint, or null. */
 export async function findTrial(db: Queryable, endpointId: string): Promise<EndpointTrial | null> {
   const { rows } = await db.query<EndpointTrial>({
     name: 'find-endpoint-trial',
@@ -38,7 +41,7 @@ export async function findTrial(db: Queryable, endpointId: string): Promise<Endp
   return rows[0] ?? null
 }
 
-/** Starts a trial in place of the last one. @returns null: that one is under way. */
+/** Starts a trial in place of the last trial. @returns null if the last trial is still running. */
 export function startTrial(
   pool: Pool,
   trial: { id: string; endpointId: string; projectId: string; buy: boolean },
@@ -70,7 +73,7 @@ export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promis
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** A trial for the worker. `payment`: signed before. */
+/** Is a trial for the worker. `payment` was signed earlier. */
 export type DueTrial = {
   id: string
   projectId: string
@@ -80,7 +83,7 @@ export type DueTrial = {
   payment: PaymentHeader | null
 }
 
-/** A trial without an end, of an endpoint that is not deleted; null: there is none. */
+/** Finds a trial that has not ended, of an endpoint that is not deleted. @returns null if there is none. */
 export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial | null> {
   const { rows } = await db.query<
     Omit<DueTrial, 'payment'> & { header_name: string | null; header_value: string | null }
@@ -98,7 +101,10 @@ export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial 
   return { ...due, payment: name === null || value === null ? null : { name, value } }
 }
 
-/** Stores what will be sent, unless a payment is stored. @returns the stored one; null: the trial has ended. */
+/**
+ * Stores the payment that will be sent, unless a payment is stored. @returns the stored payment; null if the trial has
+ * ended.
+ */
 export async function storePayment(
   db: Queryable,
   trial: { id: string; method: string; challenge: object; payment: PaymentHeader },
@@ -116,7 +122,7 @@ export async function storePayment(
   return rows[0] ?? null
 }
 
-/** Ends a trial. An ended trial stays as it is. */
+/** Ends a trial. An ended trial does not change. */
 export async function endTrial(
   db: Queryable,
   id: string,

@@ -7,7 +7,7 @@ import { type Order, pageOrder } from '../../pageStart.ts'
 
 export type VerificationStatus = 'pending' | 'verified' | 'failed' | 'unreachable'
 
-/** The OpenAPI document of an endpoint, and what was read in it. */
+/** Holds the OpenAPI document of an endpoint, and the metadata that were read in it. */
 type OpenApi = {
   url: string
   status: 'pending' | 'read' | 'failed'
@@ -15,34 +15,34 @@ type OpenApi = {
   metadata: Metadata
 }
 
-/** A seller's endpoint: a resource and its price. */
+/** Describes a seller's endpoint: a resource and its price. */
 export type Endpoint = {
   id: string
   urlPattern: string
-  /** Atomic USDC (10^-6). */
+  /** Is in atomic USDC (10^-6). */
   priceAtomic: bigint
   network: string
   description: string | null
   webhookUrl: string | null
-  /** In the public list of paid resources. */
+  /** Tells that the endpoint is in the public list of paid resources. */
   discoverable: boolean
-  /** It gets no new challenges. */
+  /** Tells that the endpoint gets no new challenges. */
   isPaused: boolean
-  /** What the seller says about it. */
+  /** Is the metadata that the seller gave. */
   metadata: Metadata
-  /** Null: the seller names no OpenAPI document. */
+  /** Is null if the seller names no OpenAPI document. */
   openApi: OpenApi | null
-  /** The metadata of its own 402, from the last check. */
+  /** Holds the metadata of the endpoint's own 402, from the last check. */
   seen: SeenMetadata
   verification: { status: VerificationStatus; checkedAt: Date | null; detail: string | null }
   createdAt: Date
   row: bigint
 }
 
-/** The settled payments of an endpoint: their number, and their sum in atomic USDC. */
+/** Sums up the settled payments of an endpoint: their number, and their sum in atomic USDC. */
 export type EndpointTotals = { callCount: number; revenueAtomic: bigint }
 
-/** The ENDPOINT_COLUMNS of seller_endpoints. */
+/** Holds the ENDPOINT_COLUMNS of seller_endpoints. */
 export type EndpointRow = {
   id: string
   url_pattern: string
@@ -99,7 +99,7 @@ export const toEndpoint = (row: EndpointRow): Endpoint => ({
   row: BigInt(row.row),
 })
 
-/** One active endpoint of a project, or null. */
+/** Finds one active endpoint of a project, or null. */
 export async function findEndpoint(
   db: Queryable,
   { projectId, id }: { projectId: string; id: string },
@@ -115,13 +115,13 @@ export async function findEndpoint(
 
 export type EndpointFilter = {
   projectId: string
-  /** Part of URL or description. */
+  /** Is a part of the URL or the description. */
   text?: string
   verification?: VerificationStatus
   active?: boolean
 }
 
-/** Endpoints that are not deleted, in an order, at most `limit` after the cursor. */
+/** Lists endpoints that are not deleted, in an order, at most `limit` after the cursor. */
 export async function listEndpoints(
   db: Queryable,
   filter: EndpointFilter & { limit: number; cursor: Cursor | null; order?: Order },
@@ -143,7 +143,7 @@ export async function listEndpoints(
   return rows.map(toEndpoint)
 }
 
-/** The active endpoint of a resource; `matchKey` from parseResourceUrl. */
+/** Finds the active endpoint of a resource. `matchKey` comes from parseResourceUrl. */
 export async function findEndpointByResource(
   db: Queryable,
   projectId: string,
@@ -158,7 +158,7 @@ export async function findEndpointByResource(
   return rows[0] === undefined ? null : toEndpoint(rows[0])
 }
 
-/** The totals of endpoints. */
+/** Returns the totals of endpoints. */
 export async function endpointTotals(
   db: Queryable,
   ids: string[],
@@ -185,7 +185,7 @@ export type UrlToVerify = {
   openApiUrl: string | null
 }
 
-/** The URL of an active endpoint, for its verification; null: deleted. */
+/** Returns the URL of an active endpoint, for its verification. @returns null if the endpoint is deleted. */
 export async function findUrlToVerify(db: Queryable, id: string): Promise<UrlToVerify | null> {
   const { rows } = await db.query<UrlToVerify>({
     name: 'find-url-to-verify',
@@ -205,11 +205,11 @@ export async function recordVerification(
     url: string
     status: VerificationStatus
     detail: string
-    /** The versions of x402 in its challenge. */
+    /** Lists the versions of x402 in the endpoint's challenge. */
     versions: readonly (1 | 2)[]
-    /** The payTo addresses of the challenge, in lower case. */
+    /** Lists the payTo addresses of the challenge, in lower case. */
     payees: readonly string[]
-    /** What the challenge declares. */
+    /** Is the metadata that the challenge declares. */
     seen: SeenMetadata
   },
 ): Promise<void> {
@@ -226,7 +226,10 @@ export async function recordVerification(
   )
 }
 
-/** Records what was read in the OpenAPI document of an endpoint, unless it names another one by now. */
+/**
+ * Records the metadata that were read in the OpenAPI document of an endpoint, unless the endpoint names another
+ * document by now.
+ */
 export async function recordOpenApi(
   db: Queryable,
   {

@@ -1,10 +1,11 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Whether another project sells a resource. The challenge at its verified endpoint names its payTo address, and does not
- * name that of this project. A 402 answer alone proves nothing: anyone may register the URL.
+ * Writes an SQL condition: another project sells a resource. The challenge at that project's verified endpoint names
+ * its payTo address, and does not name the address of this project. A 402 response alone proves nothing, because anyone
+ * may register the URL.
  *
- * @param projectId and `matchKey`: SQL expressions.
+ * @param projectId and `matchKey` are SQL expressions.
  */
 export const soldByAnother = (projectId: string, matchKey: string): string => `exists (
   select from seller_endpoints e
@@ -14,7 +15,7 @@ export const soldByAnother = (projectId: string, matchKey: string): string => `e
     and not exists (
       select from projects own where own.id = ${projectId} and lower(own.pay_to) = any (e.challenge_pay_to)))`
 
-/** {@link soldByAnother} of one resource. */
+/** Applies {@link soldByAnother} to one resource. */
 export async function isSoldByAnother(
   db: Queryable,
   projectId: string,

@@ -4,7 +4,10 @@ import type { Queryable } from '../../db.ts'
 import type { VerificationStatus } from './endpoints.ts'
 import { soldByAnother } from './rivalEndpoints.ts'
 
-/** A project's payment settings and the chain. `payTo` null: not set. `network` null: the RPC has never answered. */
+/**
+ * Holds a project's payment settings and the chain. If `payTo` is null, it is not set. If `network` is null, the RPC
+ * has never responded.
+ */
 export type SellerRow = {
   payTo: string | null
   paymentsEnabled: boolean
@@ -19,7 +22,7 @@ type SellerColumns = {
   chain_id: string | null
 }
 
-/** Reads a live project as a seller, in one round trip; null: no such project. */
+/** Reads a live project as a seller, in one round trip. @returns null if there is no such project. */
 export async function findSeller(db: Queryable, projectId: string): Promise<SellerRow | null> {
   const { rows } = await db.query<SellerColumns>({
     name: 'find-seller',
@@ -38,10 +41,10 @@ const toSeller = (row: SellerColumns): SellerRow => ({
   chainId: row.chain_id === null ? null : Number(row.chain_id),
 })
 
-/** A project, and a resource that it may sell; `matchKey` from parseResourceUrl. */
+/** Identifies a project, and a resource that it may sell. `matchKey` comes from parseResourceUrl. */
 export type WantedSale = { projectId: string; matchKey: string }
 
-/** `metadata`: how it is called, as its challenge says. */
+/** `metadata` describes how the endpoint is called, as its challenge says. */
 type SoldEndpoint = {
   id: string
   verification: VerificationStatus | 'paused'
@@ -50,17 +53,17 @@ type SoldEndpoint = {
 }
 
 export type Sale = {
-  /** As {@link findSeller}. */
+  /** Is the result of {@link findSeller}. */
   seller: SellerRow | null
-  /** The active endpoint of the resource. */
+  /** Is the active endpoint of the resource. */
   endpoint: SoldEndpoint | null
   isSoldByAnother: boolean
 }
 
-/** Reads sellers with their resources in one statement. @returns one sale for each, in order. */
+/** Reads sellers with their resources in one statement. @returns one sale for each item, in order. */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
-  // Payments that come together are often for one resource.
+  // Concurrent payments are often for one resource.
   const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
   const { rows } = await db.query<
     SellerColumns & {
@@ -108,7 +111,7 @@ export async function findSales(db: Queryable, wanted: readonly WantedSale[]): P
   return wanted.map((sale) => sales.get(keyOf(sale))!)
 }
 
-/** The addresses that send transactions on a chain. */
+/** Lists the addresses that send transactions on a chain. */
 export async function listGasWallets(db: Queryable, chainId: number): Promise<string[]> {
   const { rows } = await db.query<{ address: string }>({
     name: 'list-gas-wallets',
@@ -118,7 +121,7 @@ export async function listGasWallets(db: Queryable, chainId: number): Promise<st
   return rows.map((row) => row.address)
 }
 
-/** Whether an address, in lower case, has ever sent transactions for this service. */
+/** Tells whether an address, in lower case, has ever sent transactions for this service. */
 export async function isGasWallet(db: Queryable, address: string): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'is-gas-wallet',

@@ -1,26 +1,29 @@
 import type { Queryable } from '../../db.ts'
 
-/** Settled payments: their number, and their sum in atomic USDC. */
+/** Sums up settled payments: their number, and their sum in atomic USDC. */
 export type Income = { count: number; amountAtomic: bigint }
 
-/** The income of a project, without payments from its own addresses: whole, by day (UTC), by endpoint and by payer. */
+/**
+ * Describes the income of a project, without payments from its own addresses: in total, by day (UTC), by endpoint and
+ * by payer.
+ */
 export type Activity = {
   total: Income
-  /** Newest first; days without a payment are left out. */
+  /** Has the newest day first. Days without a payment are left out. */
   days: (Income & { day: string })[]
-  /** The largest sum first; null: no registered endpoint. */
+  /** Has the largest sum first; null: no registered endpoint. */
   endpoints: (Income & { endpointId: string | null; urlPattern: string | null })[]
-  /** The largest sum first, at most {@link PAYERS_MAX}. */
+  /** Has the largest sum first, at most {@link PAYERS_MAX} payers. */
   payers: (Income & { payerAddress: string })[]
-  /** From the project's own addresses. */
+  /** Sums up the payments from the project's own addresses. */
   own: Income
-  /** Paid back since then, whenever the payment came in. No other sum is less by it. */
+  /** Sums up what was refunded since then, whenever the payment came in. No other sum is reduced by refunds. */
   refunded: Income
 }
 
 const PAYERS_MAX = 100
 
-/** The payments of a project that have settled since a time. */
+/** Reads the payments of a project that have settled since a time. */
 export async function readActivity(
   db: Queryable,
   { projectId, since }: { projectId: string; since: Date },

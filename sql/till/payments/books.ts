@@ -1,24 +1,24 @@
-/** The books of a project: what came in and what went out, in the order of its settlement. */
+/** Reads the account book of a project: all money that came in and went out, in the order of its settlement. */
 import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
 /**
- * A transfer as the books show it. payment: it came in. refund: it went back to a payer. purchase: the purse bought. sweep: the
- * operator took it out of the purse.
+ * Is a transfer as the account book shows it. payment: money came in. refund: money went back to a payer. purchase: the
+ * purse bought something. sweep: the operator took money out of the purse.
  */
 export type BookEntry = {
-  /** Place among entries of one time: the row and the kind. */
+  /** Orders the entries of the same time: the row number and the kind. */
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'
   id: string
-  /** Of a refund: the payment that it pays back. */
+  /** Is the payment that a refund pays back. */
   refundOf: string | null
   settledAt: Date
   endpointId: string | null
   resourceUrl: string
   payer: string
   recipient: string
-  /** Whether the other side is an address of the project itself. */
+  /** Tells whether the other party is an address of the project itself. */
   isOwn: boolean
   amountAtomic: bigint
   network: string
@@ -26,21 +26,22 @@ export type BookEntry = {
   txHash: Hex
   logIndex: number | null
   blockNumber: bigint | null
-  /** Its block is final. */
+  /** Tells that the block is final. */
   isFinal: boolean
   /**
-   * Its share of the transaction's fee, paid by our gas wallet: whole wei that add up to the fee over the members of a group.
-   * Null: somebody else sent the transaction, it carried calls of purses, or an older release recorded it.
+   * Is the entry's share of the transaction's fee, which our gas wallet paid. The shares are whole wei that add up to
+   * the fee over the members of a group. Null means that somebody else sent the transaction, that it carried calls of
+   * purses, or that an older release recorded it.
    */
   feeWei: bigint | null
 }
 
-/** Where the books go on. */
+/** Is the position after which the list continues. */
 export type BookCursor = { settledAt: Date; row: bigint }
 
 const AFTER = '> ($4, $5::bigint)'
 
-/** Each part is bounded by itself, so that its index gives the first entries. */
+/** Each part has its own limit, so that its index gives the first entries. */
 const PARTS = {
   payments: `
     select p.row * 4 as row, 'payment' as kind, p.id, null as refund_of, p.settled_at as at, p.endpoint_id, p.resource_url,
@@ -68,7 +69,7 @@ const PARTS = {
 }
 
 /**
- * Entries from one time until before another, oldest first, at most `limit` after the cursor.
+ * Lists the entries from one time until before another, oldest first, at most `limit` after the cursor.
  * @param wanted.withPurse lists purchases and sweeps too.
  */
 export async function listBookEntries(

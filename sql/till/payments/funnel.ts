@@ -1,17 +1,17 @@
-/** The way from a challenge to money, by endpoint and day (UTC). */
+/** Counts the steps from a challenge to a settled payment, by endpoint and day (UTC). */
 import type { Queryable } from '../../db.ts'
 
-/** Challenges and refusals of an endpoint in a day. */
+/** Counts the challenges and refusals of an endpoint in a day. */
 export type OfferCount = {
   projectId: string
   endpointId: string
-  /** As `2026-01-05`. */
+  /** Has a format like `2026-01-05`. */
   day: string
   challenges: number
   refusals: number
 }
 
-/** Adds counts that were collected in memory. The order of the rows keeps two processes from waiting for each other. */
+/** Adds counts that were collected in memory. The order of the rows keeps two processes from deadlocking. */
 export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[]): Promise<void> {
   if (counts.length === 0) return
   await db.query({
@@ -34,19 +34,19 @@ export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[
   })
 }
 
-/** The service keeps counts as long: activity shows the last 90 days. */
+/** The service keeps counts for this time. The activity page shows the last 90 days. */
 const RETENTION = '400 days'
 
 export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
   await db.query(`delete from offer_counts where day < current_date - interval '${RETENTION}'`)
 }
 
-/** One part of the funnel. Payments count for the day of their claim. */
+/** Is one part of the funnel. A payment counts for the day of its claim. */
 export type FunnelSums = {
   challenges: number
-  /** Refused before a claim. */
+  /** Counts requests that were refused before a claim. */
   refused: number
-  /** Claimed: the signature and the money are right. */
+  /** Counts claimed payments, whose signature and balance are right. */
   claimed: number
   settled: number
   failed: number
@@ -55,9 +55,12 @@ export type FunnelSums = {
 
 export type Funnel = {
   total: FunnelSums
-  /** Newest first; days without any are left out. */
+  /** Has the newest day first. Days without any counts are left out. */
   days: (FunnelSums & { day: string })[]
-  /** The most challenges first, at most {@link ENDPOINTS_SHOWN_MAX}. Null: no registered endpoint. */
+  /**
+   * Has the endpoint with the most challenges first, at most {@link ENDPOINTS_SHOWN_MAX} endpoints. Null: no registered
+   * endpoint.
+   */
   endpoints: (FunnelSums & { endpointId: string | null; urlPattern: string | null })[]
 }
 
@@ -68,7 +71,7 @@ const SUMS = `
   coalesce(sum(claimed), 0)::float8 as claimed, coalesce(sum(settled), 0)::float8 as settled,
   coalesce(sum(failed), 0)::float8 as failed, coalesce(sum(atomic), 0)::text as atomic`
 
-/** The funnel of a project since a day, of all its endpoints or of one. */
+/** Returns the funnel of a project since a day, of all its endpoints or of one. */
 export async function readFunnel(
   db: Queryable,
   { projectId, since, endpointId }: { projectId: string; since: Date; endpointId: string | null },

@@ -10,14 +10,14 @@ import {
 } from '../settle/settlementBudgets.ts'
 import { findClaim } from './payments.ts'
 
-/** A check of an authorization on chain, before its claim or without one. */
+/** Is a check of an authorization on chain, before its claim or without a claim. */
 export type NewCheck = {
-  /** From `newCheckId`. */
+  /** Comes from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Claim the authorization if it passes. */
+  /** Tells to claim the authorization if it passes the check. */
   claims: boolean
-  /** The reason if there is no code at the payer; null: the payer's own signature was verified. */
+  /** Is the reason for a refusal if the payer's address has no code; null: the payer's own signature was verified. */
   reasonWithoutCode: X402Reason | null
 }
 
@@ -25,7 +25,7 @@ export type Check = Omit<NewCheck, 'claim'> & {
   claim: ClaimRecord
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
-  /** The payment of the authorization; an earlier claim may have made it. */
+  /** Is the payment of the authorization. An earlier claim may have made it. */
   paymentId: string | null
 }
 
@@ -61,7 +61,7 @@ type CheckRow = {
   payment_id: string | null
 }
 
-/** One check, or null. */
+/** Finds one check, or null. */
 export async function findCheck(db: Queryable, id: string): Promise<Check | null> {
   const { rows } = await db.query<CheckRow>({
     name: 'find-check',
@@ -92,7 +92,7 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
   )
 }
 
-/** Ends a passed check, and claims the authorization if `claims` is set and the limits of the day allow. */
+/** Ends a passed check. If `claims` is set and the limits of the day allow it, the authorization is claimed. */
 export async function passCheck(
   pool: Pool,
   check: Check,
@@ -102,7 +102,7 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // A concurrent claim used up the limit: now it shows.
+    // A concurrent claim used up the limit. The second try sees this.
     await pass(pool, check, limits)
   }
 }

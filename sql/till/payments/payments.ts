@@ -9,7 +9,7 @@ import { GOES_ALONE } from '../settle/settlementQueue.ts'
 
 type PaymentState = 'verified' | 'settled' | 'failed'
 
-/** A stored payment; amounts are atomic units. */
+/** Describes a stored payment. Amounts are in atomic units. */
 export type Payment = Transfer & {
   row: bigint
   id: string
@@ -30,14 +30,17 @@ export type Payment = Transfer & {
   failureDetail: string | null
   troubleCount: number
   revertCount: number
-  /** The settling transaction; while `verified`, the newest signed one. */
+  /** Is the settling transaction. While the payment is `verified`, it is the newest signed transaction. */
   txHash: Hex | null
-  /** The index of its Transfer event in its block. Null: not settled, or settled by an older version. */
+  /**
+   * Is the index of the payment's Transfer event in its block. Null means that the payment is not settled, or that an
+   * older version settled it.
+   */
   logIndex: number | null
-  /** It shares no transaction, whatever its payer is. */
+  /** Tells that the payment shares no transaction, whatever its payer is. */
   goesAlone: boolean
   blockNumber: bigint | null
-  /** The receipt text, as signed and sent. */
+  /** Is the text of the receipt, as signed and sent. */
   signedReceipt: string | null
   granted: boolean
   createdAt: Date
@@ -107,7 +110,7 @@ const SELECT_PAYMENT = `
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
-/** The transfer of a payment row or a stored claim. */
+/** Returns the transfer of a payment row or a stored claim. */
 export const transferOf = (row: TransferRow): Transfer => ({
   asset: row.asset,
   payer: row.payer,
@@ -156,12 +159,12 @@ const toPayment = (row: PaymentRow): Payment => ({
   traceparent: row.traceparent,
 })
 
-/** One payment of any project, or null. */
+/** Finds one payment of any project, or null. */
 export async function findPayment(db: Queryable, id: string): Promise<Payment | null> {
   return (await findPayments(db, [id]))[0] ?? null
 }
 
-/** Payments of any project, in no order. */
+/** Finds payments of any project, in no particular order. */
 export async function findPayments(db: Queryable, ids: readonly string[]): Promise<Payment[]> {
   if (ids.length === 0) return []
   const { rows } = await db.query<PaymentRow>({
@@ -172,13 +175,13 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
   return rows.map(toPayment)
 }
 
-/** The unique key of an authorization. */
+/** Is the unique key of an authorization. */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
-/** A payer's own name of a payment. */
+/** Is the name that a payer gave to a payment. */
 type NamedPayment = { projectId: string; paymentIdentifier: string }
 
-/** The payment of a claimed authorization, of any project, or null. */
+/** Finds the payment of a claimed authorization, of any project, or null. */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({
     name: 'find-claim',
@@ -189,7 +192,7 @@ export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment
   return rows[0] === undefined ? null : toPayment(rows[0])
 }
 
-/** Whether the payer has given the name to another payment in the project, one that has not failed. */
+/** Tells whether the payer has given the name to another payment in the project that has not failed. */
 export async function isNamedPayment(
   db: Queryable,
   { projectId, paymentIdentifier, ...claim }: ClaimKey & NamedPayment,
@@ -204,11 +207,11 @@ export async function isNamedPayment(
   return rowCount === 1
 }
 
-/** What to list. Null: any. */
+/** Selects what to list. Null selects any. */
 export type PaymentFilter = {
   state: PaymentState | null
   endpointId: string | null
-  /** In any case. */
+  /** Upper and lower case are the same. */
   payer: string | null
   from: Date | null
   to: Date | null
@@ -216,7 +219,7 @@ export type PaymentFilter = {
   maxAtomic: bigint | null
 }
 
-/** Payments of a project, newest first, at most `limit` after the cursor. */
+/** Lists payments of a project, newest first, at most `limit` after the cursor. */
 export async function listPayments(
   db: Queryable,
   {
@@ -245,7 +248,7 @@ export async function listPayments(
   return rows.map(toPayment)
 }
 
-/** Payments of a project that have settled since a time, the latest first. */
+/** Lists payments of a project that have settled since a time, the latest first. */
 export async function listSettled(
   db: Queryable,
   { projectId, since, limit }: { projectId: string; since: Date; limit: number },
@@ -260,7 +263,7 @@ export async function listSettled(
   return rows.map(toPayment)
 }
 
-/** A webhook delivery of a payment. */
+/** Is a webhook delivery of a payment. */
 export type PaymentDelivery = {
   id: string
   status: string
@@ -269,7 +272,7 @@ export type PaymentDelivery = {
   createdAt: Date
 }
 
-/** The newest delivery of each payment that has one. */
+/** Returns the newest delivery of each payment that has one. */
 export async function latestDeliveries(
   db: Queryable,
   paymentIds: readonly string[],
@@ -283,7 +286,7 @@ export async function latestDeliveries(
   return new Map(rows.map(({ subjectId, ...delivery }) => [subjectId, delivery]))
 }
 
-/** The webhook deliveries of a payment, oldest first. */
+/** Lists the webhook deliveries of a payment, oldest first. */
 export async function listPaymentDeliveries(
   db: Queryable,
   paymentId: string,

@@ -7,12 +7,12 @@ import {
 import type { Pool, Queryable } from '../../db.ts'
 import { keptKey } from '../../keyring/keptKey.ts'
 
-/** The file of the generated development signing key. */
+/** Names the file of the generated development signing key. */
 const FILE = 'receipt-signing-key'
 
 /**
- * The seeds of the receipt keys, the signing one first: RECEIPT_SIGNING_KEYS, else the generated seed in DATA_DIR. In
- * production the configuration requires RECEIPT_SIGNING_KEYS.
+ * Returns the seeds of the receipt keys, the signing seed first. They are RECEIPT_SIGNING_KEYS, or the generated seed
+ * in DATA_DIR. In production the configuration requires RECEIPT_SIGNING_KEYS.
  */
 export function receiptSeeds(
   config: Pick<Config, 'receiptSeeds' | 'dataDir' | 'production'>,
@@ -22,8 +22,8 @@ export function receiptSeeds(
 }
 
 /**
- * Publishes a worker's public keys and marks the signing one. Keys removed from the settings stay published.
- * @param keys the signing one first.
+ * Publishes a worker's public keys and marks the signing key. Keys that are removed from the settings stay published.
+ * @param keys the signing key first.
  */
 export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[]): Promise<void> {
   await pool.query(
@@ -36,7 +36,7 @@ export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[
   )
 }
 
-/** Whether a worker has published the key. */
+/** Tells whether a worker has published the key. */
 export async function isPublishedKey(db: Queryable, kid: string): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'is-published-key',
@@ -46,7 +46,7 @@ export async function isPublishedKey(db: Queryable, kid: string): Promise<boolea
   return rowCount === 1
 }
 
-/** Every published receipt key, the newest signing one first. */
+/** Lists every published receipt key, the newest signing key first. */
 export async function listReceiptKeys(db: Queryable): Promise<PublicReceiptKey[]> {
   const { rows } = await db.query<{ did: string; public_key_hex: string }>({
     name: 'list-receipt-keys',

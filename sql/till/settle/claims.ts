@@ -10,12 +10,12 @@ import {
   type SettlementLimits,
 } from './settlementBudgets.ts'
 
-/** An authorization to claim. */
+/** Is an authorization to claim. */
 export type NewClaim = Transfer & {
-  /** From `newPaymentId`. */
+  /** Comes from `newPaymentId`. */
   id: string
   projectId: string
-  /** Null: the resource is not registered (facilitator face). */
+  /** Is null if the resource is not registered (a request to the facilitator). */
   endpointId: string | null
   matchKey: string | null
   resourceUrl: string
@@ -23,15 +23,15 @@ export type NewClaim = Transfer & {
   network: NetworkName
   chainId: number
   x402Version: 1 | 2
-  /** `payer`: only the payer named the resource. */
+  /** `payer` means that only the payer named the resource. */
   resourceSource: 'seller' | 'payer'
-  /** The payer's own name of the payment: another payment of the project must not have it. */
+  /** Is the name that the payer gave to the payment. No other payment of the project may have it. */
   paymentIdentifier: string | null
-  /** The trace that it continues; absent: none. */
+  /** Is the trace that the claim continues; absent: none. */
   traceparent?: string | null
 }
 
-/** A claim as JSON, with numbers as decimal strings. */
+/** Writes a claim as JSON, with numbers as decimal strings. */
 export const claimRecord = (claim: NewClaim) => ({
   id: claim.id,
   project_id: claim.projectId,
@@ -59,7 +59,10 @@ export const claimRecord = (claim: NewClaim) => ({
 
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
-/** Two unique indexes decide over a named payment: without one order of locks two batches could wait for each other. */
+/**
+ * Two unique indexes decide about a named payment. All batches take these locks in one order, so that two batches
+ * cannot deadlock.
+ */
 const LOCK_NAMES = `
   select pg_advisory_xact_lock(n.name) from (
     select distinct hashtextextended(name, 0) as name from unnest($1::text[]) name order by 1) n`
@@ -95,10 +98,10 @@ const CLAIM = `
   select c.id from claimed c cross join jobs`
 
 /**
- * Claims authorizations and queues their settlement. Concurrent claims of one authorization, in any form of its signature,
- * make one payment. Claims without a name of the payer are one statement.
- * @returns for each claim, in order: true: claimed; false: a payment has the authorization or the name, the project is
- * deleted, or its limit of the day is reached.
+ * Claims authorizations and queues their settlement. Concurrent claims of one authorization, in any form of its
+ * signature, make one payment. Claims without a name from the payer run in one statement.
+ * @returns for each claim, in order: true if it is claimed; false if a payment has the authorization or the name, if
+ * the project is deleted, or if its limit of the day is reached.
  */
 export async function claimPayments(
   pool: Pool,
@@ -110,13 +113,13 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // Of many claims the batcher runs each alone.
+    // If there are several claims, the batcher then runs each claim alone.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
 }
 
-/** {@link claimPayments} for claims stored as JSON, within a transaction: it holds the locks of their names. */
+/** Runs {@link claimPayments} for claims stored as JSON, within a transaction, which holds the locks of their names. */
 export async function claimRecords(
   client: Client,
   records: readonly ClaimRecord[],
@@ -148,13 +151,13 @@ async function claim(
   return records.map((record) => made.has(record.id))
 }
 
-/** A request for the grant of a payment. */
+/** Is a request for the grant of a payment. */
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** The idempotency key of the redeem, or null. */
+  /** Is the idempotency key of the redeem call, or null. */
   key: string | null
-  /** The answer as JSON. */
+  /** Is the response as JSON. */
   result: string
 }
 
@@ -176,9 +179,9 @@ const TAKE_GRANTS = `
   select n from granted`
 
 /**
- * Takes the grants of settled payments in one statement, and stores the answers under their idempotency keys.
- * @returns for each request, in order: true: this caller has the grant; false: it was taken before, or the payment is
- * not settled (any more).
+ * Takes the grants of settled payments in one statement, and stores the responses under their idempotency keys.
+ * @returns for each request, in order: true if this caller has the grant; false if it was taken before, or if the
+ * payment is not settled (any more).
  */
 export async function takeGrants(
   db: Queryable,

@@ -1,26 +1,29 @@
 import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** A gas wallet on one chain. */
+/** Identifies a gas wallet on one chain. */
 export type WalletId = { chainId: number; address: Address }
 
-/** A signed transaction. Fees are wei per gas. */
+/** Is a signed transaction. Fees are in wei per gas. */
 export type SignedTransaction = {
   hash: Hex
   nonce: bigint
-  /** None: the transaction only fills a nonce. Several: a group. */
+  /**
+   * Lists the payments of the transaction. If the list is empty, the transaction only fills a nonce. Several payments
+   * are a group.
+   */
   paymentIds: readonly string[]
   raw: Hex
   maxFeeWei: bigint
   tipWei: bigint
-  /** Null: an older version signed it. */
+  /** Is null if an older version signed the transaction. */
   gasLimit: bigint | null
-  /** The hash of the payer's code; null: an account. */
+  /** Is the hash of the payer's code; null: the payer is an account. */
   payerCode: Hex | null
 }
 
 /**
- * Registers a wallet, or raises its next nonce to the chain's count: another holder of its key may have sent
+ * Registers a wallet, or raises its next nonce to the chain's count, because another holder of its key may have sent
  * transactions.
  * @returns the next nonce to assign.
  */
@@ -36,11 +39,13 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
 }
 
 /**
- * Assigns nonces and stores signed transactions in one database transaction, before any broadcast: a crash never loses a
- * hash or leaves a nonce without its bytes. It skips payments that have an open transaction or are not `verified`.
+ * Assigns nonces and stores signed transactions in one database transaction, before any broadcast. So a crash never
+ * loses a hash or leaves a nonce without its bytes. It skips payments that have an open transaction or are not
+ * `verified`.
  * @param parcels the payments of each transaction.
- * @param lone codes of contract wallets, by payment: it also skips a payment whose code has an open transaction.
- * @param sign called under the wallet's lock, once per parcel, with its free payments; must wait only for cryptography.
+ * @param lone codes of contract wallets, by payment. A payment whose code has an open transaction is skipped too.
+ * @param sign called under the wallet's lock, once per parcel, with its free payments. It must wait only for
+ * cryptography.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
@@ -56,7 +61,7 @@ export async function storeSigned(
       [parcels.flat()],
     )
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // A separate statement: it must see transactions that another process stored while this one waited for the lock.
+    // A separate statement must see transactions that another process stored while this process waited for the lock.
     const { rows } = await db.query<{ id: string }>(
       `select p.id from unnest($1::text[], $2::text[]) p (id, code) where not exists (
          select from transaction_payments m join chain_transactions t on t.hash = m.hash
@@ -95,7 +100,7 @@ export async function storeCall(
   })
 }
 
-/** Stores transactions of the nonces from `next` on. The caller holds the wallet's lock. */
+/** Stores transactions with the nonces from `next` on. The caller holds the wallet's lock. */
 async function insertNext(
   db: Queryable,
   wallet: WalletId,
@@ -111,9 +116,10 @@ async function insertNext(
 }
 
 /**
- * Stores a transaction for an assigned nonce: a replacement with a higher fee, or one that fills a gap.
+ * Stores a transaction for an assigned nonce: a replacement with a higher fee, or a transaction that fills a gap.
  * @param replaces the hash of the replaced transaction; null: no transaction has the nonce.
- * @returns false: the nonce is unassigned, or another transaction has taken it meanwhile; nothing changed.
+ * @returns false if the nonce is unassigned, or if another transaction has taken it meanwhile. Nothing has changed
+ * then.
  */
 export async function storeForNonce(
   pool: Pool,
@@ -136,7 +142,9 @@ export async function storeForNonce(
   })
 }
 
-/** Until the end of the transaction no other process stores a transaction for these codes. */
+/**
+ * Locks these codes, so that no other process stores a transaction for them until the end of this database transaction.
+ */
 async function lockCodes(db: Queryable, codes: readonly Hex[]): Promise<void> {
   await db.query(
     `select pg_advisory_xact_lock(hashtextextended(c.code, 0))
@@ -191,7 +199,7 @@ async function insertTransactions(
   })
 }
 
-/** The result of a broadcast; `error` null: the RPC accepted the transaction. */
+/** Is the result of a broadcast. If `error` is null, the RPC accepted the transaction. */
 export type BroadcastResult = { hash: Hex; error: string | null }
 
 /** Records broadcasts. */

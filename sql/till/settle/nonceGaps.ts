@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db.ts'
 import type { WalletId } from './gasWallets.ts'
 
-/** Assigned nonces that are unused on chain and have no open transaction; the lowest first. */
+/** Finds assigned nonces that are unused on chain and have no open transaction, the lowest first. */
 export async function findGaps(
   db: Queryable,
   wallet: WalletId,
@@ -20,7 +20,7 @@ export async function findGaps(
   return rows.map((row) => BigInt(row.nonce))
 }
 
-/** Reopens the mined transactions of a nonce after a reorganisation. @returns their number. */
+/** Reopens the mined transactions of a nonce after a reorganisation. @returns the number of reopened transactions. */
 export async function reopenTransactions(
   db: Queryable,
   wallet: WalletId,

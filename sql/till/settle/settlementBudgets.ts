@@ -1,17 +1,17 @@
 import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
-/** Limits of a project and UTC day; null: none. */
+/** Holds the limits of a project and UTC day; null: no limit. */
 export type SettlementLimits = { dailySettlements: number | null; dailyGas: number | null }
 
 export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, dailyGas: null }
 
-/** The UTC day. */
+/** Is SQL for the present UTC day. */
 export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 
 /**
- * CTEs of the claim statement: `affordable` are the ids of the claims in $1 within the limits $2 (settlements) and $3
- * (gas). A project's own limits go first.
+ * Are CTEs of the claim statement. `affordable` holds the ids of the claims in $1 within the limits $2 (settlements)
+ * and $3 (gas). A project's own limits override them.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -30,7 +30,7 @@ export const AFFORDABLE = `
       and (b.gas_max is null or b.gas < b.gas_max)
   )`
 
-/** A CTE of the claim statement: counts the rows of `claimed`. */
+/** Is a CTE of the claim statement that counts the rows of `claimed`. */
 export const COUNTED = `
   counted as (
     insert into settlement_budgets as s (project_id, day, settlements, allowed)
@@ -43,11 +43,11 @@ export const COUNTED = `
       gas = case when s.day = excluded.day then s.gas else 0 end
   )`
 
-/** Whether a concurrent claim used up the limit: the statement stored nothing. */
+/** Tells whether a concurrent claim used up the limit. The statement has then stored nothing. */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
 
-/** Whether a project may claim no more today. */
+/** Tells whether a project has used up its claims of today. */
 export async function isBudgetUsedUp(
   db: Queryable,
   projectId: string,
@@ -67,8 +67,9 @@ export async function isBudgetUsedUp(
 }
 
 /**
- * Counts the gas of transactions in a block for their projects, once each, though several processes record them. The
- * members of a group share its gas. The caller has locked them, and runs this in the transaction that records them.
+ * Counts the gas of transactions in a block for their projects. Each transaction counts once, even if several processes
+ * record it. The members of a group share its gas. The caller has locked the transactions, and runs this in the
+ * transaction that records them.
  */
 export async function countGas(
   db: Queryable,
@@ -110,7 +111,10 @@ export async function countGas(
   })
 }
 
-/** The use of the budgets today, over all projects. `share`: the highest share that a project has used, 0 to 1. */
+/**
+ * Returns the use of the budgets today, over all projects. `share` is the highest share that a project has used, from 0
+ * to 1.
+ */
 export async function readBudgetUse(
   db: Queryable,
   limits: SettlementLimits,

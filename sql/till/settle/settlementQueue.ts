@@ -1,18 +1,19 @@
-/** Which payments a settler may take, and when. */
+/** Decides which payments a settler may take, and when. */
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * How long a taken payment belongs to its settler. A settler that died leaves it to the others after this. A slow one
- * may lose it: two settlers of one payment store one transaction.
+ * A taken payment belongs to its settler for this time. If the settler has died, other settlers may then take the
+ * payment. A slow settler may lose it, but two settlers of one payment store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
-/** Waiting payments that one look shares out. Behind them projects are served by age. */
+/** Limits the waiting payments that one query shares out fairly. Behind this limit, projects are served by age. */
 const WAITING_MAX = 20_000
 
 /**
- * Whether a verified payment `p` goes alone: after a revert, by the signature of a contract wallet, with a deployment.
- * A signature of 65 bytes is an account's, unless the account has code: the settler asks the chain.
+ * Is the SQL condition that a verified payment `p` goes alone: after a revert, with the signature of a contract wallet,
+ * or with a deployment. A signature of 65 bytes is an account's, unless the account has code. The settler asks the
+ * chain about the code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -23,9 +24,10 @@ const MAY_BE_TAKEN = `
   p.state = 'verified' and (p.settle_after is null or p.settle_after <= clock_timestamp() or p.id = any ($2))`
 
 /**
- * Takes payments that wait to be sent, for one settler. Projects take turns: each gets a payment before any gets its
- * second. While several wait, none gets more than its share.
- * @param room.grouped the most payments of those that may share a transaction, and of one project; `alone`: of the others.
+ * Takes payments that wait to be sent, for one settler. Projects take turns: each project gets a payment before any
+ * project gets its second. While several projects wait, none of them gets more than its share.
+ * @param room.grouped limits the payments that may share a transaction, and those of one project; `alone` limits the
+ * other payments.
  * @param own payments that the caller took before, and still has.
  * @returns the taken payments of each kind, and how many more wait.
  */
@@ -98,20 +100,22 @@ export async function takeWaiting(
   }
 }
 
-/** A verified payment of a job that its settler did not take. */
+/** Is a verified payment of a job that its settler did not take. */
 export type Untaken = {
   id: string
   /**
-   * `waiting`: no transaction is under way. `sent`: one is, and time decides. `open`: one is, but the node has not taken
-   * it, or the authorization has expired.
+   * `waiting`: no transaction is in progress. `sent`: a transaction is in progress, and the payment waits for it.
+   * `open`: a transaction is in progress, but the node has not accepted it, or the authorization has expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
-  /** When it may be taken; null: now. */
+  /** Is the time at which the payment may be taken; null: now. */
   settleAfter: Date | null
 }
 
-/** Those of the payments that are `verified` on a chain. @param headTime the newest block's time, in seconds. */
+/**
+ * Returns those of the payments that are `verified` on a chain. @param headTime the newest block's time, in seconds.
+ */
 export async function findUntaken(
   db: Queryable,
   ids: readonly string[],
@@ -145,7 +149,10 @@ export async function findUntaken(
   }))
 }
 
-/** Queues the settlement of a payment; it replaces a waiting job. Null: at once, whoever has taken the payment. */
+/**
+ * Queues the settlement of a payment. It replaces a waiting job. Null queues it at once, even if a settler has taken
+ * the payment.
+ */
 export async function queueSettlement(
   db: Queryable,
   paymentId: string,
@@ -165,7 +172,7 @@ export async function queueSettlement(
   })
 }
 
-/** Requeues payments that a group did not transfer. Each goes alone from now on. */
+/** Queues payments again that a group did not transfer. Each of them goes alone from now on. */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return
   const { rows } = await db.query<{ id: string }>(
@@ -177,7 +184,7 @@ export async function sendAlone(db: Queryable, paymentIds: readonly string[]): P
   for (const { id } of rows) await queueSettlement(db, id, null)
 }
 
-/** Records trouble on our side (RPC, gas) and requeues the payments for later. */
+/** Records trouble on our side (RPC, gas) and queues the payments again for later. */
 export async function postponePayments(
   pool: Pool,
   payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
@@ -196,7 +203,7 @@ export async function postponePayments(
   })
 }
 
-/** Verified payments without a job that have no open transaction (lost by a crash) or are expired. */
+/** Finds verified payments without a job that have no open transaction (because of a crash) or are expired. */
 export async function findIdlePayments(
   db: Queryable,
   { chainId, olderThanMs, limit }: { chainId: number; olderThanMs: number; limit: number },
@@ -217,10 +224,10 @@ export async function findIdlePayments(
   return rows.map((row) => row.id)
 }
 
-/** How long the payments of a payer who spoiled a group go alone. */
+/** If a payer spoiled a group, all payments of that payer go alone for this time. */
 const LONE = "interval '1 day'"
 
-/** Payers whose payments share no transaction for a day. */
+/** Records payers whose payments share no transaction for a day. */
 export async function keepAlone(
   db: Queryable,
   payers: readonly { chainId: number; payer: string }[],

@@ -9,32 +9,32 @@ import { countGas } from './settlementBudgets.ts'
 import { keepAlone, sendAlone } from './settlementQueue.ts'
 import { recordWalletCodes } from './walletCodes.ts'
 
-/** A block. */
+/** Identifies a block. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
-/** The settlement of a payment: its transfer was seen on chain. */
+/** Is the settlement of a payment. Its transfer was seen on chain. */
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex
-  /** The index of the Transfer event in its block. */
+  /** Is the index of the Transfer event in its block. */
   logIndex: number
-  /** The signed receipt, stored and sent unchanged. */
+  /** Is the signed receipt, which is stored and sent unchanged. */
   receiptText: string
   settledAt: Date
 }
 
-/** A mined transaction of a gas wallet. */
+/** Is a mined transaction of a gas wallet. */
 export type MinedTransaction = BlockRef & {
   hash: Hex
   succeeded: boolean
   gasUsed: bigint
-  /** What it cost; null: the node does not tell. */
+  /** Is the fee of the transaction; null: the node does not tell it. */
   feeWei: bigint | null
 }
 
 type SettledRow = EventRow & { match_key: string | null; first: boolean }
 
-/** The event data of a payment. */
+/** Is the event data of a payment. */
 type EventRow = {
   id: string
   project_id: string
@@ -73,11 +73,11 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 })
 
 /**
- * Records settlements in one transaction: the state, receipt and webhook delivery of each. Notifies waiting callers. A
- * payment settled again after a reorganisation is not announced twice. It keeps its receipt if its transaction is the
- * same.
- * @param mined the settling transactions; their rivals for the same nonce become void.
- * @param apart payments that one of the groups did not transfer: each is examined and sent alone.
+ * Records settlements in one transaction: the state, receipt and webhook delivery of each. It notifies waiting callers.
+ * A payment that settles again after a reorganisation is not announced twice. It keeps its receipt if its transaction
+ * is the same.
+ * @param mined the settling transactions. Their rivals for the same nonce become void.
+ * @param apart payments that one of the groups did not transfer. Each of them is examined and sent alone.
  * @param spoilers payers whose payments go alone for a day.
  */
 export async function recordSettlements(
@@ -116,7 +116,10 @@ export async function recordSettlements(
   })
 }
 
-/** Locks in the order of the hashes: concurrent processes record the same transactions without a deadlock. */
+/**
+ * Locks transactions in the order of their hashes, so that concurrent processes can record the same transactions
+ * without a deadlock.
+ */
 export async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
   await db.query({
     name: 'lock-transactions',
@@ -217,8 +220,8 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * Ends a payment without a transfer. Final: call it only when the authorization can never be settled.
- * @param alongside runs in the same transaction if the payment ended just now.
+ * Ends a payment without a transfer. The end is final: call this only when the authorization can never be settled.
+ * @param alongside runs in the same transaction if this call ended the payment.
  */
 export async function failPayment(
   pool: Pool,

@@ -3,15 +3,15 @@ import type { X402Reason } from '../../../shared/till/x402.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { failPayment } from './settlements.ts'
 
-/** How long a wallet waits after a revert on chain. */
+/** A wallet waits this long after a revert on chain. */
 const WAIT = "interval '6 hours'"
 
-/** A payer, and the hash of its code. */
+/** Is a payer, with the hash of its code. */
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**
- * Which payers have to wait, in order. A suspended wallet's code waits at every address, unless wallets at two addresses
- * have paid with it: the owner of one proxy could stop all wallets of its product.
+ * Returns which payers have to wait, in order. A suspended wallet's code waits at every address, unless wallets at two
+ * addresses have paid with it. Otherwise the owner of one proxy could stop all wallets of the same product.
  */
 export async function findSuspended(
   db: Queryable,
@@ -37,7 +37,7 @@ export async function findSuspended(
   return payers.map((_, n) => found.has(n + 1))
 }
 
-/** The codes, of the given ones, that have never paid and have an open transaction. */
+/** Returns those of the given codes that have never paid and have an open transaction. */
 export async function findUnprovenUnderWay(
   db: Queryable,
   chainId: number,
@@ -58,7 +58,7 @@ export async function findUnprovenUnderWay(
   }
 }
 
-/** The code of the contract wallet whose transaction for a payment reverted on chain, by payment. */
+/** Returns, by payment, the code of the contract wallet whose transaction reverted on chain. */
 export async function findRevertedCodes(
   db: Queryable,
   paymentIds: readonly string[],

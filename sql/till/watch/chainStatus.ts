@@ -1,13 +1,13 @@
 import type { NetworkName } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 
-/** The last report of the payment workers on the RPC; null: no report yet. */
+/** Reads the last report of the payment workers on the RPC. @returns null if there is no report yet. */
 export async function readChainStatus(db: Queryable): Promise<{
-  /** The chain of the RPC; null: it has never answered. */
+  /** Is the chain of the RPC; null: the RPC has never responded. */
   network: NetworkName | null
-  /** Null: the last call succeeded. */
+  /** Null means that the last call succeeded. */
   rpcError: string | null
-  /** Milliseconds since the report. */
+  /** Counts the milliseconds since the report. */
   ageMs: number
 } | null> {
   const { rows } = await db.query<{
@@ -24,7 +24,7 @@ export async function readChainStatus(db: Queryable): Promise<{
   return { network: row.network, rpcError: row.rpc_error, ageMs: Number(row.age_ms) }
 }
 
-/** Reports an answer of the RPC. */
+/** Records a response of the RPC. */
 export async function recordHead(
   db: Queryable,
   seen: { network: NetworkName; chainId: number; number: bigint; hash: string },
@@ -40,7 +40,7 @@ export async function recordHead(
   })
 }
 
-/** Reports that the RPC does not answer; the stored chain head stays. */
+/** Records that the RPC does not respond. The stored chain head stays. */
 export async function recordRpcTrouble(db: Queryable, error: string): Promise<void> {
   await db.query({
     name: 'record-rpc-trouble',

@@ -4,14 +4,14 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { queueSettlement } from '../settle/settlementQueue.ts'
 import { type BlockRef, notifyChanged } from '../settle/settlements.ts'
 
-/** A settled payment in a block that is not final. */
+/** Is a settled payment in a block that is not final. */
 export type UnfinalizedPayment = SettledBy &
   BlockRef & { transfer: Omit<Transfer, 'signature' | 'deployment'> }
 
-/** A payment and its settling transaction. */
+/** Is a payment with its settling transaction. */
 type SettledBy = { paymentId: string; txHash: Hex }
 
-/** Settled payments in blocks that are not final, the oldest block first. */
+/** Finds settled payments in blocks that are not final, the oldest block first. */
 export async function findUnfinalized(
   db: Queryable,
   chainId: number,
@@ -55,7 +55,7 @@ export async function findUnfinalized(
   }))
 }
 
-/** The block of the newest settlement that is not final, or null. */
+/** Returns the block of the newest settlement that is not final, or null. */
 export async function findNewestSettlement(
   db: Queryable,
   chainId: number,
@@ -82,10 +82,10 @@ export async function recordFinal(db: Queryable, paymentIds: readonly string[]):
   )
 }
 
-/** A settlement in the block that a reorganisation moved it to. */
+/** Is a settlement in the block to which a reorganisation moved it. */
 export type MovedPayment = SettledBy & BlockRef & { logIndex: number }
 
-/** Records new blocks of settled payments: a reorganisation moved their transactions. */
+/** Records new blocks of settled payments, after a reorganisation moved their transactions. */
 export async function recordMoved(db: Queryable, moved: readonly MovedPayment[]): Promise<void> {
   if (moved.length === 0) return
   await db.query(
@@ -103,8 +103,8 @@ export async function recordMoved(db: Queryable, moved: readonly MovedPayment[])
 }
 
 /**
- * Reverts settlements that a reorganisation undid: the payment is `verified` again, and its signed transaction is
- * rebroadcast unchanged.
+ * Reverts settlements that a reorganisation undid. The payment is `verified` again, and its signed transaction is
+ * broadcast again unchanged.
  */
 export async function recordReorganised(pool: Pool, undone: readonly SettledBy[]): Promise<void> {
   await transaction(pool, async (db) => {

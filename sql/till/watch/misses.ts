@@ -4,8 +4,8 @@ import { queueSettlement, sendAlone } from '../settle/settlementQueue.ts'
 import { lockTransactions, type MinedTransaction, markMined } from '../settle/settlements.ts'
 
 /**
- * Records transactions that reverted, or whose nonce another transaction used, and requeues their payments. The members
- * of a reverted group go alone, and no revert counts against them.
+ * Records transactions that reverted, or whose nonce another transaction used, and queues their payments again. The
+ * members of a reverted group go alone, and the revert does not count against them.
  * @param displaced hashes that can never be mined.
  */
 export async function recordMisses(

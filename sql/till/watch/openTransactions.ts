@@ -2,12 +2,12 @@ import type { Address, Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 import type { SignedTransaction, WalletId } from '../settle/gasWallets.ts'
 
-/** A stored transaction without a known block. */
+/** Is a stored transaction without a known block. */
 export type OpenTransaction = SignedTransaction & {
   wallet: Address
   sendCount: number
   sentHead: bigint | null
-  /** The node has not taken it: it was never sent, or refused. */
+  /** Tells that the node has not accepted the transaction, because it was never sent, or was refused. */
   isUnsent: boolean
 }
 
@@ -47,7 +47,7 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
   isUnsent: row.is_unsent,
 })
 
-/** The open transactions of payments, groups once. */
+/** Finds the open transactions of payments. A group occurs once. */
 export async function findOpenTransactions(
   db: Queryable,
   paymentIds: readonly string[],
@@ -63,7 +63,7 @@ export async function findOpenTransactions(
   return rows.map(toOpen)
 }
 
-/** Whether a transaction is a group of ours. */
+/** Tells whether a transaction is a group of ours. */
 export async function isGroup(db: Queryable, hash: Hex): Promise<boolean> {
   const { rowCount } = await db.query(
     'select from chain_transaction_payments where hash = $1 limit 1',
@@ -72,7 +72,7 @@ export async function isGroup(db: Queryable, hash: Hex): Promise<boolean> {
   return rowCount === 1
 }
 
-/** The payers whose wallet deployment has an open transaction, in the given spelling. */
+/** Returns the payers whose wallet deployment has an open transaction, in the given spelling. */
 export async function findDeployingPayers(
   db: Queryable,
   chainId: number,
@@ -88,7 +88,7 @@ export async function findDeployingPayers(
   return new Set(rows.map((row) => row.payer))
 }
 
-/** Open transactions with a nonce below the chain's count: they or their rivals are in a block. */
+/** Finds open transactions with a nonce below the chain's count. They or their rivals are in a block. */
 export async function findUsedNonces(
   db: Queryable,
   wallet: WalletId,
@@ -105,7 +105,7 @@ export async function findUsedNonces(
   return rows.map(toOpen)
 }
 
-/** Silent open transactions, to rebroadcast. */
+/** Finds open transactions without news, so that they are broadcast again. */
 export async function findQuietTransactions(
   db: Queryable,
   wallet: WalletId,
@@ -122,7 +122,7 @@ export async function findQuietTransactions(
   return rows.map(toOpen)
 }
 
-/** Whether any transaction of the chain is open. */
+/** Tells whether any transaction of the chain is open. */
 export async function hasOpenTransactions(db: Queryable, chainId: number): Promise<boolean> {
   const { rows } = await db.query<{ open: boolean }>({
     name: 'has-open-transactions',

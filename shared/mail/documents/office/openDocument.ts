@@ -6,7 +6,7 @@ import { readMainPart, readPart } from './packageParts.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Elements whose words a person does not see, or not at first. */
+/** Maps each element whose words a person does not see, or not at first, to the reason. */
 const LEFT_OUT: Readonly<Record<string, Omission>> = {
   annotation: 'comments',
   'tracked-changes': 'deleted-text',
@@ -25,19 +25,19 @@ const UNREAD = new Set([
   'dde-source',
 ])
 const SPACES_MAX = 100
-/** Cells without words at the end of a row are not written. */
+/** Empty cells at the end of a row are not written. */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
 const PAINTED = new Set(['frame', 'custom-shape', 'rect', 'text-box'])
 
-/** The text of an OpenDocument file (ODF 1.3 part 3): text, sheets or slides. */
+/** Reads the text of an OpenDocument file (ODF 1.3 part 3): text, sheets or slides. */
 export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp'): DocumentText {
   refuseLocked(archive)
   const out = new TextWriter()
   const styles = new OpenStyles()
   readPart(archive, 'styles.xml', styles.visitor())
   const reader = (begin: string) => new Reader(out, styles, { kind, begin }).visitor()
-  // The headers and footers of pages. A master of slides holds only places for words.
+  // The styles hold the headers and footers of pages. A master slide holds only placeholders.
   if (kind === 'odt') readPart(archive, 'styles.xml', reader('master-styles'))
   readMainPart(archive, 'content.xml', reader('body'))
   return out.done()
@@ -59,7 +59,7 @@ class Reader {
   readonly #begin: string
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
-  /** The element that is left out, how deep it is open, and why. */
+  /** Holds the element that is left out, its depth, and the reason. */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()
   #column = 0
@@ -71,7 +71,7 @@ class Reader {
   #texts = 0
   #notes = 0
 
-  /** @param begin the element in which the words begin. */
+  /** Reads a part. @param begin the element in which the words begin. */
   constructor(
     out: TextWriter,
     styles: OpenStyles,
@@ -114,7 +114,7 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // A note of its own line would cut the sentence in two.
+    // A note on its own line would cut the sentence in two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')

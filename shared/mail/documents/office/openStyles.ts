@@ -1,13 +1,13 @@
 import { colourOf, type Ink } from '../ink.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 
-/** What a style of an OpenDocument file says. */
+/** Describes a style of an OpenDocument file. */
 export type OpenStyle = {
   base: string | null
   ink: Ink
-  /** A sheet, a column or a row that is not shown; a slide that is left out. */
+  /** Tells whether a sheet, a column or a row is not shown, or whether a slide is left out. */
   isHidden: boolean
-  /** It has no ground: what its base paints is not there. */
+  /** The style has no background, and the background of its base style does not count. */
   isClear: boolean
 }
 
@@ -20,7 +20,7 @@ const POINTS: Readonly<Record<string, number>> = {
   px: 0.75,
 }
 
-/** A length in points; undefined: it is none. */
+/** Reads a length in points. @returns undefined if the text is no length. */
 export function lengthOf(text: string | undefined): number | undefined {
   const [, digits, unit] = /^(-?\d{1,9}(?:\.\d{1,12})?)(pt|in|cm|mm|px)$/.exec(text ?? '') ?? []
   return digits === undefined ? undefined : Number(digits) * POINTS[unit!]!

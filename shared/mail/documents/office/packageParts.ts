@@ -2,10 +2,10 @@ import { DocumentError } from '../document.ts'
 import { type Attributes, attributeOf, readXml, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** A part that another part names (ECMA-376 part 2, §9.3). */
+/** Describes a part that another part names (ECMA-376 part 2, §9.3). */
 export type Relation = { type: string; target: string; isExternal: boolean }
 
-/** The relations of a part by their ids. */
+/** Returns the relations of a part by their ids. */
 export function relationsOf(archive: ZipArchive, part: string): Map<string, Relation> {
   const cut = part.lastIndexOf('/') + 1
   const folder = part.slice(0, cut)
@@ -25,7 +25,7 @@ export function relationsOf(archive: ZipArchive, part: string): Map<string, Rela
   return found
 }
 
-/** The parts that a part names by relations of one type. */
+/** Returns the parts that a part names by relations of one type. */
 export const targetsOf = (relations: ReadonlyMap<string, Relation>, type: string): string[] =>
   [...relations.values()].flatMap((one) => (one.type === type && !one.isExternal ? one.target : []))
 
@@ -42,7 +42,7 @@ export function readMainPart(archive: ZipArchive, name: string, visitor: XmlVisi
   if (!readPart(archive, name, visitor)) throw new DocumentError('malformed')
 }
 
-/** Whether a part holds letters in elements of a name, e.g. the text of comments. */
+/** Tells whether a part holds letters in elements of a name, e.g. the text of comments. */
 export function holdsWords(archive: ZipArchive, part: string, element: string): boolean {
   let depth = 0
   let isFound = false
@@ -57,7 +57,7 @@ export function holdsWords(archive: ZipArchive, part: string, element: string): 
   return isFound
 }
 
-/** `<w:vanish/>` and `<w:vanish w:val="1"/>` are on; `0`, `false` and `off` are not. */
+/** Tells whether a switch is on. `<w:vanish/>` and `<w:vanish w:val="1"/>` are on. `0`, `false` and `off` are not. */
 export const isOn = (attributes: Attributes, name = 'val'): boolean =>
   !['0', 'false', 'off', 'none'].includes(attributeOf(attributes, name) ?? '1')
 

@@ -3,20 +3,20 @@ import { readPart } from './packageParts.ts'
 import { type Attributes, attributeOf } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** How a cell is shown. `isHidden`: its format shows nothing. */
+/** Describes how a cell is shown. `isHidden` means that its format shows nothing. */
 export type SheetStyle = { ink: Ink; format: string; isHidden: boolean }
 
 const STYLES_MAX = 70_000
-/** The formats of ECMA-376 part 1, §18.8.30, that are dates, times or shares. */
+/** Lists the formats of ECMA-376 part 1, §18.8.30, that show dates, times or percentages. */
 const BUILT_IN: Readonly<Record<number, string>> = {
   ...{ 9: '0%', 10: '0.00%', 14: 'yyyy-mm-dd', 15: 'd-mmm-yy', 16: 'd-mmm', 17: 'mmm-yy' },
   ...{ 18: 'h:mm', 19: 'h:mm:ss', 20: 'h:mm', 21: 'h:mm:ss', 22: 'yyyy-mm-dd h:mm' },
   ...{ 45: 'mm:ss', 46: 'h:mm:ss', 47: 'mm:ss' },
 }
-/** The themes of Office begin with white and black. */
+/** Office themes begin with white and black. */
 const THEME_COLOURS: Readonly<Record<string, Colour>> = { 0: 'ffffff', 1: '000000' }
 
-/** The styles of a workbook, by the number that cells name. */
+/** Reads the styles of a workbook. Cells name a style by its index in the result. */
 export function readSheetStyles(archive: ZipArchive, part: string): SheetStyle[] {
   const formats = new Map<number, string>(
     Object.entries(BUILT_IN).map(([id, format]) => [Number(id), format]),
@@ -78,17 +78,17 @@ function colourIn(attributes: Attributes): Colour {
 }
 
 const DAY_MS = 86_400_000
-/** Day 0 of the two calendars of Excel: 1899-12-30 and 1904-01-01. */
+/** Is day 0 of the two calendars of Excel: 1899-12-30 and 1904-01-01. */
 const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
 const DAYS_MAX = 2_958_466
 
-/** A number as a person sees it, roughly: dates in ISO 8601, shares in percent. */
+/** Writes a number roughly as a person sees it: dates in ISO 8601, shares in percent. */
 export function shownValue(value: number, format: string, is1904: boolean): string {
   if (!Number.isFinite(value)) return ''
-  // Words in quotes, escaped letters and colours are no fields.
+  // Words in quotes, escaped letters and colours are not part of the number format.
   const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
   if (fields.includes('%')) {
-    // As the cell shows it: 72.6 % by the format 0.0%.
+    // The percentage has the decimals that the cell shows: 72.6 % for the format 0.0%.
     const decimals = /\.([0#?]+)/.exec(fields)?.[1]?.length ?? 0
     return `${Number((value * 100).toFixed(Math.min(decimals, 12)))}%`
   }

@@ -5,16 +5,16 @@ import { readSheetStyles, type SheetStyle, shownValue } from './sheetStyles.ts'
 import { prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Cells of one file. */
+/** Limits the cells of one file. */
 const CELLS_MAX = 500_000
-/** Columns whose place is kept; a sheet has 16,384. */
+/** Limits the columns that keep their position. A sheet has 16,384 columns. */
 const COLUMNS_MAX = 1_000
 const STRINGS_MAX_CHARS = 16_000_000
 
 type Sheet = { name: string; isHidden: boolean; part: string }
 type Book = { strings: string[]; styles: SheetStyle[]; is1904: boolean; cells: number }
 
-/** The text of an Excel workbook (ECMA-376 part 1, §18): a row is a line, with tabs between cells. */
+/** Reads the text of an Excel workbook (ECMA-376 part 1, §18). Each row becomes a line, with tabs between the cells. */
 export function readSheets(archive: ZipArchive, main: string): DocumentText {
   const out = new TextWriter()
   const relations = relationsOf(archive, main)
@@ -132,7 +132,7 @@ function sheetVisitor(out: TextWriter, book: Book): XmlVisitor {
 
 const isHiddenBy = (value: string | undefined): boolean => value === '1' || value === 'true'
 
-/** The column of a place such as `AB12`, from 0. */
+/** Returns the column of a cell reference such as `AB12`, counted from 0. */
 function columnOf(place: string | undefined): number | null {
   const letters = /^[A-Z]{1,3}/.exec(place ?? '')?.[0]
   if (letters === undefined) return null

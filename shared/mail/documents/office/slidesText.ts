@@ -5,16 +5,16 @@ import { holdsWords, readMainPart, readPart, relationsOf, targetsOf } from './pa
 import { type Attributes, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Colours of a theme that are white unless its maker changed them. */
+/** Names the theme colours that are white unless the author of the theme changed them. */
 const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
 const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
-/** Slides of one file. */
+/** Limits the slides of one file. */
 const SLIDES_MAX = 1_000
 
 type Area = { left: number; top: number; right: number; bottom: number }
 type Page = { width: number; height: number; ground: Colour }
 
-/** The text of a PowerPoint file (ECMA-376 part 1, §19). */
+/** Reads the text of a PowerPoint file (ECMA-376 part 1, §19). */
 export function readSlides(archive: ZipArchive, main: string): DocumentText {
   const out = new TextWriter()
   const relations = relationsOf(archive, main)
@@ -71,7 +71,7 @@ function isHiddenSlide(archive: ZipArchive, part: string): boolean {
   return isHidden
 }
 
-/** The colour behind a slide: its own, or that of its layout, or of its master. */
+/** Returns the colour behind a slide. The slide, its layout, or its master sets the colour. */
 function groundOf(archive: ZipArchive, part: string): Colour {
   const [layout] = targetsOf(relationsOf(archive, part), 'slideLayout')
   const [master] =
@@ -118,7 +118,7 @@ function slideVisitor(
   onLink: (id: string, text: string) => void,
 ): XmlVisitor {
   const flow = new TextFlow(out)
-  /** Areas that are painted below the next shape. */
+  /** Holds the areas that are painted below the next shape. */
   const painted: Area[] = []
   let groups = 0
   let skipped = 0
@@ -134,7 +134,7 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // Without a place of its own it lies where its layout says, on whatever is there.
+    // A shape without its own position lies where its layout says, so it may lie over anything.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&

@@ -5,15 +5,15 @@ import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from
 import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Styles that stand on another style. */
+/** Limits the chain of styles that are based on another style. */
 const BASES_MAX = 20
-/** The sides of a page that belong to its text, in the order of the eye. */
+/** Name the parts around the text of a page, in reading order. */
 const BEFORE = ['header']
 const AFTER = ['footer', 'footnotes', 'endnotes']
 
 type Styles = { inks: Map<string, { base: string | null; ink: Ink }>; shaded: Set<string> }
 
-/** The text of a Word document (ECMA-376 part 1, §17). */
+/** Reads the text of a Word document (ECMA-376 part 1, §17). */
 export function readWord(archive: ZipArchive, main: string): DocumentText {
   const out = new TextWriter()
   const relations = relationsOf(archive, main)
@@ -63,7 +63,7 @@ function readStyles(archive: ZipArchive, part: string | undefined): Styles {
   return { inks, shaded }
 }
 
-/** What a property of a run says about its ink. */
+/** Returns the ink that a property of a run states. */
 function inkOf(name: string, attributes: Attributes): Ink {
   const value = attributeOf(attributes, 'val')
   if (name === 'vanish' || name === 'webHidden' || name === 'specVanish') {
@@ -71,7 +71,7 @@ function inkOf(name: string, attributes: Attributes): Ink {
   }
   if (name === 'color') return { colour: colourOf(value) }
   if (name === 'sz') return { sizePt: Number(value) / 2 }
-  // A marker pen or a shade. Its name is no number: it may be any colour.
+  // A highlighter or a shade has a colour name instead of a number, so it may be any colour.
   if (name === 'highlight' && value !== 'none')
     return { ground: value === 'white' ? 'ffffff' : null }
   if (name === 'shd') {
@@ -92,7 +92,7 @@ function styledInk({ inks }: Styles, id: string | undefined): Ink {
   return Object.assign({}, ...chain)
 }
 
-/** The state of a paragraph. Text boxes nest paragraphs. */
+/** Holds the state of a paragraph. Text boxes nest paragraphs. */
 type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
 
 function wordVisitor(
@@ -102,7 +102,7 @@ function wordVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   const paragraphs: Paragraph[] = []
-  /** Grounds of the open cells. */
+  /** Holds the backgrounds of the open cells. */
   const grounds: Ink[] = []
   const spans: number[] = []
   let skipped = 0
@@ -133,7 +133,7 @@ function wordVisitor(
     }
     if (inRowProperties && name === 'hidden' && isOn(attributes)) flow.hideRow()
     if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
-      // Which cells the style shades is not told here.
+      // The style does not say here which cells it shades.
       grounds.push({ ground: null })
     }
     if (paragraph === undefined) return

@@ -1,26 +1,27 @@
 import { Tokenizer } from 'htmlparser2'
 import { DocumentError } from '../document.ts'
 
-/** Elements of one file. A sheet has one for each cell and one for its value. */
+/** Limits the elements of one file. A sheet has one element for each cell and one for its value. */
 const ELEMENTS_MAX = 2_000_000
 const DEPTH_MAX = 256
-/** An attribute is a name, a number or an address. */
+/** Limits the length of an attribute value, which is a name, a number or an address. */
 const VALUE_MAX_CHARS = 4_000
 
-/** The attributes of an element, with their prefixes. */
+/** Holds the attributes of an element, with their prefixes. */
 export type Attributes = Readonly<Record<string, string>>
 
-/** Visits elements by their names without prefix: the prefix is the writer's choice. */
+/** Visits elements by their names without prefix, because the writer of the file chooses the prefix. */
 export type XmlVisitor = {
   open(name: string, attributes: Attributes): void
   close?(name: string): void
   text?(text: string): void
-  /** The visitor has seen enough. */
+  /** Tells whether the visitor needs no further elements. */
   isDone?(): boolean
 }
 
 /**
- * Reads XML in one pass. It knows no document type and no entities of its own: a few of them make gigabytes.
+ * Reads XML in one pass. It accepts no document type and no entities that the file defines, because a few entities can
+ * make gigabytes.
  * @throws {DocumentError}
  */
 export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
@@ -76,7 +77,7 @@ export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
         if (visitor.isDone?.() === true) tokenizer.pause()
       },
       oncomment: () => {},
-      // A document type may define entities.
+      // A document type may define entities, so it is refused.
       ondeclaration: refuse,
       onprocessinginstruction: () => {},
       onend: () => {},
@@ -85,7 +86,7 @@ export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
   tokenizer.write(input)
 }
 
-/** The value of an attribute by its name without prefix; undefined: absent. */
+/** Returns the value of an attribute by its name without prefix. @returns undefined if the attribute is absent. */
 export function attributeOf(attributes: Attributes, name: string): string | undefined {
   const own = attributes[name]
   if (own !== undefined) return own
@@ -94,7 +95,7 @@ export function attributeOf(attributes: Attributes, name: string): string | unde
   return undefined
 }
 
-/** The value of an attribute with any prefix, such as `r:id` beside `id`. */
+/** Returns the value of an attribute with any prefix, such as `r:id` beside `id`. */
 export function prefixedAttributeOf(attributes: Attributes, name: string): string | undefined {
   for (const key in attributes) if (key.endsWith(`:${name}`)) return attributes[key]
   return undefined

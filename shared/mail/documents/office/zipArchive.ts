@@ -1,11 +1,14 @@
 import { inflateRawSync } from 'node:zlib'
 import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 
-/** Files of one archive that are known by name. */
+/** Limits the files of one archive that are indexed by name. */
 const ENTRIES_MAX = 10_000
-/** Bytes that all files of an archive may unpack to. Text packs to a tenth; a bomb to a thousandth. */
+/**
+ * Limits the bytes that all files of an archive may unpack to. Text shrinks to a tenth. The content of a zip bomb
+ * shrinks to a thousandth.
+ */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024
-/** Of APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7. */
+/** Holds the offsets of APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7. */
 const END = { signature: 0x06054b50, bytes: 22, count: 10, directorySize: 12, directory: 16 }
 const ENTRY = {
   ...{ signature: 0x02014b50, bytes: 46, flags: 8, method: 10, packed: 20, size: 24 },
@@ -18,14 +21,14 @@ const [ENCRYPTED, IS_UTF8] = [1, 1 << 11]
 
 type Entry = { method: number; packed: number; size: number; offset: number; isEncrypted: boolean }
 
-/** The files of an archive. Nothing in it is opened but by `read`: an archive inside of an archive stays shut. */
+/** Gives access to the files of an archive. Only `read` opens a file. An archive inside of an archive is not opened. */
 export class ZipArchive {
   readonly #bytes: Uint8Array
   readonly #entries = new Map<string, Entry>()
   #unpacked = 0
   readonly isCut: boolean
 
-  /** @throws {DocumentError} */
+  /** Reads the directory of the archive. @throws {DocumentError} */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -59,13 +62,13 @@ export class ZipArchive {
     return [...this.#entries.keys()]
   }
 
-  /** The size of a file as the archive claims it. */
+  /** Returns the size that the archive claims for a file. */
   sizeOf(name: string): number {
     return this.#entries.get(name)?.size ?? 0
   }
 
   /**
-   * Unpacks a file; null: the archive lacks it.
+   * Unpacks a file. @returns null if the archive lacks the file.
    * @throws {DocumentError} also when all files together unpack to too much.
    */
   read(name: string): Uint8Array | null {
@@ -94,7 +97,10 @@ export class ZipArchive {
   }
 }
 
-/** The record at the end of an archive. Its comment may hold a record too: the last one counts. */
+/**
+ * Finds the record at the end of an archive. The comment of the archive may hold such a record too, so the last record
+ * counts.
+ */
 function findEnd(view: DataView): number {
   const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)
   for (let at = view.byteLength - END.bytes; at >= first; at--) {
@@ -113,7 +119,10 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
   }
 }
 
-/** A name is UTF-8 if its flag or its bytes say so, else of the code page of old systems. */
+/**
+ * Decodes a file name. The name is UTF-8 if its flag or its bytes say so; otherwise it has the code page of old
+ * systems.
+ */
 function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   try {
     return new TextDecoder('utf-8', { fatal: !isUtf8 }).decode(raw)
@@ -122,10 +131,10 @@ function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   }
 }
 
-/** Names of an archive that are shown. */
+/** Limits the names of an archive that are shown. */
 const SHOWN_MAX = 2_000
 
-/** The names and sizes of the files in an archive. */
+/** Lists the names and sizes of the files in an archive. */
 export function listArchive(archive: ZipArchive): DocumentText {
   const out = new TextWriter()
   const { names } = archive

@@ -1,8 +1,8 @@
-/** Matrices and boxes of PDF (ISO 32000-1 §8.3). */
+/** Computes with matrices and boxes of PDF (ISO 32000-1 §8.3). */
 
-/** `[a b c d e f]`. */
+/** Is a matrix `[a b c d e f]`. */
 export type Matrix = readonly [number, number, number, number, number, number]
-/** Left, bottom, right, top. */
+/** Holds the edges left, bottom, right and top. */
 export type Box = readonly [number, number, number, number]
 
 export const IDENTITY: Matrix = [1, 0, 0, 1, 0, 0]
@@ -13,7 +13,7 @@ export const ENDLESS: Box = [
   Number.POSITIVE_INFINITY,
 ]
 
-/** First `inner`, then `outer`. */
+/** Combines two matrices: `inner` applies first, then `outer`. */
 export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[0] * inner[0] + outer[2] * inner[1],
   outer[1] * inner[0] + outer[3] * inner[1],
@@ -23,7 +23,7 @@ export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[1] * inner[4] + outer[3] * inner[5] + outer[5],
 ]
 
-/** A matrix from the arguments of an operator; null: they are none. */
+/** Makes a matrix from the arguments of an operator. @returns null if the arguments are no matrix. */
 export function matrixOf(given: unknown): Matrix | null {
   const numbers = given == null ? [] : Array.from(given as ArrayLike<unknown>, Number)
   return numbers.length === 6 && numbers.every(Number.isFinite)
@@ -31,7 +31,7 @@ export function matrixOf(given: unknown): Matrix | null {
     : null
 }
 
-/** The box around a transformed box. */
+/** Returns the box around a transformed box. */
 export function boxOf(matrix: Matrix, [left, bottom, right, top]: Box): Box {
   const xs: number[] = []
   const ys: number[] = []

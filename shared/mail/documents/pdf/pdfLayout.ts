@@ -1,30 +1,33 @@
 import type { Run } from './pdfRuns.ts'
 
-/** Runs whose base lines differ by less than this part of their size stand on one line. */
+/** Runs stand on one line if their base lines differ by less than this part of their size. */
 const SAME_LINE = 0.45
-/** Lines above that a cell of a table may belong to: its neighbour has several lines. */
+/** A cell of a table may belong to one of so many lines above, because the cell beside it may have several lines. */
 const LINES_BACK = 8
-/** A wider gap is a space, and a much wider one divides columns. */
+/** A wider gap is a space, and a much wider gap separates columns. */
 const SPACE = 0.15
 const COLUMN = 1
-/** A larger step down begins a paragraph. */
+/** A larger step down begins a new paragraph. */
 const PARAGRAPH = 1.9
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
-/** Words and numbers that are read from left to right inside of a line that is not. */
+/** Matches words and numbers that are read from left to right inside of a right-to-left line. */
 const LEFT_TO_RIGHT =
   /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}][^\u0590-\u08ff\s]*/gu
-/** Letters of typesetters: ligatures and the forms of Arabic. */
+/** Matches the letters of typesetters: ligatures and the presentation forms of Arabic. */
 const PRESENTATION = /[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]+/g
 
 const RIGHT_TO_LEFT_LETTERS = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/g
 const LETTERS = /\p{L}/gu
-/** Words from right to left with the blanks between them, in a line of others. */
+/** Matches right-to-left words with the blanks between them, in a left-to-right line. */
 const RIGHT_TO_LEFT_PART =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: [\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*/g
 
 type Line = { y: number; size: number; end: number; runs: Run[] }
 
-/** The text of a page: one line a line, tabs between columns, an empty line between paragraphs. */
+/**
+ * Writes the text of a page. Each line of the page is a line, with tabs between columns and an empty line between
+ * paragraphs.
+ */
 export function layOut(runs: readonly Run[]): string {
   const lines: Line[] = []
   for (const run of runs) {
@@ -80,7 +83,7 @@ function textOf({ runs }: Line): string {
 
 const turned = (text: string): string => [...text].toReversed().join('')
 
-/** A page holds letters in the order of the eye. Hebrew and Arabic are turned into the order of reading. */
+/** Turns Hebrew and Arabic into the order of reading, because a page holds letters in visual order. */
 function logical(text: string): string {
   if (!RIGHT_TO_LEFT.test(text)) return text
   const [right, all] = [

@@ -13,7 +13,10 @@ import {
   multiply,
 } from './pdfGeometry.ts'
 
-/** Words at a place of a page. `x` to `end` is the base line; `unseen`: why a person does not see it. */
+/**
+ * Holds words at a position of a page. `x` to `end` is the base line. `unseen` tells why a person does not see the
+ * words.
+ */
 export type Run = {
   text: string
   x: number
@@ -27,11 +30,11 @@ type Fill = { box: Box; colour: Colour; order: number }
 type Glyph = { unicode?: string; width?: number; isSpace?: boolean }
 type Font = { vertical?: boolean; fontMatrix?: readonly number[] }
 
-/** The operators of one page, and what they refer to. */
+/** Holds the operators of one page, and the resources that they refer to. */
 export type PageOperators = {
   fnArray: readonly number[]
   argsArray: readonly unknown[]
-  /** The part of the page that is shown. */
+  /** Is the part of the page that is shown. */
   view: Box
   fontOf: (name: string) => Font | null
   isShown: (layer: unknown) => boolean
@@ -60,9 +63,9 @@ const START: State = {
 }
 
 const DEPTH_MAX = 500
-/** Areas of a page that are remembered, the last ones. */
+/** Limits the painted areas of a page that are remembered. The last areas are kept. */
 const FILLS_MAX = 500
-/** Below, letters are dust. */
+/** A person cannot read smaller letters. */
 const TINY_PT = 2
 const FAINT_ALPHA = 0.1
 const PAINTS = new Set<number>([
@@ -75,7 +78,7 @@ const PICTURES = new Set<number>([
 ])
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 
-/** The words of a page in the order in which they are painted. */
+/** Returns the words of a page in the order in which they are painted. */
 export function runsOf(page: PageOperators): Run[] {
   const walk = new Walk(page)
   for (const [n, operator] of page.fnArray.entries()) {
@@ -227,7 +230,7 @@ class Walk {
     this.#paint(box, isRectangle((data as unknown[] | null)?.[0]) ? this.#state.fill : null)
   }
 
-  /** Remembers what an area looks like. */
+  /** Remembers the colour of an area. */
   #paint(box: Box, colour: Colour): void {
     if (!this.#isLayerShown()) return
     const area = intersect(boxOf(this.#state.ctm, box), this.#state.clip)
@@ -245,7 +248,7 @@ class Walk {
     }
   }
 
-  /** ISO 32000-1 §9.4.4. */
+  /** Shows text (ISO 32000-1 §9.4.4). */
   #show(given: unknown): void {
     if (!Array.isArray(given)) return
     const { font, fontSize, charSpacing, wordSpacing, scale, rise } = this.#state
@@ -262,7 +265,7 @@ class Walk {
       if (one === null) continue
       if (typeof one === 'number') {
         at -= (one / 1000) * fontSize * scale
-        // A step of a table or a letter space.
+        // The number moves to the next cell of a table, or spaces the letters.
         if (Math.abs(one) > 180 && text !== '') {
           this.#put(text, from, at + (one / 1000) * fontSize * scale, rise)
           from = at
@@ -311,17 +314,17 @@ class Walk {
     const [left, bottom, right, top] = this.#page.view
     const isOff = x < left || x > right || y < bottom || y > top
     if (isOff || !holds(clip, x, y)) return 'off-page-text'
-    // A font of type 3 may have any size of its own.
+    // A type 3 font may scale its letters to any size.
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }
-    // Modes of ISO 32000-1 §9.3.6: 3 paints nothing, 7 only clips, 1 and 5 paint the outline.
+    // These are the modes of ISO 32000-1 §9.3.6: 3 paints nothing, 7 only clips, 1 and 5 paint the outline.
     if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
     const colour = mode === 1 || mode === 5 ? stroke : fill
     return isAlike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
   }
 
-  /** The colour below a point. A page is white. */
+  /** Returns the colour below a point. A page is white by default. */
   #groundAt(x: number, y: number): Colour {
     for (let n = this.#fills.length - 1; n >= 0; n--) {
       const { box, colour } = this.#fills[n]!
@@ -330,7 +333,7 @@ class Walk {
     return 'ffffff'
   }
 
-  /** Whether a rectangle was painted over words later. */
+  /** Tells whether a rectangle was painted over words later. */
   #isCovered({ x, end, y, size }: Omit<Run, 'unseen'>, order: number): boolean {
     const middle = y + size / 3
     for (let n = this.#fills.length - 1; n >= 0; n--) {
@@ -349,10 +352,10 @@ function bounds(given: unknown): Box | null {
   return numbers as unknown as Box
 }
 
-/** Whether a path is one rectangle along the axes: its four corners share two values of x and two of y. */
+/** Tells whether a path is one rectangle along the axes. Its four corners then share two values of x and two of y. */
 function isRectangle(data: unknown): boolean {
   const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)
-  // A move, three or four lines of three numbers, and a close.
+  // The path has a move, three or four lines of three numbers, and a close.
   if (numbers.length < 12 || numbers.length > 16) return false
   const xs = new Set<number>()
   const ys = new Set<number>()

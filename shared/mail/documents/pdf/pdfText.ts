@@ -4,18 +4,21 @@ import type { Box } from './pdfGeometry.ts'
 import { layOut } from './pdfLayout.ts'
 import { runsOf } from './pdfRuns.ts'
 
-/** Pages of one file. */
+/** Limits the pages of one file. */
 const PAGES_MAX = 300
-/** Processor time after which no further page begins. The child has twice as much for the one in hand. */
+/**
+ * Limits the processor time after which no further page begins. The child process has twice as much time, so that it
+ * can finish the current page.
+ */
 const TIME_MAX_MS = 7_000
-/** Annotations of one page whose links are read. */
+/** Limits the annotations of one page whose links are read. */
 const ANNOTATIONS_MAX = 200
 
 type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
 type Page = Awaited<ReturnType<Pdf['getPage']>>
 type Layers = Awaited<ReturnType<Pdf['getOptionalContentConfig']>>
 
-/** The text of a PDF. Nothing is rendered, no script is run, and no picture is decoded. */
+/** Reads the text of a PDF. It renders no page, runs no script and decodes no picture. */
 export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
   const out = new TextWriter()
   const pdf = await openPdf(bytes)
@@ -27,7 +30,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
       out.omitted.add('truncated')
       break
     }
-    // A page that is damaged does not take the others with it.
+    // A damaged page does not prevent the reading of the other pages.
     const page = await pdf.getPage(n).catch(() => null)
     if (page === null) continue
     await readPage(page, out, layers).catch(() => {})
@@ -40,7 +43,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
 async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   try {
     return await getDocument({
-      // The reader takes the buffer.
+      // The reader takes ownership of the buffer.
       data: new Uint8Array(bytes),
       useSystemFonts: false,
       disableFontFace: true,
@@ -83,7 +86,7 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
   }
 }
 
-/** Some writers name Han letters by their radicals, which look alike: U+2F24 stands for U+5927. */
+/** Replaces Han radicals by the letters that they look like. Some writers use U+2F24 in place of U+5927. */
 const withoutRadicals = (text: string): string =>
   text.replace(/[\u2e80-\u2fd5]/g, (letter) => letter.normalize('NFKC'))
 
