@@ -1,4 +1,4 @@
-/** The erasure of a project says when it is complete, and where copies can be. */
+/** Tests that the erasure of a project states when it is complete, and until when backups hold its data. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** The tables with a row that holds a text anywhere. */
+/** Names the tables in which a row contains a text. */
 async function tablesNaming(text: string): Promise<string[]> {
   const { pool } = service.database
   const { rows: tables } = await pool.query<{ name: string }>(
@@ -31,7 +31,7 @@ const pathOf = ({ project }: Agent, rest = '') => `/v0/platform/projects/${proje
 const erasureOf = async (agent: Agent) =>
   (await service.platform.get(pathOf(agent, '/erasure'))).body
 
-test('a deleted project is erased; its backups have an end', async () => {
+test('a deleted project is erased, and the response states when its backups expire', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   await agent.put('/v0/vault/site', { type: 'CUSTOM', data: { n: 1 } })
@@ -50,7 +50,7 @@ test('a deleted project is erased; its backups have an end', async () => {
     'blobs',
     'recipients',
   ])
-  // No other table names it, in no column: the address is never given out again, and the key stays dead.
+  // No other table contains the project's id. The address is never assigned again, and its key stays invalid.
   expect(await tablesNaming(agent.project.id)).toEqual(['api_keys', 'projects'])
   const until = Date.parse(erased.completedAt) + 30 * 86_400_000
   expect(erased.outside[0]).toEqual({
@@ -60,7 +60,7 @@ test('a deleted project is erased; its backups have an end', async () => {
   })
 })
 
-test('an erasure that has not ended says so', async () => {
+test('the report of an erasure in progress states that the erasure is not complete', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   await agent.put('/v0/vault/site', { type: 'CUSTOM', data: { n: 1 } })
@@ -70,7 +70,7 @@ test('an erasure that has not ended says so', async () => {
   expect(body.outside[0]).toMatchObject({ place: 'backups', until: null })
 })
 
-test('only a platform key asks, and only for a project that there was', async () => {
+test('only a platform key reads the erasure of a project, and only of a project that existed', async () => {
   const agent = await service.newAgent()
   expect((await agent.get(pathOf(agent, '/erasure'))).status).toBe(403)
   const unknown = await service.platform.get('/v0/platform/projects/prj_0/erasure')

@@ -16,7 +16,7 @@ const logs = async (agent: Agent, query = ''): Promise<any[]> => {
   return body.logs
 }
 
-test('every read of a secret, and every change, is on record: who, what, when, in which request', async () => {
+test('the audit log records actor, action, subject, time and request id of every secret read and change', async () => {
   const agent = await service.newAgent()
   const secret = 'JBSWY3DPEHPK3PXP'
   const expected: string[] = []
@@ -75,7 +75,7 @@ test('every read of a secret, and every change, is on record: who, what, when, i
   expect(
     all.map((e) => [e.action, e.subject, e.description, e.outcome].join(' ').replace('  ', ' ')),
   ).toEqual(expected)
-  // Lists show no secret; what is refused before the vault is asked reads none.
+  // Lists show no secret. A request that is refused before the vault is queried reads no secret.
   await agent.get('/v0/vault')
   await agent.put(path('n'), { type: 'NONE', data: {} })
   expect(await logs(agent)).toHaveLength(all.length)
@@ -83,7 +83,7 @@ test('every read of a secret, and every change, is on record: who, what, when, i
   expect(JSON.stringify(all)).not.toContain(agent.key)
 })
 
-test('a client’s own request id is the one on record, and HEAD is a read', async () => {
+test('the audit log records the request id that the client sent, and a HEAD request as a read', async () => {
   const agent = await service.newAgent()
   await agent.put(path('n'), { type: 'CUSTOM', data: { a: 1 } })
   const headers = { authorization: `Bearer ${agent.key}`, 'x-request-id': 'mine-1' }
@@ -92,7 +92,7 @@ test('a client’s own request id is the one on record, and HEAD is a read', asy
   expect(found.map((entry) => entry.action)).toEqual(['vault.get'])
 })
 
-test('a hundred reads at once: a hundred entries', async () => {
+test('a hundred concurrent reads of a secret add a hundred audit log entries', async () => {
   const agent = await service.newAgent()
   await agent.put(path('hot'), { type: 'CUSTOM', data: { a: 1 } })
   const answers = await Promise.all(Array.from({ length: 100 }, () => agent.get(path('hot'))))
@@ -101,14 +101,14 @@ test('a hundred reads at once: a hundred entries', async () => {
   expect(found.map((entry) => entry.requestId).toSorted()).toEqual(asked.toSorted())
 })
 
-test('any project key may read its own log, whatever its scopes; nobody else’s', async () => {
+test('any project key may read the log of its own project, whatever its scopes, but no other log', async () => {
   const bare = await service.newAgent({ scopes: [] })
   expect(await logs(bare)).toEqual([])
   const { status, body } = await service.platform.get('/v0/logs')
   expect([status, body.error]).toEqual([403, 'forbidden'])
 })
 
-test('the statistics count what the list shows', async () => {
+test('the log statistics count the same entries as the list shows', async () => {
   const agent = await service.newAgent()
   await agent.put(path('a'), { type: 'CUSTOM', data: { a: 1 } })
   await agent.get(path('a'))
@@ -140,7 +140,7 @@ test('the statistics count what the list shows', async () => {
   expect((await service.platform.get('/v0/logs/stats')).status).toBe(403)
 })
 
-test('filters, alone and together', async () => {
+test('the audit log is filtered by each filter alone and by several filters together', async () => {
   const agent = await service.newAgent()
   await agent.put(path('a'), { type: 'CUSTOM', data: { a: 1 } })
   await agent.put(path('b/ü'), { type: 'CUSTOM', data: { a: 1 } })
@@ -148,7 +148,7 @@ test('filters, alone and together', async () => {
   await agent.get(path('b/ü'))
   await agent.get(path('gone'))
   const { pool } = service.database
-  // As other parts of the service will write.
+  // Inserts entries as other parts of the service will write them.
   await pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)
      values ($1, 'mail.send', 'thd_1', 'loid-other', 'r', 'ok', '2020-01-01'),
@@ -188,7 +188,7 @@ test('filters, alone and together', async () => {
   }
 })
 
-test('pages: each entry once, also those of one millisecond, also while entries are added', async () => {
+test('pages show each log entry once, despite equal milliseconds and entries added meanwhile', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)
@@ -208,7 +208,7 @@ test('pages: each entry once, also those of one millisecond, also while entries 
   expect(new Set(seen).size).toBe(500)
 })
 
-test('entries older than 90 days go, younger ones stay', async () => {
+test('audit log entries older than 90 days are deleted, and younger entries stay', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const old = await service.newAgent()

@@ -1,4 +1,4 @@
-/** Addresses at which a seller's money would be lost. */
+/** Tests that addresses at which a seller would lose money are refused. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -13,7 +13,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const PATH = '/v0/platform/projects'
 const upper = (address: string) => `0x${address.slice(2).toUpperCase()}`
-/** One letter in the other case. */
+/** Changes the case of one letter. */
 const mistyped = payTo.replace('C', 'c')
 const gasWallet = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKey).address
 
@@ -31,7 +31,7 @@ const refused: [string, string, RegExp][] = [
 ]
 
 for (const [name, address, message] of refused) {
-  test(`${name} is refused`, async () => {
+  test(`a payTo that is ${name} is refused`, async () => {
     const { platform } = till.service
     const { project } = await till.newSeller()
     for (const answer of [
@@ -45,7 +45,7 @@ for (const [name, address, message] of refused) {
   })
 }
 
-test('a right checksum, and an address in one case, are taken', async () => {
+test('a payTo with a correct checksum, or in a single case, is accepted', async () => {
   const { platform } = till.service
   for (const address of [payTo, payTo.toLowerCase(), upper(payTo)]) {
     const { status, body } = await platform.post(PATH, { payTo: address })

@@ -1,4 +1,7 @@
-/** The export of a project: whole, of one moment, without secrets, and free when its reader leaves. */
+/**
+ * Tests that the export of a project is complete, shows one moment, has no secrets, and ends when its reader
+ * disconnects.
+ */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { once } from 'node:events'
@@ -28,7 +31,7 @@ const open = (agent: Agent, part?: string, init: RequestInit = {}) =>
     ...init,
     headers: { authorization: `Bearer ${service.platform.key}` },
   })
-/** A reader that takes the head of an export and then nothing more. `fetch` would take all of it into memory. */
+/** Reads the head of an export and then nothing more. `fetch` would read the whole export into memory. */
 async function stall(agent: Agent): Promise<Socket> {
   const { hostname, port } = new URL(service.url)
   const socket = connect(Number(port), hostname)
@@ -46,7 +49,7 @@ const linesOf = (text: string): any[] =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
-/** Messages of 100 KB each: more than the sockets between service and reader hold. */
+/** Stores messages of 100 KB each, which exceed the buffers of the sockets between service and reader. */
 async function fill(agent: Agent, messages: number): Promise<void> {
   await receive(pool, agent.project.id)
   await pool.query(
@@ -134,7 +137,7 @@ test('JSON Lines hold every row of the project, none of a neighbour, and no secr
   })
 })
 
-test('drafts, approvals, the policy and the time of scheduled mail are in it', async () => {
+test('an export contains drafts, approvals, the policy and the time of scheduled mail', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const mail = { to: ['ada@example.com'], subject: 'later', text: 't' }
@@ -158,7 +161,7 @@ test('drafts, approvals, the policy and the time of scheduled mail are in it', a
   expect(messages.find(({ subject }) => subject === 'later').sendAt).toBe(sendAt)
 })
 
-test('mail without a Message-ID has the id of its JSON line in the mbox', async () => {
+test('a mail without a Message-ID has the same id in the mbox and in its JSON line', async () => {
   const agent = await service.newAgent()
   const bare = 'From: a@b.example\r\nSubject: bare\r\n\r\nno id'
   await receive(pool, agent.project.id, bare)
@@ -170,7 +173,7 @@ test('mail without a Message-ID has the id of its JSON line in the mbox', async 
   expect(mbox.match(/X-Purser-Message-ID/g)).toHaveLength(1)
 })
 
-test('a slow reader gets the rows of one moment', async () => {
+test('a slow reader gets the rows as they were at one moment', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   const reader = (await open(agent)).body!.getReader()
@@ -192,7 +195,7 @@ test('a slow reader gets the rows of one moment', async () => {
   await noSnapshot()
 })
 
-test('a reader that leaves, and a HEAD, hold no snapshot', async () => {
+test('neither a disconnected reader nor a HEAD request keeps a database snapshot open', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   for (const part of ['json', 'mail']) {
@@ -206,7 +209,7 @@ test('a reader that leaves, and a HEAD, hold no snapshot', async () => {
   expect(await snapshots()).toBe(0)
 })
 
-test('an export that loses its database breaks off; it never looks complete', async () => {
+test('an export that loses its database ends with an error and never looks complete', async () => {
   const agent = await service.newAgent()
   await fill(agent, 600)
   const reader = (await open(agent)).body!.getReader()
@@ -224,7 +227,7 @@ test('an export that loses its database breaks off; it never looks complete', as
   expect(next.at(-1).counts.message).toBe(600)
 })
 
-test('four exports run at once; the fifth is refused until one ends', async () => {
+test('four exports run concurrently, and the fifth is refused until one of them ends', async () => {
   const agent = await service.newAgent()
   await fill(agent, 200)
   const readers = await Promise.all(Array.from({ length: 4 }, () => stall(agent)))
@@ -242,7 +245,7 @@ test('four exports run at once; the fifth is refused until one ends', async () =
   await next.text()
 })
 
-test('only a platform key exports, and only a live project', async () => {
+test('only a platform key exports a project, and only a project that is not deleted', async () => {
   const agent = await service.newAgent()
   expect((await agent.get(pathOf(agent))).status).toBe(403)
   const bad = await service.platform.get(pathOf(agent, 'zip'))
@@ -264,7 +267,7 @@ const HOSTILE: Record<string, string> = {
   bytes: 'caf\u00e9 \u{1f600}',
 }
 
-/** Opens an mbox, and writes its messages without the quoting as JSON. */
+/** Opens an mbox, and prints its messages as JSON without the mbox quoting. */
 const READ_MBOX = `
 import json, mailbox, re, sys
 box = mailbox.mbox(sys.argv[1])
@@ -274,7 +277,7 @@ print(json.dumps([
   for k, m in box.items()]))`
 
 describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox", () => {
-  test('with hostile bodies and senders, each message whole and none forged', async () => {
+  test('an mbox with hostile bodies and senders has every message complete and no forged message', async () => {
     const agent = await service.newAgent()
     const { id: projectId } = agent.project
     const raws = new Map<string, string>()
@@ -310,7 +313,7 @@ describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox"
       const kept = Buffer.from(raw)
         .toString('latin1')
         .replaceAll('\r\n', '\n')
-        // Some readers end a line there.
+        // Some readers end a line at a bare CR.
         .replace('\rFrom', '\r>From')
       expect(bySubject.get(subject)![2].trimEnd()).toBe(kept.trimEnd())
     }
@@ -322,7 +325,7 @@ describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox"
   })
 })
 
-/** The subject, separator, bytes and texts of each message. */
+/** Returns the subject, separator, bytes and texts of each message. */
 function readMbox(bytes: Buffer): [string, string, string, string[]][] {
   const folder = mkdtempSync(join(tmpdir(), 'purser-mbox-'))
   try {

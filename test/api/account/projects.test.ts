@@ -19,7 +19,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const create = async (body: unknown = {}) =>
   (await service.platform.post('/v0/platform/projects', body)).body
 
-test('create gives a project with its inbox and, this once, its key', async () => {
+test('the creation of a project returns its inbox, and its key only in this response', async () => {
   const { status, body } = await service.platform.post('/v0/platform/projects', {
     name: 'Shop',
     emailName: 'Shop.One',
@@ -77,7 +77,7 @@ test('create gives a project with its inbox and, this once, its key', async () =
     'shop.one@mail.test',
   )
   const { rawKey, ...made } = body
-  // The usage of a key is written within seconds.
+  // Key usage is written to the database within seconds.
   const got = await waitFor('the usage', async () => {
     const read = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
     return read.body.usageCount === 1 ? read : null
@@ -88,7 +88,7 @@ test('create gives a project with its inbox and, this once, its key', async () =
   expect(alias.body).toEqual(shown)
 })
 
-test('defaults: every scope, an address of its own', async () => {
+test('a project created without options has every scope and an address of its own', async () => {
   const [one, two] = [await create(), await create()]
   expect(one.scopes).toEqual([...DEFAULT_SCOPES])
   expect(one.purpose).toBe('SELLER')
@@ -96,7 +96,7 @@ test('defaults: every scope, an address of its own', async () => {
   expect(two.emailAddress).not.toBe(one.emailAddress)
 })
 
-test('bad input is refused by the name of the field', async () => {
+test('an invalid project field is refused with the name of the field', async () => {
   const cases: [unknown, string][] = [
     [{ emailName: 'a b' }, 'emailName must be 1 to 64 letters'],
     [{ emailName: '.a' }, 'emailName must be 1 to 64 letters'],
@@ -127,7 +127,7 @@ test('bad input is refused by the name of the field', async () => {
   }
 })
 
-test('an address is given out once, even after its project is deleted', async () => {
+test('an address is assigned only once, even after its project is deleted', async () => {
   const first = await create({ emailName: 'unique' })
   const again = () => service.platform.post('/v0/platform/projects', { emailName: 'UNIQUE' })
   expect((await again()).status).toBe(409)
@@ -135,7 +135,7 @@ test('an address is given out once, even after its project is deleted', async ()
   expect((await again()).body).toMatchObject({ error: 'conflict', status: 409 })
 })
 
-test('twenty creations of one address at once: one wins', async () => {
+test('of twenty concurrent creations of a project with one address, one succeeds', async () => {
   const answers = await Promise.all(
     Array.from({ length: 20 }, () =>
       service.platform.post('/v0/platform/projects', { emailName: 'race' }),
@@ -144,7 +144,7 @@ test('twenty creations of one address at once: one wins', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(19).fill(409)])
 })
 
-test('scopes are added and removed, and take effect at once', async () => {
+test('scopes of a project are added and removed, and take effect at once', async () => {
   const project = await create({ scopes: ['mail:read'] })
   const client = createClient(service.url, project.rawKey)
   const path = `/v0/platform/projects/${project.projectId}`
@@ -163,7 +163,7 @@ test('scopes are added and removed, and take effect at once', async () => {
   expect((await service.platform.patch(path, { addScopes: ['nope'] })).status).toBe(400)
 })
 
-test('a rotated key stops at once, on every API process; racing rotations leave one key', async () => {
+test('a rotated key is refused at once by every API process, and concurrent rotations leave one key', async () => {
   const other = startApi(service.config, service.database.url, silentLog)
   try {
     const project = await create()
@@ -196,7 +196,7 @@ test('a rotated key stops at once, on every API process; racing rotations leave 
   }
 })
 
-test('retention is set by a platform key within its bounds, and is on record', async () => {
+test('a platform key sets the retention of a project within bounds, and the audit log records the change', async () => {
   const project = await create()
   const path = `/v0/platform/projects/${project.projectId}`
   const set = (retention: unknown) => service.platform.patch(path, { retention })
@@ -231,7 +231,7 @@ test('retention is set by a platform key within its bounds, and is on record', a
   expect(logs[1].actor).toBe(service.platform.key.slice(0, 17))
 })
 
-test('a change of a project is in its log, with the actor; a misspelt field changes nothing', async () => {
+test('the log of a project records a change and its actor, and a misspelt field changes nothing', async () => {
   const project = await create()
   const path = `/v0/platform/projects/${project.projectId}`
   const change = (body: object) => service.platform.patch(path, body)
@@ -255,7 +255,7 @@ test('a change of a project is in its log, with the actor; a misspelt field chan
   ])
 })
 
-test('a deleted project: key dead, not listed, its mail, vault and log removed', async () => {
+test('a deleted project loses its key, its mail, its vault and its log, and is not listed', async () => {
   const project = await create({ emailName: 'doomed' })
   const client = createClient(service.url, project.rawKey)
   for (const n of [1, 2]) {
@@ -298,7 +298,7 @@ test('a deleted project: key dead, not listed, its mail, vault and log removed',
   expect(raw.rows[0].n).toBe(0)
 })
 
-test('lists page through every project once, under both names', async () => {
+test('pages list every project once, under both names of the list', async () => {
   const created = await Promise.all(Array.from({ length: 25 }, () => create()))
   const wanted = new Set(created.map((project) => project.projectId))
   for (const name of ['projects', 'identities']) {

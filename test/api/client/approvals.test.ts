@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('an agent drafts and sends; its owner edits, approves and rejects', async () => {
+test('an agent drafts and sends mail, and its owner edits, approves and rejects the mail with the client', async () => {
   const agent = await service.newAgent()
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   const platform = new PurserPlatform({ apiKey: service.platform.key, baseUrl: service.url })

@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const deliver = (agent: Agent, subject: string) =>
   service.deliver({ from: 'ada@example.com', to: agent.address, subject, text: 'Text.' })
 
-/** Collects the events until the abort. */
+/** Collects the events of a stream until it is aborted. */
 function follow(purser: Purser, query: Parameters<Purser['events']>[0] = {}) {
   const abort = new AbortController()
   const told: PurserEvent[] = []
@@ -30,7 +30,7 @@ function follow(purser: Purser, query: Parameters<Purser['events']>[0] = {}) {
   return { told, abort, ended, subjects: () => told.map(({ data }) => data.subject) }
 }
 
-test('wait returns the next message, or undefined after the timeout', async () => {
+test('client.wait returns the next message, or undefined after the timeout', async () => {
   const agent = await service.newAgent()
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   const waiting = purser.messages.wait({ subject: 'code', timeout: 30 })
@@ -106,7 +106,7 @@ test('a connection broken before its first event misses no event', async () => {
   await ended
 })
 
-test('a refusal of the service ends the iteration', async () => {
+test('an error response of the service ends the iteration over events', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read'] })
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   expect(await follow(purser, { types: ['payment.settled'] }).ended).toBeInstanceOf(ForbiddenError)

@@ -1,4 +1,6 @@
-/** Each function and class that the client exports has an example, and the examples have the types of the client. */
+/**
+ * Tests that each exported function and class of the client has an example, and that the examples pass the type check.
+ */
 import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +30,7 @@ test('each function of the client has an example', () => {
   expect(wanted.filter(({ example }) => example === undefined).map(({ name }) => name)).toEqual([])
 })
 
-test('the examples of the calls have the types of the client', () => {
+test('the examples of the client calls pass its type check', () => {
   const folder = join(ROOT, 'test/artefacts/examples')
   mkdirSync(folder, { recursive: true })
   const given = `import { readFileSync } from 'node:fs'

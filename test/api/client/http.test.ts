@@ -1,4 +1,4 @@
-/** Retries, time limits and cancellation, against a server with scripted faults. */
+/** Tests retries, time limits and cancellation against a server with scripted faults. */
 import { afterAll, expect, test } from 'bun:test'
 import {
   ConnectionError,
@@ -13,7 +13,7 @@ type Step = { status: number; headers?: Record<string, string>; body?: string } 
 
 afterAll(closeServers)
 
-/** A client, and the requests to its server. The server follows the script and repeats the last step. */
+/** Returns a client and the requests that its server got. The server follows the script and repeats the last step. */
 async function misbehaving(script: Step[], options: { timeoutMs?: number; retries?: number } = {}) {
   const requests: { method: string; path: string; key: string | undefined }[] = []
   const port = await serve((request, response) => {
@@ -138,7 +138,7 @@ test('permanent errors are not retried', async () => {
   }
 })
 
-test('one timeout covers all attempts and waits of a call', async () => {
+test('one timeout covers all attempts of a call and the waits between them', async () => {
   const hanging = await misbehaving(['hang'])
   const error = await rejection(hanging.purser.whoami({ timeoutMs: 100 }))
   expect(error).toBeInstanceOf(TimeoutError)
@@ -168,7 +168,7 @@ test('a signal aborts a running attempt and the wait for the next one', async ()
   expect(before.requests).toHaveLength(0)
 })
 
-test('a redirect is not followed: the target would get the key', async () => {
+test('the client does not follow a redirect, because the target would get the key', async () => {
   const target = await misbehaving([FINE])
   const { purser } = await misbehaving([
     { status: 302, headers: { location: `${target.baseUrl}/v0/whoami` } },
@@ -177,7 +177,7 @@ test('a redirect is not followed: the target would get the key', async () => {
   expect(target.requests).toHaveLength(0)
 })
 
-test('an answer that is not JSON is an error', async () => {
+test('the client reports a response that is not JSON as an error', async () => {
   const { purser } = await misbehaving([{ status: 200, body: '<html>' }])
   expect((await rejection(purser.whoami())).message).toBe(
     'The answer is not JSON: is baseUrl the URL of the service?',

@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** The rejection of a promise. */
+/** Returns the error that a promise rejects with. */
 const rejection = (promise: Promise<unknown>): Promise<any> =>
   promise.then(
     (value) => {
@@ -36,7 +36,7 @@ const rejection = (promise: Promise<unknown>): Promise<any> =>
     (error) => error,
   )
 
-test('a conversation: receive, list, read, label, reply, thread', async () => {
+test('the client receives, lists, reads, labels and answers mail, and reads its thread', async () => {
   expect(await purser.whoami()).toMatchObject({ email: agent.address, type: 'INBOX' })
   await service.deliver({
     from: 'ada@example.com',
@@ -93,7 +93,7 @@ test('an iterator loads only the pages that the caller reads', async () => {
   expect(threads).toHaveLength(5)
 })
 
-test('a seller manages endpoints and reads payments and deliveries', async () => {
+test('the client manages endpoints and reads payments and deliveries for a seller', async () => {
   const url = 'https://api.example.com/report'
   const put = await purser.sellers.put({
     urlPattern: url,
@@ -124,7 +124,7 @@ test('a seller manages endpoints and reads payments and deliveries', async () =>
   }
 })
 
-test('a vault: put, list, read, codes, versions, the log, delete', async () => {
+test('the client stores, lists, reads and deletes credentials, and reads codes, versions and the log', async () => {
   const owner = await service.newAgent()
   const { vault, logs } = new Purser({ apiKey: owner.key, baseUrl: service.url })
   const name = 'git/hub ü?#%2F'
@@ -158,7 +158,7 @@ test('a vault: put, list, read, codes, versions, the log, delete', async () => {
   expect((await logs.list({ outcome: 'expired' })).logs[0]).toMatchObject({ subject: 'gone' })
 })
 
-test('a platform creates, changes and deletes projects and rotates their keys', async () => {
+test('the client creates, changes and deletes projects for a platform, and rotates their keys', async () => {
   const created = await platform.projects.create({ name: 'Bot', scopes: ['mail:read'] })
   const { projectId } = created
   const bot = new Purser({ apiKey: created.rawKey, baseUrl: service.url })
@@ -208,7 +208,7 @@ test('errors are typed and carry the message of the service', async () => {
   expect(lost.message).toBe('GET /v0/whoami could not reach http://127.0.0.1:1')
 })
 
-test('invalid options are refused at once', async () => {
+test('the client refuses invalid options at once', async () => {
   expect(() => new Purser({ apiKey: service.platform.key })).toThrow(
     'apiKey must be a key that starts with loid-',
   )

@@ -35,7 +35,7 @@ const body: ReceiptBody = {
 const receipt = signReceipt({ body, key: signing })
 const jwks = receiptJwks([signing, retired])
 
-/** The reason for the refusal of a receipt. */
+/** Returns the reason why a receipt is refused. */
 const reasonOf = (changed: unknown, keys: Parameters<typeof verifyReceipt>[0]['keys'] = jwks) =>
   verifyReceipt({ receipt: changed, keys }).then(
     () => 'accepted',

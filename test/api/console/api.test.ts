@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const organizationLog = async (): Promise<any[]> =>
   (await operator.get('/organization/logs')).body.logs
 
-test('API routes answer a session like a key, and count against no rate limit', async () => {
+test('a session calls API routes like a key does, and counts against no rate limit', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@b.example'], subject: 'Hi', text: 'Hi.' })
   for (const path of ['/v0/messages?labels=sent', '/v0/vault', '/v0/payments?limit=3']) {
@@ -45,7 +45,7 @@ test('API routes answer a session like a key, and count against no rate limit', 
   expect((await agent.get('/v0/whoami')).status).toBe(200)
 })
 
-test('a session reaches only the routes of the console, and no deleted project', async () => {
+test('a session reaches only the routes of the console, and never a deleted project', async () => {
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}`
   const refused: [string, string][] = [
@@ -110,7 +110,7 @@ test('a thread, message or payment of another project is not shown', async () =>
   expect([thread.totalMessages, thread.withHtml]).toEqual([1, [body.messageId]])
 })
 
-test('the audit log records each change beforehand, with its session and its outcome', async () => {
+test('the audit log records each change before it happens, with its session and its outcome', async () => {
   const session = `console:${(await operator.get('/session')).body.person.personId}`
   const created = await operator.post('/v0/platform/projects', { name: 'Recorded' })
   const path = `/v0/platform/projects/${created.body.projectId}`
@@ -190,7 +190,7 @@ test('a platform key has a name, is shown once, is listed by prefix and can be r
       'name must be one line of 1 to 100 characters',
     ])
   }
-  // The number of a project key is not a platform key.
+  // The id of a project key is not the id of a platform key.
   const agent = await service.newAgent()
   const { rows } = await service.database.pool.query<{ id: string }>(
     'select id from api_keys where project_id = $1',
@@ -304,7 +304,7 @@ test('the overview counts the current minute, and each past minute once', async 
   expect(history.reduce((sum, minute) => sum + minute.mailOut, 0)).toBe(rowCount!)
 })
 
-test('every task is shown with its pool', () => {
+test('the overview shows every task with its pool', () => {
   const none = {} as never
   const runners: Omit<PoolSettings, 'databaseUrl'>[] = [
     inboundRunner(none),
@@ -321,7 +321,7 @@ test('every task is shown with its pool', () => {
   expect(Object.fromEntries(run)).toEqual(TASK_POOL)
 })
 
-test('the page policy allows no foreign and no inline resource; unchanged files are answered 304', async () => {
+test('the content security policy of the page allows only own files, and unchanged files get a 304', async () => {
   for (const path of ['/console', '/console/login']) {
     const response = await fetch(service.url + path)
     const html = await response.text()

@@ -1,4 +1,7 @@
-/** Who cannot be shown a whole mail cannot approve it: attacks of an agent on the page behind the link, and the console. */
+/**
+ * Tests that a reader who cannot see the whole mail cannot approve it. An agent attacks the approval page and the
+ * console.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
@@ -51,7 +54,7 @@ const plain = (html: string) =>
 
 const textOf = async (path: string) => (await fetch(path)).text()
 
-/** Follows the pages as a reader does. @returns their text, and which of them let the reader approve. */
+/** Follows the pages as a reader does. @returns their text, and which of the pages offer the approval. */
 async function readAll(link: string) {
   const pages: string[] = []
   for (let path = ''; ; ) {
@@ -80,7 +83,7 @@ const HIDING: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(HIDING)) {
-  test(`words behind ${name} stand on a page before the approval`, async () => {
+  test(`words behind ${name} are shown on a page before the approval`, async () => {
     const mail = { subject: name, text: 'Hello', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const early = await decideBy(link, { sha256 })
@@ -119,7 +122,7 @@ const UNSHOWABLE: Record<string, string> = {
 }
 
 for (const [name, html] of Object.entries(UNSHOWABLE)) {
-  test(`an HTML part with ${name} cannot be approved by its link, but rejected`, async () => {
+  test(`a mail whose HTML part has ${name} can be rejected but not approved by its link`, async () => {
     const mail = { subject: name, text: 'x', html }
     const { link, sha256, approvalId, messageId } = await held(mail)
     const { text, canApprove, seen } = await readAll(link)
@@ -132,7 +135,7 @@ for (const [name, html] of Object.entries(UNSHOWABLE)) {
   })
 }
 
-test('a picture that the mail carries is drawn, and no obstacle', async () => {
+test('a picture that the mail carries is shown and does not prevent the approval', async () => {
   const { link, sha256 } = await held({
     subject: 'picture',
     text: 'See',
@@ -147,7 +150,7 @@ test('a picture that the mail carries is drawn, and no obstacle', async () => {
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
 })
 
-test('a long text has pages; each asks for the seal of the one before', async () => {
+test('a long text is split into pages, and each page requires the seal of the previous page', async () => {
   const long = Array.from({ length: 30_000 }, (_, n) => `line ${n}`).join('\n')
   const { link, sha256, messageId } = await held({ subject: 's', text: `${long}\n${SECRET}` })
   const first = await textOf(link)
@@ -162,14 +165,14 @@ test('a long text has pages; each asks for the seal of the one before', async ()
   for (const line of ['line 0\n', 'line 15000\n', 'line 29999\n', SECRET]) {
     expect(text).toContain(line)
   }
-  // A seal counts for these bytes only.
+  // A seal is valid for these bytes only.
   const other = await held({ subject: 'other', text: 'x' })
   expect((await decideBy(other.link, { sha256: other.sha256, seen })).status).toBe(409)
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a body of megabytes is refused by the link, and approved by a platform key', async () => {
+test('a body of megabytes cannot be approved by its link, but by a platform key', async () => {
   const text = `${'word '.repeat(350_000)}${SECRET}`
   const { link, sha256, approvalId, messageId } = await held({ subject: 'huge', text })
   const shown = await readAll(link)
@@ -180,7 +183,7 @@ test('a body of megabytes is refused by the link, and approved by a platform key
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('every field, recipient, attachment and unseen character is shown', async () => {
+test('the approval page shows every field, recipient, attachment and invisible character', async () => {
   const { link } = await held({
     to: ['Ada Lovelace <ada@example.com>'],
     cc: ['bob@example.com'],
@@ -208,7 +211,7 @@ test('every field, recipient, attachment and unseen character is shown', async (
   }
 })
 
-test('words in which text and HTML differ are marked', async () => {
+test('the approval page marks words that differ between text and HTML', async () => {
   const { link } = await held({
     subject: 'differs',
     text: 'Please pay 10 euro to Bob',
@@ -224,8 +227,8 @@ test('words in which text and HTML differ are marked', async () => {
   }
 })
 
-describe.skipIf(!hasBrowser)('in a browser', () => {
-  test('the HTML part is drawn without network, and the pages lead to the approval', async () => {
+describe.skipIf(!hasBrowser)('the approval is reviewed in a browser', () => {
+  test('the HTML part is shown without network access, and the pages lead to the approval', async () => {
     const html = '<style>p::after{content:" added"}</style><p>Hello</p><!-- --!><i>drawn</i>'
     const mail = { subject: 'Drawn', text: 'word '.repeat(30_000), html }
     const { link, messageId } = await held(mail)
@@ -247,7 +250,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await untilStatus(agent, messageId, 'sent')
   })
 
-  test('the console shows Approve behind the last page only; the service asks for its seal', async () => {
+  test('the console shows Approve on the last page only, and the service requires the seal of that page', async () => {
     const mail = { subject: 'At the console', text: 'word '.repeat(25_000) }
     const { approvalId, sha256, messageId } = await held(mail)
     await using console = await openConsole(browser, service)
@@ -272,7 +275,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     await untilStatus(agent, messageId, 'sent')
   })
 
-  test('the console names what cannot be shown, and offers no approval', async () => {
+  test('the console names the parts that it cannot show, and offers no approval', async () => {
     const html = '<img src="https://example.com/a.png">'
     const { approvalId } = await held({ subject: 'Far', text: 'x', html })
     await using console = await openConsole(browser, service)

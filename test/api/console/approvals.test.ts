@@ -1,4 +1,4 @@
-/** The approval screens, and the page behind the link of a notification mail. */
+/** Tests the approval screens, and the page behind the link of a notification mail. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
@@ -53,9 +53,9 @@ async function reach(page: Page, role: 'button' | 'link', name: string): Promise
   throw new Error(`the focus does not reach ${name}`)
 }
 
-describe.skipIf(!hasBrowser)('an owner at the console', () => {
+describe.skipIf(!hasBrowser)('an owner decides at the console', () => {
   for (const width of WIDTHS) {
-    test(`reads, edits and approves by the keyboard alone at ${width} px`, async () => {
+    test(`an owner reads, edits and approves a mail by the keyboard alone at ${width} px`, async () => {
       const agent = await heldAgent(service)
       const { messageId } = await sendMail(agent, letter('Offer'))
       const before = await requestOf(service, agent, messageId)
@@ -103,7 +103,7 @@ describe.skipIf(!hasBrowser)('an owner at the console', () => {
     })
   }
 
-  test('rejects with a reason, and turns the approval on', async () => {
+  test('an owner rejects a mail with a reason, and turns the approval on', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service)
     const { page } = console
@@ -125,8 +125,8 @@ describe.skipIf(!hasBrowser)('an owner at the console', () => {
   })
 })
 
-describe.skipIf(!hasBrowser)('an operator at Outgoing', () => {
-  test('cancels a scheduled mail', async () => {
+describe.skipIf(!hasBrowser)('an operator opens Outgoing', () => {
+  test('an operator cancels a scheduled mail', async () => {
     const agent = await service.newAgent()
     const sendAt = new Date(Date.now() + 3_600_000).toISOString()
     const { messageId } = await sendMail(agent, { ...letter('Later'), sendAt })
@@ -140,7 +140,7 @@ describe.skipIf(!hasBrowser)('an operator at Outgoing', () => {
   })
 })
 
-/** The link of the notification about a message. */
+/** Returns the link in the notification about a message. */
 async function linkOf(agent: Agent, messageId: string): Promise<string> {
   const { approvalId } = await requestOf(service, agent, messageId)
   const notice = await waitFor('the notification', () =>
@@ -153,7 +153,7 @@ async function linkOf(agent: Agent, messageId: string): Promise<string> {
 
 const noticed = (policy = 'approve') =>
   heldAgent(service, { sendPolicy: policy, approverEmail: OWNER })
-/** Reads all pages of a link. @returns the seal of the last. */
+/** Reads all pages behind a link. @returns the seal of the last page. */
 async function sealOf(link: string): Promise<string> {
   for (let path = ''; ; ) {
     const html = await (await fetch(link + path)).text()
@@ -166,8 +166,8 @@ async function sealOf(link: string): Promise<string> {
 const decideBy = (link: string, fields: Record<string, string>) =>
   fetch(link, { method: 'POST', body: new URLSearchParams(fields) })
 
-describe('the link of a notification mail', () => {
-  test('shows the letter as often as a scanner asks, and decides once by its form', async () => {
+describe('the link of a notification mail opens the approval page', () => {
+  test('the approval page is shown to any number of scanners, and its form decides once', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Scanned'))
     const link = await linkOf(agent, messageId)
@@ -207,7 +207,7 @@ describe('the link of a notification mail', () => {
     await untilStatus(agent, messageId, decided.state === 'approved' ? 'sent' : 'rejected')
   })
 
-  test('rejects with a reason; an expired, withdrawn or wrong link decides nothing', async () => {
+  test('the form rejects a mail with a reason, and an expired, withdrawn or wrong link decides nothing', async () => {
     const agent = await noticed()
     const [first, second, third] = [
       await sendMail(agent, letter('One')),
@@ -240,7 +240,7 @@ describe('the link of a notification mail', () => {
     expect(json.status).toBe(415)
   })
 
-  test('the database holds no token, and the audit log names the link', async () => {
+  test('the database holds no token of a link, and the audit log names the link', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Secret'))
     const link = await linkOf(agent, messageId)
@@ -266,7 +266,7 @@ describe('the link of a notification mail', () => {
     expect(rows).toEqual([{ actor: `link:${OWNER}`, detail: `sha256:${sha256}` }])
   })
 
-  test('a notification waits for its host, and is mailed once', async () => {
+  test('a notification waits for an unreachable mail host, and is sent once', async () => {
     const agent = await noticed()
     const { messageId } = await sendMail(agent, letter('Patience'))
     await linkOf(agent, messageId)
@@ -300,7 +300,7 @@ describe('the link of a notification mail', () => {
     expect((await service.platform.get(heldPath(agent, approvalId))).body.state).toBe('waiting')
   })
 
-  test.skipIf(!hasBrowser)('is accessible, and works by the keyboard alone', async () => {
+  test.skipIf(!hasBrowser)('the approval page is accessible, and works by the keyboard alone', async () => {
     for (const width of WIDTHS) {
       const agent = await noticed()
       const { messageId } = await sendMail(agent, letter('By link'))

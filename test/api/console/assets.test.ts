@@ -1,4 +1,6 @@
-/** The files of the console: packed for the browser, and named by their bytes. */
+/**
+ * Tests that the console's files are compressed as the browser accepts, and have the hash of their bytes in their name.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { startTestService, type TestService } from '../../support/service.ts'
@@ -16,7 +18,7 @@ const filesOf = async () => {
   return [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!)
 }
 
-test('page, script, styles and icon are packed as the browser asks, and hold the same bytes', async () => {
+test('page, script, styles and icon are compressed as the browser accepts, and hold the same bytes', async () => {
   for (const path of ['/console', ...(await filesOf())]) {
     const plain = await get(path, { 'accept-encoding': 'identity' })
     expect([path, plain.headers.get('content-encoding')]).toEqual([path, null])
@@ -44,7 +46,7 @@ test('page, script, styles and icon are packed as the browser asks, and hold the
   }
 })
 
-test('a file is kept for ever under the name of its bytes; another hash is not found', async () => {
+test('a file may be cached forever under the hash of its bytes, and another hash is a 404', async () => {
   const files = await filesOf()
   expect(files.length).toBe(3)
   for (const file of files) {
@@ -62,7 +64,7 @@ test('a file is kept for ever under the name of its bytes; another hash is not f
   expect((await get('/console')).headers.get('cache-control')).toBe('no-cache')
 })
 
-test('a tag of one encoding is no tag of another', async () => {
+test('an ETag of one content encoding does not match another encoding', async () => {
   const [, , script] = await filesOf()
   const tags = await Promise.all(
     ['identity', 'gzip', 'br'].map(async (encoding) =>

@@ -34,7 +34,7 @@ const focused = (page: Page) =>
     'document.activeElement.getAttribute("aria-label") ?? document.activeElement.name',
   )
 
-/** The accessible description of a form part, without its help text. */
+/** Returns the accessible description of a form field, without its help text. */
 const troubleOf = (page: Page, selector: string) =>
   page.evaluate<string[]>(
     `(document.querySelector('dialog ${selector}').getAttribute('aria-describedby') ?? '').split(' ')
@@ -64,8 +64,8 @@ async function signatures(agent: Agent, receiver: Receiver, secret: string): Pro
   ]
 }
 
-describe.skipIf(!hasBrowser)('an operator', () => {
-  test('registers a webhook for events, sees its secret once, and deletes it', async () => {
+describe.skipIf(!hasBrowser)('an operator manages event webhooks', () => {
+  test('an operator registers a webhook for events, sees its secret once, and deletes it', async () => {
     const agent = await service.newAgent()
     await using console = await open()
     const { page } = console
@@ -98,7 +98,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect((await agent.get('/v0/webhooks')).body.count).toBe(0)
   })
 
-  test('rotates the secret of a webhook and sees the new secret once', async () => {
+  test('an operator rotates the secret of a webhook and sees the new secret once', async () => {
     await using receiver = await startReceiver()
     const agent = await service.newAgent()
     const { secret: first } = await register(agent, receiver.url)
@@ -134,7 +134,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(complaints).toEqual([])
   })
 
-  test('sees an error when the webhook to rotate or change is deleted', async () => {
+  test('an operator sees an error when the webhook to rotate or change is deleted', async () => {
     const agent = await service.newAgent()
     const { webhookId } = await register(agent, 'https://gone.example.com/')
     await using console = await open()
@@ -153,7 +153,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await alert.getByText('Webhook not found').waitFor()
   })
 
-  test('changes URL and events of a webhook, and sees errors at their field', async () => {
+  test('an operator changes URL and events of a webhook, and sees errors at their field', async () => {
     const agent = await service.newAgent()
     await register(agent, 'https://hooks.example.com/old', ['message.bounced', 'payment.settled'])
     await using console = await open()
@@ -191,7 +191,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       { url: 'https://hooks.example.com/old', events: ['message.bounced', 'payment.settled'] },
     ])
 
-    // By keyboard: the focus is on the first event.
+    // The keyboard selects the event, because the first event has the focus.
     await page.keyboard.press('Space')
     await page.keyboard.press('Enter')
     await page.getByText('Saved').waitFor()
@@ -204,7 +204,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     ])
   })
 
-  test('changes only the edited fields: a concurrent change of the agent stays', async () => {
+  test('an operator changes only the edited fields of a webhook, and a concurrent change stays', async () => {
     const agent = await service.newAgent()
     const { webhookId } = await register(agent, 'https://hooks.example.com/first')
     await using console = await open()

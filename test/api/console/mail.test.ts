@@ -30,8 +30,8 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 const inDialog = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
 
-describe.skipIf(!hasBrowser)('an operator', () => {
-  test('searches an inbox, sees marked matches as text, and returns to the results from a thread', async () => {
+describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
+  test('an operator searches an inbox, sees matches marked, and returns to the results from a thread', async () => {
     const agent = await service.newAgent()
     const markup = '<img src=x onerror=alert(1)>'
     await service.deliver({
@@ -83,7 +83,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByText('q must hold at least one word to look for').waitFor()
   })
 
-  test('sees codes and links of a message, and a reset link after a click', async () => {
+  test('an operator sees codes and links of a message, and a reset link after a click', async () => {
     const agent = await service.newAgent()
     const href = 'https://s.example/reset?token=Ab12Cd34Ef56'
     await service.deliver({
@@ -105,12 +105,12 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await press(page, 'Show the reset link')
     await links.getByText(href).waitFor()
     expect(await page.getByRole('link', { name: /s\.example/ }).count()).toBe(0)
-    // The text stays beside them.
+    // The text of the mail stays visible beside the codes.
     await page.locator('pre', { hasText: 'Your code is 482913.' }).waitFor()
     expect(complaints).toEqual([])
   })
 
-  test('sees the authentication results and the details of a message', async () => {
+  test('an operator sees the authentication results and the details of a message', async () => {
     const [agent, other] = [await service.newAgent(), await service.newAgent()]
     await other.post('/v0/messages/send', {
       to: [agent.address],
@@ -177,7 +177,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await signs('Labels')).toEqual(['list'])
     await enter('Returned')
     const article = page.getByRole('article').nth(0)
-    // The delivery state already shows the bounce: the label has no badge.
+    // The delivery state already shows the bounce, so the label `bounced` has no badge.
     expect([
       await article.getByText('bounced', { exact: true }).count(),
       await signs('Labels'),
@@ -186,7 +186,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await signs('Labels')).toEqual(['auto-reply'])
   })
 
-  test('blocks a sender with a rule and deletes the rule', async () => {
+  test('an operator blocks a sender with a rule and deletes the rule', async () => {
     const agent = await service.newAgent()
     const said = async () => {
       await using talk = await talkSmtp(service.smtp!.port)
@@ -213,7 +213,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await said()).toBe('250')
   })
 
-  test('removes a suppression', async () => {
+  test('an operator removes a suppression', async () => {
     const agent = await service.newAgent()
     await service.database.pool.query(
       `insert into suppressions (project_id, address, reason, detail)
@@ -230,7 +230,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect((await agent.get('/v0/suppressions')).body.count).toBe(0)
   })
 
-  test('adds a mail domain, sees its missing DNS records, and sees it verified', async () => {
+  test('an operator adds a mail domain, sees its missing DNS records, and sees it verified', async () => {
     await using console = await open()
     const { page } = console
     await console.open('organization')
@@ -252,7 +252,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     publish(zone, records)
     await press(page, 'Verify again: agents.example.com')
     await card.getByText('verified', { exact: true }).waitFor()
-    // The open records stay open. On the next visit the verified domain is folded.
+    // The list of records stays open. On the next visit the verified domain is folded.
     await mx.getByText('ok', { exact: true }).waitFor()
     await page.reload()
     await card.getByText('DNS records').waitFor()

@@ -35,8 +35,8 @@ const shownKey = async (page: Page, name: string): Promise<string> => {
   return key
 }
 
-describe.skipIf(!hasBrowser)('an operator', () => {
-  test('signs in with a one-time link that leaves no token behind, and signs out', async () => {
+describe.skipIf(!hasBrowser)('an operator works at the console', () => {
+  test('an operator signs in with a one-time link that leaves no token behind, and signs out', async () => {
     await using console = await open()
     const { page } = console
     expect(page.url()).toBe(`${scene.till.service.url}/console`)
@@ -49,7 +49,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await page.getByRole('button', { name: 'Sign in' }).count()).toBe(0)
   })
 
-  test('creates a platform key, sees it once, and revokes it', async () => {
+  test('an operator creates a platform key, sees the key once, and revokes it', async () => {
     await using console = await open()
     const { page } = console
     await page.getByRole('link', { name: 'Organization' }).click()
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect((await platform.get('/v0/platform/projects')).status).toBe(401)
   })
 
-  test('creates a project, reduces its scopes, enables payments, rotates its key and deletes it', async () => {
+  test('an operator creates a project, reduces its scopes, enables payments, rotates its key and deletes it', async () => {
     await using console = await open()
     const { page } = console
     await console.open('projects')
@@ -135,7 +135,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await page.getByRole('link', { name: 'Borealis' }).count()).toBe(0)
   })
 
-  test('reads new mail with folded quotes and its original; the mail stays unread', async () => {
+  test('an operator reads new mail with folded quotes and its original, and the mail stays unread', async () => {
     await using console = await open()
     const { page } = console
     await console.open(`projects/${scene.agent.project.id}/inbox`)
@@ -162,7 +162,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(body.count).toBe(3)
   })
 
-  test('sees a payment settle without a reload, and verifies its receipt', async () => {
+  test('an operator sees a payment settle without a reload, and verifies its receipt', async () => {
     const { till, agent, resource } = scene
     await using console = await open()
     const { page } = console
@@ -184,7 +184,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await press(page, 'Verify')
     await page.getByText(`The signature is valid: ${body.payer} paid for ${resource}`).waitFor()
 
-    // The browser verifies the receipt: it refuses one with an altered letter.
+    // The browser verifies the receipt and refuses a receipt with a changed letter.
     await page.route(`**/v0/payments/${body.paymentId}`, async (route) => {
       const answer = await route.fetch()
       const payment = await answer.json()
@@ -196,7 +196,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByText('The receipt is not valid: bad_signature').waitFor()
   })
 
-  test('replays a webhook and sees the new attempt', async () => {
+  test('an operator replays a webhook and sees the new attempt', async () => {
     const { agent, receiver } = scene
     receiver.answer = status(400, 'not today')
     const payment = (await agent.get(`/v0/payments/${await scene.sell()}`)).body
@@ -224,7 +224,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     })
   })
 
-  test('reveals a secret by a click, and the audit log records it', async () => {
+  test('an operator reveals a secret by a click, and the audit log records the read', async () => {
     await storeSecrets(scene)
     await using console = await open()
     const { page } = console
@@ -244,7 +244,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByRole('row', { name: 'vault.get' }).getByText('harbour/db').waitFor()
   })
 
-  test('withholds a secret from the agent and allows a host, by a form', async () => {
+  test('an operator withholds a secret from the agent and allows a host, by a form', async () => {
     const { agent } = scene
     await agent.put('/v0/vault/bank', { type: 'LOGIN', data: { password: 'correct horse' } })
     await using console = await open()
@@ -284,10 +284,10 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     await page.getByRole('row', { name: 'vault.protect' }).getByText('bank').first().waitFor()
   })
 
-  test('retries a job that has failed', async () => {
+  test('an operator retries a job that has failed', async () => {
     await using console = await open()
     const { page } = console
-    // The overview shows it without a reload.
+    // The overview shows the failed job without a reload.
     const id = await failJob(scene)
     await page.getByRole('link', { name: 'Look at them' }).click()
     await page.getByText('TypeError: something was not there').waitFor()
@@ -302,7 +302,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     })
   })
 
-  test('needs no mouse from sign-in over a new platform key to sign-out', async () => {
+  test('an operator signs in, creates a platform key and signs out without a mouse', async () => {
     await using console = await open()
     const { page } = console
     const focused = () =>
@@ -338,7 +338,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await focused()).toBe('Revoke')
   })
 
-  test('keeps the focus while a list reloads', async () => {
+  test('a screen keeps the focus while its list reloads', async () => {
     await using console = await open()
     const { page } = console
     const { agent, till } = scene
@@ -357,7 +357,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     )
   })
 
-  test('chooses a theme that overrides the system and is stored', async () => {
+  test('an operator chooses a theme, which overrides the system and is stored', async () => {
     await using console = await open()
     const { page } = console
     const ground = () =>
@@ -370,7 +370,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await ground()).toBe('rgb(15, 19, 21)')
   })
 
-  test('meets no page error and no blocked content', async () => {
+  test('an operator causes no page error and no blocked content', async () => {
     await using console = await open()
     const { page, complaints } = console
     const project = `projects/${scene.agent.project.id}`

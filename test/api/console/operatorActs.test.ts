@@ -1,4 +1,4 @@
-/** An operator acts for a project: sells, stores a secret, writes and answers mail. The log names the operator. */
+/** Tests that an operator sells, stores a secret, writes and answers mail for a project. The log names the operator. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../support/console/browser.ts'
@@ -42,8 +42,8 @@ const logged = async (action: string) => {
   ])
 }
 
-describe.skipIf(!hasBrowser)('an operator', () => {
-  test('registers an endpoint and gets the secret of its webhook once', async () => {
+describe.skipIf(!hasBrowser)('an operator acts for a project', () => {
+  test('an operator registers an endpoint and sees the secret of its webhook once', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/endpoints`)
@@ -68,7 +68,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     ])
   })
 
-  test('stores a credential that the agent reads', async () => {
+  test('an operator stores a credential that the agent reads', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/vault`)
@@ -88,7 +88,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(await logged('vault.put')).toEqual([['console', 'ok', 'work/github']])
   })
 
-  test('writes a message, and answers one in its thread', async () => {
+  test('an operator writes a message, and answers a message in its thread', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/inbox`)
@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       threadId: question.threadId,
       text: expect.stringContaining('On Monday.'),
     })
-    // Both leave as drafts. The first call was refused for its address.
+    // Both messages leave as drafts. The first call was refused because of its address.
     const ok = ['console', 'ok', expect.stringContaining('@')]
     expect(await logged('message.send')).toEqual([ok, ok])
   })

@@ -44,7 +44,7 @@ async function openForm(name: string, emailName = '') {
   return console
 }
 
-/** The error state of a field. */
+/** Returns the error state of a field. */
 const troubleOf = (page: Page, label: string) =>
   page.evaluate<{ focused: boolean; invalid: string | null; told: string[] }>(`(() => {
     const label = [...document.querySelectorAll('dialog label')].find((one) => one.textContent === '${label}')
@@ -57,8 +57,8 @@ const troubleOf = (page: Page, label: string) =>
     }
   })()`)
 
-describe.skipIf(!hasBrowser)('an operator', () => {
-  test('chooses a verified domain for a project by keyboard; unusable domains show the reason', async () => {
+describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
+  test('an operator chooses a verified domain for a project by keyboard, and sees why others are unusable', async () => {
     await using console = await openForm('Borealis', 'borealis')
     const { page, complaints } = console
     expect(await domainOf(page).inputValue()).toBe('mail.test')
@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       ['@early.example.com – not verified yet', true],
     ])
     await domainOf(page).focus()
-    // The second key press finds no further enabled option.
+    // The second key press does not find a further enabled option.
     for (let presses = 0; presses < 2; presses++) await page.keyboard.press('ArrowDown')
     expect(await domainOf(page).inputValue()).toBe('agents.example.com')
     await inDialog(page, 'Create project')
@@ -102,7 +102,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(complaints.filter((text) => !text.includes('409'))).toEqual([])
   })
 
-  test('sees a refusal at its field and loses no input', async () => {
+  test('an operator sees a refusal at its field and loses no input', async () => {
     const taken = { emailName: 'taken', emailDomain: 'agents.example.com' }
     expect((await service.platform.post('/v0/platform/projects', taken)).status).toBe(201)
     await addVerifiedDomain(service, zone, 'fleeting.example.com')
@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
       told: [refused],
     })
 
-    // The name is free at another domain, but that domain is deleted before the request.
+    // The name is unused at another domain, but that domain is deleted before the request.
     await domainOf(page).selectOption('fleeting.example.com')
     await service.platform.delete('/v0/platform/domains/fleeting.example.com')
     await page.getByRole('textbox', { name: 'Inbox address' }).press('Enter')
@@ -144,7 +144,7 @@ describe.skipIf(!hasBrowser)('an operator', () => {
     expect(projects[0]).toMatchObject({ name: 'Atlas', emailAddress: 'taken@mail.test' })
   })
 
-  test('sees the verified domains of all pages, and no form if they cannot be loaded', async () => {
+  test('an operator sees the verified domains of all pages, and no form if the domains cannot be loaded', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')

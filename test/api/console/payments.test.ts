@@ -1,4 +1,6 @@
-/** A seller looks at payments in a browser: funnel, filters in the address, failures, receipts, webhooks, the paid header. */
+/**
+ * Tests that a seller sees the funnel, filters, failures, receipts, webhooks and paid headers of payments in a browser.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
@@ -49,9 +51,9 @@ async function showsOne(page: Page): Promise<void> {
   await rows(page).first().waitFor()
 }
 
-describe.skipIf(!hasBrowser)('the payments of a project', () => {
+describe.skipIf(!hasBrowser)('a seller sees the payments of a project', () => {
   for (const width of [1440, 360]) {
-    test(`are filtered, explained and shown at ${width} px`, async () => {
+    test(`the payments of a project are filtered, explained and shown at ${width} px`, async () => {
       const { agent, till, receiver } = scene
       await using console = await openConsole(browser, till.service, { width, bypassCSP: true })
       const { page } = console
@@ -70,7 +72,7 @@ describe.skipIf(!hasBrowser)('the payments of a project', () => {
       await press(page, 'Filter')
       await page.waitForURL(/\?status=settled&maxAmountUsdc=1$/)
       await showsOne(page)
-      // The address alone brings the same list.
+      // The URL alone restores the same list.
       await page.reload()
       await showsOne(page)
       expect(await page.getByRole('combobox', { name: 'State' }).inputValue()).toBe('settled')
@@ -101,7 +103,7 @@ describe.skipIf(!hasBrowser)('the payments of a project', () => {
     })
   }
 
-  test('the paid header is for owners, and the audit log names who looked', async () => {
+  test('only owners see the paid header, and the audit log names the reader', async () => {
     const { till, agent } = scene
     const path = `/v0/platform/projects/${agent.project.id}/payments/${paid}/header`
     const viewer = await signInAs(till.service, 'viewer', [agent.project.id])

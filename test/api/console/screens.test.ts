@@ -25,12 +25,12 @@ import {
 } from '../../support/scene.ts'
 import '../../support/whole.ts'
 
-/** Widths of a phone and a desktop, in CSS pixels. */
+/** Lists the widths of a phone and a desktop, in CSS pixels. */
 const WIDTHS = some([360, 1440] as const)
 
 let scene: Scene
 let browser: Browser
-/** The address of each screen. */
+/** Holds the URL of each screen. */
 let screens: [string, string][]
 
 beforeAll(async () => {
@@ -114,7 +114,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]()
 })
 
-/** The button to press on a screen. */
+/** Names the button to press on a screen. */
 const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['thread-codes', 'Codes and links'],
@@ -137,7 +137,7 @@ const OPENED: readonly [string, string][] = [
   ['domain-dialog', 'Add domain'],
 ]
 
-/** Opens a screen in its fullest state. */
+/** Opens a screen with all of its parts shown. */
 async function enter({ page, open }: ConsolePage, [name, path]: [string, string]): Promise<void> {
   // A dialog stays open when the address changes.
   if ((await page.getByRole('dialog').count()) > 0) await page.reload()
@@ -178,10 +178,10 @@ async function enter({ page, open }: ConsolePage, [name, path]: [string, string]
   await settled(page)
 }
 
-describe.skipIf(!hasBrowser)('every screen', () => {
+describe.skipIf(!hasBrowser)('every screen is accessible', () => {
   for (const width of WIDTHS) {
-    test(`is accessible, fits and loads no foreign resource at ${width} px`, async () => {
-      // The page's policy forbids the injected axe script: it is bypassed.
+    test(`every screen is accessible, fits and loads no foreign resource at ${width} px`, async () => {
+      // The page's policy forbids the injected axe script, so the test bypasses the policy.
       await using page = await openConsole(browser, scene.till.service, { width, bypassCSP: true })
       await page.context.addInitScript(axe.source)
       await page.page.reload()
@@ -199,7 +199,7 @@ describe.skipIf(!hasBrowser)('every screen', () => {
     })
   }
 
-  test('is accessible before signing in', async () => {
+  test('the sign-in screen is accessible', async () => {
     for (const width of WIDTHS) {
       const viewport = { width, height: 780 }
       const context = await browser.newContext({
@@ -223,7 +223,7 @@ describe.skipIf(!hasBrowser)('every screen', () => {
     }
   })
 
-  test('fails with an image without a name, or with dark text on a dark background', async () => {
+  test('the accessibility check fails for an image without a name, and for dark text on dark ground', async () => {
     await using page = await openConsole(browser, scene.till.service, { bypassCSP: true })
     await page.context.addInitScript(axe.source)
     await page.page.reload()

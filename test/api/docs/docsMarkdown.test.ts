@@ -40,7 +40,7 @@ test('/llms.txt links to an existing page for every part', async () => {
   }
 })
 
-test('a page is the file of the repository, with the address of this service', async () => {
+test('a page contains the file of the repository, with the URL of this service', async () => {
   for (const name of ['agent', 'seller', 'operator']) {
     const file = readFileSync(join(ROOT, `docs/${name}.md`), 'utf8')
     expect(await (await get(`/docs/${name}.md`)).text()).toBe(
@@ -49,7 +49,7 @@ test('a page is the file of the repository, with the address of this service', a
   }
 })
 
-test('every link of every page is answered', async () => {
+test('every link of every documentation page leads to an existing target', async () => {
   const index = await (await get('/llms.txt')).text()
   const pages = [...index.matchAll(/https:\/\/purser\.example\.com(\/docs\/[\w-]+\.md)/g)]
   expect(pages.length).toBeGreaterThan(15)
@@ -65,7 +65,7 @@ test('every link of every page is answered', async () => {
   expect(dead).toEqual([])
 })
 
-test('every operation and every tool has its example on a page', async () => {
+test('every operation and every tool has an example on a documentation page', async () => {
   const document = (await (await get('/openapi.json')).json()) as any
   const pages = await Promise.all(
     document.tags.map(async ({ name }: any) =>
@@ -95,7 +95,7 @@ test('a page shows the values, bounds and default of each parameter', async () =
   expect(lineOf('before')).toContain('at most 40 characters')
 })
 
-test('each error code is explained once', async () => {
+test('the documentation explains each error code once', async () => {
   const page = await (await get('/docs/errors.md')).text()
   const codes = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code!)
   expect(codes).toEqual(expect.arrayContaining(['bad_request', 'quota_exceeded', 'unavailable']))
@@ -105,7 +105,7 @@ test('each error code is explained once', async () => {
   expect(vault).not.toContain('- 503: ')
 })
 
-test('an unknown page is a 404 in the error format of the API', async () => {
+test('an unknown documentation page is a 404 in the error format of the API', async () => {
   for (const path of [
     '/docs/nothing.md',
     '/docs/messages',

@@ -19,7 +19,7 @@ const operations = (): [string, string, any][] =>
     ),
   )
 
-test('the document is OpenAPI 3.1 and has every route', () => {
+test('the OpenAPI document has version 3.1 and contains every route', () => {
   expect(document.openapi).toBe('3.1.0')
   expect(operations().map(([method, path]) => `${method} ${path}`)).toEqual(
     expect.arrayContaining([
@@ -96,7 +96,7 @@ test('every operation has its scope, its errors and an example', () => {
   expect(document.paths['/v0/messages/send'].post.security).toEqual([{ key: ['mail:send'] }])
 })
 
-test('examples match their schemas', () => {
+test('examples of the OpenAPI document match their schemas', () => {
   for (const [method, path, operation] of operations()) {
     for (const media of [operation.requestBody, ...Object.values(operation.responses as object)]) {
       const { schema, example } = media?.content?.['application/json'] ?? {}
@@ -106,7 +106,7 @@ test('examples match their schemas', () => {
   }
 })
 
-test('each answer that a test gets is compared with the document', async () => {
+test('each response that a test gets is compared with the OpenAPI document', async () => {
   const { status, body } = await (await service.newAgent()).get('/v0/whoami')
   const differences = (changes: object) =>
     undocumented(service.url, { method: 'GET', path: '/v0/whoami?a=b', status, body, ...changes })
@@ -124,7 +124,7 @@ test('each answer that a test gets is compared with the document', async () => {
 
 const ajv = addFormats(new Ajv({ strict: false }))
 
-/** The errors of a JSON Schema validator. */
+/** Returns the errors of a JSON Schema validator. */
 function errorsOf(schema: object, value: unknown): string[] {
   const validate = ajv.compile(schema)
   validate(value)

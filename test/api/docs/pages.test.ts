@@ -1,4 +1,4 @@
-/** The pages for browsers: `/` links to all pages, and `/docs` calls operations without the internet. */
+/** Tests the pages for browsers. `/` links to all pages, and `/docs` calls operations without the internet. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, screenshot, startBrowser } from '../../support/console/browser.ts'
@@ -15,7 +15,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const get = (path: string) => fetch(service.url + path)
 
-test('every link of / answers', async () => {
+test('every link of / leads to an existing page', async () => {
   const response = await get('/')
   expect([response.status, response.headers.get('content-type')]).toEqual([
     200,
@@ -38,7 +38,7 @@ test('/console/ serves the same page as /console', async () => {
   expect([other.status, await other.text()]).toEqual([200, await one.text()])
 })
 
-test('a cached file of the viewer is answered 304', async () => {
+test('a file that the API viewer has cached gets a 304', async () => {
   for (const name of ['viewer.js', 'viewer.css', 'start.js']) {
     const first = await get(`/docs/assets/${name}`)
     expect([name, first.status]).toEqual([name, 200])
@@ -53,14 +53,14 @@ test('a cached file of the viewer is answered 304', async () => {
   }
 })
 
-describe.skipIf(!hasBrowser)('the viewer', () => {
+describe.skipIf(!hasBrowser)('the API viewer runs in a browser', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await startBrowser()
   })
   afterAll(() => browser.close())
 
-  test('calls an operation with a key, shows samples, and contacts no other host', async () => {
+  test('the API viewer calls an operation with a key, shows samples, and contacts no other host', async () => {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } })
     const requests: string[] = []
     const complaints: string[] = []
@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser)('the viewer', () => {
     await page.getByRole('textbox', { name: /auth/i }).fill(agent.key)
     await page.getByRole('button', { name: 'Apply credentials' }).click()
     await page.getByRole('button', { name: 'Close' }).click()
-    // A long list is drawn where one looks.
+    // The viewer draws only the visible part of a long list.
     await page.getByPlaceholder('Filter by tag or path').fill('whoami')
     await page.locator('#operations-Identity-getWhoami .opblock-summary-control').click()
     await page.getByRole('button', { name: 'Execute' }).click()

@@ -36,7 +36,7 @@ const deliver = (agent: Agent, subject: string, from = 'ada@example.com') =>
 
 type Told = { id: string; event: string | null; data: any }
 
-/** Follows a stream like an EventSource of a browser. */
+/** Follows a stream like the EventSource of a browser does. */
 async function listen(
   agent: Agent,
   { query = '', lastEventId }: { query?: string; lastEventId?: string } = {},
@@ -89,8 +89,8 @@ async function listen(
   }
 }
 
-describe('the stream', () => {
-  test('sends the events of received and sent mail', async () => {
+describe('the event stream', () => {
+  test('the event stream sends the events of received and sent mail', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     expect(stream.response.status).toBe(200)
@@ -132,7 +132,7 @@ describe('the stream', () => {
     })
   })
 
-  test('continues after Last-Event-ID without gap or repetition', async () => {
+  test('the event stream continues after Last-Event-ID without gap or repetition', async () => {
     const agent = await service.newAgent()
     const subjects = Array.from({ length: 30 }, (_, n) => `Number ${n}`)
     const seen: Told[] = []
@@ -148,7 +148,7 @@ describe('the stream', () => {
     expect(seen.map(({ data }) => data.data.subject).toSorted()).toEqual(subjects.toSorted())
   })
 
-  test('begins with new events without Last-Event-ID', async () => {
+  test('without Last-Event-ID the event stream begins with new events', async () => {
     const agent = await service.newAgent()
     await deliver(agent, 'Past')
     await waitForMessages(agent, 1)
@@ -163,7 +163,7 @@ describe('the stream', () => {
     expect(again.told).toEqual(stream.told)
   })
 
-  test('sends a project only its own events, and a key only the types of its scopes', async () => {
+  test('the event stream sends a project only its own events, and a key only the types of its scopes', async () => {
     const [agent, other] = [await service.newAgent(), await service.newAgent()]
     const seller = await service.newAgent({ scopes: ['payments:accept'] })
     using stream = await listen(agent)
@@ -184,11 +184,12 @@ describe('the stream', () => {
     })
     using sellers = await listen(seller, { lastEventId: '0' })
     await sellers.until(1)
-    // The client gets the id of a hidden event, so that it does not request it again, but not its content.
+    // The client gets the id of a hidden event, so that it does not request the event again. It does not get the
+    // content.
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 
-  test('filters by types; a type without its scope is a 403, an unknown type a 400', async () => {
+  test('the event stream filters by types: a type without its scope is a 403, an unknown type a 400', async () => {
     const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
     using stream = await listen(agent, { query: '?types=message.sent' })
     await deliver(agent, 'Not asked for')
@@ -212,7 +213,7 @@ describe('the stream', () => {
     expect((await service.platform.get('/v0/events')).status).toBe(403)
   })
 
-  test('reports a gap when missed events are deleted', async () => {
+  test('the event stream reports a gap when missed events are deleted', async () => {
     const agent = await service.newAgent()
     for (const subject of ['Old 1', 'Old 2', 'Kept']) await deliver(agent, subject)
     await waitForMessages(agent, 3)
@@ -227,7 +228,7 @@ describe('the stream', () => {
     ])
   })
 
-  test('reports a gap when all missed events are deleted, or the id is unknown', async () => {
+  test('the event stream reports a gap when all missed events are deleted, or the id is unknown', async () => {
     const agent = await service.newAgent()
     await deliver(agent, 'Expired')
     await waitForMessages(agent, 1)
@@ -245,8 +246,8 @@ describe('the stream', () => {
     expect(known.told.map(({ event }) => event)).toEqual(['message.received'])
   })
 
-  describe('after the database was restored from a backup', () => {
-    /** Takes the project's stream back to its first events. */
+  describe('event streams continue after the database was restored from a backup', () => {
+    /** Deletes the newest events of the project's stream, as a restore from a backup does. */
     const restore = async (agent: Agent, kept: number) => {
       const { pool } = service.database
       const id = agent.project.id
@@ -309,7 +310,7 @@ describe('the stream', () => {
       await deliver(agent, 'New')
       const told: Told[] = []
       let lastEventId = before.told[2]!.id
-      // A stream that opens before the service listens again ends once more. A client comes back with its last id.
+      // A stream that opens before the service listens again ends once more. The client reconnects with its last id.
       await waitFor('the gap and the new event', async () => {
         using stream = await listen(agent, { lastEventId })
         await waitFor(
@@ -324,7 +325,7 @@ describe('the stream', () => {
     })
   })
 
-  test('ends when a notification of a key change may be lost', async () => {
+  test('the event stream ends when a notification of a key change may be lost', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await service.proxy!.cut()
@@ -339,7 +340,7 @@ describe('the stream', () => {
     await waitFor('the end', () => stream.state.ended)
   })
 
-  test('ends when its key is replaced or loses a scope, or the project is deleted', async () => {
+  test('the event stream ends when its key is replaced or loses a scope, or the project is deleted', async () => {
     for (const change of [
       (id: string) => service.platform.post(`/v0/platform/projects/${id}/rotate-key`),
       (id: string) =>
@@ -353,7 +354,7 @@ describe('the stream', () => {
     }
   })
 
-  test('misses no event while the database is away', async () => {
+  test('the event stream misses no event while the database is unreachable', async () => {
     const agent = await service.newAgent()
     using stream = await listen(agent)
     await deliver(agent, 'Before')
@@ -372,10 +373,10 @@ describe('the stream', () => {
   })
 })
 
-describe('waiting for a message', () => {
+describe('a client waits for a message', () => {
   const wait = (agent: Agent, query: Record<string, string>) =>
     agent.get(`/v0/messages/wait?${new URLSearchParams(query)}`)
-  test('answers with the next matching message', async () => {
+  test('the wait for a message returns the next matching message', async () => {
     const agent = await service.newAgent()
     await deliver(agent, 'Already there')
     await waitForMessages(agent, 1)
@@ -398,7 +399,7 @@ describe('waiting for a message', () => {
     expect(bodies.map(([, subject]) => subject)).not.toContain('Already there')
   })
 
-  test('with after, earlier messages count, the oldest first', async () => {
+  test('with after, the wait includes earlier messages and returns the oldest first', async () => {
     const agent = await service.newAgent()
     for (const [n, subject] of ['One', 'Two', 'Three'].entries()) {
       await deliver(agent, subject)
@@ -408,7 +409,7 @@ describe('waiting for a message', () => {
     const before = (at: string) => new Date(Date.parse(at) - 1).toISOString()
     const next = (after: string) => wait(agent, { timeout: '0', after })
     expect((await next(before(one.createdAt))).body.messageId).toBe(one.messageId)
-    // A seen message is not answered again.
+    // A message before `after` is not returned again.
     if (one.createdAt !== two.createdAt) {
       expect((await next(one.createdAt)).body.messageId).toBe(two.messageId)
     }
@@ -417,13 +418,13 @@ describe('waiting for a message', () => {
     expect((await wait(agent, query)).body.messageId).toBe(two.messageId)
   })
 
-  test('is a 204 after the timeout', async () => {
+  test('the wait for a message is a 204 after the timeout', async () => {
     const agent = await service.newAgent()
     const { status, body } = await wait(agent, { timeout: '0' })
     expect([status, body]).toEqual([204, null])
   })
 
-  test('an invalid input is a 400 that names it', async () => {
+  test('an invalid input of the wait is a 400 that names it', async () => {
     const agent = await service.newAgent()
     for (const timeout of ['61', '-1', 'soon', '1.5']) {
       const { status, body } = await wait(agent, { timeout })
@@ -448,7 +449,7 @@ describe('waiting for a message', () => {
       rawGet(own, agent, '/v0/messages/wait?timeout=60'),
     )
     const proxy = own.proxy!
-    // Each waiter reads the stream position once; afterwards no queries run.
+    // Each waiting request reads the stream position once, and then sends no query.
     let before = -1
     await waitFor('quiet', async () => {
       const grown = proxy.bytesIn - before
@@ -458,7 +459,7 @@ describe('waiting for a message', () => {
     })
     const quietFrom = proxy.bytesIn
     await Bun.sleep(1_000)
-    // Far less than one statement per waiter: the other statements of the process in a second.
+    // One query per waiting request would be far more. Other parts of the process send a few queries a second.
     expect(proxy.bytesIn - quietFrom).toBeLessThan(5_000)
     await storeMail(own, agent, 'From: ada@example.com\r\nSubject: For all\r\n\r\nHello\r\n')
     const texts = await Promise.all(answers)
@@ -468,7 +469,7 @@ describe('waiting for a message', () => {
   })
 })
 
-/** The number of the agent's newest event. */
+/** Returns the number of the agent's newest event. */
 async function newestSeq(agent: Agent): Promise<number> {
   const { rows } = await service.database.pool.query(
     'select last_seq::int as seq from event_streams where project_id = $1',
@@ -477,7 +478,7 @@ async function newestSeq(agent: Agent): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** The number of an agent's requests that passed the gate. */
+/** Returns the number of an agent's requests that passed the gate. */
 async function listening(agent: Agent): Promise<number> {
   const { rows } = await service.database.pool.query(
     'select used from rate_windows where subject = $1',
@@ -486,7 +487,7 @@ async function listening(agent: Agent): Promise<number> {
   return rows[0]?.used ?? 0
 }
 
-/** A request on its own connection: Bun's fetch keeps at most 256 connections open. */
+/** Sends a request on its own connection, because Bun's fetch keeps at most 256 connections open. */
 function rawGet(own: TestService, agent: Agent, path: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -502,7 +503,7 @@ function rawGet(own: TestService, agent: Agent, path: string): Promise<string> {
   })
 }
 
-/** Stores a mail like the SMTP listener and the worker. */
+/** Stores a mail as the SMTP listener and the worker do. */
 async function storeMail(own: TestService, agent: Agent, raw: string): Promise<void> {
   const { pool } = own.database
   await insertInboundMails(pool, [

@@ -29,7 +29,7 @@ async function columns(endpointId: string) {
   return rows[0]
 }
 
-/** Stores a plain secret, like a version without encryption. */
+/** Stores a secret in plain text, as a release without encryption does. */
 async function makePlain(endpointId: string, secret: string): Promise<void> {
   await service.database.pool.query(
     `update seller_endpoints set webhook_secret = $2, webhook_key_id = null, webhook_wrapped_key = null,
@@ -44,7 +44,7 @@ const encrypt = async () => {
   return encryptPlainWebhookSecrets(pool, await keyring(pool))
 }
 
-test('a secret is stored encrypted, and every delivery is signed with it', async () => {
+test('a webhook secret is stored encrypted, and every delivery is signed with it', async () => {
   const agent = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
@@ -58,7 +58,7 @@ test('a secret is stored encrypted, and every delivery is signed with it', async
   expect(receiver.requests[0]?.headers['x-service-signature']).toBe(
     signWebhook({ secret: rotated, body: BODY }),
   )
-  // Other changes keep the secret; an endpoint without a webhook has none.
+  // Other changes keep the secret. An endpoint without a webhook has no secret.
   await agent.patch(path, { priceUsdc: '0.02' })
   expect(await columns(endpoint.endpointId)).toEqual(after)
   await agent.patch(path, { webhookUrl: null })
@@ -71,7 +71,7 @@ test('a secret is stored encrypted, and every delivery is signed with it', async
   expect(await columns(endpoint.endpointId)).toEqual(none)
 })
 
-test('a plain secret works, survives changes, and is encrypted by the first process that can', async () => {
+test('a webhook secret in plain text works, survives changes, and is encrypted by the first capable process', async () => {
   const agent = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
@@ -93,13 +93,13 @@ test('a plain secret works, survives changes, and is encrypted by the first proc
   expect(await signed()).toBe(expected)
   expect(await encrypt()).toBe(0)
 
-  // A new secret replaces a plain one completely.
+  // A new secret replaces a plain secret completely.
   await makePlain(endpointId, secret)
   await agent.post(`/v0/sellers/endpoints/${endpointId}/rotate-secret`)
   expect(await columns(endpointId)).toMatchObject({ plain: null, keyId: 'development' })
 })
 
-test('several processes encrypt hundreds of plain secrets, each once', async () => {
+test('several processes encrypt hundreds of plain webhook secrets, each secret once', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
@@ -115,7 +115,7 @@ test('several processes encrypt hundreds of plain secrets, each once', async () 
   expect(rows[0].plain).toBe(0)
 })
 
-test('a webhook worker encrypts plain secrets at its start', async () => {
+test('a webhook worker encrypts plain secrets when it starts', async () => {
   const agent = await service.newAgent()
   const { endpointId } = await register(agent, 'http://127.0.0.1:1/')
   await makePlain(endpointId, 'whsec_of_old')

@@ -101,7 +101,7 @@ test('a webhook receives only its event types and only its project’s events', 
   expect(two.requests).toHaveLength(1)
 })
 
-test('a failed delivery is retried, and can be replayed with the new secret', async () => {
+test('a failed webhook delivery is retried, and can be replayed with the new secret', async () => {
   await using receiver = await startReceiver()
   let failures = 1
   receiver.answer = (_request, response) => status(failures-- > 0 ? 500 : 200)(_request, response)
@@ -184,7 +184,7 @@ test('a key registers, lists and replays only event types of its scopes', async 
   expect((await service.platform.get('/v0/webhooks')).status).toBe(403)
 })
 
-test('invalid input, private addresses and a twenty-first webhook are refused', async () => {
+test('a webhook with invalid input or a private address, and a twenty-first webhook, are refused', async () => {
   await using strict = await startTestService({
     smtp: false,
     workers: false,
@@ -215,7 +215,7 @@ test('invalid input, private addresses and a twenty-first webhook are refused', 
   expect(answers.filter(({ status }) => status === 400)).toHaveLength(5)
 })
 
-test('a deleted project leaves only audit rows', async () => {
+test('a deleted project leaves only audit rows of its webhooks', async () => {
   await using receiver = await startReceiver()
   const agent = await service.newAgent()
   await register(agent, receiver, ['message.received'])

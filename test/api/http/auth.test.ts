@@ -10,7 +10,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const unauthorized = (message: string) => ({ error: 'unauthorized', message, status: 401 })
 
-test('the three ways a key can be wrong, word for word', async () => {
+test('a missing, malformed or unknown key gets the documented error, word for word', async () => {
   const hex = 'a'.repeat(64)
   const cases: [string | undefined, string][] = [
     [undefined, 'Missing or invalid Authorization header'],
@@ -59,7 +59,7 @@ test('every operation names the scope that a key lacks', async () => {
   }
 })
 
-test('the two kinds of key do not overlap', async () => {
+test('project keys and platform keys have no operation in common', async () => {
   const agent = await service.newAgent()
   expect((await agent.get('/v0/platform/projects')).body.message).toBe(
     'Missing required scope: platform:manage',
@@ -76,7 +76,7 @@ test('a key is checked before the body is read', async () => {
   expect((await nobody.post('/v0/messages/send', '{not json')).status).toBe(401)
 })
 
-test('whoami', async () => {
+test('whoami names the project and the scopes of a key', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read'] })
   const { status, body } = await agent.get('/v0/whoami')
   expect(status).toBe(200)
@@ -108,7 +108,7 @@ test('whoami of a platform key counts its requests', async () => {
   expect(Date.parse(counted.lastUsedAt)).toBeGreaterThanOrEqual(Date.parse(counted.createdAt))
 })
 
-test('no stored byte tells a key', async () => {
+test('the database holds no byte sequence that reveals a key', async () => {
   const agent = await service.newAgent()
   const { rows } = await service.database.pool.query('select t::text as line from api_keys t')
   expect(rows.length).toBeGreaterThan(0)

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Asks with the agent's key and checks that the answer has the error shape, and nothing but it. */
+/** Sends a request with the agent's key and checks that the response has exactly the error shape. */
 async function refused(path: string, init: RequestInit = {}) {
   const response = await fetch(service.url + path, {
     ...init,
@@ -32,7 +32,7 @@ const json = { 'content-type': 'application/json' }
 const send = (body: NonNullable<RequestInit['body']>, headers: Record<string, string> = json) =>
   refused('/v0/messages/send', { method: 'POST', body, headers })
 
-test('a path that does not exist', async () => {
+test('a path that does not exist gets an error response', async () => {
   for (const path of [
     '/v0',
     '/v0/nothing',
@@ -48,14 +48,14 @@ test('a path that does not exist', async () => {
   }
 })
 
-test('a path that exists, with another method', async () => {
+test('a known path with another method gets an error response', async () => {
   const answer = await refused('/v0/messages', { method: 'DELETE' })
   expect(answer).toMatchObject({ status: 405, error: 'method_not_allowed' })
   expect(answer.headers.get('allow')).toBe('HEAD, GET')
   expect((await refused('/v0/messages/send', { method: 'PUT' })).headers.get('allow')).toBe('POST')
 })
 
-test('malformed JSON, none, and JSON of another shape', async () => {
+test('malformed JSON, an absent body, and JSON of another shape get an error response', async () => {
   for (const body of ['{', '{"to":', 'undefined', '\ufeff{]']) {
     expect(await send(body)).toMatchObject({
       status: 400,
@@ -75,7 +75,7 @@ test('malformed JSON, none, and JSON of another shape', async () => {
   })
 })
 
-test('a body that is too large, declared or streamed', async () => {
+test('a body that is too large is refused, whether its length is declared or streamed', async () => {
   const large = JSON.stringify({ to: ['a@b.test'], subject: '', text: 'x'.repeat(2 * 1024 * 1024) })
   expect(await send(large)).toMatchObject({ status: 413, error: 'payload_too_large' })
   const stream = new ReadableStream({
@@ -87,7 +87,7 @@ test('a body that is too large, declared or streamed', async () => {
   expect(await send(stream)).toMatchObject({ status: 413, error: 'payload_too_large' })
 })
 
-test('a body of another media type', async () => {
+test('a body of another media type is refused', async () => {
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx']) {
     expect(await send('{}', { 'content-type': type })).toMatchObject({
       status: 415,
@@ -99,7 +99,7 @@ test('a body of another media type', async () => {
   expect(await send(form, {})).toMatchObject({ status: 415 })
 })
 
-test('a null character in a string, wherever it is', async () => {
+test('a null character is refused in every string of a request', async () => {
   const message = { to: ['a@b.test'], subject: 's', text: 't' }
   expect(await send(JSON.stringify({ ...message, text: 'a\0b' }))).toMatchObject({
     status: 400,
@@ -133,7 +133,7 @@ test('half a surrogate pair is refused, and no mail text reaches the log', async
   expect(whole.status).toBe(201)
 })
 
-test('malformed percent-encoding in the path and the query', async () => {
+test('malformed percent-encoding is refused in the path and the query', async () => {
   expect(await refused('/v0/messages/%E0%A4%A')).toMatchObject({
     status: 400,
     error: 'bad_request',
@@ -154,7 +154,7 @@ test('clients may send Content-Type: application/json without a body', async () 
   expect(response.status).toBe(200)
 })
 
-test('a sane request id is echoed, another replaced', async () => {
+test('a valid X-Request-Id is returned, and an invalid one is replaced', async () => {
   const ask = async (id: string) =>
     (await fetch(`${service.url}/healthz`, { headers: { 'x-request-id': id } })).headers.get(
       'x-request-id',
@@ -164,7 +164,7 @@ test('a sane request id is echoed, another replaced', async () => {
   expect(await ask('a b')).toMatch(/^req_/)
 })
 
-test('an internal error says nothing but its request id', async () => {
+test('an internal error reveals only its request id', async () => {
   await using broken = await startTestService({ smtp: false, workers: false })
   const victim = await broken.newAgent()
   await broken.database.pool.query('alter table messages rename to hidden')
@@ -178,7 +178,7 @@ test('an internal error says nothing but its request id', async () => {
   expect(JSON.stringify(body)).not.toMatch(/select|relation|messages|\.ts/)
 })
 
-test('while the database is away: 503, Retry-After, and /readyz tells the truth', async () => {
+test('while the database is unreachable, calls get 503 with Retry-After, and /readyz reports it', async () => {
   await using away = await startTestService({ smtp: false, workers: false, proxied: true })
   const client = await away.newAgent()
   expect((await client.get('/v0/messages')).status).toBe(200)
@@ -201,7 +201,7 @@ test('while the database is away: 503, Retry-After, and /readyz tells the truth'
   expect((await fetch(`${away.url}/readyz`)).status).toBe(200)
 })
 
-test('/readyz says when a migration is missing', async () => {
+test('/readyz reports a missing migration', async () => {
   await using behind = await startTestService({ smtp: false, workers: false })
   await behind.database.pool.query('delete from migrations')
   const ready = await fetch(`${behind.url}/readyz`)
@@ -209,7 +209,7 @@ test('/readyz says when a migration is missing', async () => {
   expect(await ready.json()).toMatchObject({ status: 'unready', checks: { database: 'ok' } })
 })
 
-/** The status line and the body of the answer to a request with this Host. */
+/** Returns the status line and the body of the response to a request with this Host. */
 async function asked(host: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const socket = connect(service.api.port, '127.0.0.1')
@@ -224,7 +224,7 @@ async function asked(host: string): Promise<string> {
   return await promise
 }
 
-test('a malformed Host is a 400, and changes no path', async () => {
+test('a malformed Host header is a 400, and changes no path', async () => {
   for (const host of [
     'a b',
     'exa[mple',

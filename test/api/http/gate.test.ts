@@ -1,4 +1,4 @@
-/** Limits to the last request, and none where they are turned off. */
+/** Tests that rate limits admit the last allowed request, and that a limit of 0 admits all requests. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { countFailedSignIn, countFurther, GateRefusal } from '../../../api/http/gate.ts'
 import type { Services } from '../../../api/http/services.ts'
@@ -27,11 +27,11 @@ const signIn = (subject: string, limit = 2) =>
     () => 'counted',
     (error) => error.status,
   )
-/** A window that has just begun cannot end between two requests. */
+/** Moves the rate window ahead, so that it cannot end between two requests. */
 const freeze = () =>
   database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
 
-test('calls that come together are admitted up to the limit, and not beyond', async () => {
+test('concurrent calls are admitted up to the limit, and not beyond', async () => {
   expect(await further('prj_a', 1)).toBe('admitted')
   await freeze()
   expect(await further('prj_a', 2)).toBe('admitted')
@@ -39,7 +39,7 @@ test('calls that come together are admitted up to the limit, and not beyond', as
   expect(await further('prj_b', 4)).toBe(429)
 })
 
-test('sign-ins that fail are counted up to the limit of their address', async () => {
+test('failed sign-ins are counted up to the limit of their address', async () => {
   expect(await signIn('192.0.2.1')).toBe('counted')
   await freeze()
   expect(await signIn('192.0.2.1')).toBe('counted')

@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 const MB = 1024 * 1024
 const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
 
-/** A request of a project from an address. */
+/** Makes a request of a project from an address. */
 function requestOf(projectId: string, clientAddress: string): RequestState {
   const identity = { kind: 'project', keyId: `k${projectId}`, keyPrefix: '', scopes: [] } as const
   return {
@@ -21,21 +21,21 @@ function requestOf(projectId: string, clientAddress: string): RequestState {
 
 const never = () => expect.unreachable()
 
-test('a project holds 96 MB at most, from any number of networks', () => {
+test('request bodies of a project hold at most 96 MB, from any number of networks', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf('greedy', `10.0.${n}.1`), 32 * MB, never)
   expect(() => bodies.hold(requestOf('greedy', '10.0.5.1'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('other', '10.1.1.1'), 35 * MB, never)
 })
 
-test('a network holds 192 MB at most, with any number of projects', () => {
+test('request bodies of a network hold at most 192 MB, for any number of projects', () => {
   const bodies = new HeldBodies()
   for (const n of [1, 2, 3]) bodies.hold(requestOf(`p${n}`, '2001:db8::1'), 64 * MB, never)
   expect(() => bodies.hold(requestOf('p5', '2001:db8::2'), MB, never)).toThrow(crowded)
   bodies.hold(requestOf('p6', '2001:db8:1::2'), 35 * MB, never)
 })
 
-test('a newcomer takes the place of a body that the greediest project still sends', () => {
+test('a new body takes the memory of an unfinished body of the project with the most memory', () => {
   const bodies = new HeldBodies()
   const ended: string[] = []
   const hold = (project: string, megabytes: number) => {
@@ -54,14 +54,14 @@ test('a newcomer takes the place of a body that the greediest project still send
   expect(ended).toEqual(['a 50', 'c 70'])
 })
 
-test('a small body is never refused', () => {
+test('a small request body is never refused', () => {
   const bodies = new HeldBodies()
   bodies.hold(requestOf('p', '10.0.0.1'), 96 * MB, never)
   expect(() => bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024 + 1, never)).toThrow(crowded)
   for (let n = 0; n < 10_000; n++) bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024, never)
 })
 
-test('an answered request gives its memory back', () => {
+test('a request frees its memory once it is answered', () => {
   const bodies = new HeldBodies()
   const first = requestOf('p', '10.0.0.1')
   bodies.hold(first, 96 * MB, never)
@@ -71,7 +71,7 @@ test('an answered request gives its memory back', () => {
   bodies.hold(requestOf('p', '10.0.0.1'), 95 * MB, never)
 })
 
-test('a body slower than the least rate ends with 408', async () => {
+test('a body slower than the minimum rate ends with 408', async () => {
   const patience = { graceMs: 50, bytesPerS: 1_000, totalMs: 60_000 }
   const body = new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(5)) })
   const request = new Request('http://x/', { method: 'POST', body })
@@ -90,7 +90,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sends the head of a request and a part of its body, and leaves it so. */
+/** Sends the head of a request and a part of its body, and leaves the request unfinished. */
 async function beginBody(key: string, path: string, bytes: number): Promise<Socket> {
   const socket = connect(service.api.port, '127.0.0.1')
   socket.on('error', () => {})
@@ -113,7 +113,7 @@ test('a key without mail:send may not send a large body to MCP', async () => {
   expect(answer).toStartWith('HTTP/1.1 413')
 })
 
-test('a project that holds many unfinished bodies stops nobody else', async () => {
+test('a project that holds many unfinished bodies does not delay other projects', async () => {
   const other = await service.newAgent()
   const sockets = await Promise.all(
     Array.from({ length: 10 }, () => beginBody(owner.key, '/mcp', 30 * MB)),
@@ -132,7 +132,7 @@ test('a project that holds many unfinished bodies stops nobody else', async () =
   for (const socket of sockets) socket.destroy()
 })
 
-test('a body with 260,000 items is refused before they are looked at', async () => {
+test('a JSON body with 260,000 items is refused before it is parsed', async () => {
   const to = Array<string>(260_000).fill('a@b.c')
   const sent = await owner.post('/v0/messages/send', { to, subject: 's', text: 't' })
   expect(sent).toMatchObject({
@@ -141,13 +141,13 @@ test('a body with 260,000 items is refused before they are looked at', async () 
   })
 })
 
-test('commas, quotes and brackets within strings are no values', async () => {
+test('commas, quotes and brackets within strings do not count as JSON items', async () => {
   const text = ',"[]{}:\\"'.repeat(30_000)
   const sent = await owner.post('/v0/messages/send', { to: ['a@b.test'], subject: 's', text })
   expect(sent.status).toBe(201)
 })
 
-test("a caller's large bodies are read at 32 MB a second; small ones and other callers do not wait", () => {
+test("large bodies of a caller are read at 32 MB a second, and small ones and other callers do not wait", () => {
   const bodies = new HeldBodies()
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 8 * MB, never)).toBe(0)
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 16 * MB, never)).toBeGreaterThan(400)

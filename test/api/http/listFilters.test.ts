@@ -1,4 +1,4 @@
-/** The filters and the order of lists. The database filters: a match on a later page is found. */
+/** Tests the filters and the order of lists. The database filters, so that a match on a later page is found. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Every item of a list, by pages of two. */
+/** Returns every item of a list by reading pages of two items. */
 async function all(get: Agent['get'], path: string, name: string): Promise<any[]> {
   const items: any[] = []
   let token: string | undefined
@@ -33,7 +33,7 @@ async function all(get: Agent['get'], path: string, name: string): Promise<any[]
 
 const sql = (text: string, values: unknown[] = []) => service.database.pool.query(text, values)
 
-describe('webhook deliveries', () => {
+describe('webhook deliveries have filters', () => {
   let webhookId: string
   beforeAll(async () => {
     const { body } = await agent.post('/v0/webhooks', {
@@ -57,7 +57,7 @@ describe('webhook deliveries', () => {
       deliveryId.replace('whd_', ''),
     )
 
-  test('are found by time, event, message, receiver, part of the URL and state, in either order', async () => {
+  test('webhook deliveries are found by time, event, message, receiver, part of the URL and state, in either order', async () => {
     const cases: [string, string][] = [
       ['', '987654321'],
       ['order=oldest', '123456789'],
@@ -78,7 +78,7 @@ describe('webhook deliveries', () => {
     }
   })
 
-  test('are counted by state and receiver, with the share of failed ones', async () => {
+  test('webhook deliveries are counted by state and receiver, with the share of failed ones', async () => {
     const { body } = await agent.get('/v0/webhooks/deliveries/stats?event=message.received')
     expect(body).toMatchObject({ total: 8, complete: true, delivered: 2, pending: 2, failed: 4 })
     expect(body.failureRate).toBeCloseTo(4 / 6)
@@ -109,7 +109,7 @@ test('credentials are found by name and type', async () => {
   expect(await names('q=%25')).toEqual(['100%'])
 })
 
-test('entries of the log are found by a part of their text, and listed in either order', async () => {
+test('log entries are found by a part of their text, and listed in either order', async () => {
   const owner = await service.newAgent()
   for (const name of ['alpha', 'beta', 'alphabet']) await owner.get(`/v0/vault/${name}`)
   const subjects = async (query: string) =>
@@ -121,7 +121,7 @@ test('entries of the log are found by a part of their text, and listed in either
   expect((await owner.get('/v0/logs/stats?q=beta')).body.total).toBe(1)
 })
 
-test('entries of the organization are filtered as those of a project', async () => {
+test('log entries of the organization have the same filters as those of a project', async () => {
   await operator.post('/organization/keys', { name: 'deployment' })
   await operator.post('/jobs/999999/retry')
   const actions = async (query: string) =>
@@ -130,7 +130,7 @@ test('entries of the organization are filtered as those of a project', async () 
   expect(await actions('category=job&outcome=refused')).toEqual(['job.retry'])
 })
 
-test('projects are found by name, address, payments and time', async () => {
+test('projects are found by name, address, enabled payments and creation time', async () => {
   const { body: made } = await service.platform.post('/v0/platform/projects', {
     name: 'Harbour Pilot',
     emailName: 'pilot',
@@ -149,7 +149,7 @@ test('projects are found by name, address, payments and time', async () => {
   expect(await ids('order=oldest')).toEqual((await ids('order=newest')).toReversed())
 })
 
-test('endpoints are found by URL, verdict and pause', async () => {
+test('endpoints are found by URL, verification verdict and pause', async () => {
   for (const path of ['tea', 'Rum', 'rum/old']) {
     await agent.put('/v0/sellers/endpoints', {
       urlPattern: `http://127.0.0.1:1/${path}`,
@@ -190,7 +190,7 @@ test('messages are found by their delivery status, also within a search', async 
   expect(subjects(await outgoing('after=2100-01-01'))).toEqual([])
 })
 
-test('jobs have pages, and are found by task, key, error and time', async () => {
+test('jobs are listed in pages, and are found by task, key, error and time', async () => {
   const add = (key: string, day: number) =>
     sql(
       `select graphile_worker.add_job('purge_project', '{"projectId":"prj_000000000000000000000000"}',
@@ -208,7 +208,7 @@ test('jobs have pages, and are found by task, key, error and time', async () => 
   expect(await keys(`after=${after}&task=purge_project`)).toEqual(['purge:303', 'purge:304'])
 })
 
-test('a bad filter is refused, with its name', async () => {
+test('an invalid filter is refused with its name', async () => {
   const cases: [string, string][] = [
     ['/v0/webhooks/deliveries?status=lost', 'status must be one of'],
     ['/v0/webhooks/deliveries?after=yesterday', 'after must be an ISO 8601 time'],

@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const from = (ip: string) => ({ 'x-forwarded-for': ip })
 
-test('exactly 200 requests a minute per identity, over two API processes', async () => {
+test('each identity gets exactly 200 requests a minute from two API processes together', async () => {
   const other = startApi(service.config, service.database.url, silentLog)
   try {
     const agent = await service.newAgent()
@@ -54,7 +54,7 @@ test('exactly 200 requests a minute per identity, over two API processes', async
   }
 })
 
-test('60 wrong keys a minute per IP; then 429, but a right key is still served', async () => {
+test('an IP address gets 429 after 60 wrong keys a minute, but a right key is still served', async () => {
   const agent = await service.newAgent()
   const wrong = createClient(service.url, `loid-${'0'.repeat(64)}`)
   await withinOneMinute()
@@ -75,7 +75,7 @@ test('60 wrong keys a minute per IP; then 429, but a right key is still served',
   expect((await wrong.get('/v0/messages')).status).toBe(401)
 })
 
-test('IPv6 clients are counted by their /64, and what a client forwards itself is not believed', async () => {
+test('IPv6 clients are counted by /64, and forwarded addresses from a client itself are ignored', async () => {
   await withinOneMinute()
   const ask = async (forwarded: string) =>
     (await fetch(`${service.url}/v0/messages`, { headers: { 'x-forwarded-for': forwarded } }))
@@ -83,12 +83,12 @@ test('IPv6 clients are counted by their /64, and what a client forwards itself i
   for (let n = 0; n < 60; n++) await ask(`2001:db8:1:2::${n.toString(16)}`)
   expect(await ask('2001:db8:1:2:ffff::1')).toBe(429)
   expect(await ask('2001:db8:1:3::1')).toBe(401)
-  // Only the rightmost address that no trusted proxy has is believed.
+  // Only the rightmost address that does not belong to a trusted proxy is believed.
   for (let n = 0; n < 60; n++) await ask(`198.51.100.${n}, 192.0.2.77`)
   expect(await ask('198.51.100.200, 192.0.2.77')).toBe(429)
 })
 
-test('without a trusted proxy the forwarded header means nothing', async () => {
+test('without a trusted proxy the forwarded header has no effect', async () => {
   await using plain = await startTestService({
     smtp: false,
     workers: false,
@@ -104,7 +104,7 @@ test('without a trusted proxy the forwarded header means nothing', async () => {
   expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429])
 })
 
-test('every JSON answer carries the rate-limit headers', async () => {
+test('every JSON response carries the rate-limit headers', async () => {
   for (const path of ['/healthz', '/nothing', '/openapi.json', '/v0/messages']) {
     const { headers } = await fetch(service.url + path, { headers: from('192.0.2.200') })
     for (const name of ['limit', 'remaining', 'reset']) {
@@ -113,7 +113,7 @@ test('every JSON answer carries the rate-limit headers', async () => {
   }
 })
 
-test('the facilitator has a budget of its own', async () => {
+test('the facilitator has its own rate limit', async () => {
   const agent = await service.newAgent()
   const remaining = async (path: string) => {
     const { headers } = await agent.get(path)

@@ -1,4 +1,4 @@
-/** A replica's answers that a test cannot bring about are said by a pool that stands in for it. */
+/** Uses a fake pool for errors of a replica that a test cannot cause. */
 import { expect, test } from 'bun:test'
 import { replicaReads } from '../../../api/http/reads.ts'
 import type { Pool } from '../../../sql/db.ts'

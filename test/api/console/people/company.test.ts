@@ -1,4 +1,4 @@
-/** Sign-in with the company's identity provider: a real one. */
+/** Tests sign-in with a real identity provider of a company. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   type ConsoleClient,
@@ -30,7 +30,7 @@ afterAll(async () => {
 const cookieOf = (headers: Headers) => headers.get('set-cookie')!.split(';')[0]!
 const withCookies = (...cookies: string[]) => consoleClient(service.url, cookies.join('; '))
 
-/** Connects the account of a login at the provider to a person. */
+/** Connects the provider's account with this login to a person. */
 async function connect(person: ConsoleClient, login: string) {
   const begun = await person.post('/company-account')
   const browser = cookieOf(begun.headers)
@@ -39,7 +39,7 @@ async function connect(person: ConsoleClient, login: string) {
   return await client.post('/company-account/answer', { query: back.search })
 }
 
-/** Signs in with the account of a login. */
+/** Signs in with the provider's account of this login. */
 async function enter(login: string) {
   const begun = await withCookies().post('/company-sign-ins', {})
   const browser = cookieOf(begun.headers)
@@ -72,7 +72,7 @@ test('an account whose login is the address of a person signs nobody in', async 
   ])
 })
 
-test('an account belongs to one person', async () => {
+test('an account of the identity provider belongs to one person', async () => {
   const [one, other] = [await signInAs(service, 'operator'), await signInAs(service, 'operator')]
   expect((await connect(one, 'bo')).status).toBe(204)
   const taken = await connect(other, 'bo')
@@ -82,7 +82,7 @@ test('an account belongs to one person', async () => {
   ])
 })
 
-test('an answer serves the browser that began, once, for what it began', async () => {
+test('a provider response is valid once, in the browser that began, for the purpose that began', async () => {
   const person = await signInAs(service, 'operator')
   await connect(person, 'carol')
   const begun = await withCookies().post('/company-sign-ins', {})
@@ -105,7 +105,7 @@ test('an answer serves the browser that began, once, for what it began', async (
   }
 })
 
-test('a forged answer is refused in the words of the protocol, and signs nobody in', async () => {
+test('a forged provider response is refused with an error of the protocol, and signs nobody in', async () => {
   for (const change of [
     (query: URLSearchParams) => query.set('code', 'wrong'),
     (query: URLSearchParams) => query.set('iss', 'https://evil.example'),
@@ -125,7 +125,7 @@ test('a forged answer is refused in the words of the protocol, and signs nobody 
   }
 })
 
-test('no secret of the exchange stays behind, and no log has one', async () => {
+test('neither the database nor a log holds a secret of the sign-in exchange', async () => {
   const { query } = await enter('eve')
   const code = new URLSearchParams(query).get('code')!
   const { rows } = await service.database.pool.query(
@@ -137,7 +137,7 @@ test('no secret of the exchange stays behind, and no log has one', async () => {
   expect(stored).not.toContain(provider.secret)
 })
 
-test('without a provider, or with one that is away, the answer says so', async () => {
+test('without a provider, or with an unreachable provider, the response says so', async () => {
   await using plain = await startTestService({ smtp: false, workers: false })
   const none = await consoleClient(plain.url, '').post('/company-sign-ins', {})
   expect([none.status, none.body.message]).toEqual([404, 'OIDC_ISSUER is not set'])

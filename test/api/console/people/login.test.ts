@@ -52,7 +52,7 @@ test('a missing database or a wrong setting prints one line', async () => {
   }
 })
 
-test('a start prints a link until the first sign-in, and never in production', async () => {
+test('a start of the service prints a link until the first sign-in, and never in production', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { url, pool } = service.database
   expect((await bootstrap(url, parseConfig(PRODUCTION))).signInToken).toBeNull()

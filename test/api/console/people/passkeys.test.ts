@@ -1,4 +1,4 @@
-/** Passkeys, with the virtual authenticator of Chromium. */
+/** Tests passkeys with the virtual authenticator of Chromium. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { createSignInLink } from '../../../../sql/account/people/consoleSessions.ts'
@@ -12,7 +12,7 @@ let browser: Browser
 let home: string
 beforeAll(async () => {
   const port = await freePort()
-  // A passkey needs a name; browsers trust this one without TLS.
+  // A passkey needs a host name. Browsers trust `localhost` without TLS.
   home = `http://localhost:${port}`
   service = await startTestService({
     smtp: false,
@@ -26,7 +26,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** A page with a device that knows its person; `isVerified`: whether the finger fits. */
+/** Opens a page with an authenticator. `isVerified` tells whether the authenticator verifies its user. */
 async function openWithDevice(isVerified = true): Promise<{ context: BrowserContext; page: Page }> {
   const context = await browser.newContext()
   const page = await context.newPage()
@@ -57,8 +57,8 @@ async function addPasskey(page: Page, personId?: string): Promise<void> {
   await page.getByRole('cell', { name: 'laptop', exact: true }).waitFor()
 }
 
-describe.skipIf(!hasBrowser)('a passkey', () => {
-  test('is added, signs its person in, and dies when it is removed', async () => {
+describe.skipIf(!hasBrowser)('a passkey signs a person in', () => {
+  test('a passkey is added, signs its person in, and is refused once it is removed', async () => {
     const { context, page } = await openWithDevice()
     const person = await signInAs(service, 'operator')
     await addPasskey(page, person.personId)
@@ -80,7 +80,7 @@ describe.skipIf(!hasBrowser)('a passkey', () => {
     await context.close()
   })
 
-  test('serves once, in the browser that asked, and only with the finger of its person', async () => {
+  test('a passkey challenge is valid once, in the browser that asked, and only with user verification', async () => {
     const { context, page } = await openWithDevice()
     await addPasskey(page)
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
@@ -105,13 +105,13 @@ describe.skipIf(!hasBrowser)('a passkey', () => {
       'The passkey is refused: this browser did not ask for it within five minutes',
     ])
     expect((await send(own)).status).toBe(201)
-    // The challenge is used up: neither a replay nor a forgery finds it.
+    // The challenge is used up, so a replay and a forgery are both refused.
     expect((await send(own)).status).toBe(401)
     expect((await send(own, forged)).status).toBe(401)
     await context.close()
   })
 
-  test('of a device that does not know its person is refused', async () => {
+  test('a passkey of a device that does not verify its user is refused', async () => {
     const { context, page } = await openWithDevice(false)
     const token = await createSignInLink(service.database.pool)
     await page.goto(`${home}/console/login#${token}`)
@@ -129,7 +129,7 @@ describe.skipIf(!hasBrowser)('a passkey', () => {
   })
 })
 
-test('a malformed passkey is a clear refusal', async () => {
+test('a malformed passkey is refused with a clear error', async () => {
   const client = consoleClient(service.url, '')
   const { headers } = await client.post('/passkey-sessions/options', {}, { origin: home })
   const cookie = headers.get('set-cookie')!.split(';')[0]!
@@ -157,7 +157,7 @@ test('a malformed passkey is a clear refusal', async () => {
   expect(wrong.status).toBe(400)
 })
 
-test('a service that is reached by a number offers no passkeys, and says why', async () => {
+test('a service with an IP address in its URL offers no passkeys, and says why', async () => {
   await using numbered = await startTestService({ smtp: false, workers: false })
   const client = consoleClient(numbered.url, '')
   expect((await client.get('/sign-in-ways')).body.passkeys).toBe(false)

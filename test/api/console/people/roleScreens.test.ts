@@ -1,4 +1,4 @@
-/** What each role sees at the console. The service refuses the rest by itself (roles.test.ts). */
+/** Tests what each role sees at the console. roles.test.ts tests that the service refuses the rest. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { createSignInLink } from '../../../../sql/account/people/consoleSessions.ts'
@@ -24,7 +24,7 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]()
 })
 
-/** The console of a person with this role in one project. */
+/** Opens the console for a person with this role in one project. */
 async function openAs(role: 'viewer' | 'owner' | 'operator'): Promise<Page> {
   const person = await signInAs(service, role, role === 'operator' ? [] : [agent.project.id])
   const token = await createSignInLink(service.database.pool, person.personId)
@@ -41,8 +41,8 @@ const open = async (page: Page, path: string, heading: string) => {
   await page.getByRole('heading', { level: 1, name: heading }).waitFor()
 }
 
-describe.skipIf(!hasBrowser)('at the console', () => {
-  test('a viewer sees the named project, and no button that changes something', async () => {
+describe.skipIf(!hasBrowser)('the console shows what a role allows', () => {
+  test('a viewer sees the named project, and no button that changes data', async () => {
     const page = await openAs('viewer')
     expect(await texts(page, 'Main')).toEqual(['Projects', 'Your sign-in'])
     await page.getByRole('link', { name: agent.project.name }).waitFor()
@@ -72,7 +72,7 @@ describe.skipIf(!hasBrowser)('at the console', () => {
     await page.context().close()
   })
 
-  test('an owner decides for the project, and an operator for all', async () => {
+  test('an owner decides for the project, and an operator decides for all projects', async () => {
     const owner = await openAs('owner')
     expect(await texts(owner, 'Main')).toEqual(['Projects', 'Connected apps', 'Your sign-in'])
     await open(owner, `projects/${agent.project.id}/settings`, agent.project.name)

@@ -1,4 +1,4 @@
-/** Every route of the console with every role. */
+/** Tests every route of the console with every role. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consoleRoutes } from '../../../../api/console/consoleRoutes.ts'
 import { listOpened } from '../../../../api/console/delegation.ts'
@@ -22,7 +22,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 type Listed = { method: string; path: string; role: Role; ofProject: boolean }
 
-/** The console's own routes, and those of the API that it opens. */
+/** Lists the console's own routes, and the API routes that the console opens. */
 function listRoutes(): Listed[] {
   const config = { http: { baseUrl: 'http://127.0.0.1' } }
   const made = consoleRoutes({ config } as unknown as Services).routes
@@ -41,7 +41,7 @@ function listRoutes(): Listed[] {
       ofProject: !isPlatform || path.includes(':projectId'),
     }
   })
-  // The project is deleted last.
+  // The route that deletes the project comes last.
   const isLast = ({ method, path }: Listed) =>
     method === 'DELETE' && path.endsWith('/projects/:projectId')
   const all = [...ownRoutes, ...opened]
@@ -63,7 +63,7 @@ const EXAMPLES: Record<string, string> = {
 const fill = (path: string, projectId: string) =>
   path.replace(/:(\w+)/g, (_, name) => (name === 'projectId' ? projectId : (EXAMPLES[name] ?? 'x')))
 
-test('each route answers those who have its role, and nobody else', async () => {
+test('each console route serves the roles that it is for, and no other role', async () => {
   const { pool } = service.database
   const deleted = await service.newAgent()
   const deletedToo = await service.newAgent()
@@ -150,7 +150,7 @@ test('a viewer reads no secret', async () => {
   expect((await owner.get(`${path}/vault/work`)).body.data).toEqual({ key: 'correct horse' })
 })
 
-test('a viewer sees the hosts of webhooks, and not the rest of their addresses', async () => {
+test('a viewer sees only the hosts of webhooks, and not the rest of their URLs', async () => {
   const url = 'https://hooks.example.com/services/T0/secret-path?token=secret-query'
   await own.post('/v0/webhooks', { url, events: ['message.received'] })
   const path = `/projects/${own.project.id}/v0/webhooks`
@@ -162,7 +162,7 @@ test('a viewer sees the hosts of webhooks, and not the rest of their addresses',
   expect((await owner.get(path)).body.webhooks[0].url).toBe(url)
 })
 
-test('a viewer downloads files and exports as they are', async () => {
+test('a viewer downloads files and exports unchanged', async () => {
   const content = '{"url":"https://hooks.example.com/kept","n":1'
   const { body: sent } = await own.post('/v0/messages/send', {
     to: ['bo@example.com'],
@@ -197,7 +197,7 @@ test('a viewer downloads files and exports as they are', async () => {
   }
 })
 
-test('a change of the own name keeps the role that an operator gives at the same time', async () => {
+test('a person who changes their name keeps the role that an operator sets concurrently', async () => {
   const person = await signInAs(service, 'owner', [own.project.id])
   const db = await service.database.pool.connect()
   try {
@@ -229,7 +229,7 @@ test('an owner sees and changes only the named projects, and sets no limits', as
   expect((await owner.patch(path, { name: 'a'.repeat(9_000) })).status).toBe(400)
 })
 
-test('a change of role or projects counts at the next request', async () => {
+test('a changed role or project list takes effect at the next request', async () => {
   const operator = await signIn(service)
   const person = await signInAs(service, 'owner', [own.project.id])
   const secrets = `/projects/${own.project.id}/v0/vault/work`
@@ -243,7 +243,7 @@ test('a change of role or projects counts at the next request', async () => {
   expect((await person.get('/session')).status).toBe(401)
 })
 
-test('every act in the log names the person', async () => {
+test('the audit log names the person for every action', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const path = `/projects/${own.project.id}/v0`
   await owner.post(`${path}/email-rules`, {
@@ -255,7 +255,7 @@ test('every act in the log names the person', async () => {
   expect(logs[0].actor).toBe(`console:${owner.email}`)
 })
 
-test('bad people are refused with the field that is wrong', async () => {
+test('an invalid person is refused with the name of the wrong field', async () => {
   const operator = await signIn(service)
   const good = {
     email: 'bo@people.example',
@@ -284,7 +284,7 @@ test('bad people are refused with the field that is wrong', async () => {
     [{ ...good, projectIds: ['prj_none'] }, 400, 'projectIds must name live projects'],
     [{ ...good, name: 'a\nb' }, 400, 'name must be one line of 1 to 100 characters'],
   ]
-  // Not verified yet, and an agent may get an inbox there.
+  // The domain is not verified yet, but an agent may get an inbox there.
   await operator.post('/v0/platform/domains', { domain: 'agents.example.com' })
   for (const [body, status, message] of cases) {
     const answer = await operator.post('/people', body)
@@ -295,7 +295,7 @@ test('bad people are refused with the field that is wrong', async () => {
   expect([again.status, again.body.message]).toEqual([409, 'email must be free: somebody has it'])
 })
 
-test('the first operator stays, and nobody changes their own role', async () => {
+test('the first operator cannot be removed, and nobody changes their own role', async () => {
   const first = await signIn(service)
   const { personId } = (await first.get('/session')).body.person
   expect((await first.delete(`/people/${personId}`)).status).toBe(409)
@@ -314,7 +314,7 @@ test('the first operator stays, and nobody changes their own role', async () => 
   expect((await first.patch('/person', { email: 'other@people.example' })).status).toBe(409)
 })
 
-test('people list and end sessions: their own, and an operator those of all', async () => {
+test('people list and end their own sessions, and an operator those of everybody', async () => {
   const one = await signInAs(service, 'viewer', [own.project.id])
   const other = await signInAs(service, 'viewer', [own.project.id])
   const { sessions } = (await one.get('/sessions')).body

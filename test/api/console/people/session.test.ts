@@ -31,7 +31,7 @@ test('a link signs in once, also under concurrent use', async () => {
   expect(await hasSignedIn(service.database.pool)).toBe(true)
 })
 
-test('fetching a link, as previews do, does not use it up', async () => {
+test('a GET of the sign-in link, as previews send it, does not use it up', async () => {
   const token = await newToken()
   for (const method of ['GET', 'HEAD']) {
     expect((await fetch(`${service.url}/console/login#${token}`, { method })).status).toBe(200)
@@ -50,7 +50,7 @@ test('a link expires after fifteen minutes', async () => {
   expect((await stranger().post('/sessions', { token })).status).toBe(401)
 })
 
-test('the cookie is HttpOnly, SameSite=Strict, limited to /console, and Secure with https', async () => {
+test('the session cookie is HttpOnly, SameSite=Strict, limited to /console, and Secure with https', async () => {
   const answer = await stranger().post('/sessions', { token: await newToken() })
   expect(answer.headers.get('set-cookie')).toMatch(
     /^purser_session=[\w-]{43}; Expires=[^;]+ GMT; Path=\/console; HttpOnly; SameSite=Strict$/,
@@ -74,7 +74,7 @@ test('the cookie is HttpOnly, SameSite=Strict, limited to /console, and Secure w
   )
 })
 
-test('a process of the former release, which knows no roles, finds no session or link of others', async () => {
+test('a process of the previous release, which knows no roles, accepts only sessions and links of the first operator', async () => {
   const { pool } = service.database
   const viewer = await signInAs(service, 'viewer')
   const token = await createSignInLink(pool, viewer.personId)
@@ -88,7 +88,7 @@ test('a process of the former release, which knows no roles, finds no session or
   const secret = viewer.cookie.split('=')[1]!
   expect(await asBefore('console_sessions', 'secret_hash', secret)).toBe(0)
   expect(await asBefore('console_links', 'token_hash', token)).toBe(0)
-  // The first operator stays signed in on both.
+  // The first operator stays signed in with both releases.
   const first = await signIn(service)
   expect(await asBefore('console_sessions', 'secret_hash', first.cookie.split('=')[1]!)).toBe(1)
   const started = await stranger().post('/sessions', { token })
@@ -97,7 +97,7 @@ test('a process of the former release, which knows no roles, finds no session or
   expect((await session.get('/session')).body.person.role).toBe('viewer')
 })
 
-test('token and session secret are stored only as hashes', async () => {
+test('sign-in token and session secret are stored only as hashes', async () => {
   const token = await newToken()
   const answer = await stranger().post('/sessions', { token })
   const secret = /=([\w-]{43});/.exec(answer.headers.get('set-cookie')!)![1]!
@@ -111,7 +111,7 @@ test('token and session secret are stored only as hashes', async () => {
   }
 })
 
-test('console routes need a session; an API key is refused', async () => {
+test('console routes need a session, and an API key is refused', async () => {
   const agent = await service.newAgent()
   const paths = [
     '/session',
@@ -170,7 +170,7 @@ test('a session ends at sign-out, after two idle hours, or after twelve hours', 
   expect((await third.get('/session')).status).toBe(401)
 })
 
-test('requests of the operator extend the session; polling does not', async () => {
+test('requests of the operator extend the session, but polling does not', async () => {
   const { pool } = service.database
   const operator = await signIn(service)
   const { sessionId } = (await operator.get('/session')).body
@@ -235,12 +235,12 @@ test('wrong tokens and cookies count against the rate limit of their address', a
     (await nobody.post('/sessions', guess)).status,
   ]
   expect(statuses).toEqual([401, 401, 401, 429])
-  // A valid link still signs in.
+  // A valid sign-in link still works.
   const token = await createSignInLink(limited.database.pool)
   expect((await nobody.post('/sessions', { token })).status).toBe(201)
 })
 
-test('a malformed token is a 400 that names the field', async () => {
+test('a malformed sign-in token is a 400 that names the field', async () => {
   for (const token of ['', 'short', 'é'.repeat(43), 7, null]) {
     const { status, body } = await stranger().post('/sessions', { token })
     expect([token, status, body.message]).toEqual([
@@ -251,7 +251,7 @@ test('a malformed token is a 400 that names the field', async () => {
   }
 })
 
-test('expired links and sessions are deleted; the mark of the first sign-in stays', async () => {
+test('expired links and sessions are deleted, but the mark of the first sign-in stays', async () => {
   const { pool } = service.database
   await pool.query("update console_links set expires_at = clock_timestamp() - interval '1 hour'")
   await pool.query("update console_sessions set expires_at = clock_timestamp() - interval '1 s'")

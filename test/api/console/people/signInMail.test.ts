@@ -1,4 +1,4 @@
-/** Sign-in with a link by mail, and the mails that go to owners. */
+/** Tests sign-in with a link by mail, and the mails that owners get. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consoleClient, signIn, signInAs } from '../../../support/console/consoleSession.ts'
 import { heldAgent } from '../../../support/mail/held.ts'
@@ -26,12 +26,12 @@ const mailTo = (address: string) =>
   )
 const tokenOf = (text: string | undefined) => /#([\w-]{43})/.exec(text ?? '')![1]!
 
-/** Asks for a link as a browser does. */
+/** Requests a link as a browser does. */
 async function askFor(email: string) {
   const answer = await consoleClient(service.url, '').post('/sign-in-mails', { email })
   return { answer, browser: cookieOf(answer.headers) }
 }
-/** The jobs that mail links have ended. */
+/** Waits until the jobs that mail links have ended. */
 const untilMailed = () =>
   waitFor('the mails of links', async () => {
     const { rowCount } = await service.database.pool.query(
@@ -40,7 +40,7 @@ const untilMailed = () =>
     return rowCount === 0
   })
 
-test('a link by mail signs in the browser that asked, once, and no other', async () => {
+test('a sign-in link by mail works once, only in the browser that requested it', async () => {
   const agent = await service.newAgent()
   const person = await signInAs(service, 'owner', [agent.project.id])
   const { answer, browser } = await askFor(person.email.toUpperCase())
@@ -75,7 +75,7 @@ test('a link by mail signs in the browser that asked, once, and no other', async
   ).toBeDefined()
 })
 
-test('the answer is the same for an address of nobody, and nothing is mailed', async () => {
+test('an unknown address gets the same response, and no mail is sent', async () => {
   const agent = await service.newAgent()
   const person = await signInAs(service, 'viewer', [agent.project.id])
   const [known, unknown] = [await askFor(person.email), await askFor('nobody@people.example')]
@@ -87,7 +87,7 @@ test('the answer is the same for an address of nobody, and nothing is mailed', a
   expect(mailed).not.toContain('nobody@people.example')
 })
 
-test('an address gets ten links an hour at most', async () => {
+test('an address gets at most ten sign-in links an hour', async () => {
   const person = await signInAs(service, 'operator')
   await withinOneMinute()
   const answers = await Promise.all(Array.from({ length: 14 }, () => askFor(person.email)))
@@ -98,7 +98,7 @@ test('an address gets ten links an hour at most', async () => {
   expect(mailed.length).toBeGreaterThan(0)
 })
 
-test('one network begins thirty sign-ins a minute at most', async () => {
+test('one network begins at most thirty sign-ins a minute', async () => {
   await withinOneMinute()
   const answers = await Promise.all(Array.from({ length: 40 }, () => askForStatus()))
   expect(answers.filter((status) => status === 429).length).toBeGreaterThanOrEqual(10)
@@ -107,7 +107,7 @@ const askForStatus = async () =>
   (await consoleClient(service.url, '').post('/sign-in-mails', { email: 'x@people.example' }))
     .status
 
-test('an address gets no link once the service hosts its domain', async () => {
+test('an address gets no sign-in link once the service hosts its domain', async () => {
   const person = await signInAs(service, 'operator')
   const email = `eve@agents-${crypto.randomUUID()}.example`
   const { pool } = service.database
@@ -122,7 +122,7 @@ test('an address gets no link once the service hosts its domain', async () => {
   expect(sink.mails.some(({ email: mail }) => mail.to?.[0]?.address === email)).toBe(false)
 })
 
-test('each owner of a project gets a link of their own for held mail, and it dies with the right', async () => {
+test('each owner of a project gets their own link for held mail, which ends with their role', async () => {
   const agent = await heldAgent(service)
   const [one, other] = [
     await signInAs(service, 'owner', [agent.project.id]),
