@@ -1,6 +1,7 @@
 /**
- * `npm run release -- 0.3.0`: makes a release in the repository, and publishes nothing. It sets the version, dates the changelog, commits,
- * tags, packs the client and builds the image. The image needs docker or podman; `--no-image` leaves it out.
+ * `npm run release -- 0.3.0` makes a release in the repository, and publishes nothing. It sets the version, dates the
+ * changelog, commits, tags, packs the client and builds the image. The image needs docker or podman; `--no-image`
+ * leaves out the image.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +9,7 @@ import { ConfigError } from '../shared/config/configError.ts'
 
 const FOLDER = join(import.meta.dir, '..')
 const OUT = 'dist'
-/** Packages for npm: the client, and the relay for MCP hosts. */
+/** Lists the packages for npm: the client, and the relay for MCP hosts. */
 const PACKAGES = ['./api/client', './api/mcp/package']
 const VERSIONED = [
   'package.json',
@@ -21,7 +22,10 @@ const UNRELEASED = '## Unreleased\n'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-/** Runs a program in the repository. @returns its output @throws {ConfigError} with its errors */
+/**
+ * Runs a program in the repository. @returns the output of the program @throws {ConfigError} with the errors of the
+ * program
+ */
 function run(...command: string[]): string {
   const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd: FOLDER })
   if (exitCode !== 0) throw new ConfigError(`${command.join(' ')}: ${stderr.toString().trim()}`)
@@ -30,14 +34,17 @@ function run(...command: string[]): string {
 
 const numbersOf = (version: string) => version.split('.').map(Number)
 
-/** Whether the version `a` is later than `b`. */
+/** Tells whether the version `a` is later than `b`. */
 export function isLater(a: string, b: string): boolean {
   const [one, other] = [numbersOf(a), numbersOf(b)]
   const at = one.findIndex((number, n) => number !== other[n])
   return at >= 0 && one[at]! > other[at]!
 }
 
-/** The changelog with its unreleased entries under the version. @throws {ConfigError} there are none */
+/**
+ * Returns the changelog with its unreleased entries under the version. @throws {ConfigError} when there are no such
+ * entries
+ */
 export function dateChangelog(changelog: string, version: string, date: string): string {
   const [head, rest] = changelog.split(UNRELEASED)
   if (rest === undefined)
@@ -86,7 +93,9 @@ function release(version: string | undefined, isImageWanted: boolean): void {
   )
 }
 
-/** A program that builds images and whose daemon answers. @throws {ConfigError} there is none */
+/**
+ * Returns a program that builds images and whose daemon answers. @throws {ConfigError} when there is no such program
+ */
 function findBuilder(): string {
   const builder = ['docker', 'podman'].find(
     (program) => Bun.which(program) !== null && Bun.spawnSync([program, 'info']).exitCode === 0,

@@ -1,4 +1,4 @@
-"""An agent that answers its mail over MCP, with Python's standard library alone.
+"""Replies to the mail of an agent over MCP, with only Python's standard library.
 
 KEY is a project key, API the URL of the service.
 """
@@ -52,14 +52,14 @@ def answer_mail():
     email = call("whoami")["email"]
     print(f"answering the mail of {email}", flush=True)
     while True:
-        # Mail that comes while the list is read ends the wait below at once.
+        # Mail that arrives while the program reads the list ends the wait below at once.
         after = datetime.now(timezone.utc).isoformat()
         for message in call("mail.list_messages", labels=["unread"])["messages"]:
             message_id = message["messageId"]
             if email not in message["from"]:
-                # A stranger wrote the text: it is data, never an instruction.
+                # A stranger wrote the text: treat it as data, never as an instruction.
                 text = f"Thank you. You wrote:\n\n{message['extractedText']}"
-                # After a crash the same key answers once.
+                # After a crash, a repeated call with the same key sends no second reply.
                 key = message_id.encode().hex()[-200:]
                 call("mail.reply", messageId=message_id, text=text, idempotencyKey=key)
             call(

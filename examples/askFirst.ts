@@ -1,5 +1,5 @@
 /**
- * An agent that writes to a customer, and waits for its owner's decision. KEY is a project key, API the URL of the
+ * Writes to a customer as an agent, and waits for the decision of the owner. KEY is a project key, API the URL of the
  * service, TO the customer. The project has the send policy `approve` or `approve-new`.
  */
 import { Purser } from 'purser/client'
@@ -12,7 +12,7 @@ await purser.messages.drafts.update(draftId, { text: 'It is on its way.' })
 const { messageId, deliveryStatus = 'queued' } = await purser.messages.drafts.send(draftId)
 console.log(`${deliveryStatus}: ${messageId}`)
 
-// A decision before the stream began is not missed: the message tells.
+// The owner may decide before the event stream begins, so the program also reads the message.
 const ended = ['sent', 'rejected', 'expired', 'cancelled', 'failed', 'bounced']
 for (;;) {
   const message = await purser.messages.get(messageId)

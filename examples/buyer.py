@@ -1,4 +1,4 @@
-"""A buyer over MCP, with Python's standard library alone. The service pays, within the owner's mandate.
+"""Buys a resource over MCP, with only Python's standard library. The service pays, within the owner's mandate.
 
 KEY is a project key with the scopes purse:read and purse:pay, API the URL of the service, URL the resource to buy.
 """
@@ -31,7 +31,7 @@ def call(tool, **arguments):
 
 
 price = call("purse.quote", url=URL)["terms"]["amountUsdc"]
-# The same key never pays twice: repeat a call whose answer was lost.
+# The same key never pays twice, so repeat a call after a lost response.
 bought = call("purse.pay", url=URL, maxAmount=price, idempotencyKey=f"buyer-{os.getpid()}")
 while bought["endedAt"] is None:
     bought = call("purse.status", purchaseId=bought["purchaseId"])

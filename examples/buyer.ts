@@ -1,4 +1,4 @@
-/** Buys a resource: signs the authorization that the x402 challenge asks for, and asks again. */
+/** Buys a resource. It signs the authorization that the x402 challenge asks for, and repeats the request with it. */
 import { randomBytes } from 'node:crypto'
 import { privateKeyToAccount } from 'viem/accounts'
 
@@ -15,7 +15,7 @@ const fields = FIELDS.split(', ').map((field) => {
 const challenge: any = await (await fetch(url)).json()
 const { payTo, maxAmountRequired, asset, network, maxTimeoutSeconds, extra } = challenge.accepts[0]
 const nowS = Math.floor(Date.now() / 1000)
-// EIP-3009: a transfer that anybody may submit, once, before it expires.
+// An EIP-3009 authorization is a transfer that anybody may submit, once, before it expires.
 const authorization = {
   from: payer.address,
   to: payTo,

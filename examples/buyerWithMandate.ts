@@ -1,4 +1,6 @@
-/** A buyer without a key of its own: the service pays, within the owner's mandate. KEY has the scope purse:pay. */
+/**
+ * Buys a resource without its own signing key: the service pays, within the owner's mandate. KEY has the scope purse:pay.
+ */
 import { Purser } from 'purser/client'
 
 const { KEY = '', API = 'http://127.0.0.1:3000' } = process.env

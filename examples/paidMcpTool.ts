@@ -1,4 +1,4 @@
-/** An MCP server whose tool costs 0.01 USDC a call. KEY is a project key, API the URL of the service. */
+/** Runs an MCP server whose tool costs 0.01 USDC a call. KEY is a project key, API the URL of the service. */
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import { Purser } from 'purser/client'

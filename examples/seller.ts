@@ -1,4 +1,4 @@
-/** A seller without a library: asks for 0.01 USDC, redeems the payment and checks the webhook. */
+/** Sells a resource without a library. It asks for 0.01 USDC, redeems the payment and checks the webhook. */
 import { createHmac } from 'node:crypto'
 
 const {
@@ -25,9 +25,9 @@ const server = Bun.serve({
       console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
       return new Response(null, { status: genuine ? 200 : 400 })
     }
-    // Behind a proxy, buyers know another origin than this server does.
+    // Behind a proxy, buyers use another origin than this server sees.
     const price = { resource: (ORIGIN ?? origin) + pathname, amount: '0.01' }
-    // x402 version 2, then version 1.
+    // The first header is of x402 version 2, the second header of version 1.
     const paymentHeader =
       request.headers.get('payment-signature') ?? request.headers.get('x-payment')
     if (!paymentHeader) {
@@ -36,7 +36,7 @@ const server = Bun.serve({
     }
     const result = await till('redeem', { ...price, paymentHeader })
     if (result.ok) return new Response('The weather is fine.\n', { headers: result.headers })
-    // The payment is on its way: with a new challenge the wallet would pay again.
+    // The settlement is under way. With a new challenge the wallet would pay again.
     const { reason, message, requirement } = result
     const body = reason === 'settlement_pending' ? { error: reason, message } : requirement
     return Response.json(body, { status: 402, headers: result.headers })

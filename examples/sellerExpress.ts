@@ -1,4 +1,4 @@
-/** A seller in express. KEY is a project key with `payments:accept`, API the URL of the service. */
+/** Sells a resource in express. KEY is a project key with `payments:accept`, API the URL of the service. */
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { Purser } from 'purser/client'

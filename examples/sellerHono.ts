@@ -1,4 +1,4 @@
-/** A seller in hono. KEY is a project key with `payments:accept`, API the URL of the service. */
+/** Sells a resource in hono. KEY is a project key with `payments:accept`, API the URL of the service. */
 import { Hono } from 'hono'
 import { Purser } from 'purser/client'
 import { requirePayment } from 'purser/client/hono'

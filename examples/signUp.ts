@@ -1,4 +1,4 @@
-/** An agent that waits for the code of its sign-up. KEY is a project key, API the URL of the service, SENDER the sender. */
+/** Waits for the code of a sign-up. KEY is a project key, API the URL of the service, SENDER the sender of the code. */
 import { Purser } from 'purser/client'
 
 const { KEY = '', API = 'http://127.0.0.1:3000', SENDER = 'no-reply@example.com' } = process.env
@@ -7,7 +7,7 @@ const after = new Date().toISOString()
 console.log(`sign up with ${(await purser.whoami()).email}`)
 
 for (;;) {
-  // Anybody can mail a code: only this sender counts.
+  // Anybody can mail a code, so only codes of this sender count.
   const found = await purser.messages.waitForCode({ from: SENDER, after, timeout: 60 })
   if (found === undefined) continue
   console.log(`code: ${found.code}`)

@@ -1,13 +1,13 @@
 /**
- * An agent that uses a secret and never sees it. KEY is a project key, API the URL of the service, URL an HTTPS
- * resource that takes TOKEN as a bearer token.
+ * Uses a secret as an agent that never sees it. KEY is a project key, API the URL of the service, URL an HTTPS resource
+ * that takes TOKEN as a bearer token.
  */
 import { ForbiddenError, Purser } from 'purser/client'
 
 const { KEY = '', API = 'http://127.0.0.1:3000', URL: url = '', TOKEN = '' } = process.env
 const { vault } = new Purser({ apiKey: KEY, baseUrl: API })
 
-// The owner's part: the console does the same. From then on no key reads the token.
+// The owner stores the token here; the console does the same. From then on no key reads the token.
 await vault.put('api-token', {
   type: 'API_KEY',
   data: { key: TOKEN },
@@ -18,7 +18,7 @@ await vault.put('api-token', {
   reveal: 'owner',
 })
 
-// The agent's part.
+// The agent tries to read the token, and then uses it.
 const refused = await vault.get('api-token').catch((error) => error)
 console.log(`reading it: ${refused instanceof ForbiddenError ? 'refused' : 'not refused'}`)
 const used = await vault.use('api-token', {

@@ -3,11 +3,11 @@ import { InvalidWebhookError, verifyReceipt, verifyWebhook } from 'purser/client
 
 const { WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4005' } = process.env
 const keys: any = await (await fetch(`${API}/.well-known/jwks.json`)).json()
-/** Idempotency keys of webhooks that were handled. Keep yours in your database. */
+/** Holds the idempotency keys of handled webhooks. Keep them in your database. */
 const handled = new Set<string>()
 
 async function receive(request: Request): Promise<Response> {
-  // The signature covers the raw bytes: read them before any JSON parser does.
+  // The signature covers the raw bytes, so read them before any JSON parser does.
   const body = await request.text()
   try {
     const event = await verifyWebhook({ body, headers: request.headers, secret: WEBHOOK_SECRET })

@@ -1,7 +1,7 @@
-"""Receives payment webhooks and checks them with Python's standard library alone.
+"""Receives payment webhooks and checks them with only Python's standard library.
 
 WEBHOOK_SECRET is the endpoint's `whsec_…`, API the URL of the service.
-The Ed25519 below shows the arithmetic of RFC 8032. With the package `cryptography` it is one call:
+The Ed25519 below shows the arithmetic of RFC 8032. With the package `cryptography` the check is one call:
 Ed25519PublicKey.from_public_bytes(key).verify(signature, text).
 """
 
@@ -13,7 +13,7 @@ import os
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Without a secret there is no start: anyone could sign with an empty one.
+# The receiver does not start without a secret, because anyone could sign with an empty secret.
 SECRET = os.environ["WEBHOOK_SECRET"].encode()
 API = os.environ.get("API", "http://127.0.0.1:3000")
 PORT = int(os.environ.get("PORT", "4006"))
@@ -21,7 +21,8 @@ BODY_MAX_BYTES = 65536
 
 with urllib.request.urlopen(f"{API}/.well-known/jwks.json", timeout=30) as answer:
     JWKS = json.load(answer)
-# base64url without padding (RFC 8037). Never take the key from the receipt: anyone can sign with their own.
+# The keys are base64url without padding (RFC 8037).
+# Never take the key from the receipt: anyone can sign with their own key.
 KEYS = [base64.urlsafe_b64decode(key["x"] + "=") for key in JWKS["keys"]]
 
 # The curve of RFC 8032, section 5.1: -x² + y² = 1 + d x² y² over the integers modulo P.
@@ -31,7 +32,7 @@ ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
 def recovered(encoded):
-    """The point of 32 bytes: y, and the sign of x in the highest bit."""
+    """Returns the curve point that 32 bytes encode: y, and the sign of x in the highest bit."""
     number = int.from_bytes(encoded, "little")
     y, sign = number % 2**255, number >> 255
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
@@ -64,7 +65,7 @@ BASE = recovered((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
 
 
 def is_signed(key, signature, text):
-    """Whether the holder of the key signed the text (Ed25519)."""
+    """Tells whether the holder of the key signed the text (Ed25519)."""
     if len(signature) != 64:
         return False
     head, scalar = signature[:32], int.from_bytes(signature[32:], "little")
@@ -76,14 +77,14 @@ def is_signed(key, signature, text):
 
 
 def canonical(body):
-    """Canonical JSON (RFC 8785) of a flat object of strings, whole numbers and null."""
+    """Returns the canonical JSON (RFC 8785) of a flat object of strings, whole numbers and null."""
     return json.dumps(
         body, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     ).encode()
 
 
 def is_genuine(raw, header):
-    """HMAC-SHA256 over the raw bytes, with the whole `whsec_…` string as key."""
+    """Checks the HMAC-SHA256 over the raw bytes, with the whole `whsec_…` string as key."""
     expected = "sha256=" + hmac.new(SECRET, raw, hashlib.sha256).hexdigest()
     return hmac.compare_digest(expected.encode(), header.encode())
 

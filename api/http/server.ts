@@ -23,6 +23,7 @@ import { createMetrics } from '../operations/metrics.ts'
 import { createOfferKey } from '../till/payments/challenge.ts'
 import { OfferCounts } from '../till/payments/offerCounts.ts'
 import { createTillBatchers } from '../till/payments/tillBatchers.ts'
+import { sendLargeAtOnce } from './finish.ts'
 import { UsageRecorder } from './limits/usage.ts'
 import { primaryReads, replicaReads } from './reads.ts'
 import { stateOf } from './requestState.ts'
@@ -163,7 +164,9 @@ export function startApi(config: Config, databaseUrl: string, log: Logger): ApiS
       async fetch(request, self) {
         inFlight++
         try {
-          const response = await app(request, self.requestIP(request)?.address ?? '')
+          const response = await sendLargeAtOnce(
+            await app(request, self.requestIP(request)?.address ?? ''),
+          )
           if (draining) response.headers.set('connection', 'close')
           return response
         } finally {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Copies the newest certificate that Caddy has for NAME to cert.pem and key.pem in FOLDER, for the user OWNER (uid or uid:gid).
-# usage: takeCertificate.sh NAME STORAGE FOLDER OWNER [SECONDS]   with SECONDS it looks again and again
+# usage: takeCertificate.sh NAME STORAGE FOLDER OWNER [SECONDS]   SECONDS repeats the check at that interval
 set -eu
 name=$1 storage=$2 folder=$3 owner=$4 every=${5:-}
 
@@ -13,7 +13,7 @@ take() {
   key=${certificate%.crt}.key
   if cmp -s "$certificate" "$folder/cert.pem" && cmp -s "$key" "$folder/key.pem"; then return 0; fi
   mkdir -p "$folder" && chown "$owner" "$folder"
-  # A rename shows no half of a file. The listener waits while key and certificate do not match.
+  # After a rename nobody reads half of a file. The listener waits while key and certificate do not match.
   for file in key cert; do
     if [ "$file" = key ]; then from=$key; else from=$certificate; fi
     (umask 077 && cat "$from" > "$folder/$file.new")

@@ -1,10 +1,10 @@
 /**
- * A worker for Cloudflare Email Routing: it hands each mail of a domain to Purser. Set three variables of the worker:
+ * Runs as a worker of Cloudflare Email Routing and hands each mail of a domain to Purser. Set three variables:
  * PURSER_URL (`https://HOST/v0/inbound/raw`), PURSER_KEY and PURSER_SECRET, from `POST /v0/platform/domains/DOMAIN/inbound`.
  * See docs/mail.md, "Mail in over HTTP".
  */
 export default {
-  /** Cloudflare calls it once for each recipient. */
+  /** Handles one mail. Cloudflare calls this function once for each recipient. */
   async email(message, env) {
     const body = new Uint8Array(await new Response(message.raw).arrayBuffer())
     const envelope = base64url(utf8(JSON.stringify({ from: message.from, to: [message.to] })))
@@ -24,7 +24,7 @@ export default {
       },
     })
     if (response.ok) return
-    // The sender gets a bounce. Any other status is an error, so that the sender tries again.
+    // The sender gets a bounce. Any other status throws an error, so that the sender tries again.
     if (response.status === 404) return message.setReject('5.1.1 No such inbox')
     if (response.status === 413) return message.setReject('5.3.4 Message too large')
     throw new Error(`Purser answered ${response.status}`)

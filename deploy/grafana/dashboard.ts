@@ -1,6 +1,6 @@
-/** Writes the dashboard: `bun deploy/grafana/dashboard.ts > deploy/grafana/purser.json`. */
+/** Writes the Grafana dashboard: `bun deploy/grafana/dashboard.ts > deploy/grafana/purser.json`. */
 
-/** A panel: its title, the unit of its axis, and each query with the legend of its series. */
+/** Describes a panel: its title, the unit of its axis, and each query with the legend of its series. */
 type Panel = { title: string; unit: string; queries: [query: string, legend: string][] }
 
 const RATE = '[$__rate_interval]'
@@ -161,7 +161,7 @@ export const PANELS: readonly Panel[] = [
 const WIDTH = 12
 const HEIGHT = 8
 
-/** The dashboard in Grafana's JSON model, schema version 39. */
+/** Returns the dashboard in Grafana's JSON model, schema version 39. */
 export const dashboard = () => ({
   title: 'Purser',
   uid: 'purser',

@@ -31,7 +31,7 @@ export async function readDatabaseFacts(
   const { rows } = await db.query<FactRow>(
     `select current_setting('server_version') as version,
             current_setting('server_version_num')::int as version_number,
-            -- That of other sessions: this one may have set its own.
+            -- This reads the setting of other sessions, because this session may have set its own.
             coalesce((select reset_val from pg_settings where name = 'synchronous_commit'), 'on') as synchronous_commit,
             current_setting('max_connections')::int as max_connections,
             current_setting('superuser_reserved_connections')::int as reserved_connections,

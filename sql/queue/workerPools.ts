@@ -113,7 +113,7 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
      )
      select graphile_pool_id from marked m
      where suspect_since < clock_timestamp() - interval '${GRACE}'
-       -- A pool that has registered again is alive despite its old row.
+       -- A pool that has registered again is alive, although its old row looks dead.
        and not exists (
          select from marked alive
          where alive.graphile_pool_id = m.graphile_pool_id and alive.suspect_since is null)

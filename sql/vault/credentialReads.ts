@@ -78,7 +78,7 @@ const readStatement = (
     from given g left join found f using (n) order by g.n
     returning row as audit_row
   ), numbered as (
-    -- The entries got their numbers in the order of the reads.
+    -- The audit log entries have row numbers in the order of the reads.
     select audit_row, row_number() over (order by audit_row) as n from audited
   )
   select a.audit_row, f.* from numbered a left join found f using (n) order by a.n`

@@ -7,6 +7,7 @@ import { apiRows } from './api.ts'
 import { growthRows } from './inboxes/growth.ts'
 import { inboxRows } from './inboxes/inbox.ts'
 import { millionRows } from './inboxes/millions.ts'
+import { oldRowRows } from './inboxes/oldRows.ts'
 import { mailRows } from './mail.ts'
 import { mailPeerRows } from './mailPeers.ts'
 import { type Row, rounds, setRounds } from './measure.ts'
@@ -26,6 +27,7 @@ const PARTS: Record<string, (setting: Setting) => Promise<Row[]> | AsyncIterable
   inbox: inboxRows,
   growth: growthRows,
   millions: millionRows,
+  old: oldRowRows,
   payments: paymentRows,
   purse: purseRows,
   scale: scaleRows,

@@ -4,31 +4,37 @@ import type { Pool } from '../../sql/db.ts'
 import { DELETE_DONE_JOBS } from '../../sql/queue/jobs.ts'
 import { patiently } from './patiently.ts'
 
-/** The database operations of a Graphile Worker pool, watched. */
+/** Gives access to the database operations of a Graphile Worker pool, and tells when they have ended. */
 export type WatchedOperations = {
-  /** The pool to hand to Graphile Worker. */
+  /** Graphile Worker gets this pool. */
   pgPool: Pool
   /** Resolves when every operation that was under way at the time of the call has ended. */
   settled(): Promise<void>
 }
 
-/** An operation of Graphile Worker takes milliseconds. A connection silent for this long is dead. */
+/**
+ * Limits the silence of a connection. An operation of Graphile Worker takes milliseconds, so a longer silence means a
+ * dead connection.
+ */
 const SILENCE_MAX_MS = 6_000
 
-/** The name of the prepared statement that deletes one job which has succeeded. */
+/** Matches the name of the prepared statement that deletes one succeeded job. */
 const COMPLETES_A_JOB = /^complete_job\//
 
-/** Names of prepared statements that end a job. Each is one transaction, and changes nothing the second time. */
+/**
+ * Matches the names of prepared statements that end a job. Each statement is one transaction. A second run changes
+ * nothing.
+ */
 const ENDS_A_JOB = /^(complete|fail|return)_job/
 
-/** Jobs that end while a deletion runs share the next one. */
+/** Jobs that end while a deletion runs share the next deletion. */
 const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
  * Watches the pool that Graphile Worker 0.18 uses. Graphile Worker never awaits or repeats the statement that ends a job.
- * - Jobs that succeed together are deleted by one statement. One commit for each was a fifth of a webhook's CPU.
- * - A statement that ends a job is repeated while the database is away.
- * - A silent connection is closed. An operation therefore ends in bounded time, and no answer arrives after its end.
+ * - One statement deletes the jobs that succeed together. One commit for each job took a fifth of a webhook's CPU.
+ * - A statement that ends a job is repeated while the database is unreachable.
+ * - A silent connection is closed. An operation therefore ends in bounded time, and no reply arrives after its end.
  */
 export function watchOperations(pool: Pool): WatchedOperations {
   const running = new Set<Promise<void>>()
@@ -50,19 +56,19 @@ export function watchOperations(pool: Pool): WatchedOperations {
   return {
     pgPool: Object.create(pool, {
       connect: {
-        // The listener alone passes a callback. It keeps its connection, and is no operation.
+        // Only the listener of Graphile Worker passes a callback. The listener keeps its connection, and is no operation.
         value: (callback?: never) => (callback === undefined ? connect() : pool.connect(callback)),
       },
     }),
     async settled() {
       await Promise.all(running)
-      // Graphile Worker hears of a result some microtasks after the connection is released.
+      // Graphile Worker receives a result some microtasks after the connection is released.
       await new Promise((resolve) => setImmediate(resolve))
     },
   }
 }
 
-/** The client connects with its first statement. The deletion of a job takes no connection. */
+/** Returns a client that connects with its first statement. The deletion of a job takes no connection. */
 function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void): PoolClient {
   let held: PoolClient | undefined
   const release = (error?: Error) => {
@@ -92,7 +98,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
   return watched as unknown as PoolClient
 }
 
-/** The id of the job that a statement deletes; null: it is another statement. */
+/** Returns the id of the job that a statement deletes. Returns null for any other statement. */
 function doneJob(statement: unknown): string | null {
   if (typeof statement !== 'object' || statement === null) return null
   const { name, values } = statement as { name?: unknown; values?: unknown[] }
@@ -118,7 +124,7 @@ async function queryOnce(pool: Pool, statement: unknown): Promise<unknown> {
   }
 }
 
-/** @throws {Error} the error of a broken connection when no answer comes. */
+/** Runs a statement. @throws {Error} the error of a broken connection when no reply arrives in time */
 async function answered(
   client: PoolClient,
   statement: unknown,

@@ -2,6 +2,7 @@
  * Finds the links of a mail and their purpose. No address is opened, so a tracking redirect stays as it is. The time is
  * linear and bounded.
  */
+import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
 import { explains, isVague, type LinkPurpose, purposeOfPath, purposeOfText } from './linkWords.ts'
 
@@ -22,9 +23,8 @@ const LINKS_READ = 500
 const HREF_MAX_CHARS = 4_000
 /** Limits the characters of all addresses together. */
 const HREFS_MAX_CHARS = 32_000
-const TAG_MAX_CHARS = 8_000
 const TEXT_MAX_CHARS = 200
-/** Limits the characters of markup between a link's tags, or before the link. */
+/** Limits the characters of a link's markup, and the characters of the words before the link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
 /** Limits the characters of a part that are read. */
@@ -140,50 +140,59 @@ function partsOf(href: string): {
   return { host, path, isPersonal, isShortlyPersonal }
 }
 
-/** Searches for the start of each link. The markup between the links is never parsed. */
+/** Holds a link that is open: its words so far, the index at which they start, and the words before the link. */
+type OpenLink = { href: string; words: string; start: number; before: string }
+
+/** Reads the links of HTML, with the words inside each and before each. */
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
-  const opening = /<a[\s/]/gi
-  let free = 0
-  for (let match = opening.exec(input); match !== null; match = opening.exec(input)) {
-    const start = match.index
-    const tag = tagFrom(input, start)
-    opening.lastIndex = tag.end
-    const href = hrefOf(tag.text)
-    if (href === undefined) continue
-    const close = input.slice(tag.end, tag.end + INNER_MAX_CHARS).search(/<\/a[\s>]|<a[\s/]/i)
-    const end = close < 0 ? Math.min(input.length, tag.end + TEXT_MAX_CHARS) : tag.end + close
-    const before = input.slice(Math.max(free, start - INNER_MAX_CHARS), start)
-    found.push({
-      href,
-      text: textOf(input.slice(tag.end, end)).slice(0, TEXT_MAX_CHARS).toWellFormed(),
-      context: () => nearLines(textOf(before).slice(-CONTEXT_MAX_CHARS)),
-    })
-    free = end
-    opening.lastIndex = end
-    if (found.length === LINKS_READ) break
+  /** Holds the words since the last link. */
+  let words = ''
+  let link: OpenLink | null = null
+  let tag = { name: '', start: 0, href: '', alt: '' }
+  const finish = () => {
+    if (link === null) return
+    const { href, before } = link
+    const text = oneLine(link.words).slice(0, TEXT_MAX_CHARS).toWellFormed()
+    found.push({ href, text, context: () => nearLines(oneLine(before).slice(-CONTEXT_MAX_CHARS)) })
+    link = null
+    words = ''
   }
+  const add = (text: string) => {
+    if (link === null) {
+      words += text
+      // Cut at twice the length, so that a long mail is not copied for each token.
+      if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
+    }
+    if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
+  }
+  readHtml(input, {
+    text: add,
+    name: (name, start) => {
+      tag = { name, start, href: '', alt: '' }
+    },
+    attribute: (name, value) => {
+      if (name === 'href' && tag.name === 'a') tag.href ||= value
+      if (name === 'alt' && tag.name === 'img') tag.alt ||= value
+    },
+    begin: (end) => {
+      // The description of a picture counts as its text.
+      add(` ${tag.alt} `)
+      if (link !== null && end - link.start > INNER_MAX_CHARS) finish()
+      if (tag.name !== 'a') return
+      finish()
+      const href = cleanHref(tag.href)
+      if (href !== undefined) link = { href, words: '', start: end, before: words }
+    },
+    end: (name) => {
+      add(' ')
+      if (name === 'a') finish()
+    },
+    isDone: () => found.length === LINKS_READ,
+  })
+  finish()
   return found
-}
-
-/** Returns the tag at a position. `>` in a quoted attribute does not end the tag. */
-function tagFrom(input: string, start: number): { text: string; end: number } {
-  const limit = Math.min(input.length, start + TAG_MAX_CHARS)
-  let quote = ''
-  for (let at = start; at < limit; at++) {
-    const sign = input[at]!
-    if (quote !== '') {
-      if (sign === quote) quote = ''
-    } else if ((sign === '"' || sign === "'") && /[=\s]/.test(input[at - 1]!)) quote = sign
-    else if (sign === '>') return { text: input.slice(start, at + 1), end: at + 1 }
-  }
-  return { text: '', end: limit }
-}
-
-function hrefOf(tag: string): string | undefined {
-  const match = /\shref\s{0,9}=\s{0,9}(?:"([^"]*)"|'([^']*)'|([^\s>"']+))/i.exec(tag)
-  return match === null ? undefined : cleanHref(decoded(match[1] ?? match[2] ?? match[3] ?? ''))
 }
 
 /** Returns an address of the web. @returns undefined for any other address, or if the address is too long. */
@@ -194,42 +203,9 @@ function cleanHref(text: string): string | undefined {
     : undefined
 }
 
-const ENTITIES: Record<string, string> = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  apos: "'",
-  nbsp: ' ',
-}
-
-const decoded = (text: string): string =>
-  text.replace(/&(#\d{1,7}|#x[\da-f]{1,6}|[a-z]{2,4});/gi, (whole, name: string) => {
-    if (!name.startsWith('#')) return ENTITIES[name.toLowerCase()] ?? whole
-    const code = /^#x/i.test(name) ? Number.parseInt(name.slice(2), 16) : Number(name.slice(1))
-    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : whole
-  })
-
-/** Returns the text of a short piece of markup. The description of a picture counts as its text. */
-function textOf(html: string): string {
-  const parts: string[] = []
-  let from = 0
-  for (let at = html.indexOf('<'); at >= 0; at = html.indexOf('<', from)) {
-    parts.push(html.slice(from, at), ' ')
-    const end = html.indexOf('>', at)
-    if (end < 0) {
-      from = html.length
-      break
-    }
-    const tag = html.slice(at, end)
-    if (/^<img\s/i.test(tag)) parts.push(/\salt\s{0,9}=\s{0,9}["']([^"']*)/i.exec(tag)?.[1] ?? '')
-    from = end + 1
-  }
-  parts.push(html.slice(from))
-  return decoded(parts.join(''))
-    .replace(/[\s\p{Cc}\u00ad\u200b-\u200f\ufeff]+/gu, ' ')
-    .trim()
-}
+/** Returns a text without line ends, control characters and characters without width. */
+const oneLine = (text: string): string =>
+  text.replace(/[\s\p{Cc}\u00ad\u200b-\u200f\ufeff]+/gu, ' ').trim()
 
 /** Returns the addresses in plain text, with the words before each. */
 function linksOfText(text: string): Found[] {

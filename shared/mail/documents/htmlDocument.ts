@@ -1,5 +1,5 @@
-import { Tokenizer } from 'htmlparser2'
 import { findLinks } from '../codes/mailLinks.ts'
+import { readHtml } from '../visibleText/htmlTokens.ts'
 import { visibleHtml } from '../visibleText/visibleHtml.ts'
 import { type DocumentText, TextWriter } from './document.ts'
 import { decoderOf, decodeText } from './plainText.ts'
@@ -56,7 +56,7 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
       isRow = false
     } else if (BLOCKS.has(name)) separate(isRow ? ' ' : '\n')
   }
-  tokenizeHtml(html, { open, close, text, isDone: () => out.isFull })
+  readHtml(html, { name: open, end: close, text, isDone: () => out.isFull })
   return out.done()
 }
 
@@ -70,39 +70,4 @@ function decodeHtml(bytes: Uint8Array): string {
     }
   }
   return decodeText(bytes, HTML_MAX_CHARS)
-}
-
-type Sink = {
-  open(name: string): void
-  close(name: string): void
-  text(text: string): void
-  isDone(): boolean
-}
-
-function tokenizeHtml(input: string, sink: Sink): void {
-  const tokenizer = new Tokenizer(
-    { decodeEntities: true },
-    {
-      ontext: (start, end) => sink.text(input.slice(start, end)),
-      ontextentity: (code) => sink.text(String.fromCodePoint(code)),
-      onopentagname: (start, end) => sink.open(input.slice(start, end).toLowerCase()),
-      onclosetag: (start, end) => {
-        sink.close(input.slice(start, end).toLowerCase())
-        if (sink.isDone()) tokenizer.pause()
-      },
-      onattribname: () => {},
-      onattribdata: () => {},
-      onattribentity: () => {},
-      onattribend: () => {},
-      onopentagend: () => {},
-      onselfclosingtag: () => {},
-      oncomment: () => {},
-      oncdata: () => {},
-      ondeclaration: () => {},
-      onprocessinginstruction: () => {},
-      onend: () => {},
-    },
-  )
-  tokenizer.write(input)
-  tokenizer.end()
 }

@@ -1,8 +1,8 @@
 /** Returns the HTML of a mail without the text that a reader does not see. It makes one pass, linear in the input. */
-import { Tokenizer } from 'htmlparser2'
 import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules.ts'
 import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
 import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
+import { readHtml } from './htmlTokens.ts'
 
 /**
  * Limits the open elements. A hidden element below the limit hides everything until all elements below the limit have
@@ -82,8 +82,9 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
       if (--overflow === 0) buried = false
     } else if ((open.get(name) ?? 0) > 0) while (pop() !== name);
   }
-  tokenize(input, {
-    text,
+  readHtml(input, {
+    // Entities in text stay as they are.
+    text: (shown, isEntity) => text(isEntity ? escaped(shown) : shown),
     begin,
     end,
     name: (name, start) => {
@@ -91,7 +92,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     },
     attribute: (name, value) => {
       if (tag.attributes === NO_ATTRIBUTES) tag.attributes = new Map()
-      if (!tag.attributes.has(name)) tag.attributes.set(name, value)
+      if (!tag.attributes.has(name)) tag.attributes.set(name, value.slice(0, MAX_ATTRIBUTE_LENGTH))
     },
   })
   return { html: out.join(''), hidesText: hidesText || sheet.isCut }
@@ -120,62 +121,16 @@ function elementOf(
 function styleText(input: string): string {
   const parts: string[] = []
   let inStyle = false
-  tokenize(input, {
+  readHtml(input, {
     text: (shown) => void (inStyle && parts.push(shown)),
     name: (name) => {
       inStyle = name === 'style'
     },
-    begin: () => {},
     end: () => {
       inStyle = false
     },
-    attribute: () => {},
   })
   return parts.join('\n')
-}
-
-type Sink = {
-  text(shown: string): void
-  name(name: string, start: number): void
-  attribute(name: string, value: string): void
-  begin(end: number): void
-  end(name: string): void
-}
-
-/** Runs the tokenizer. Entities in text stay as they are, and entities in attributes are decoded. */
-function tokenize(input: string, sink: Sink): void {
-  let name = ''
-  let value = ''
-  const onEntity = (code: number) => {
-    value += String.fromCodePoint(code)
-  }
-  const tokenizer = new Tokenizer(
-    { decodeEntities: true },
-    {
-      ontext: (start, end) => sink.text(input.slice(start, end)),
-      ontextentity: (code) => sink.text(escaped(String.fromCodePoint(code))),
-      onopentagname: (start, end) => sink.name(input.slice(start, end).toLowerCase(), start - 1),
-      onattribname: (start, end) => {
-        name = input.slice(start, end).toLowerCase()
-        value = ''
-      },
-      onattribdata: (start, end) => {
-        value += input.slice(start, end)
-      },
-      onattribentity: onEntity,
-      onattribend: () => sink.attribute(name, value.slice(0, MAX_ATTRIBUTE_LENGTH)),
-      onopentagend: (end) => sink.begin(end),
-      onselfclosingtag: (end) => sink.begin(end),
-      onclosetag: (start, end) => sink.end(input.slice(start, end).toLowerCase()),
-      oncomment: () => {},
-      oncdata: () => {},
-      ondeclaration: () => {},
-      onprocessinginstruction: () => {},
-      onend: () => {},
-    },
-  )
-  tokenizer.write(input)
-  tokenizer.end()
 }
 
 const escaped = (character: string): string =>

@@ -36,7 +36,7 @@ const PLACEABLE = `
     select g.*, coalesce(j.id, g.new_thread_id) as thread_id
     from given g left join joined j on j.row = g.thread_row where g.thread_row is null or j.row is not null
   ), single as (
-    -- The first of each idempotency key.
+    -- This keeps the first intent of each idempotency key.
     select * from (
       select p.*, row_number() over (partition by project_id, key order by n) as place from placeable p
     ) p where key is null or place = 1

@@ -54,7 +54,7 @@ export async function recordMailAttempts(
     const { rows } = await db.query<{ message_row: string; attempt: number }>({
       name: 'lock-attempts',
       text: `with locked as materialized (
-               -- By the key alone: an index of all due mail would be read whole in a backlog.
+               -- This selects only by the key, because in a backlog PostgreSQL would read a whole index of due mail.
                select message_row, attempt, state from outbound_mails
                where message_row = any ($1::bigint[]) order by message_row for no key update)
              select message_row, attempt from locked where state in ('queued', 'deferred')`,

@@ -141,8 +141,8 @@ export async function beginAttempts(
     name: 'begin-attempts',
     text: `
       with locked as materialized (
-        -- In the order of every lock on these rows: two batches never wait for each other. By the key alone: an index
-        -- of all due mail would be read whole in a backlog.
+        -- Every statement locks these rows in this order, so two batches never wait for each other. It selects only by
+        -- the key, because in a backlog PostgreSQL would read a whole index of due mail.
         select message_row, state, next_attempt_at from outbound_mails where message_row = any ($1)
         order by message_row for no key update
       ), begun as (

@@ -151,7 +151,7 @@ async function changeEndpoint(
        paused_at = case when $13::boolean is null then paused_at when $13 then null
                         else coalesce(paused_at, clock_timestamp()) end,
        metadata = (metadata || $14::jsonb) - $15::text[],
-       -- The 402 repeats the metadata until it is looked at again.
+       -- The stored copy of the 402 repeats the former metadata, so it is cleared until the next check.
        seen_metadata = case when $16 then '{}' else seen_metadata end,
        open_api_metadata = case when $17 and $18::text is distinct from open_api_url then '{}' else open_api_metadata end,
        open_api_detail = case when $17 then null else open_api_detail end,

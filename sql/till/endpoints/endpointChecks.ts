@@ -27,7 +27,7 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
     text: `select verification_status as status, verification_detail as detail,
                   verification_checked_at as checked_at,
                   floor(extract(epoch from clock_timestamp() - check_queued_at) * 1000) as queued_ms,
-                  -- A crashed worker ends nothing; a check takes 20 s at most.
+                  -- A crashed worker never ends its check. A check takes at most 20 s, so an older check has ended.
                   coalesce(check_started_at > clock_timestamp() - interval '25 seconds', false) as running
            from seller_endpoints where id = $1 and deleted_at is null`,
     values: [id],

@@ -109,7 +109,7 @@ export async function listBookEntries(
         p.resource_url as "resourceUrl", p.payer, p.recipient, lower(p.other) = any (j.own_addresses) as "isOwn",
         p.amount_atomic as "amountAtomic", p.network, p.asset, p.tx_hash as "txHash", p.log_index as "logIndex",
         p.block_number as "blockNumber", p.final_at is not null as "isFinal",
-        -- Whole numbers whose sum is the fee.
+        -- The shares are whole numbers whose sum is the fee.
         trunc(t.fee_wei * g.number / g.members) - trunc(t.fee_wei * (g.number - 1) / g.members) as "feeWei"
       from page p join projects j on j.id = $1
       left join chain_transactions t on t.hash = p.tx_hash

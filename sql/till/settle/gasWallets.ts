@@ -56,24 +56,27 @@ export async function storeSigned(
   sign: (paymentIds: readonly string[], nonce: bigint) => Promise<SignedTransaction>,
 ): Promise<SignedTransaction[]> {
   return transaction(pool, async (db) => {
-    const locked = await db.query<{ id: string }>(
-      `select id from payments where id = any ($1) and state = 'verified' order by id for no key update`,
-      [parcels.flat()],
-    )
+    const locked = await db.query<{ id: string }>({
+      name: 'lock-verified-payments',
+      text: `select id from payments where id = any ($1) and state = 'verified' order by id for no key update`,
+      values: [parcels.flat()],
+    })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
     // A separate statement must see transactions that another process stored while this process waited for the lock.
-    const { rows } = await db.query<{ id: string }>(
-      `select p.id from unnest($1::text[], $2::text[]) p (id, code) where not exists (
-         select from transaction_payments m join chain_transactions t on t.hash = m.hash
-         where m.payment_id = p.id and t.state = 'open')
-       and (p.code is null or not exists (
-         select from chain_transactions t where t.chain_id = $3 and t.payer_code = p.code and t.state = 'open'))`,
-      [
+    const { rows } = await db.query<{ id: string }>({
+      name: 'find-free-payments',
+      text: `
+        select p.id from unnest($1::text[], $2::text[]) p (id, code) where not exists (
+          select from transaction_payments m join chain_transactions t on t.hash = m.hash
+          where m.payment_id = p.id and t.state = 'open')
+        and (p.code is null or not exists (
+          select from chain_transactions t where t.chain_id = $3 and t.payer_code = p.code and t.state = 'open'))`,
+      values: [
         locked.rows.map((row) => row.id),
         locked.rows.map((row) => lone.get(row.id) ?? null),
         wallet.chainId,
       ],
-    )
+    })
     const free = new Set(rows.map((row) => row.id))
     const due = parcels
       .map((ids) => ids.filter((id) => free.has(id)))
@@ -108,11 +111,11 @@ async function insertNext(
   signed: readonly SignedTransaction[],
 ): Promise<void> {
   await insertTransactions(db, wallet, signed)
-  await db.query('update gas_wallets set next_nonce = $3 where chain_id = $1 and address = $2', [
-    wallet.chainId,
-    wallet.address,
-    next + BigInt(signed.length),
-  ])
+  await db.query({
+    name: 'set-next-nonce',
+    text: 'update gas_wallets set next_nonce = $3 where chain_id = $1 and address = $2',
+    values: [wallet.chainId, wallet.address, next + BigInt(signed.length)],
+  })
 }
 
 /**
@@ -154,10 +157,11 @@ async function lockCodes(db: Queryable, codes: readonly Hex[]): Promise<void> {
 }
 
 async function lockWallet(db: Queryable, wallet: WalletId): Promise<bigint> {
-  const { rows } = await db.query<{ next_nonce: string }>(
-    'select next_nonce from gas_wallets where chain_id = $1 and address = $2 for no key update',
-    [wallet.chainId, wallet.address],
-  )
+  const { rows } = await db.query<{ next_nonce: string }>({
+    name: 'lock-gas-wallet',
+    text: 'select next_nonce from gas_wallets where chain_id = $1 and address = $2 for no key update',
+    values: [wallet.chainId, wallet.address],
+  })
   if (rows[0] === undefined) throw new Error(`gas wallet ${wallet.address} is not registered`)
   return BigInt(rows[0].next_nonce)
 }

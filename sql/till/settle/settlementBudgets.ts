@@ -88,7 +88,7 @@ export async function countGas(
                row_number() over (partition by n.hash order by m.payment_id) as number
         from noted n join transaction_payments m on m.hash = n.hash
       ), shared as (
-        -- Whole numbers whose sum is the gas of the receipt.
+        -- The shares are whole numbers whose sum is the gas of the receipt.
         select payment_id, gas * number / members - gas * (number - 1) / members as gas from numbered
       )
       select p.project_id, sum(n.gas) as gas from shared n join payments p on p.id = n.payment_id

@@ -70,7 +70,7 @@ export async function takeWaiting(
         where r.rank <= case when r.alone then $5 else $3 end::int
           and (not r.several or r.place <= case when r.alone then $6 else $4 end::int)
       ), free as (
-        -- By an array: a join may rank the payments anew for each row, and that is quadratic.
+        -- This selects by an array, because a join may rank the payments again for each row, which is quadratic.
         select p.id from payments p where p.id = any (array(select id from chosen)) and ${MAY_BE_TAKEN}
         order by p.id for no key update skip locked
       ), taken as (

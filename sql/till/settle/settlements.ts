@@ -216,7 +216,11 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
 /** Notifies callers that wait for these payments. */
 export async function notifyChanged(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  await db.query(`select pg_notify('${CHANGES_CHANNEL}', id) from unnest($1::text[]) i (id)`, [ids])
+  await db.query({
+    name: 'notify-changed-payments',
+    text: `select pg_notify('${CHANGES_CHANNEL}', id) from unnest($1::text[]) i (id)`,
+    values: [ids],
+  })
 }
 
 /**

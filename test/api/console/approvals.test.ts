@@ -300,25 +300,28 @@ describe('the link of a notification mail opens the approval page', () => {
     expect((await service.platform.get(heldPath(agent, approvalId))).body.state).toBe('waiting')
   })
 
-  test.skipIf(!hasBrowser)('the approval page is accessible, and works by the keyboard alone', async () => {
-    for (const width of WIDTHS) {
-      const agent = await noticed()
-      const { messageId } = await sendMail(agent, letter('By link'))
-      const link = await linkOf(agent, messageId)
-      const context = await browser.newContext({
-        viewport: { width, height: 780 },
-        bypassCSP: true,
-        reducedMotion: 'reduce',
-      })
-      await context.addInitScript(axe.source)
-      const page = await context.newPage()
-      await page.goto(link)
-      await judge({ page }, `approval-link-${width}`)
-      await reach(page, 'button', 'Approve and send')
-      await page.getByRole('heading', { name: 'Approved' }).waitFor()
-      await judge({ page }, `approval-link-done-${width}`)
-      await untilStatus(agent, messageId, 'sent')
-      await context.close()
-    }
-  })
+  test.skipIf(!hasBrowser)(
+    'the approval page is accessible, and works by the keyboard alone',
+    async () => {
+      for (const width of WIDTHS) {
+        const agent = await noticed()
+        const { messageId } = await sendMail(agent, letter('By link'))
+        const link = await linkOf(agent, messageId)
+        const context = await browser.newContext({
+          viewport: { width, height: 780 },
+          bypassCSP: true,
+          reducedMotion: 'reduce',
+        })
+        await context.addInitScript(axe.source)
+        const page = await context.newPage()
+        await page.goto(link)
+        await judge({ page }, `approval-link-${width}`)
+        await reach(page, 'button', 'Approve and send')
+        await page.getByRole('heading', { name: 'Approved' }).waitFor()
+        await judge({ page }, `approval-link-done-${width}`)
+        await untilStatus(agent, messageId, 'sent')
+        await context.close()
+      }
+    },
+  )
 })

@@ -147,7 +147,7 @@ test('commas, quotes and brackets within strings do not count as JSON items', as
   expect(sent.status).toBe(201)
 })
 
-test("large bodies of a caller are read at 32 MB a second, and small ones and other callers do not wait", () => {
+test('large bodies of a caller are read at 32 MB a second, and small ones and other callers do not wait', () => {
   const bodies = new HeldBodies()
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 8 * MB, never)).toBe(0)
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 16 * MB, never)).toBeGreaterThan(400)

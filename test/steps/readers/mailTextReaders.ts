@@ -28,6 +28,7 @@ import { replyText, replyTextFromHtml } from '../../../shared/mail/replyText/rep
 import * as signature from '../../../shared/mail/replyText/signature.ts'
 import { cascade, readDeclarations, StyleSheet } from '../../../shared/mail/visibleText/cssRules.ts'
 import { PAGE, sightOf } from '../../../shared/mail/visibleText/hiddenStyle.ts'
+import { readHtml } from '../../../shared/mail/visibleText/htmlTokens.ts'
 import {
   htmlToDescribedText,
   htmlToMarkedText,
@@ -215,6 +216,9 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
         HTML_MAX,
       ),
     { budget: STYLED * 8 },
+  ),
+  mailReader('visibleText/htmlTokens.ts readHtml', HTML_MAX, HTML, (text) =>
+    readHtml(text, { text: (one) => one.length, attribute: (_name, value) => value.length }),
   ),
   mailReader('visibleText/stripTags.ts stripTags', HTML_MAX, HTML, (text) => stripTags(text)),
   mailReader('visibleText/stripTags.ts tooComplex', HTML_MAX, HTML, (text) => tooComplex(text)),

@@ -1,0 +1,64 @@
+/** Reads the tokens of HTML with the tokenizer of htmlparser2. It makes one pass, linear in the input, and builds no tree. */
+import { Tokenizer } from 'htmlparser2'
+
+const ATTRIBUTE_MAX_CHARS = 8_000
+
+/** Receives the tokens in their order. Names are in lower case. Comments are left out. */
+export type HtmlSink = {
+  /** Receives a piece of text. An entity is decoded and comes alone. */
+  text?(text: string, isEntity: boolean): void
+  /** Receives the name of a tag that opens at `start`. Its attributes follow. */
+  name?(name: string, start: number): void
+  /** Receives an attribute with its entities decoded, cut at 8,000 characters. */
+  attribute?(name: string, value: string): void
+  /** Receives the index of the `>` of a tag that opens. */
+  begin?(end: number): void
+  end?(name: string): void
+  /** Tells that no further token is needed. It is asked after each tag. */
+  isDone?(): boolean
+}
+
+/** Sends the tokens of `input` to the sink. */
+export function readHtml(input: string, sink: HtmlSink): void {
+  let name = ''
+  let value = ''
+  const pauseIfDone = () => {
+    if (sink.isDone?.() === true) tokenizer.pause()
+  }
+  const begin = (end: number) => {
+    sink.begin?.(end)
+    pauseIfDone()
+  }
+  const tokenizer = new Tokenizer(
+    { decodeEntities: true },
+    {
+      ontext: (start, end) => sink.text?.(input.slice(start, end), false),
+      ontextentity: (code) => sink.text?.(String.fromCodePoint(code), true),
+      onopentagname: (start, end) => sink.name?.(input.slice(start, end).toLowerCase(), start - 1),
+      onattribname: (start, end) => {
+        name = input.slice(start, end).toLowerCase()
+        value = ''
+      },
+      onattribdata: (start, end) => {
+        if (value.length < ATTRIBUTE_MAX_CHARS) value += input.slice(start, end)
+      },
+      onattribentity: (code) => {
+        value += String.fromCodePoint(code)
+      },
+      onattribend: () => sink.attribute?.(name, value.slice(0, ATTRIBUTE_MAX_CHARS)),
+      onopentagend: begin,
+      onselfclosingtag: begin,
+      onclosetag: (start, end) => {
+        sink.end?.(input.slice(start, end).toLowerCase())
+        pauseIfDone()
+      },
+      oncomment: () => {},
+      oncdata: () => {},
+      ondeclaration: () => {},
+      onprocessinginstruction: () => {},
+      onend: () => {},
+    },
+  )
+  tokenizer.write(input)
+  tokenizer.end()
+}
