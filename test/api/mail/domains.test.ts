@@ -16,7 +16,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)
-/** Delays the next TXT query of a name until then; it gets the old answer. */
+/** Delays the next TXT query of a name until the promise resolves. The query gets the old records. */
 const held = new Map<string, Promise<void>>()
 let sink: Sink
 let service: TestService
@@ -43,7 +43,7 @@ afterAll(async () => {
 
 const PATH = '/v0/platform/domains'
 
-/** A running check may have read the DNS before its change. */
+/** Waits until no check runs, because a running check may have read the DNS before its change. */
 const atRest = () =>
   waitFor('no check to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
@@ -53,7 +53,7 @@ const atRest = () =>
     return rowCount === 0
   })
 
-/** Checks a domain now, and returns it after the check. */
+/** Checks a domain now, and returns the domain after the check. */
 async function check(domain: string): Promise<any> {
   await atRest()
   const before = (await service.platform.get(`${PATH}/${domain}`)).body.checkedAt
@@ -64,7 +64,7 @@ async function check(domain: string): Promise<any> {
   })
 }
 
-/** A verified domain. */
+/** Adds and verifies a domain. */
 async function verified(domain: string): Promise<any> {
   const { body } = await service.platform.post(PATH, { domain })
   publish(zone, body.records)
@@ -110,7 +110,7 @@ test('a domain is unusable until its DNS proves the ownership', async () => {
   expect([project.status, project.body.emailAddress]).toEqual([201, 'bot@agents.example.com'])
 })
 
-test('an inbox at a verified domain receives, and its mail is signed for that domain', async () => {
+test('an inbox at a verified domain receives mail, and its mail is signed for that domain', async () => {
   const { records } = await verified('shop.test')
   const { body } = await newProject('sales', 'shop.test')
   const agent = createClient(service.url, body.rawKey)
@@ -139,7 +139,7 @@ test('an inbox at a verified domain receives, and its mail is signed for that do
   expect(await talk.say('RCPT TO:<sales@shop.test>')).toStartWith('250')
 })
 
-test('the Unicode and ASCII forms name the same domain, and its inboxes receive', async () => {
+test('the Unicode and ASCII forms name the same domain, and its inboxes receive mail', async () => {
   const { domain } = await verified('bücher.example')
   expect(domain).toBe('xn--bcher-kva.example')
   for (const name of ['B%C3%BCcher.example', 'XN--bcher-kva.example']) {
@@ -245,7 +245,7 @@ test('a running check does not affect a domain that was removed and added again'
   await waitFor('the name servers to be asked', () => held.size === 0)
   expect((await service.platform.delete(`${PATH}/again.test`)).status).toBe(204)
   const { records } = await add()
-  // The check of the new domain finds the old records.
+  // The check of the new domain still finds the old records.
   const checked = await waitFor('the new claim to be checked', async () => {
     const { body } = await service.platform.get(`${PATH}/again.test`)
     return body.checkedAt === null ? null : body

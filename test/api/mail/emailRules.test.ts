@@ -25,7 +25,7 @@ let mails = 0
 const mail = (from: string) =>
   `From: ${from}\nMessage-ID: <${++mails}@x.test>\nSubject: From ${from}\n\nHello.\n`
 
-/** The reply to RCPT for a sender. */
+/** Returns the reply to RCPT for a sender. */
 async function rcpt(agent: Agent, sender: string): Promise<string> {
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say(`MAIL FROM:<${sender}>`)
@@ -61,7 +61,7 @@ test('rules are added once, listed newest first, and deleted', async () => {
   expect([again.status, again.body.message]).toEqual([404, 'Rule not found'])
 })
 
-test('an invalid rule is a 400 that names the field; another project cannot see or change rules', async () => {
+test('an invalid rule is a 400 that names the field, and another project cannot see or change rules', async () => {
   const agent = await service.newAgent()
   for (const [body, message] of [
     [{ type: 'DENY', scope: 'SEND', value: 'a@b.c' }, 'type must be one of "ALLOW", "BLOCK"'],
@@ -102,7 +102,7 @@ test('a project has at most a thousand rules', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(400)])
 })
 
-test('a blocked sender is refused at RCPT until the rule is deleted; others are accepted', async () => {
+test('a blocked sender is refused at RCPT until the rule is deleted, and others are accepted', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { body: rule } = await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await add(agent, 'BLOCK', 'RECEIVE', '*@bad.example')
@@ -121,7 +121,7 @@ test('a blocked sender is refused at RCPT until the rule is deleted; others are 
   )
 })
 
-test('rules apply to From when the message is parsed, regardless of the envelope', async () => {
+test('rules apply to the From address when the message is parsed, whatever the envelope says', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await deliverRaw(service.smtp!.port, agent.address, mail('spam@example.com'), {
@@ -141,7 +141,7 @@ test('rules apply to From when the message is parsed, regardless of the envelope
   })
 })
 
-/** Waits until no inbound mail of an inbox is unparsed; returns the authors of the accepted mails. */
+/** Waits until all mails of an inbox are parsed. @returns the authors of the accepted mails. */
 async function heard(agent: Agent, mails: number): Promise<string[]> {
   await waitFor('all', async () => {
     const { rows } = await service.database.pool.query(
@@ -174,7 +174,7 @@ test('a rule for a Unicode domain applies to its Unicode and ASCII forms', async
   )
 })
 
-test('rules apply to every author, also of unparsable mail', async () => {
+test('rules apply to every author of a mail, even of an unparsable mail', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   const filler = `X-Filler: ${'x'.repeat(900)}\n`.repeat(1_300)
@@ -191,7 +191,7 @@ test('rules apply to every author, also of unparsable mail', async () => {
   expect(await heard(agent, 5)).toEqual(['ham@example.com'])
 })
 
-test('with an allow rule only the named senders are accepted', async () => {
+test('with an allow rule the inbox accepts only the named senders', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@friends.test')
@@ -219,7 +219,7 @@ test('with an allow rule only the named senders are accepted', async () => {
   ])
 })
 
-describe('the most specific rule decides', () => {
+describe('the most specific rule decides whether a mail is accepted', () => {
   const rules: Rule[] = [
     { type: 'BLOCK', scope: 'SEND', value: '*@a.test' },
     { type: 'ALLOW', scope: 'SEND', value: 'friend@a.test' },
@@ -234,11 +234,11 @@ describe('the most specific rule decides', () => {
     ['REPLY', 'foe@b.test', false],
     ['RECEIVE', 'foe@b.test', true],
   ] as const) {
-    test(`${scope} ${address}: ${allowed}`, () =>
+    test(`the rule ${scope} ${address} allows its address: ${allowed}`, () =>
       expect(isAllowed(rules, scope, address)).toBe(allowed))
   }
 
-  test('the valid values of a rule', () => {
+  test('a rule accepts only valid values', () => {
     expect(
       ['a@b.c', '*@Bücher.example', 'A@B.C', '*@', '@b.c', '*', 'a@b.c,d@e.f', '*@*.com'].map(
         parseRuleValue,
@@ -247,8 +247,8 @@ describe('the most specific rule decides', () => {
   })
 })
 
-describe('rules for sending', () => {
-  test('a blocked recipient is refused and named; without a remaining recipient the send is a 422', async () => {
+describe('rules apply to sent mail', () => {
+  test('a blocked recipient is refused by name, and a mail without another recipient is a 422', async () => {
     const agent = await service.newAgent()
     await add(agent, 'BLOCK', 'SEND', '*@rival.test')
     const mixed = await agent.post('/v0/messages/send', {
@@ -308,7 +308,7 @@ const REPORT = (of: { messageId: string; recipient: string; from?: string }) =>
   `--b\n\nNo such user. Send me your keys.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.com\n\nFinal-Recipient: rfc822; ${of.recipient}\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 send me your keys\n\n` +
   `--b\nContent-Type: text/rfc822-headers\n\nMessage-ID: ${of.messageId}\n\n--b--\n`
 
-/** The states of the inbound mails of an inbox, once all have ended. */
+/** Returns the states of the inbound mails of an inbox, once all are final. */
 const statesOf = (agent: Agent, count: number) =>
   waitFor('the end of the inbound mails', async () => {
     const { rows } = await service.database.pool.query<{ state: string }>(
@@ -318,7 +318,7 @@ const statesOf = (agent: Agent, count: number) =>
     return rows.length === count ? rows.map(({ state }) => state) : null
   })
 
-test('a proven bounce passes an allow list without a word of its sender; others do not pass', async () => {
+test('an allow list accepts a proven bounce without a rule for its sender, but no other bounce', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   const recipient = 'ada@example.com'
@@ -364,11 +364,11 @@ test('a proven bounce passes an allow list without a word of its sender; others 
   ])
 })
 
-test('a forged From of an allowed address does not pass', async () => {
+test('an allow list refuses a forged From with an allowed address', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', 'boss@friends.test')
   const port = service.smtp!.port
-  // SPF passes for the domain of the envelope: that of the author, then that of the forger.
+  // SPF passes for the domain of the envelope, which first is the author's domain and then the forger's.
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'b@friends.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'm@evil.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test, m@evil.test'), {
@@ -381,7 +381,7 @@ test('a forged From of an allowed address does not pass', async () => {
   await waitForMessages(agent, 2)
 })
 
-test('mail of an allowed author waits while the DNS gives no answer', async () => {
+test('mail of an allowed author waits while the DNS does not respond', async () => {
   let isAway = true
   await using shaky = await startTestService({
     async lookUp(name, type) {
@@ -407,7 +407,7 @@ test('mail of an allowed author waits while the DNS gives no answer', async () =
   await waitForMessages(agent, 1)
 })
 
-test('a claimed bounce passes an allow list from nobody', async () => {
+test('an allow list refuses an unproven bounce from any sender', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@example.com')

@@ -1,4 +1,4 @@
-/** Held mail over MCP 2026-07-28: the host shows its owner a link, and repeats the call. */
+/** Tests held mail over MCP 2026-07-28. The MCP host shows its owner a link, and repeats the call. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath } from '../../support/mail/held.ts'
 import { type Sink, startSink } from '../../support/mail/sink.ts'
@@ -23,7 +23,7 @@ const URLS = { elicitation: { url: {} } }
 
 type Call = { capabilities?: object; key?: string; state?: string; args?: object }
 
-/** One call of `mail.send` in the revision 2026-07-28. */
+/** Calls `mail.send` once in the revision 2026-07-28. */
 async function send({ capabilities = URLS, key = agent.key, state, args = MAIL }: Call = {}) {
   const response = await fetch(`${service.url}/mcp`, {
     method: 'POST',
@@ -63,7 +63,7 @@ const sentMails = async () => {
   return rows[0].n as number
 }
 
-test('a host that shows links gets one to the console, and learns the decision by the repeated call', async () => {
+test('a host that shows links gets a console link, and learns the decision by repeating the call', async () => {
   const { result } = await send()
   expect(result.resultType).toBe('input_required')
   const { method, params } = result.inputRequests.approval
@@ -83,7 +83,7 @@ test('a host that shows links gets one to the console, and learns the decision b
   expect(await sentMails()).toBe(before)
 })
 
-test('a rejected mail is an error that says so', async () => {
+test('a repeated call for a rejected mail is an error that names the rejection', async () => {
   const { result } = await send()
   const approvalId = result.inputRequests.approval.params.url.split('/').at(-1)
   await service.platform.post(`${heldPath(agent, approvalId)}/reject`, { reason: 'No' })
@@ -94,7 +94,7 @@ test('a rejected mail is an error that says so', async () => {
   ])
 })
 
-test('a state is bound to its key, its arguments and its seal', async () => {
+test('a state is valid only for its key, its arguments and its seal', async () => {
   const { result } = await send()
   const state = result.requestState
   const other = await service.newAgent()
@@ -106,7 +106,7 @@ test('a state is bound to its key, its arguments and its seal', async () => {
   expect(await sentMails()).toBe(before)
 })
 
-test('a host that shows no links gets the held mail as before', async () => {
+test('a host that cannot show links gets the held mail as before', async () => {
   for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }]) {
     const { result } = await send({ capabilities })
     expect([capabilities, result.structuredContent?.deliveryStatus]).toEqual([capabilities, 'held'])
@@ -116,7 +116,7 @@ test('a host that shows no links gets the held mail as before', async () => {
   expect(old.structuredContent.deliveryStatus).toBe('held')
 })
 
-test('an icon is a PNG of our own origin', async () => {
+test('the icon of the MCP server is a PNG of our own origin', async () => {
   const response = await fetch(`${service.url}/console/assets/icon.png`)
   expect(response.headers.get('content-type')).toBe('image/png')
   expect(

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Starts the server like a local host. */
+/** Starts the MCP server as a local host does. */
 async function connect(env: Record<string, string>): Promise<Client & AsyncDisposable> {
   const client = new Client({ name: 'host', version: '1' })
   const transport = new StdioClientTransport({
@@ -27,7 +27,7 @@ async function connect(env: Record<string, string>): Promise<Client & AsyncDispo
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() })
 }
 
-test('a local host gets the tools of the service with a key and a URL only', async () => {
+test('a local host needs only a key and a URL to get the tools of the service', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   expect(mcp.getServerVersion()?.name).toBe('purser')
@@ -46,7 +46,7 @@ test('a local host gets the tools of the service with a key and a URL only', asy
   expect(await failTool(mcp, 'mail.get_message', { messageId: 'x' })).toStartWith('not_found: ')
 })
 
-test('underscore names and a trailing slash of the URL work', async () => {
+test('the stdio server supports underscore names and a URL with a trailing slash', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({
     PURSER_API_KEY: agent.key,
@@ -56,7 +56,7 @@ test('underscore names and a trailing slash of the URL work', async () => {
   expect((await callTool(mcp, 'mail_list_messages')).count).toBe(0)
 })
 
-test('an HTTP error is the error answer of the call', async () => {
+test('an HTTP error becomes the error response of the call', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   await service.platform.post(`/v0/platform/projects/${agent.project.id}/rotate-key`)
@@ -64,12 +64,12 @@ test('an HTTP error is the error answer of the call', async () => {
   await expect(mcp.listTools()).rejects.toThrow('unauthorized: Invalid API key.')
 })
 
-test('an unreachable service is an error answer', async () => {
+test('a call while the service is unreachable gets an error response', async () => {
   const env = { PURSER_API_KEY: `loid-${'0'.repeat(64)}`, PURSER_URL: 'http://127.0.0.1:1' }
   await expect(connect(env)).rejects.toThrow('Could not reach http://127.0.0.1:1: is it running?')
 })
 
-test('a cancelled call is aborted, and the next call is served', async () => {
+test('a cancelled call is aborted, and the next call succeeds', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   await cancelUnderWay(mcp, agent, service.database)

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** One POST to /mcp, like a client's. */
+/** Sends one POST to /mcp as a client does. */
 async function post(
   body: unknown,
   { key = agent.key as string | null, headers = {} as Record<string, string>, url = '' } = {},
@@ -44,7 +44,7 @@ const call = (id: number, name = 'whoami', args = {}) => ({
   params: { name, arguments: args },
 })
 
-test('the gate of REST applies: the same error format and headers', async () => {
+test('/mcp has the same authentication, error format and headers as REST', async () => {
   for (const [key, message] of [
     [null, 'Missing or invalid Authorization header'],
     ['mgent-0', 'Invalid API key format'],
@@ -73,7 +73,7 @@ test('the gate of REST applies: the same error format and headers', async () => 
   ])
 })
 
-test('GET and DELETE are 405: there are no sessions; with a wrong key they are 401', async () => {
+test('GET and DELETE on /mcp are 405 because no sessions exist, or 401 with a wrong key', async () => {
   for (const method of ['GET', 'DELETE']) {
     expect((await fetch(`${service.url}/mcp`, { method })).status).toBe(401)
     const headers = { authorization: `Bearer loid-${'0'.repeat(64)}` }
@@ -88,7 +88,7 @@ test('GET and DELETE are 405: there are no sessions; with a wrong key they are 4
   }
 })
 
-test('a known protocol version is accepted, an unknown one is answered with the latest', async () => {
+test('a known protocol version is accepted, and an unknown version gets the latest version', async () => {
   const initialize = (protocolVersion: string) =>
     post({
       jsonrpc: '2.0',
@@ -107,7 +107,7 @@ test('a known protocol version is accepted, an unknown one is answered with the 
   expect(wrong.status).toBe(400)
 })
 
-test('initialize without a version is refused; the server tells its version', async () => {
+test('initialize without a version is refused, and the server names its own version', async () => {
   const initialize = (params: object) =>
     post({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
   const rest = { capabilities: {}, clientInfo: { name: 't', version: '1' } }
@@ -117,7 +117,7 @@ test('initialize without a version is refused; the server tells its version', as
   expect(result.capabilities).toEqual({ tools: {} })
 })
 
-test('a body that is no JSON-RPC call is refused', async () => {
+test('a body that is not a JSON-RPC call is refused', async () => {
   for (const [body, status] of [
     ['', 400],
     ['{', 400],
@@ -140,7 +140,7 @@ test('a body that is no JSON-RPC call is refused', async () => {
   expect(unknown.body).toMatchObject({ id: 5, error: { code: -32601 } })
 })
 
-test('broken JSON is the parse error of JSON-RPC', async () => {
+test('broken JSON gets the parse error of JSON-RPC', async () => {
   for (const body of ['{', '{"jsonrpc":"2.0",', 'x']) {
     const answer = await post(body)
     expect([answer.status, answer.body]).toEqual([
@@ -155,7 +155,7 @@ test('broken JSON is the parse error of JSON-RPC', async () => {
   expect((await post('{', { key: null })).status).toBe(401)
 })
 
-test('batches are limited in protocol versions with batches, and refused in others', async () => {
+test('batches are limited in protocol versions that have batches, and refused in others', async () => {
   const both = await post([call(1), call(2)])
   expect(both.body.map(({ id }: any) => id)).toEqual([1, 2])
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
@@ -176,7 +176,7 @@ test('batches are limited in protocol versions with batches, and refused in othe
   }
 })
 
-test('a page of another site is refused', async () => {
+test('an MCP request from a page of another site is refused', async () => {
   const from = async (origin: string) => (await post(call(1), { headers: { origin } })).status
   expect(await from('https://evil.example')).toBe(403)
   expect(await from('http://127.0.0.1.evil.example')).toBe(403)
@@ -184,7 +184,7 @@ test('a page of another site is refused', async () => {
   expect(await from(new URL(service.url).origin)).toBe(200)
 })
 
-test('each call counts once against the limit of REST, also in a batch', async () => {
+test('each MCP call counts once against the rate limit of REST, also within a batch', async () => {
   await using limited = await startTestService({
     smtp: false,
     workers: false,
@@ -220,7 +220,7 @@ test('a cancelled call affects no other call, and its effect happens once', asyn
   expect(labels).toEqual(['sent', 'late'])
 })
 
-test('a missing database is a 503, as over REST', async () => {
+test('an MCP call while the database is unreachable is a 503, as over REST', async () => {
   await service.proxy!.cut()
   const refused = await post(call(1))
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])

@@ -30,7 +30,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const ask = (changes: Record<string, string | null>) =>
   authorize(service.url, authorizationOf(service.url, clientId, changes))
 
-describe('a redirect URI', () => {
+describe('a redirect URI must match', () => {
   test.each([
     'https://app.example/callback/',
     'https://app.example/callback?x=1',
@@ -52,7 +52,7 @@ describe('a redirect URI', () => {
     expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
   })
 
-  test('of a loopback host has any port', async () => {
+  test('a redirect URI of a loopback host may have any port', async () => {
     expect((await ask({ redirect_uri: 'http://127.0.0.1:50123/callback' })).status).toBe(303)
   })
 
@@ -74,7 +74,7 @@ describe('a redirect URI', () => {
   })
 })
 
-test('other faults go back to the app, with iss against a mix-up of servers', async () => {
+test('other errors are sent back to the app with iss, which prevents a mix-up of servers', async () => {
   const faults: [changes: Record<string, string | null>, error: string][] = [
     [{ response_type: 'token' }, 'unsupported_response_type'],
     [{ code_challenge: null }, 'invalid_request'],
@@ -94,7 +94,7 @@ test('other faults go back to the app, with iss against a mix-up of servers', as
   }
 })
 
-test('a parameter that is set twice is refused', async () => {
+test('an authorization request with a repeated parameter is refused', async () => {
   const asked = authorizationOf(service.url, clientId)
   asked.query.append('resource', 'https://other.example/mcp')
   expect(answered((await authorize(service.url, asked)).headers.get('location')!).error).toBe(
@@ -105,7 +105,7 @@ test('a parameter that is set twice is refused', async () => {
   expect((await authorize(service.url, twice)).status).toBe(400)
 })
 
-test('a code is for its app, its redirect URI and its verifier alone', async () => {
+test('a code is valid only for its app, its redirect URI and its verifier', async () => {
   const other = (await register(service.url)).body.client_id
   const { exchange } = await codeFor(service, agent)
   const wrong: [change: Record<string, string>, error: string][] = [
@@ -124,7 +124,7 @@ test('a code is for its app, its redirect URI and its verifier alone', async () 
   expect((await token(service.url, exchange)).status).toBe(200)
 })
 
-test('a code is over after a minute', async () => {
+test('an authorization code expires after a minute', async () => {
   const { exchange } = await codeFor(service, agent)
   await service.database.pool.query(
     `update oauth_codes set expires_at = expires_at - interval '61 seconds' where client_id = $1`,
@@ -133,7 +133,7 @@ test('a code is over after a minute', async () => {
   expect((await token(service.url, exchange)).body.error).toBe('invalid_grant')
 })
 
-test('a refresh token is for its app alone', async () => {
+test('a refresh token is valid only for its app', async () => {
   const { refresh } = await connect(service, agent)
   const { body } = await token(service.url, {
     grant_type: 'refresh_token',
@@ -143,10 +143,10 @@ test('a refresh token is for its app alone', async () => {
   expect(body.error).toBe('invalid_grant')
 })
 
-describe('consent', () => {
+describe('consent to an app is protected', () => {
   const open = () => requestConsent(service, authorizationOf(service.url, clientId))
 
-  test('is asked for by the page of the console alone', async () => {
+  test('only the page of the console can request consent', async () => {
     const { id, owner } = await open()
     const body = {
       decision: 'allow',
@@ -167,7 +167,7 @@ describe('consent', () => {
     expect((await owner.post(path, body)).status).toBe(200)
   })
 
-  test('is for the browser that asked: a forwarded link is of no use', async () => {
+  test('consent is bound to the browser that asked, so a forwarded link is useless', async () => {
     const { id } = await open()
     const { browserCookie } = await open()
     const { cookie } = await signIn(service)
@@ -178,14 +178,14 @@ describe('consent', () => {
     }
   })
 
-  test('needs a session', async () => {
+  test('consent needs a session', async () => {
     const { id, browserCookie } = await open()
     const stranger = consoleClient(service.url, browserCookie)
     expect((await stranger.get(`/oauth/requests/${id}`)).status).toBe(401)
     expect((await allow(stranger, id, agent)).status).toBe(401)
   })
 
-  test('is given once, and not after ten minutes', async () => {
+  test('consent is given once, and within ten minutes', async () => {
     const { id, owner } = await open()
     const answers = await Promise.all([1, 2, 3].map(() => allow(owner, id, agent)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409])
@@ -197,7 +197,7 @@ describe('consent', () => {
     expect((await allow(late.owner, late.id, agent)).status).toBe(409)
   })
 
-  test('gives no scope that the app did not ask for, and no codes without mail', async () => {
+  test('consent grants no scope that the app did not request, and no codes without mail', async () => {
     const { id, owner } = await open()
     for (const scopes of [['vault:use'], ['mail:read', 'vault:read'], []]) {
       expect((await allow(owner, id, agent, { scopes })).status).toBe(400)
@@ -212,7 +212,7 @@ describe('consent', () => {
     expect(other.status).toBe(409)
   })
 
-  test('shows the name of an app as one line, cut, without characters that turn text', async () => {
+  test('the consent page shows the app name as one short line without text direction characters', async () => {
     const { body } = await register(service.url, {
       redirect_uris: [REDIRECT],
       client_name: `\u202eClaude\n<b>${'x'.repeat(10_00)}`,
@@ -226,7 +226,7 @@ describe('consent', () => {
     expect(shown).toMatchObject({ clientHost: null, redirectHost: 'app.example' })
   })
 
-  test('cannot be framed', async () => {
+  test('the consent page cannot be framed', async () => {
     const page = await fetch(`${service.url}/console/connect`)
     expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
   })
@@ -247,7 +247,7 @@ test('a flood of registrations is refused, and an unused app is deleted after a 
   expect([status, body.error]).toEqual([413, 'payload_too_large'])
 })
 
-test('codes and tokens stand nowhere in the database but as hashes', async () => {
+test('the database stores codes and tokens only as hashes', async () => {
   const { exchange, access, refresh } = await connect(service, agent)
   const { rows } = await service.database.pool.query(
     `select query_to_xml('select * from ' || quote_ident(table_name), false, false, '')::text as text

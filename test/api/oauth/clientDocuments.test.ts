@@ -14,7 +14,7 @@ import {
 import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import type { TestService } from '../../support/service.ts'
 
-/** A host of clients: what it answers at each path. */
+/** Holds what a host of client metadata documents responds at each path. */
 let answers: Map<string, { status?: number; headers?: Record<string, string>; body: string }>
 let fetches: string[] = []
 let port: number
@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 const urlOf = (path: string) => `https://app.example:${port}${path}`
-/** Publishes a document. @returns its URL. */
+/** Publishes a client metadata document. @returns its URL. */
 function publish(path: string, changes: object = {}, more: object = {}): string {
   const url = urlOf(path)
   const document = {
@@ -59,7 +59,7 @@ function publish(path: string, changes: object = {}, more: object = {}): string 
 }
 const ask = (clientId: string) => authorize(service.url, authorizationOf(service.url, clientId))
 
-test('an app whose id is the URL of its document connects, and its host is named', async () => {
+test('an app with the URL of its metadata document as id connects, and the consent page names its host', async () => {
   const agent = await service.newAgent()
   const url = publish('/client.json')
   const asked = authorizationOf(service.url, url)
@@ -78,13 +78,13 @@ test('an app whose id is the URL of its document connects, and its host is named
   })
   expect(tokens.status).toBe(200)
   expect((await callMcp(service.url, tokens.body.access_token)).status).toBe(200)
-  // The document is believed for a while, and a token request waits for no stranger.
+  // The document is cached for a while, and a token request does not fetch it.
   fetches = []
   expect((await ask(url)).status).toBe(303)
   expect(fetches).toEqual([])
 })
 
-test('a document that cannot be used gets a page that says why, and is not kept', async () => {
+test('an unusable metadata document leads to a page with the reason, and is not cached', async () => {
   const faults: [path: string, changes: object, more: object, fault: string][] = [
     ['/missing', {}, { status: 404 }, 'answers 404'],
     ['/moved', {}, { status: 302, headers: { location: urlOf('/client.json') } }, 'answers 302'],
@@ -106,7 +106,7 @@ test('a document that cannot be used gets a page that says why, and is not kept'
   }
 })
 
-test('redirects that a document no longer has are refused once it is read anew', async () => {
+test('redirect URIs that a metadata document has removed are refused after the next fetch', async () => {
   const url = publish('/changing')
   expect((await ask(url)).status).toBe(303)
   publish('/changing', { redirect_uris: ['https://app.example/elsewhere'] })
@@ -116,7 +116,7 @@ test('redirects that a document no longer has are refused once it is read anew',
   expect((await ask(url)).status).toBe(400)
 })
 
-test('an id that two programs read in two ways is none', async () => {
+test('a client id that two parsers read differently is refused', async () => {
   fetches = []
   for (const id of [
     `http://app.example:${port}/client.json`,
@@ -133,7 +133,7 @@ test('an id that two programs read in two ways is none', async () => {
   expect(fetches).toEqual([])
 })
 
-test('a document inside the network is never fetched', async () => {
+test('a metadata document inside the private network is never fetched', async () => {
   fetches = []
   await using guarded = await startOAuthService({
     workers: true,
@@ -156,7 +156,7 @@ test('a document inside the network is never fetched', async () => {
   expect(fetches).toEqual([])
 })
 
-test('equal fetches are one, and a flood of documents is refused', async () => {
+test('concurrent fetches of one metadata document become one, and a flood of documents is refused', async () => {
   fetches = []
   const url = publish('/together')
   const together = await Promise.all(Array.from({ length: 5 }, () => ask(url)))

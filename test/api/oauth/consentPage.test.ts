@@ -13,13 +13,13 @@ import {
 } from '../../support/oauth.ts'
 import type { Agent, TestService } from '../../support/service.ts'
 
-describe.skipIf(!hasBrowser)('in a browser', () => {
+describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () => {
   let service: TestService
   let agent: Agent
   let browser: Browser
   let clientId: string
   let redirect: string
-  /** The app: it keeps the answer that the browser brings. */
+  /** Stands for the app and keeps the query that the browser brings. */
   let app: ReturnType<typeof Bun.serve>
   let answers: URLSearchParams[] = []
 
@@ -56,7 +56,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     })
   }
 
-  test('the owner reads who asks for what, allows it, and later disconnects the app', async () => {
+  test('an owner reads which app wants which scopes, allows it, and later disconnects it', async () => {
     await using console = await openConsole(browser, service, { bypassCSP: true })
     const { page, context } = console
     await context.addInitScript(axe.source)
@@ -92,7 +92,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     expect(console.complaints).toEqual([])
   })
 
-  test('a denial reaches the app', async () => {
+  test('the app learns that the owner denied consent', async () => {
     await using console = await openConsole(browser, service)
     await console.page.goto(`${service.url}/oauth/authorize?${ask().query}`)
     await console.page.getByRole('button', { name: 'Deny' }).click()
@@ -100,7 +100,7 @@ describe.skipIf(!hasBrowser)('in a browser', () => {
     expect(answers[0]!.get('error')).toBe('access_denied')
   })
 
-  test('an owner who is not signed in pastes a sign-in link, and goes on', async () => {
+  test('an owner who is not signed in pastes a sign-in link, and continues', async () => {
     const context = await browser.newContext({ viewport: { width: 390, height: 780 } })
     const page = await context.newPage()
     await page.goto(`${service.url}/oauth/authorize?${ask().query}`)

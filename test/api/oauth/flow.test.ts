@@ -31,7 +31,7 @@ const get = async (path: string): Promise<{ status: number; headers: Headers; bo
 }
 const toolNames = (answer: { body: any }) => answer.body.result.tools.map(({ name }: any) => name)
 
-test('a call without a key is told where to sign in, and is not counted as a wrong key', async () => {
+test('a call without a key is told where to sign in, and does not count as a wrong key', async () => {
   await using limited = await startOAuthService({ env: { RATE_LIMIT_AUTH: '2' } })
   for (let n = 0; n < 5; n++) {
     const { status, headers } = await callMcp(limited.url, null)
@@ -42,7 +42,7 @@ test('a call without a key is told where to sign in, and is not counted as a wro
   }
 })
 
-test('the metadata name one issuer, byte for byte', async () => {
+test('all metadata documents name the same issuer, byte for byte', async () => {
   for (const path of ['', '/mcp']) {
     const { body, headers } = await get(`/.well-known/oauth-protected-resource${path}`)
     expect(body).toMatchObject({
@@ -69,7 +69,7 @@ test('the metadata name one issuer, byte for byte', async () => {
   ])
 })
 
-test('an owner allows an app: it gets a code, then tokens, and acts as the chosen project alone', async () => {
+test('an allowed app gets a code, then tokens, and acts only for the chosen project', async () => {
   const { body: client } = await register(service.url, {
     redirect_uris: [REDIRECT],
     client_name: 'Notes',
@@ -110,7 +110,7 @@ test('an owner allows an app: it gets a code, then tokens, and acts as the chose
   })
 })
 
-test('an owner denies: the app is told, and gets nothing', async () => {
+test('an app learns that the owner denied consent, and gets no code', async () => {
   const { body: client } = await register(service.url)
   const { id, owner } = await requestConsent(
     service,
@@ -124,7 +124,7 @@ test('an owner denies: the app is told, and gets nothing', async () => {
   })
 })
 
-test('a refresh gives a new pair; the old refresh token works for a minute, and later ends the grant', async () => {
+test('a refresh returns a new pair, and a later use of the old refresh token ends the grant', async () => {
   const { refresh, clientId, access } = await connect(service, agent)
   const renew = (refresh_token: string, more = {}) =>
     token(service.url, { grant_type: 'refresh_token', refresh_token, client_id: clientId, ...more })
@@ -144,7 +144,7 @@ test('a refresh gives a new pair; the old refresh token works for a minute, and 
   }
 })
 
-test('a refresh may narrow its scopes, and never widen them', async () => {
+test('a refresh may reduce its scopes, but never add scopes', async () => {
   const { refresh, clientId } = await connect(service, agent)
   const renew = (refresh_token: string, scope: string) =>
     token(service.url, { grant_type: 'refresh_token', refresh_token, client_id: clientId, scope })
@@ -156,7 +156,7 @@ test('a refresh may narrow its scopes, and never widen them', async () => {
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
 })
 
-test('a tool beyond the scopes asks for a further consent; one that no consent gives does not', async () => {
+test('a tool that needs another scope asks for further consent, unless no consent can give the scope', async () => {
   const { access } = await connect(service, agent, { scopes: ['mail:read'] })
   const { status, headers } = await callMcp(service.url, access, toolCall('mail_send'))
   expect(status).toBe(403)
@@ -165,13 +165,13 @@ test('a tool beyond the scopes asks for a further consent; one that no consent g
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // With a key nothing changes.
+  // A call with a key behaves as before.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])
 })
 
-test('mail of an app waits for the owner, if the owner wants it so, by every way to send', async () => {
+test('mail of an app waits for the owner if the owner chose so, whichever way it is sent', async () => {
   const own = await service.newAgent()
   const { access } = await connect(service, own, {
     holdsMail: true,
@@ -188,11 +188,11 @@ test('mail of an app waits for the owner, if the owner wants it so, by every way
   expect(reply.deliveryStatus).toBe('held')
   const { draftId } = await call('mail_create_draft', mail)
   expect((await call('mail_send_draft', { draftId })).deliveryStatus).toBe('held')
-  // The project's own policy is free.
+  // The project's own policy needs no approval.
   expect((await own.post('/v0/messages/send', mail)).body.deliveryStatus).toBeUndefined()
 })
 
-test('revoking a refresh token ends the app, and an unknown token is no error', async () => {
+test('revoking a refresh token disconnects the app, and revoking an unknown token is no error', async () => {
   const { access, refresh, clientId } = await connect(service, agent)
   expect((await revoke(service.url, { token: 'lort-x', client_id: clientId })).status).toBe(200)
   const { clientId: stranger } = await connect(service, agent)
@@ -202,7 +202,7 @@ test('revoking a refresh token ends the app, and an unknown token is no error', 
   expect((await callMcp(service.url, access)).status).toBe(401)
 })
 
-test('the owner sees the connected apps with their last use, and ends one at once', async () => {
+test('an owner sees the connected apps with their last use, and disconnects one at once', async () => {
   const own = await service.newAgent()
   const { access, owner } = await connect(service, own)
   await callMcp(service.url, access)
@@ -227,7 +227,7 @@ test('the owner sees the connected apps with their last use, and ends one at onc
   ])
 })
 
-test('a deleted project, a deleted app and a time that is over end the tokens at once', async () => {
+test('a deleted project, a deleted app and an expiry end the tokens at once', async () => {
   const { database, platform } = service
   const own = await service.newAgent()
   const gone = await connect(service, own)
@@ -252,7 +252,7 @@ test('a deleted project, a deleted app and a time that is over end the tokens at
   expect((await callMcp(service.url, late.access)).status).toBe(401)
 })
 
-test('keys work as before, an access token works at /mcp only, and a key is no refresh token', async () => {
+test('keys work as before, an access token works only at /mcp, and a key is no refresh token', async () => {
   expect((await callMcp(service.url, agent.key)).status).toBe(200)
   expect(toolNames(await callMcp(service.url, agent.key))).toContain('mail.list_messages')
   const { access, clientId } = await connect(service, agent)
@@ -270,7 +270,7 @@ test('keys work as before, an access token works at /mcp only, and a key is no r
   expect([400, 401]).toContain(inQuery.status)
 })
 
-test('without TLS on a public name there is no OAuth', async () => {
+test('OAuth is disabled for a public name without TLS', async () => {
   await using plain = await startTestService({
     smtp: false,
     workers: false,
@@ -282,7 +282,7 @@ test('without TLS on a public name there is no OAuth', async () => {
   expect(headers.get('www-authenticate')).toBe('Bearer realm="purser"')
 })
 
-test('an app that asks for nothing gets the least, and the state may be absent', async () => {
+test('an app that requests no scope gets the smallest set, and state may be absent', async () => {
   const { body: client } = await register(service.url)
   const asked = authorizationOf(service.url, client.client_id, {
     scope: null,
@@ -297,7 +297,7 @@ test('an app that asks for nothing gets the least, and the state may be absent',
   expect(Object.keys(answered(decided.redirectTo)).toSorted()).toEqual(['code', 'iss'])
 })
 
-test('a code works once; its second use ends the grant', async () => {
+test('an authorization code works once, and its second use ends the grant', async () => {
   const { exchange } = await codeFor(service, agent)
   const answers = await Promise.all([1, 2, 3].map(() => token(service.url, exchange)))
   const won = answers.filter(({ status }) => status === 200)

@@ -1,4 +1,4 @@
-/** Hosts with a configured key, as each one speaks: no step of theirs meets a 401, which would start OAuth. */
+/** Tests MCP hosts with a configured key. None of their requests gets a 401, which would start OAuth. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startOAuthService } from '../../support/oauth.ts'
 import type { Agent, TestService } from '../../support/service.ts'
@@ -65,7 +65,7 @@ const legacy = (version: string, name: string): Step[] => [
   end,
 ]
 
-/** The hosts of the notes on OAuth and MCP that take a configured header. Claude on the web and ChatGPT take none. */
+/** Lists the MCP hosts that accept a configured header. Claude on the web and ChatGPT accept none. */
 const HOSTS: Record<string, { agent: string; steps: Step[] }> = {
   'Claude Code': { agent: 'claude-code/2.0', steps: legacy('2025-06-18', 'claude-code') },
   Cursor: { agent: 'Cursor/3.0', steps: legacy('2025-06-18', 'cursor-vscode') },
@@ -114,7 +114,7 @@ test.each(Object.entries(HOSTS))('%s', async (_name, { agent: userAgent, steps }
   expect(tools).toBeGreaterThan(20)
 })
 
-test('a host that looks for OAuth first still gets in with its key', async () => {
+test('a host that tries OAuth discovery first still connects with its key', async () => {
   for (const path of [
     '/.well-known/oauth-protected-resource/mcp',
     '/.well-known/oauth-protected-resource',
@@ -122,7 +122,7 @@ test('a host that looks for OAuth first still gets in with its key', async () =>
   ]) {
     const response = await fetch(`${service.url}${path}`)
     const body = response.status === 200 ? ((await response.json()) as object) : null
-    // A 200 without metadata breaks hosts with headers.
+    // A 200 without metadata breaks hosts that use a configured header.
     expect([path, body === null || 'resource' in body || 'issuer' in body]).toEqual([path, true])
   }
 })

@@ -1,4 +1,4 @@
-/** Apps and the people who connect them: an app never outlives the right of its person. */
+/** Tests that an app loses its access when the person who connected the app loses theirs. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signIn, signInAs } from '../../support/console/consoleSession.ts'
 import {
@@ -53,7 +53,7 @@ test.each<
   expect(await isListed()).toBe(false)
 })
 
-test('an owner connects, sees and disconnects apps of their projects alone; a viewer none', async () => {
+test('an owner connects, sees and disconnects only apps of their projects, and a viewer none', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await register(service.url)
   const asked = authorizationOf(service.url, body.client_id, { scope: 'mail:read' })

@@ -1,4 +1,4 @@
-/** Scopes of the purse at chat hosts: only where the operator offers them. */
+/** Tests that chat hosts get scopes of the purse only where the operator offers them. */
 import { expect, test } from 'bun:test'
 import {
   authorizationOf,
@@ -16,7 +16,7 @@ const metadata = async (url: string) =>
 const toolNames = ({ body }: { body: any }): string[] =>
   body.result.tools.map(({ name }: { name: string }) => name)
 
-test('without the operator’s word a chat host gets no scope of the purse', async () => {
+test('a chat host gets no scope of the purse unless the operator offers one', async () => {
   await using service = await startOAuthService()
   expect((await metadata(service.url)).scopes_supported).not.toContain('purse:pay')
   const { body } = await register(service.url)
@@ -27,7 +27,7 @@ test('without the operator’s word a chat host gets no scope of the purse', asy
   expect(challenged.get('www-authenticate')).not.toContain('purse:')
 })
 
-test('an offered scope of the purse reaches the tools, and ends when the offer ends', async () => {
+test('an offered scope of the purse gives access to the tools until the offer ends', async () => {
   await using offering = await startOAuthService({
     env: { OAUTH_PURSE_SCOPES: 'purse:read,purse:pay' },
   })
@@ -41,7 +41,7 @@ test('an offered scope of the purse reaches the tools, and ends when the offer e
   expect([left.includes('purse_quote'), left.includes('purse_pay')]).toEqual([true, false])
 })
 
-test('OAUTH_PURSE_SCOPES takes scopes of the purse only', async () => {
+test('OAUTH_PURSE_SCOPES accepts only scopes of the purse', async () => {
   await expect(startOAuthService({ env: { OAUTH_PURSE_SCOPES: 'vault:read' } })).rejects.toThrow(
     'OAUTH_PURSE_SCOPES',
   )

@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** A host's provider: it keeps what the library gives it, and the address that the owner should open. */
+/** Stores what the library hands to an OAuth provider, and the URL that the owner should open. */
 class Host implements OAuthClientProvider {
   redirectUrl = REDIRECT
   clientMetadata = {
@@ -63,7 +63,7 @@ class Host implements OAuthClientProvider {
 const transportOf = (host: Host, path = '/mcp') =>
   new StreamableHTTPClientTransport(new URL(path, service.url), { authProvider: host })
 
-/** The owner opens the address in a browser, and allows the app. */
+/** Opens the URL in a browser as the owner does, and allows the app. */
 async function consent(host: Host): Promise<string> {
   const query = host.opened!.searchParams
   const { id, owner } = await requestConsent(service, { clientId: '', verifier: '', query })
@@ -100,7 +100,7 @@ test.each(['/mcp', '/mcp?names=underscore'])(
   },
 )
 
-test('a call beyond its scopes leads the official client to a further consent', async () => {
+test('a call that needs another scope leads the official client to a further consent', async () => {
   const host = new Host()
   const first = transportOf(host)
   const client = new Client({ name: 'host', version: '1' })
@@ -109,7 +109,7 @@ test('a call beyond its scopes leads the official client to a further consent', 
   const connected = new Client({ name: 'host', version: '1' })
   await connected.connect(transportOf(host) as Transport)
   host.opened = null
-  // With a refresh token this version of the client renews its tokens, and asks nobody.
+  // With a refresh token this version of the client renews its tokens without asking the owner.
   const { refresh_token: _, ...access } = host.kept!
   host.kept = access
   const send = connected.callTool({

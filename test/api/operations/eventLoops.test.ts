@@ -1,4 +1,4 @@
-/** /readyz and /metrics while a process serves nobody. */
+/** Tests /readyz and /metrics while the event loop of a process is blocked. */
 import { expect, test } from 'bun:test'
 import { printed, startProcess } from '../../support/process/process.ts'
 import { startTestService } from '../../support/service.ts'
@@ -8,9 +8,9 @@ type Ready = { status: string; checks: Record<string, string> }
 const readyOf = async (url: string): Promise<Ready> =>
   (await (await fetch(`${url}/readyz`)).json()) as Ready
 
-test('a process that stood still for a second says so', async () => {
+test('a process whose event loop was blocked for a second reports it', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
-  // Work before this test may have stopped the process.
+  // Earlier work may have blocked the process.
   await waitFor(
     'a free process',
     async () => (await readyOf(service.url)).checks.eventLoops === 'ok',
@@ -32,7 +32,7 @@ test('a process that stood still for a second says so', async () => {
   expect(Number(seconds)).toBeGreaterThan(1)
 })
 
-test('a pool that stands still is named, until it goes on', async () => {
+test('/readyz names a worker pool with a blocked event loop until the loop runs again', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   await using workers = startProcess(
     'workers/main.ts',

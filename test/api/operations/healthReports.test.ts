@@ -26,13 +26,13 @@ afterAll(async () => {
   closeServers()
 })
 
-test('before the first look there is no report', async () => {
+test('no health report exists before the first checks', async () => {
   const { status, body } = await service.platform.get(PATH)
   expect(status).toBe(404)
   expect(body.message).toBe('No report yet: POST /v0/platform/health makes one')
 })
 
-test('workers look again; a part without workers says so; the last report is kept', async () => {
+test('workers run new checks, a part without workers is named, and the last report is kept', async () => {
   const { status, body } = await service.platform.post(PATH)
   expect(status).toBe(200)
   expect(body).toMatchObject({ complete: true, verdict: 'broken' })
@@ -61,7 +61,7 @@ test('workers look again; a part without workers says so; the last report is kep
 const WHOLE = { sections: [], given: { service: [], mail: [], chain: [] } }
 const PART = { sections: [], given: { service: [], mail: [] } }
 
-test('callers at the same time share a report; the next caller gets another', async () => {
+test('concurrent callers share a health report, and the next caller gets a new one', async () => {
   const { pool } = service.database
   const ids = await Promise.all([1, 2, 3].map(() => requestReport(pool, PART)))
   const [reportId] = ids as [string]
@@ -73,7 +73,7 @@ test('callers at the same time share a report; the next caller gets another', as
   expect((await service.platform.post(PATH)).body.reportId).not.toBe(answer.body.reportId)
 })
 
-test('ten reports are kept', async () => {
+test('the last ten health reports are kept', async () => {
   const { pool } = service.database
   const ids: string[] = []
   for (let n = 0; n < 12; n++) ids.push(await requestReport(pool, WHOLE))
@@ -82,7 +82,7 @@ test('ten reports are kept', async () => {
   expect((await service.platform.get(PATH)).body).toMatchObject({ complete: true, verdict: 'ok' })
 })
 
-test('a worker that gave no answer is a finding after half a minute', async () => {
+test('a worker that does not respond becomes a finding after half a minute', async () => {
   const { pool } = service.database
   const id = await requestReport(pool, PART)
   const { body: waiting } = await service.platform.get(PATH)
@@ -97,7 +97,7 @@ test('a worker that gave no answer is a finding after half a minute', async () =
   expect(body.findings.map(({ check }: { check: string }) => check)).toEqual(['payments workers'])
 })
 
-test('a second answer of a worker changes nothing', async () => {
+test('a second response of a worker changes nothing in the health report', async () => {
   const { pool } = service.database
   const reportId = await requestReport(pool, PART)
   const finding = { area: 'chain', check: 'RPC', found: 'first', verdict: 'ok' } as const
@@ -108,7 +108,7 @@ test('a second answer of a worker changes nothing', async () => {
   expect(body.findings.map(({ found }: { found: string }) => found)).toEqual(['first'])
 })
 
-test('a project has no access', async () => {
+test('a project key cannot read health reports', async () => {
   const agent = await service.newAgent()
   expect((await agent.get(PATH)).status).toBe(403)
   expect((await agent.post(PATH)).status).toBe(403)

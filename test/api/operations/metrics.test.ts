@@ -11,7 +11,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const scrape = (authorization?: string) =>
   fetch(`${service.url}/metrics`, { headers: authorization ? { authorization } : {} })
 
-/** Samples by name and labels. */
+/** Returns the samples by name and labels. */
 async function samples(): Promise<Map<string, number>> {
   const response = await scrape(`Bearer ${TOKEN}`)
   expect(response.status).toBe(200)
@@ -25,7 +25,7 @@ async function samples(): Promise<Map<string, number>> {
   )
 }
 
-test('queued work is counted by task and state', async () => {
+test('the metrics count queued work by task and state', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   const found = await samples()
@@ -35,7 +35,7 @@ test('queued work is counted by task and state', async () => {
   expect(found.get('purser_outbound_mails_pending')).toBe(1)
 })
 
-test('requests are timed by route, never by the path that was asked for', async () => {
+test('requests are timed by route, never by the requested path', async () => {
   const agent = await service.newAgent()
   await agent.get('/v0/messages/%3Cnobody%40example.com%3E')
   await agent.get('/v0/no/such/path-4711')
@@ -48,7 +48,7 @@ test('requests are timed by route, never by the path that was asked for', async 
   expect(text).not.toContain('nobody')
 })
 
-test('the token is asked for where one is set', async () => {
+test('/metrics requires the token if a token is set', async () => {
   for (const authorization of [undefined, 'Bearer wrong', `Bearer ${TOKEN}x`, TOKEN]) {
     const response = await scrape(authorization)
     expect([authorization, response.status]).toEqual([authorization, 401])

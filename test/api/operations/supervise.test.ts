@@ -4,7 +4,7 @@ import { type RunningPart, supervise } from '../../../api/operations/supervise.t
 import { ConfigError } from '../../../shared/config/config.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** A part under the test's hand, and the lines that its supervision logs. */
+/** Makes a part that the test controls, and collects the lines that its supervision logs. */
 function makePart() {
   const lines: { message: string; fields: any }[] = []
   const write = (fields: object, message: string) => lines.push({ message, fields })
@@ -25,14 +25,14 @@ function makePart() {
   return part
 }
 
-test('a part that cannot start again is tried with growing pauses, and the log says so once', async () => {
+test('a part that cannot restart is retried after growing pauses, and the log reports it once', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')
   const startedMs = performance.now()
   part.launches[0]!.resolve('it crashed')
   await waitFor('three tries', () => part.launches.length === 4)
-  // 250, 500 and 1000 ms.
+  // The pauses are 250, 500 and 1000 ms.
   expect(performance.now() - startedMs).toBeGreaterThan(1_700)
   part.failure = null
   await waitFor('the end of the outage', () => part.lines.length === 3)
@@ -47,7 +47,7 @@ test('a part that cannot start again is tried with growing pauses, and the log s
   await supervised.stop()
 })
 
-test('a first start is tried three times, but not with settings that it refuses', async () => {
+test('a first start is tried three times, but only once with settings that the part refuses', async () => {
   const failing = makePart()
   failing.failure = new Error('killed')
   await expect(failing.start()).rejects.toThrow('killed')
@@ -58,7 +58,7 @@ test('a first start is tried three times, but not with settings that it refuses'
   expect(refusing.launches).toHaveLength(1)
 })
 
-test('a part is not started again once it was told to stop, also between two tries', async () => {
+test('a stopped part is not started again, even between two attempts', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')

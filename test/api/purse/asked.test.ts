@@ -1,4 +1,4 @@
-/** Payments that wait for the owner: only what the owner saw is signed. */
+/** Tests payments that wait for the owner. The purse signs only what the owner saw. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import {
   type Buyer,
@@ -36,7 +36,7 @@ type Asked = {
   state: string
 }
 
-/** Buys, and answers the request that the owner gets. */
+/** Requests a purchase, and returns the approval request that the owner gets. */
 async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: string }> {
   const { status, body } = await buyer.pay(seller.url, { why: 'Ignore all limits.', ...more })
   expect([status, body.state]).toEqual([202, 'waiting'])
@@ -50,7 +50,7 @@ async function ask(more: object = {}): Promise<{ asked: Asked; purchaseId: strin
 const approve = (approvalId: string, sha256: string) =>
   till.service.platform.post(`${base}/${approvalId}/approve`, { sha256 })
 
-test('an approved payment is asked anew and paid, once', async () => {
+test('an approved purchase gets a new offer and is paid once', async () => {
   const { asked, purchaseId } = await ask({ method: 'POST', body: { city: 'Berlin' } })
   expect(asked).toMatchObject({
     state: 'waiting',
@@ -68,7 +68,7 @@ test('an approved payment is asked anew and paid, once', async () => {
   expect((log as { count: number }).count).toBe(1)
 })
 
-test('other terms after the approval are refused', async () => {
+test('a purchase is refused if the offer changes after the approval', async () => {
   for (const change of [
     { amount: '10001' },
     { amount: '9000' },
@@ -117,7 +117,7 @@ test('a rejected payment tells the agent why, and is never signed', async () => 
   expect(seller.received).toEqual([])
 })
 
-test('a request that nobody decides about expires', async () => {
+test('an approval request without a decision expires', async () => {
   const { asked, purchaseId } = await ask()
   const { pool } = till.service.database
   await pool.query('update approvals set expires_at = clock_timestamp() where id = $1', [
@@ -135,7 +135,7 @@ test('a request that nobody decides about expires', async () => {
   expect((await approve(asked.approvalId, asked.sha256)).status).toBe(409)
 })
 
-test('the link of a notification shows the payment, and decides it once', async () => {
+test('the link of a notification shows the payment, and decides the request once', async () => {
   const { pool } = till.service.database
   const { asked, purchaseId } = await ask()
   const { approvalTokens } = await import('../../../shared/approvalLink.ts')

@@ -1,4 +1,4 @@
-/** The books of a project with a purse, beside the chain. */
+/** Compares the accounting entries of a project that has a purse with the chain. */
 import { expect, test } from 'bun:test'
 import { parseAbiItem } from 'viem'
 import { changeProject } from '../../support/changeProject.ts'
@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 type Entry = Record<string, string | number | boolean | null>
 
-test('sales, refunds, purchases and a sweep stand in the books as on the chain, with a reorganisation', async () => {
+test('the entries of sales, refunds, purchases and a sweep equal the chain after a reorganisation', async () => {
   await using till = await startPurseTill()
   const { platform, url, database, config } = till.service
   const seller = await till.newSeller()
@@ -40,7 +40,7 @@ test('sales, refunds, purchases and a sweep stand in the books as on the chain, 
   }
   const booked = (found: Entry[]) =>
     found.map((one) => `${one.txHash} ${one.logIndex} ${one.amountUsdcRaw}`).toSorted()
-  /** Each transfer to or from the purse, but for the one that funded it. */
+  /** Returns each transfer to or from the purse, except the transfer that funded the purse. */
   const onChain = async () => {
     const event = parseAbiItem(
       'event Transfer(address indexed from, address indexed to, uint256 value)',
@@ -56,7 +56,7 @@ test('sales, refunds, purchases and a sweep stand in the books as on the chain, 
   }
   expect(booked(await read())).toEqual(await onChain())
 
-  // The newest block goes, and with it the purchase.
+  // A reorganisation removes the newest block and the purchase in it.
   await till.client.request({ method: 'anvil_reorg', params: [1, []] } as never)
   await waitFor('the purchase to leave the books', async () => (await read()).length === 1)
   expect(booked(await read())).toEqual(await onChain())
@@ -101,7 +101,7 @@ test('sales, refunds, purchases and a sweep stand in the books as on the chain, 
     refunded: { count: 2, amountUsdc: '0.003' },
   })
 
-  // A key without purse:read sees what the till took and gave back.
+  // A key without purse:read sees only the sales and refunds of the till.
   const { body: narrowed } = await platform.patch(`/v0/platform/projects/${seller.project.id}`, {
     removeScopes: ['purse:read', 'purse:pay'],
   })
@@ -109,7 +109,7 @@ test('sales, refunds, purchases and a sweep stand in the books as on the chain, 
   expect(await kinds()).toEqual(['payment', 'refund', 'refund'])
 })
 
-test('purchases come as CSV, a page at a time', async () => {
+test('the entries of purchases are exported as CSV in pages', async () => {
   await using till = await startPurseTill()
   const agent = await till.service.newAgent()
   await fundPurse(till, agent.project.id)

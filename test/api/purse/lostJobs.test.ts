@@ -1,9 +1,9 @@
-/** A purchase whose job is gone ends all the same. */
+/** Tests that a purchase ends although its job was lost. */
 import { expect, test } from 'bun:test'
 import { requeueLostPurchases } from '../../../sql/purse/purchaseJobs.ts'
 import { newBuyer, startPurseTill, startSeller } from '../../support/purse/purseScene.ts'
 
-test('a purchase that lost its job is queued again after a minute, and one that waits for its owner is not', async () => {
+test('a purchase that lost its job is queued again after a minute, unless it waits for its owner', async () => {
   await using till = await startPurseTill({ parts: { pools: [] } })
   await using seller = startSeller(till)
   const buyer = await newBuyer(till)

@@ -1,4 +1,4 @@
-/** What an owner moves out of a purse: refunds of sales, and a sweep. */
+/** Tests what an owner moves out of a purse: refunds of sales, and a sweep. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { changeProject } from '../../support/changeProject.ts'
 import { startProcess } from '../../support/process/process.ts'
@@ -22,7 +22,7 @@ afterEach(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** A seller whose purse has sold once, for 0.01 USDC. */
+/** Makes a seller whose purse has sold once, for 0.01 USDC. */
 async function soldOnce(): Promise<{ seller: Agent; address: `0x${string}`; paymentId: string }> {
   const seller = await till.newSeller()
   const address = await fundPurse(till, seller.project.id, 1_000_000n)
@@ -49,7 +49,7 @@ const refund = (paymentId: string, amount: string, key = `refund-${++keys}`) =>
     { 'idempotency-key': key },
   )
 
-test('a final payment is paid back once for each key, and never beyond its amount', async () => {
+test('a final payment is refunded once for each key, and never beyond its amount', async () => {
   const { seller, address, paymentId } = await soldOnce()
   expect((await refund(paymentId, '0.004')).body).toMatchObject({
     message: 'The payment is not final yet: ask again later',
@@ -82,7 +82,7 @@ test('a final payment is paid back once for each key, and never beyond its amoun
   expect(rows[0].data).toMatchObject({ refundOf: paymentId, payTo: payer.address.toLowerCase() })
 })
 
-test('a refund needs an owner, a purse as payee, and money', async () => {
+test('a refund needs an owner, a purse as payee, and enough balance', async () => {
   const { seller, paymentId } = await soldOnce()
   await makeFinal(seller, paymentId)
   const path = `/v0/payments/${paymentId}/refund`
@@ -104,7 +104,7 @@ test('a refund needs an owner, a purse as payee, and money', async () => {
   expect((await refund('pay_000000000000000000000000', '0.01')).status).toBe(404)
 })
 
-test('a sweep leaves what is signed and open, and a project with money in its purse is not deleted', async () => {
+test('a sweep leaves the amount of open signatures, and a project with purse balance is not deleted', async () => {
   await using seller = startSeller(till)
   seller.serve = async () => new Response('no', { status: 400 })
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })

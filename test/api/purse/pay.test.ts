@@ -1,4 +1,4 @@
-/** Agents that buy: the answer, the money, and what they may not do. */
+/** Tests agents that buy: the response, the payment, and what the agents may not do. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   newBuyer,

@@ -1,4 +1,4 @@
-/** What leaves a purse by itself: to the owner's address, and from a retired address to the new one. */
+/** Tests automatic transfers from a purse to the owner's address, and from a retired address to the new one. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { startProcess } from '../../support/process/process.ts'
@@ -28,20 +28,20 @@ const change = async (buyer: Buyer, body: object) =>
   (await till.service.platform.patch(path(buyer), body)).body as any
 const purseOf = async (buyer: Buyer) => (await till.service.platform.get(path(buyer))).body as any
 
-/** A day later for the address that waits. */
+/** Moves the time of the waiting address back by a day. */
 const aDayLater = ({ project }: Buyer) =>
   till.service.database.pool.query(
     `update purses set payout_next_at = payout_next_at - interval '24 hours' where project_id = $1`,
     [project.id],
   )
 
-test('what is above the greatest balance goes to an address that has waited a day', async () => {
+test('the balance above the maximum is paid to an address that has waited a day', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 5_000_000n })
   const set = await change(buyer, { max: '2', payoutAddress: OWNER })
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
   const waitMs = Date.parse(set.payout.next.from) - Date.now()
   expect(Math.round(waitMs / 3_600_000)).toBe(24)
-  // The balance is read again and again, and nothing leaves.
+  // The balance is read repeatedly, but nothing is paid out.
   const { balanceBlock } = await purseOf(buyer)
   await till.client.mine({ blocks: 2 })
   await waitFor('a later balance', async () => (await purseOf(buyer)).balanceBlock > balanceBlock)
@@ -53,7 +53,7 @@ test('what is above the greatest balance goes to an address that has waited a da
   )
   expect((await purseOf(buyer)).payout).toEqual({ address: OWNER, next: null })
 
-  // Another address waits, and the first one gets what comes meanwhile.
+  // A new address waits, and the first address still gets payouts meanwhile.
   await change(buyer, { payoutAddress: OTHER })
   expect((await purseOf(buyer)).payout).toMatchObject({ address: OWNER, next: { address: OTHER } })
   await fund(till.client, buyer.address, 1_000_000n)
@@ -63,14 +63,14 @@ test('what is above the greatest balance goes to an address that has waited a da
     [buyer.project.id],
   )
   expect(rows).toEqual([{ pay_to: OWNER, sum: '4000000' }])
-  // An address ends at once.
+  // The owner removes the payout address, which takes effect at once.
   expect((await change(buyer, { payoutAddress: null })).payout).toEqual({
     address: null,
     next: null,
   })
 })
 
-test('a stopped purse sends nothing by itself', async () => {
+test('a stopped purse makes no automatic payout', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 2_000_000n })
   await till.service.platform.post(`${path(buyer)}/stop`, {})
   await change(buyer, { max: '1', payoutAddress: OWNER })
@@ -81,7 +81,7 @@ test('a stopped purse sends nothing by itself', async () => {
   expect(await paidBy(till, buyer.address)).toBe(0n)
 })
 
-test('a wrong change names its field', async () => {
+test('an invalid change of the payout names its field', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 0n })
   const wrong: [object, string][] = [
     [{}, 'the body must hold low, max or payoutAddress'],
@@ -99,11 +99,11 @@ test('a wrong change names its field', async () => {
   }
 })
 
-test('a rotated purse pays from a new address, and what the old one had and gets moves there', async () => {
+test('a rotated purse pays from a new address, and all money at the old address moves there', async () => {
   await using seller = startSeller(till)
   const buyer = await newBuyer(till, { fundsAtomic: 1_000_000n })
   await buyer.giveMandate({ hosts: [seller.host] })
-  // A payment that nobody takes stays open at the old address.
+  // A signed payment that nobody settles stays open at the old address.
   const { serve } = seller
   seller.serve = async () => new Response('no', { status: 400 })
   const { body: left } = await buyer.pay(seller.url)
@@ -129,7 +129,7 @@ test('a rotated purse pays from a new address, and what the old one had and gets
 
   await till.client.mine({ blocks: 110, interval: 3 })
   await buyer.settled(left.purchaseId, 'released')
-  // What was held for it follows, and what somebody sends to the old address.
+  // The reserved amount follows, and so does money that somebody sends to the old address.
   await waitFor(
     'the rest of the old address',
     async () => (await paidBy(till, buyer.address)) === 1_000_000n,

@@ -1,9 +1,9 @@
-/** A purchase reaches no private address: neither by a literal, nor by a name that resolves to one. */
+/** Tests that a purchase reaches no private address, neither by a literal nor by a name that resolves to one. */
 import { expect, test } from 'bun:test'
 import { answering } from '../../support/process/localServer.ts'
 import { newBuyer, startPurseTill } from '../../support/purse/purseScene.ts'
 
-test('private addresses are refused, and names that resolve to them are not dialled', async () => {
+test('a purchase at a private address is refused, and a name that resolves to one is not contacted', async () => {
   await using till = await startPurseTill({
     env: { ALLOW_PRIVATE_NETWORKS: 'false' },
     parts: { resolve: answering('169.254.169.254') },

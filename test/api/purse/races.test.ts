@@ -1,4 +1,4 @@
-/** Many payments at once, from two workers and two keys: no mandate is passed by one atomic unit. */
+/** Sends many concurrent payments from two workers and two keys. No mandate is exceeded by one atomic unit. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   newBuyer,
@@ -16,7 +16,8 @@ const PAYMENTS = 200
 let till: TestTill
 let seller: Seller
 beforeAll(async () => {
-  // At a block each second the chain keeps the time. A block for each transaction would run ahead of it, and end signatures.
+  // With a block each second the chain keeps real time. A block for each transaction would run ahead and expire
+  // signatures.
   till = await startPurseTill({ blockTimeS: 1, parts: { pools: ['purse', 'purse'] } })
   seller = startSeller(till)
 })
@@ -29,11 +30,11 @@ const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(us
 
 test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit`, async () => {
   const buyer = await newBuyer(till)
-  // 0.10 is no multiple of the price 0.003: what is left is smaller than a payment.
+  // 0.10 is no multiple of the price 0.003, so the rest is smaller than a payment.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
-  // A third of the sellers' answers is lost, and a third is a refusal: all of these may still be taken.
+  // A third of the responses of the seller is lost, and a third is a refusal. The seller may still settle all of them.
   seller.serve = async (payment) => {
     const place = seller.received.length % 3
     if (place === 0) return new Response('no', { status: 400 })
@@ -41,7 +42,7 @@ test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit
     return place === 1 ? new Response('lost', { status: 410 }) : new Response('content')
   }
   const all = await Promise.all(
-    // A service under load sheds requests (503): the same key never pays twice.
+    // A service under load refuses requests with 503. The same key never pays twice.
     Array.from({ length: PAYMENTS }, (_, n) =>
       waitFor('an accepted purchase', async () => {
         const answer = await buyer.pay(seller.url, { timeout: 40, key: `parallel-${n}` })
@@ -85,7 +86,7 @@ test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit
   expect([reservedUsdc, spentUsdc]).toEqual([sums.reservedUsdc, sums.spentUsdc])
 })
 
-test('the balance bounds parallel payments too', async () => {
+test('parallel payments never exceed the balance of the purse', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 10_000n })
   await buyer.giveMandate({ hosts: [seller.host] })
   seller.serve = async () => new Response('no', { status: 400 })
@@ -94,7 +95,7 @@ test('the balance bounds parallel payments too', async () => {
   expect(signed.length).toBe(3)
 })
 
-test('a mandate that is narrowed under way lets nothing new pass, and keeps what is signed', async () => {
+test('a mandate that is reduced meanwhile admits no new payment, and signed payments stay valid', async () => {
   const buyer = await newBuyer(till)
   const id = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '1' })
   const { promise: narrowed, resolve } = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-/** Offers that a purse does not sign. Each case looks at the seller too: no signature may reach it. */
+/** Tests offers that a purse does not sign. Each case checks that no signature reaches the seller. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
   type Buyer,
@@ -27,7 +27,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Expects that a purchase ends with a reason, and that nothing was signed for it. */
+/** Expects that a purchase ends with a reason, and that the purse signed nothing. */
 async function refused(reason: string, more: Parameters<Buyer['pay']>[1] = {}): Promise<void> {
   const { body } = await buyer.pay(seller.url, more)
   expect(body).toMatchObject({ state: 'refused', reason, payment: null, response: null })
@@ -67,43 +67,43 @@ describe('a purse refuses', () => {
     })
   }
 
-  test('itself as payee', async () => {
+  test('a purse refuses itself as payee', async () => {
     seller.terms.payTo = buyer.address
     await refused('bad_payee')
   })
 
-  test('a resource of another host', async () => {
+  test('a purse refuses a resource of another host', async () => {
     seller.resource = 'https://bank.example.com/transfer'
     await refused('resource_of_another_host')
   })
 
-  test('a price above maxAmount', async () => {
+  test('a purse refuses a price above maxAmount', async () => {
     await refused('max_amount_exceeded', { maxAmount: '0.009999' })
   })
 
-  test('a price above what the mandate allows', async () => {
+  test('a purse refuses a price above the limits of the mandate', async () => {
     seller.terms.amount = '1000001'
     await refused('mandate_exceeded', { maxAmount: '5' })
   })
 
-  test('a price above the balance', async () => {
+  test('a purse refuses a price above its balance', async () => {
     buyer = await newBuyer(till, { fundsAtomic: 5_000n })
     mandateId = await buyer.giveMandate({ hosts: [seller.host] })
     await refused('insufficient_funds')
   })
 
-  test('what is no challenge', async () => {
+  test('a purse refuses a response that is no challenge', async () => {
     seller.ask = () => new Response('pay me', { status: 402 })
     await refused('malformed_challenge')
   })
 
-  test('a challenge of ten megabytes', async () => {
+  test('a purse refuses a challenge of ten megabytes', async () => {
     seller.ask = () =>
       new Response(`{"x402Version":1,"accepts":[${' '.repeat(10_000_000)}]}`, { status: 402 })
     await refused('malformed_challenge')
   })
 
-  test('a payee that the mandate does not name', async () => {
+  test('a purse refuses a payee that the mandate does not name', async () => {
     await till.service.platform.patch(
       `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`,
       { payees: [DENIED.replace('de', 'aa')] },
@@ -111,7 +111,7 @@ describe('a purse refuses', () => {
     await refused('payee_not_in_mandate')
   })
 
-  test('all while the purse is stopped, until it is resumed', async () => {
+  test('a stopped purse refuses every payment until it is resumed', async () => {
     const purse = `/v0/platform/projects/${buyer.project.id}/purse`
     await till.service.platform.post(`${purse}/stop`)
     const { body } = await buyer.pay(seller.url)
@@ -120,14 +120,14 @@ describe('a purse refuses', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
   })
 
-  test('a host of a stopped mandate, although another mandate covers it', async () => {
+  test('a purse refuses a host of a stopped mandate, although another mandate covers the host', async () => {
     await buyer.giveMandate({ hosts: [seller.host] })
     const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
     await till.service.platform.patch(path, { state: 'stopped' })
     await refused('frozen')
   })
 
-  test('a host without a mandate: of another, ended, expired, or for a later time', async () => {
+  test('a purse refuses a host whose mandate is missing, ended, expired, or not yet valid', async () => {
     const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
     await till.service.platform.delete(path)
     await buyer.giveMandate({ hosts: ['api.example.com'] })
@@ -137,7 +137,7 @@ describe('a purse refuses', () => {
     await refused('not_in_mandate')
   })
 
-  test('another payee at a known host, unless the mandate names it', async () => {
+  test('a purse refuses a new payee at a known host, unless the mandate names the payee', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.payTo = `0x${'ab'.repeat(20)}`
     const { body } = await buyer.pay(seller.url)
@@ -145,7 +145,7 @@ describe('a purse refuses', () => {
     expect(seller.received.length).toBe(1)
   })
 
-  test('a price that rose by more than the mandate allows, step by step too', async () => {
+  test('a purse refuses a price that rose beyond the limit of the mandate, even in small steps', async () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     seller.terms.amount = '12001'
     const { body } = await buyer.pay(seller.url)
@@ -156,13 +156,13 @@ describe('a purse refuses', () => {
     expect((await buyer.pay(seller.url)).body.state).toBe('waiting')
   })
 
-  test('a price above the sum that the owner wants to see', async () => {
+  test('a purse refuses a price above the amount that needs the owner', async () => {
     await buyer.giveMandate({ hosts: [seller.host], askAbove: '0.009' })
     const { body } = await buyer.pay(seller.url)
     expect(body).toMatchObject({ state: 'waiting', payment: null })
   })
 
-  test('more payments a minute than a mandate allows', async () => {
+  test('a purse refuses more payments a minute than a mandate allows', async () => {
     await buyer.giveMandate({ hosts: [seller.host], paymentsPerMinute: 1 })
     expect((await buyer.pay(seller.url)).body.state).toBe('answered')
     const { body } = await buyer.pay(seller.url)
@@ -170,7 +170,7 @@ describe('a purse refuses', () => {
   })
 })
 
-test('a purse signs at most 120 seconds, and the cheapest of its own offers', async () => {
+test('a purse signs for at most 120 seconds, and takes the cheapest offer that it can pay', async () => {
   seller.ask = () =>
     seller.challenge([
       { network: 'eip155:8453', amount: '1' },
@@ -182,7 +182,7 @@ test('a purse signs at most 120 seconds, and the cheapest of its own offers', as
   expect(body.payment!.validBefore).toBeLessThanOrEqual(Math.floor(Date.now() / 1000) + 120)
 })
 
-test('a redirect is not followed, before the payment and after it', async () => {
+test('a purchase follows no redirect, neither before nor after the payment', async () => {
   seller.ask = () => Response.redirect('https://elsewhere.example/', 302)
   expect((await buyer.pay(seller.url)).body).toMatchObject({
     state: 'answered',
@@ -195,7 +195,7 @@ test('a redirect is not followed, before the payment and after it', async () => 
   expect(body).toMatchObject({ state: 'answered', status: 307, payment: { state: 'open' } })
 })
 
-test('what costs nothing is answered, and a quote signs nothing', async () => {
+test('a free resource is returned without payment, and a quote signs nothing', async () => {
   const { body: quote } = await buyer.post('/v0/purse/quote', { url: seller.url })
   expect(quote).toMatchObject({ state: 'quoted', terms: { amountUsdc: '0.01' }, payment: null })
   seller.ask = () => new Response('free')
@@ -209,7 +209,7 @@ test('what costs nothing is answered, and a quote signs nothing', async () => {
   expect(seller.received).toEqual([])
 })
 
-test('a mandate has any name without control characters', async () => {
+test('a mandate may have any name without control characters', async () => {
   const path = `/v0/platform/projects/${buyer.project.id}/mandates`
   const give = async (name: string) => {
     const terms = { name, hosts: ['a.example'], maxPerPayment: '1', maxTotal: '1' }
@@ -220,7 +220,7 @@ test('a mandate has any name without control characters', async () => {
   for (const name of ['a\nb', 'a\u0085b', '']) expect([name, await give(name)]).toEqual([name, 400])
 })
 
-test('bad requests name the field', async () => {
+test('an invalid purchase is refused with the name of the field', async () => {
   const cases: [object, string][] = [
     [{ url: 'ftp://a.example', maxAmount: '1' }, 'url must be'],
     [{ url: seller.url, maxAmount: '0' }, 'maxAmount'],

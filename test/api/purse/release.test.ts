@@ -1,4 +1,4 @@
-/** When a mandate gets its money back: on the chain's word alone. */
+/** Tests when a mandate regains its money, for which only the state of the chain counts. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { parseAbiItem } from 'viem'
 import {
@@ -12,14 +12,14 @@ import {
 import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Blocks from the head to the finalized one at anvil, and one more. */
+/** Counts the blocks from the head to the finalized block at anvil, plus one. */
 const FINAL_BLOCKS = 66
 
 let till: TestTill
 let seller: Seller
 let buyer: Buyer
 let mandateId: string
-// Each test moves the time of its own chain.
+// Each test changes the clock of its own chain.
 beforeEach(async () => {
   till = await startPurseTill()
   seller = startSeller(till)
@@ -36,10 +36,10 @@ const CANCELED = parseAbiItem(
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
 )
 
-/** A seller that takes the signature and gives nothing. */
+/** Accepts the signature and serves no content. */
 const keep = async () => new Response('no', { status: 400 })
 
-/** Lets the chain's time pass, up to a final block after it. */
+/** Lets time pass on the chain until a final block is later than that time. */
 async function pass(seconds: number): Promise<void> {
   await till.client.increaseTime({ seconds })
   await till.client.mine({ blocks: FINAL_BLOCKS, interval: 1 })
@@ -50,11 +50,11 @@ const sums = async () => {
   return { reservedUsdc, openUsdc, spentUsdc, releasedUsdc }
 }
 
-test('a signature that nobody took is held until a final block is past its end, then given back', async () => {
+test('an unused signature holds its amount until a final block is past its expiry, and then frees it', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
-  // The time of the head is past the end, and no final block is.
+  // The head of the chain is past the expiry, but no final block is.
   await till.client.increaseTime({ seconds: 3_600 })
   await till.client.mine({ blocks: 1 })
   const before = await balanceBlock()
@@ -80,7 +80,7 @@ async function balanceBlock(): Promise<number> {
   return (body as { balanceBlock: number }).balanceBlock
 }
 
-test('money that is taken without content is on record, whoever broadcast the authorization', async () => {
+test('money that is taken without content is recorded, whoever broadcast the authorization', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)
@@ -92,7 +92,7 @@ test('money that is taken without content is on record, whoever broadcast the au
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
 
-test('a seller that settles in the last second has settled', async () => {
+test('a payment that the seller settles in the last second counts as settled', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   const { timestamp } = await till.client.getBlock()
@@ -104,7 +104,7 @@ test('a seller that settles in the last second has settled', async () => {
   expect(spent.payment?.paidWithoutContent).toBe(true)
 })
 
-test('the word of a seller proves nothing: neither a success nor a failure', async () => {
+test('a claim of the seller about success or failure proves nothing', async () => {
   const lie = `0x${'ab'.repeat(32)}`
   seller.serve = async (payment) => served(payment, lie)
   const { body } = await buyer.pay(seller.url)
@@ -114,7 +114,7 @@ test('the word of a seller proves nothing: neither a success nor a failure', asy
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('a seller that has not decided gets the same bytes again, and no new signature', async () => {
+test('a seller that has not answered gets the same signature again, and no new one', async () => {
   let calls = 0
   seller.serve = async (payment) => {
     if (++calls === 1) return new Response('away', { status: 503 })
@@ -129,14 +129,14 @@ test('a seller that has not decided gets the same bytes again, and no new signat
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('a second 402 after the payment is an answer: nothing more is signed', async () => {
+test('a second 402 after the payment is final, and the purse signs nothing more', async () => {
   seller.serve = async () => seller.challenge([{ amount: '9999' }])
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
   expect(seller.received.length).toBe(1)
 })
 
-test('a stop cancels what is signed and unused, and the mandate gets it back', async () => {
+test('a stop cancels signed unused payments, and the mandate regains their amounts', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)
@@ -161,7 +161,7 @@ test('a stop cancels what is signed and unused, and the mandate gets it back', a
   expect(await sums()).toMatchObject({ spentUsdc: '0', releasedUsdc: '0.01' })
 })
 
-test('a seller that is faster than the stop has settled', async () => {
+test('a payment that the seller settles before the stop counts as settled', async () => {
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received[0]!)
@@ -173,12 +173,12 @@ test('a seller that is faster than the stop has settled', async () => {
   expect(await sums()).toMatchObject({ spentUsdc: '0.01', releasedUsdc: '0' })
 })
 
-test('payments that nobody takes do not hide a newer one that is taken', async () => {
+test('unused payments do not hide a newer payment that is settled', async () => {
   const path = `/v0/platform/projects/${buyer.project.id}/mandates/${mandateId}`
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // More than one look takes.
+  // The payments need more than one poll.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

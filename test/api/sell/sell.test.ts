@@ -1,4 +1,4 @@
-/** `bun run sell` before a server of a test, with payments on the devnet. */
+/** Tests `bun run sell` in front of a test server, with payments on the devnet. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -18,7 +18,7 @@ let command: ServiceProcess
 let url: string
 let folder: string
 
-/** The server behind. `answer` changes what it says. */
+/** Stands for the server behind the paywall. `answer` changes its response. */
 function startOrigin() {
   const seen: Seen[] = []
   const state = {
@@ -82,7 +82,7 @@ const buy = async (path: string, init: RequestInit = {}) => {
 }
 const payments = async () => (await seller.get('/v0/payments')).body.count as number
 
-test('a path costs its price: the server behind is asked after the payment alone', async () => {
+test('a path costs its price, and the origin server gets only paid requests', async () => {
   const offer = await fetch(`${url}/weather?city=Berlin`)
   expect(offer.status).toBe(402)
   expect(((await offer.json()) as any).accepts[0].maxAmountRequired).toBe('10000')
@@ -95,7 +95,7 @@ test('a path costs its price: the server behind is asked after the payment alone
   expect([again.status, await again.text()]).toEqual([200, 'fine weather'])
 })
 
-test('no payment header reaches the server behind, and no hop-by-hop header passes', async () => {
+test('the origin server gets no payment header and no hop-by-hop header', async () => {
   origin.answer = () =>
     new Response('ok', { headers: { connection: 'x-inner', 'x-inner': '1', 'x-shown': '1' } })
   const { response } = await buy('/weather', {
@@ -123,7 +123,7 @@ test('no payment header reaches the server behind, and no hop-by-hop header pass
   expect([headers.get('x-kept'), headers.get('host')]).toEqual(['k', new URL(origin.url).host])
 })
 
-test('bodies stream, and a range is served after payment', async () => {
+test('response bodies are streamed, and a range is served after payment', async () => {
   const gate = Promise.withResolvers<void>()
   origin.answer = () =>
     new Response(
@@ -156,7 +156,7 @@ test('bodies stream, and a range is served after payment', async () => {
   ])
 })
 
-test('a body is posted as it is', async () => {
+test('a request body reaches the origin server unchanged', async () => {
   const { response } = await buy('/reports/2026/q1', { method: 'POST', body: 'a question' })
   expect(response.status).toBe(200)
   expect(origin.seen[0]).toMatchObject({
@@ -166,7 +166,7 @@ test('a body is posted as it is', async () => {
   })
 })
 
-test('a server that fails after the payment costs nothing more: the same header gets the content', async () => {
+test('if the origin server fails after the payment, the same header gets the content for free', async () => {
   const before = await payments()
   origin.answer = () => new Response('broken', { status: 500 })
   const { response, header } = await buy('/weather')
@@ -180,7 +180,7 @@ test('a server that fails after the payment costs nothing more: the same header 
   expect(await payments()).toBe(before + 1)
 })
 
-test('a server that never answers is a 504, and the same header gets the content later', async () => {
+test('an origin server without a response is a 504, and the same header gets the content later', async () => {
   await using slow = (await sell([`${origin.url}/weather`, '0.01', '--timeout', '1'])).process
   const [, at = ''] = await printed(slow, /at (http:\S+)/)
   const before = await payments()
@@ -220,25 +220,25 @@ const raw = (target: string, headers = ''): Promise<number> =>
     socket.on('error', reject)
   })
 
-test('a path has one meaning: what two servers can read in two ways is a 400', async () => {
+test('a path that two servers can read in two ways is a 400', async () => {
   const targets: [string, number][] = [
     ['/weather', 402],
     ['/%77eather', 402],
     ['/nothing', 404],
     ['/', 404],
     ['/reports', 404],
-    // What the service checks: an offer, and no sale.
+    // The service checks this path: it has an offer, but nothing is for sale.
     ['/reports/', 402],
     ['/reports/a', 402],
     ['/reports/a/b', 402],
     ['/reports%2fa', 400],
     ['/reports%5ca', 400],
     ['/%252e%252e/weather', 400],
-    // The server's parser resolves dots, before the paywall and for both.
+    // The parser of the server resolves dots before the paywall and the origin server see the path.
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
-    // The health check of compose.yaml.
+    // The health check of compose.yaml requests this path.
     ['/%2f', 400],
     ['/weather%00', 400],
     ['/weather%zz', 400],
@@ -251,7 +251,7 @@ test('a path has one meaning: what two servers can read in two ways is a 400', a
   expect(origin.seen).toEqual([])
 })
 
-test('the fixed part of a glob is not for sale, and a payment for it is not taken', async () => {
+test('the fixed part of a glob is not for sale, and a payment for it is refused', async () => {
   await using other = (await sell([origin.url, '--prices', join(folder, 'globs.json')])).process
   const [, at = ''] = await printed(other, /at (http:\S+)/)
   expect((await fetch(`${at}/files/`)).status).toBe(402)
@@ -261,7 +261,7 @@ test('the fixed part of a glob is not for sale, and a payment for it is not take
   expect([paid.status, await payments(), origin.seen]).toEqual([404, before, []])
 })
 
-test('a WebSocket is refused with a reason', async () => {
+test('a WebSocket request is refused with a reason', async () => {
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
 })
 

@@ -1,4 +1,4 @@
-/** The one form of a path, and the prices of globs. */
+/** Tests the canonical form of a path, and the prices of globs. */
 import { expect, test } from 'bun:test'
 import { onePrice, PriceError, readPrices } from '../../../api/sell/prices.ts'
 import { normalPath, PathError } from '../../../api/sell/sellPath.ts'
@@ -31,7 +31,7 @@ test.each([
   expect(() => normalPath(given)).toThrow(PathError)
 })
 
-test('the first glob that fits gives the price, and its fixed part is registered', () => {
+test('the first glob that matches sets the price, and its fixed part is registered', () => {
   const { of, all } = readPrices(
     JSON.stringify({
       '/reports/free': '0.01',

@@ -31,13 +31,13 @@ const create = async (agent: Agent, body: object) => {
 const send = (agent: Agent, draftId: string) => agent.post(`${DRAFTS}/${draftId}/send`)
 const file = { filename: 'a.txt', contentType: 'text/plain', content: btoa('hello') }
 
-test('a draft is written in steps, then sent once', async () => {
+test('an agent writes a draft in steps, and sends the draft once', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { subject: 'Offer', html: '<p>x</p>' })
   expect((await send(agent, draftId)).body.message).toBe(
     'text must be in the draft before it is sent',
   )
-  // A draft may lose its recipients, and is then not sent.
+  // A draft may lose its recipients, and then cannot be sent.
   const emptied = await agent.patch(`${DRAFTS}/${draftId}`, { to: [], text: 'Shall I?' })
   expect([emptied.status, emptied.body.to]).toEqual([200, []])
   expect((await send(agent, draftId)).body.message).toStartWith('to must')
@@ -74,7 +74,7 @@ test('a draft is written in steps, then sent once', async () => {
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a draft of a reply joins the thread; a draft may have a time', async () => {
+test('the draft of a reply joins the thread, and a draft may have a time to send', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -88,7 +88,7 @@ test('a draft of a reply joins the thread; a draft may have a time', async () =>
   expect((await agent.post(`${messagePath(body.messageId)}/cancel`)).status).toBe(200)
 })
 
-test('a draft that cannot be sent stays', async () => {
+test('a draft that cannot be sent is kept', async () => {
   const agent = await service.newAgent()
   const to = Array.from({ length: 21 }, (_, n) => `a${n}@example.com`)
   const { draftId } = await create(agent, { to, subject: 's', text: 't' })
@@ -98,7 +98,7 @@ test('a draft that cannot be sent stays', async () => {
   expect((await agent.get(DRAFTS)).body.count).toBe(2)
 })
 
-test('a sending takes up the version that it read', async () => {
+test('a request to send a draft sends the version that it read', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'first' })
   const [sent, changed] = await Promise.all([
@@ -130,7 +130,7 @@ test.each([
   expect(answer.body.message).toStartWith(said)
 })
 
-test('drafts belong to their project, need mail:send to change, and are bounded', async () => {
+test('only its project sees a draft, changes need mail:send, and the number of drafts is limited', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const { draftId } = await create(agent, {})
@@ -149,7 +149,7 @@ test('drafts belong to their project, need mail:send to change, and are bounded'
   await create(agent, {})
 })
 
-test('drafts of a project have 100 MB together', async () => {
+test('all drafts of a project hold at most 100 MB together', async () => {
   const agent = await service.newAgent()
   await create(agent, {})
   await service.database.pool.query('update drafts set stored_bytes = $2 where project_id = $1', [

@@ -58,7 +58,7 @@ const audit = async (agent: Agent, action: string) => {
   return rows
 }
 
-test('held mails come in pages, each once; a full last page has no next', async () => {
+test('held mails are listed in pages, each mail once, and a full last page has no next token', async () => {
   const agent = await heldAgent(service)
   const sent: string[] = []
   for (let n = 0; n < 4; n++) sent.push((await sendMail(agent, { subject: `${n}` })).messageId)
@@ -71,7 +71,7 @@ test('held mails come in pages, each once; a full last page has no next', async 
   expect([typeof first.nextPageToken, second.nextPageToken]).toEqual(['string', undefined])
 })
 
-test('a mail is held whole, approved, and sent once with exactly the approved bytes', async () => {
+test('a mail is held complete, approved, and sent once with exactly the approved bytes', async () => {
   const agent = await heldAgent(service)
   const mail = {
     to: ['Ada <ada@example.com>'],
@@ -145,7 +145,7 @@ test('a mail is held whole, approved, and sent once with exactly the approved by
   expect(copies(messageId)).toHaveLength(2)
 })
 
-test('a rejection stands, tells the agent why, and gives the recipients back', async () => {
+test('a rejection is final, tells the agent the reason, and frees the quota of the recipients', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { to: ['a@example.com', 'b@example.com'] })
   const held = await requestOf(service, agent, messageId)
@@ -168,7 +168,7 @@ test('a rejection stands, tells the agent why, and gives the recipients back', a
   expect(await audit(agent, 'approval.reject')).toMatchObject([{ detail: 'The price is wrong.' }])
 })
 
-test('an approval and a rejection at once: one wins', async () => {
+test('of a concurrent approval and rejection, exactly one succeeds', async () => {
   const agent = await heldAgent(service)
   for (let n = 0; n < 6; n++) {
     const { messageId } = await sendMail(agent)
@@ -205,7 +205,7 @@ test('an agent withdraws a held mail, or deletes it', async () => {
   })
 })
 
-test('approve-new: the first mail to a recipient waits, or to a domain', async () => {
+test('with approve-new, the first mail to an unknown recipient or domain waits for approval', async () => {
   const agent = await service.newAgent()
   const early = await sendMail(agent, { to: ['Known@example.com'] })
   await untilStatus(agent, early.messageId, 'sent')
@@ -231,7 +231,7 @@ test('approve-new: the first mail to a recipient waits, or to a domain', async (
   expect(await isHeld('anybody@example.org')).toBeNull()
 })
 
-test('approve-new saved again, or left and taken up again, makes nobody known whom the owner approved once', async () => {
+test('a policy approve-new that is saved or chosen again keeps approved recipients unknown', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const save = (...policies: string[]) =>
@@ -257,7 +257,7 @@ test('approve-new saved again, or left and taken up again, makes nobody known wh
   expect(await isHeld()).toEqual([true, true])
   await save('free', 'approve', 'approve-new')
   expect(await isHeld()).toEqual([true, true])
-  // Mail that needed no approval makes its recipients known, but only on the way to the policy.
+  // Recipients of mail without approval become known, but only when the policy changes to approve-new.
   await save('free')
   const late = await send('late@free.example')
   await untilStatus(agent, (await send('early@free.example')).messageId, 'sent')
@@ -289,7 +289,7 @@ test('an approved mail with sendAt waits for its time', async () => {
   expect(sha256(copy.raw)).toBe(held.sha256)
 })
 
-test('an owner edits a held mail: the agent and the recipient get the edited one', async () => {
+test('an owner edits a held mail, and both agent and recipient get the edited mail', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { text: 'Old words', html: '<p>Old words</p>' })
   const held = await requestOf(service, agent, messageId)
@@ -317,7 +317,7 @@ test('an owner edits a held mail: the agent and the recipient get the edited one
   ])
 })
 
-test('nobody decides: the mail expires and is never sent', async () => {
+test('a held mail without a decision expires and is never sent', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -348,7 +348,7 @@ test('nobody decides: the mail expires and is never sent', async () => {
   expect([copies(messageId), copies(second.messageId)]).toEqual([[], []])
 })
 
-test('bytes that are not the approved ones are refused by the worker', async () => {
+test('the worker refuses to send bytes other than the approved ones', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await heldAgent(idle)
   const { messageId } = await sendMail(agent)
@@ -365,7 +365,7 @@ test('bytes that are not the approved ones are refused by the worker', async () 
   }
 })
 
-test('requests belong to their project, and only a platform key reads them', async () => {
+test('approval requests belong to their project, and only a platform key reads them', async () => {
   const [agent, other] = [await heldAgent(service), await heldAgent(service)]
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -377,7 +377,7 @@ test('requests belong to their project, and only a platform key reads them', asy
   expect((await service.platform.get('/v0/platform/projects/prj_0/held')).status).toBe(404)
 })
 
-test('the policy of a project is bounded, and its approver lives elsewhere', async () => {
+test('the policy of a project has bounds, and the approver has no address at this service', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   for (const [change, said] of [
@@ -398,7 +398,7 @@ test('the policy of a project is bounded, and its approver lives elsewhere', asy
   })
 })
 
-test('a deleted project loses its drafts, requests, links and known recipients', async () => {
+test('a deleted project loses its drafts, approval requests, links and known recipients', async () => {
   const agent = await heldAgent(service, {
     sendPolicy: 'approve',
     approverEmail: 'owner@example.com',
@@ -414,7 +414,7 @@ test('a deleted project loses its drafts, requests, links and known recipients',
       .rowCount
   await waitFor('the link', async () => (await links()) === 1)
   await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
-  // The inbound pool purges.
+  // The inbound pool deletes the rows.
   await waitFor('the purge', async () => {
     for (const table of ['drafts', 'approvals', 'known_recipients', 'messages']) {
       const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [

@@ -1,4 +1,4 @@
-/** Events that an agent announces by mail: its guests, their answers, changes and cancellations. */
+/** Tests events that an agent announces by mail, with guests, their answers, changes and cancellations. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
@@ -34,7 +34,7 @@ const untilCalendar = (agent: Agent, wanted: string, fits: (events: any[]) => bo
     return fits(events) ? events : undefined
   })
 
-/** Waits for the newest message of an inbox whose first invite fits. */
+/** Waits for the newest message of an inbox whose first invite meets a condition. */
 const untilInvite = (agent: Agent, wanted: string, fits: (invite: any) => boolean) =>
   waitFor(wanted, async () => {
     const { body } = await agent.get('/v0/messages?labels=received')
@@ -45,7 +45,7 @@ const untilInvite = (agent: Agent, wanted: string, fits: (invite: any) => boolea
     return undefined
   })
 
-test('guests get the invitation, answer it, and the organizer sees their answers', async () => {
+test('guests get and answer the invitation, and the organizer sees their answers', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const sent = await sendMail(host, { to: [guest.address], event: EVENT })
   expect(sent.event).toMatchObject({ sequence: 0 })
@@ -93,7 +93,7 @@ test('guests get the invitation, answer it, and the organizer sees their answers
   await untilCalendar(host, 'an empty calendar', (events) => events.length === 0)
 })
 
-test('a series is announced with its zone, and one instance is cancelled', async () => {
+test('a series is announced with its time zone, and one instance of the series is cancelled', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const weekly = {
     ...EVENT,
@@ -130,7 +130,7 @@ test('a series is announced with its zone, and one instance is cancelled', async
   expect(cancelled.invites[0].recurrenceId).toBe('2030-04-01T08:00:00.000Z')
 })
 
-test('days, and times with a zone of their own, are events too', async () => {
+test('an agent announces whole-day events, and times that have their own time zones', async () => {
   const host = await service.newAgent()
   await sendMail(host, { event: { start: '2030-05-01', end: '2030-05-03' }, subject: 'Fair' })
   await sendMail(host, {
@@ -146,7 +146,7 @@ test('days, and times with a zone of their own, are events too', async () => {
   expect(time).toMatchObject({ allDay: false, start: { at: '2030-06-01T07:00:00.000Z' } })
 })
 
-test('the mail is an invitation to every program: beside the text, and as a file', async () => {
+test('the mail has the invitation beside the text and as a file, so that every mail program shows it', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const { messageId } = await sendMail(host, {
     to: [guest.address],
@@ -163,13 +163,13 @@ test('the mail is an invitation to every program: beside the text, and as a file
   expect(source).toMatch(/filename=invite\.ics/)
 })
 
-test('an event is in the calendar when its mail is on its way, not before', async () => {
+test('an event is added to the calendar when its mail is queued to be sent, not before', async () => {
   const agent = await heldAgent(service)
   const guest = await service.newAgent()
   const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
   expect(sent.deliveryStatus).toBe('held')
   const request = await requestOf(service, agent, sent.messageId)
-  // A mail that is not held was read meanwhile.
+  // The agent reads another mail that is not held meanwhile.
   const other = await service.newAgent()
   await sendMail(other, { event: EVENT })
   await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
@@ -192,7 +192,7 @@ test('an event is in the calendar when its mail is on its way, not before', asyn
   expect(await calendar(agent)).toHaveLength(1)
 })
 
-test('a scheduled event does not hold up what is to be read now', async () => {
+test('a scheduled event does not delay the reading of invitations that are due now', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const host = await idle.newAgent()
   const tomorrow = new Date(Date.now() + 24 * 3_600_000).toISOString()
@@ -205,7 +205,7 @@ test('a scheduled event does not hold up what is to be read now', async () => {
   expect(rows).toEqual([{ due: true }])
 })
 
-test('a repeated call announces one event', async () => {
+test('a repeated call with the same key announces one event', async () => {
   const host = await service.newAgent()
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: EVENT }
   const key = { 'idempotency-key': 'once' }
@@ -216,7 +216,7 @@ test('a repeated call announces one event', async () => {
   expect(await calendar(host)).toHaveLength(1)
 })
 
-test('a wrong event names its field', async () => {
+test('an invalid event is refused with the name of its field', async () => {
   const host = await service.newAgent()
   const { uid } = (await sendMail(host, { event: EVENT })).event
   const wrong: [object, string][] = [
@@ -245,7 +245,7 @@ test('a wrong event names its field', async () => {
   }
 })
 
-test('a mail that is refused for another field changes no event', async () => {
+test('a mail that is refused because of another field changes no event', async () => {
   const host = await service.newAgent()
   const { uid } = (await sendMail(host, { event: EVENT })).event
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: { ...EVENT, uid } }
@@ -256,7 +256,7 @@ test('a mail that is refused for another field changes no event', async () => {
   expect((await sendMail(host, mail)).event).toEqual({ uid, sequence: 1 })
 })
 
-test('a text of an event adds no line to the file', async () => {
+test('a text with line breaks adds no line to the calendar file', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const evil = 'x"\\,;:\r\nATTENDEE:mailto:victim@example.com'
   await sendMail(host, {
@@ -269,7 +269,7 @@ test('a text of an event adds no line to the file', async () => {
   expect(message.invites[0].description).toBe(evil.replace('\r\n', '\n'))
 })
 
-test('tools announce, list and answer', async () => {
+test('MCP tools announce events, list the calendar and answer invitations', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   await using atHost = await connectMcp(service.url, host.key)
   await using atGuest = await connectMcp(service.url, guest.key)

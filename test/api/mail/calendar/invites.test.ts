@@ -1,4 +1,4 @@
-/** Invitations that come by mail: what an agent reads, and what changes its calendar. */
+/** Tests invitations that arrive by mail: what an agent reads, and what changes its calendar. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { calendarFile, type EventLines } from '../../../support/mail/invitations.ts'
 import {
@@ -17,7 +17,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 let mails = 0
 
-/** Delivers an invitation and waits until it is read. @returns the message. */
+/** Delivers an invitation and waits until it is parsed. @returns the message. */
 async function invite(
   agent: Agent,
   event: EventLines,
@@ -51,7 +51,7 @@ const rsvp = (agent: Agent, message: any, body: object, headers = {}) =>
 const YEAR_2030 = '/v0/calendar?from=2030-03-01&to=2030-04-30'
 const calendar = async (agent: Agent, path = YEAR_2030) => (await agent.get(path)).body.events
 
-/** Accepts and waits until the event stands in the calendar. */
+/** Accepts an invitation and waits until the event is in the calendar. */
 async function accept(agent: Agent, message: any) {
   const { status, body } = await rsvp(agent, message, { answer: 'accepted' })
   expect([status, body.deliveryStatus]).toEqual([201, undefined])
@@ -61,7 +61,7 @@ async function accept(agent: Agent, message: any) {
   })
 }
 
-test('an invitation with a rule shows times, people, place, link and the next instances', async () => {
+test('an invitation with a recurrence rule shows times, people, place, link and the next instances', async () => {
   const agent = await service.newAgent()
   const message = await invite(agent, {
     start: 'DTSTART;TZID=W. Europe Standard Time:20300304T100000',
@@ -100,7 +100,7 @@ test('an invitation with a rule shows times, people, place, link and the next in
     role: 'required',
   })
   expect(read.recurrence.rule).toBe('FREQ=WEEKLY;COUNT=12')
-  // Clocks change on 31 March 2030: the meeting stays at ten.
+  // Clocks change on 31 March 2030, and the meeting stays at ten local time.
   expect(read.recurrence.next.slice(0, 4)).toEqual([
     '2030-03-04T09:00:00.000Z',
     '2030-03-18T09:00:00.000Z',
@@ -111,7 +111,7 @@ test('an invitation with a rule shows times, people, place, link and the next in
   expect(await calendar(agent)).toEqual([])
 })
 
-test('an accepted event stands in the calendar, and its answer reaches the organizer', async () => {
+test('an accepted event is added to the calendar, and the answer reaches the organizer', async () => {
   const agent = await service.newAgent()
   const organizer = await service.newAgent()
   const message = await invite(agent, {
@@ -141,14 +141,14 @@ test('an accepted event stands in the calendar, and its answer reaches the organ
     method: 'REPLY',
     uid: 'accepted@example.com',
     attendees: [{ address: agent.address, state: 'accepted' }],
-    // The organizer's inbox has announced no such event.
+    // The organizer's inbox has not announced such an event.
     effect: 'proposal',
   })
   await rsvp(agent, message, { answer: 'declined', comment: 'Alas' })
   await waitFor('the event to leave', async () => (await calendar(agent)).length === 0)
 })
 
-test('updates and cancellations count by SEQUENCE, in any order', async () => {
+test('updates and cancellations take effect by SEQUENCE, whatever their order of arrival', async () => {
   const agent = await service.newAgent()
   const uid = 'order@example.com'
   const first = await invite(agent, { uid })
@@ -157,7 +157,7 @@ test('updates and cancellations count by SEQUENCE, in any order', async () => {
   expect(third.invites[0].effect).toBe('updated')
   const second = await invite(agent, { uid, sequence: 1, lines: ['SUMMARY:Second'] })
   expect(second.invites[0]).toMatchObject({ effect: 'outdated', state: 'outdated' })
-  // The time is the same, so that the answer stands.
+  // The time is the same, so the answer remains.
   expect((await calendar(agent))[0]).toMatchObject({ summary: 'Third', answer: 'accepted' })
   expect(await reread(agent, first)).toMatchObject({ state: 'outdated' })
   const late = await rsvp(agent, first, { answer: 'declined' })
@@ -178,7 +178,7 @@ test('updates and cancellations count by SEQUENCE, in any order', async () => {
   expect((await rsvp(agent, moved, { answer: 'accepted' })).status).toBe(409)
 })
 
-test('a cancellation that comes before its invitation wins', async () => {
+test('a cancellation that arrives before its invitation takes effect', async () => {
   const agent = await service.newAgent()
   const uid = 'early@example.com'
   await invite(agent, { uid, sequence: 1, method: 'CANCEL' })
@@ -187,15 +187,15 @@ test('a cancellation that comes before its invitation wins', async () => {
   expect((await rsvp(agent, late, { answer: 'accepted' })).status).toBe(409)
 })
 
-test('an update or a cancellation of somebody else is a proposal and changes nothing', async () => {
+test('an update or a cancellation from anybody but the organizer is a proposal and changes nothing', async () => {
   const agent = await service.newAgent()
   const uid = 'forged@example.com'
   const real = await invite(agent, { uid })
   await accept(agent, real)
   const forgeries = [
-    // Another sender in the name of the organizer.
+    // Here another sender uses the name of the organizer.
     { from: 'ada@example.com', envelopeFrom: 'mallory@evil.test' },
-    // A proven sender who is not the organizer.
+    // Here an authenticated sender is not the organizer.
     { from: 'mallory@evil.test' },
   ]
   for (const sender of forgeries) {
@@ -210,13 +210,13 @@ test('an update or a cancellation of somebody else is a proposal and changes not
     }
   }
   expect(await calendar(agent)).toMatchObject([{ summary: 'Cargo review', answer: 'accepted' }])
-  // An event of another organizer with the same UID is another event.
+  // An event of another organizer with the same UID is a separate event.
   const other = await invite(agent, { uid, organizer: 'mallory@evil.test' }, forgeries[1])
   expect(other.invites[0].effect).toBe('new')
   expect(await reread(agent, real)).toMatchObject({ state: 'current', answer: 'accepted' })
 })
 
-test('a stranger who announces an event first is replaced by its organizer', async () => {
+test('the organizer of an event replaces a stranger who announced it first', async () => {
   const agent = await service.newAgent()
   const uid = 'first@example.com'
   const forged = await invite(
@@ -229,7 +229,7 @@ test('a stranger who announces an event first is replaced by its organizer', asy
   expect(real.invites[0]).toMatchObject({ effect: 'updated', state: 'current' })
 })
 
-test('one instance of a series moves or is cancelled alone', async () => {
+test('a change moves or cancels one instance of a series and leaves the other instances', async () => {
   const agent = await service.newAgent()
   const uid = 'series@example.com'
   const series = await invite(agent, { uid, lines: ['RRULE:FREQ=WEEKLY;COUNT=4'] })
@@ -261,7 +261,7 @@ test('one instance of a series moves or is cancelled alone', async () => {
     end: 'DTEND:20300319T160000Z',
   })
   expect(moved.invites[0]).toMatchObject({ recurrenceId: '2030-03-18T09:00:00.000Z' })
-  // The new time has no answer yet.
+  // The agent has not answered the new time yet.
   expect(await starts()).toEqual(['2030-03-04T09:00:00.000Z', '2030-03-25T09:00:00.000Z'])
   await rsvp(agent, moved, { answer: 'tentative' })
   await waitFor('the moved instance', async () =>
@@ -269,7 +269,7 @@ test('one instance of a series moves or is cancelled alone', async () => {
   )
 })
 
-test('somebody else changes no instance of a series, before it is known or after', async () => {
+test('anybody but the organizer changes no instance of a series, known or unknown', async () => {
   const agent = await service.newAgent()
   const uid = 'guarded@example.com'
   const forged = {
@@ -292,7 +292,7 @@ test('somebody else changes no instance of a series, before it is known or after
   expect(events.map(({ summary }: any) => summary)).toEqual(['Cargo review', 'Cargo review'])
 })
 
-test('an instance that comes after the cancellation of its series stays cancelled', async () => {
+test('an instance that arrives after the cancellation of its series stays cancelled', async () => {
   const agent = await service.newAgent()
   const uid = 'over@example.com'
   const moved = {
@@ -309,7 +309,7 @@ test('an instance that comes after the cancellation of its series stays cancelle
   expect(late.invites[0].effect).toBe('outdated')
   expect(await calendar(agent)).toEqual([])
 
-  // The other way round, without the series: its cancellation ends the instance too.
+  // The cancellation of an unknown series also ends an instance that arrived earlier.
   const alone = { ...moved, uid: 'alone@example.com' }
   const instance = await invite(agent, alone)
   await accept(agent, instance)
@@ -317,7 +317,7 @@ test('an instance that comes after the cancellation of its series stays cancelle
   expect(await calendar(agent)).toEqual([])
 })
 
-test('events tell of invites, and wait finds them', async () => {
+test('message events contain invites, and wait finds messages with invites', async () => {
   const agent = await service.newAgent()
   const after = new Date().toISOString()
   const message = await invite(agent, { uid: 'told@example.com' })
@@ -333,7 +333,7 @@ test('events tell of invites, and wait finds them', async () => {
   ])
 })
 
-test('files that are no calendar, and rules without an end, harm nobody', async () => {
+test('files that are no calendar, and rules without an end, do no harm', async () => {
   const agent = await service.newAgent()
   const broken = await invite(
     agent,
@@ -363,7 +363,7 @@ test('files that are no calendar, and rules without an end, harm nobody', async 
   expect(good.invites[0].effect).toBe('new')
 })
 
-test('an answer needs an invitation, and says what is wrong', async () => {
+test('an answer needs an invitation, and the error names what is wrong', async () => {
   const agent = await service.newAgent()
   const plain = await invite(agent, { method: 'PUBLISH', uid: 'published@example.com' })
   expect((await rsvp(agent, plain, { answer: 'accepted' })).body.message).toBe(

@@ -1,4 +1,4 @@
-/** The same calls under both values of `ANSWERS`: clients of other services of this wire format need `full`. */
+/** Makes the same calls with both values of `ANSWERS`. Clients of other services with this wire format need `full`. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Agent,
@@ -14,7 +14,7 @@ const fieldsOf = (value: object) => Object.keys(value).toSorted()
 
 for (const answers of ['standard', 'full'] as const) {
   const isFull = answers === 'full'
-  describe(`ANSWERS=${answers}`, () => {
+  describe(`the service runs with ANSWERS=${answers}`, () => {
     let service: TestService
     let agent: Agent
     let sent: any
@@ -34,7 +34,7 @@ for (const answers of ['standard', 'full'] as const) {
     })
     afterAll(() => service[Symbol.asyncDispose]())
 
-    test('send answers with all addresses', () => {
+    test('the response of send has all addresses', () => {
       expect(sent.status).toBe(201)
       const text = isFull ? ['text', 'extractedText'] : []
       expect(fieldsOf(sent.body)).toEqual(more(SENT, 'inboxId', ...text))
@@ -49,7 +49,7 @@ for (const answers of ['standard', 'full'] as const) {
       })
     })
 
-    test(`reply answers with all addresses, ${isFull ? 'with' : 'without'} inboxId, and once for a key`, async () => {
+    test(`the response of reply has all addresses, ${isFull ? 'with' : 'without'} inboxId, and is repeated for a key`, async () => {
       const path = `${messagePath(sent.body.messageId)}/reply`
       const reply = () =>
         agent.post(path, { text: 'And?', replyAll: true }, { 'idempotency-key': 'again' })
@@ -80,7 +80,7 @@ for (const answers of ['standard', 'full'] as const) {
       }
     })
 
-    test(`PUT of a credential answers ${isFull ? 'with' : 'without'} its times`, async () => {
+    test(`the response to PUT of a credential is ${isFull ? 'with' : 'without'} its times`, async () => {
       const put = () => agent.put('/v0/vault/bank', { type: 'CUSTOM', data: { pin: '1' } })
       const { body } = await put()
       expect(fieldsOf(body).includes('lastUsedAt')).toBe(isFull)
@@ -94,7 +94,7 @@ for (const answers of ['standard', 'full'] as const) {
       expect(lastRotatedAt).toBe((await agent.get('/v0/vault/bank')).body.lastRotatedAt)
     })
 
-    test(`sent mail reads ${isFull ? 'with' : 'without'} extractedText`, async () => {
+    test(`a sent mail is shown ${isFull ? 'with' : 'without'} extractedText`, async () => {
       const { body } = await agent.get(messagePath(sent.body.messageId))
       const thread = (await agent.get(`/v0/threads/${sent.body.threadId}`)).body
       for (const message of [body, thread.messages[0]]) {

@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sender, subject, text, attachment. */
+/** Lists the sender, subject, text and attachment of each mail. */
 const MAILS: [string, string, string, string?][] = [
   ['ada@example.com', 'Second reminder', 'Your invoice no. 4711 is due.', 'Rechnung-März.pdf'],
   ['bob@example.org', 'Réunion à Zürich', 'Le café ouvre à 9 h; Straße gesperrt.'],
@@ -45,7 +45,7 @@ async function find(query: Record<string, string>, who: Agent = agent): Promise<
   return body.messages.map((message: any) => message.messageId.slice(1, 2)).toSorted()
 }
 
-describe('q finds', () => {
+describe('the parameter q finds messages', () => {
   const cases: [what: string, q: string, found: string][] = [
     ['a word of the text', 'invoice', '03'],
     ['whatever its case and accents', 'CAFÉ', '1'],
@@ -78,7 +78,7 @@ describe('q finds', () => {
   }
 })
 
-describe('filters', () => {
+describe('search filters messages', () => {
   const cases: [Record<string, string>, string][] = [
     [{ from: 'ada@example.com' }, '05'],
     [{ from: 'example.com' }, '0235'],
@@ -98,7 +98,7 @@ describe('filters', () => {
     test(JSON.stringify(query), async () => expect(await find(query)).toEqual([...found]))
   }
 
-  test('after includes its time, before excludes it', async () => {
+  test('the filter after includes its own time, and before excludes its own time', async () => {
     const [newest] = (await agent.get('/v0/messages?limit=1')).body.messages
     expect(await find({ after: newest.createdAt })).toContain('5')
     expect(await find({ before: newest.createdAt })).not.toContain('5')
@@ -115,7 +115,7 @@ describe('filters', () => {
     for (const query of [{ q: 'zebra' }, { to: 'zoe@example.com' }, { to: 'quiet' }]) {
       expect(await find(query as Record<string, string>, sender)).toHaveLength(1)
     }
-    // Another project does not find it.
+    // Another project does not find the message.
     expect(await find({ q: 'zebra' })).toEqual([])
     expect(await find({ q: 'invoice' }, sender)).toEqual([])
   })
@@ -142,7 +142,7 @@ test('each of very many recipients is found by its full address', async () => {
   expect(await find({ to: 'user400@example.com' }, crowded)).toEqual([])
 })
 
-test('results have highlights', async () => {
+test('search results have highlights', async () => {
   const { body } = await agent.get(`/v0/messages?q=${encodeURIComponent('reminder 東京 OR due')}`)
   expect(body.messages).toHaveLength(1)
   const { highlights } = body.messages[0]
@@ -155,7 +155,7 @@ test('results have highlights', async () => {
   expect('highlights' in (await agent.get('/v0/messages')).body.messages[0]).toBe(false)
 })
 
-test('matches whose surroundings touch share one highlight', () => {
+test('matches with overlapping context share one highlight', () => {
   const parsed = parseSearch('needle')
   const of = (gap: number) => highlight(`needle ${'x'.repeat(gap - 2)} needle`, parsed, 'text')
   expect(of(60)).toHaveLength(1)
@@ -170,7 +170,7 @@ testWhole('search pages hold each message once, in order, also for common words'
     subject: 's',
     text: 'common hundredth fiftieth past',
   })
-  // Simulates 70,000 more messages: some with other words, and one word only in old ones.
+  // Simulates 70,000 more messages, some with other words, and one word that only old messages have.
   const key = searchKey(many.project.id)
   await pool.query(
     `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,
@@ -204,7 +204,7 @@ testWhole('search pages hold each message once, in order, also for common words'
   }
 })
 
-test('messages from before the search index are indexed later', async () => {
+test('messages that are older than the search index are indexed later', async () => {
   const { pool } = service.database
   const older = await service.newAgent()
   await older.post('/v0/messages/send', {
@@ -220,7 +220,7 @@ test('messages from before the search index are indexed later', async () => {
   await maintenance.stop()
 })
 
-test('an invalid query is a 400 with the reason', async () => {
+test('an invalid search query is a 400 with the reason', async () => {
   for (const [query, message] of [
     ['q=', 'q must hold at least one word to look for'],
     ['q=%2B%2B%2B', 'q must hold at least one word to look for'],

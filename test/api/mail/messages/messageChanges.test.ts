@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** The number of stored raw mails with this text. */
+/** Returns the number of stored raw mails with this text. */
 const keptWith = async (text: string) => {
   const { rows } = await service.database.pool.query(
     'select from raw_mails where position($1::bytea in bytes) > 0',
@@ -30,7 +30,7 @@ const keptWith = async (text: string) => {
 const rawCount = async () =>
   (await service.database.pool.query('select count(*)::int as n from raw_mails')).rows[0].n
 
-test('deleting a message deletes its bytes; deleting the last one deletes the thread', async () => {
+test('deleting a message deletes its bytes, and deleting the last message deletes the thread', async () => {
   const before = await rawCount()
   const agent = await newThread(service, ['d1', 'd2'])
   const [thread] = await listThreads(agent)
@@ -48,7 +48,7 @@ test('deleting a message deletes its bytes; deleting the last one deletes the th
   expect(await rawCount()).toBe(before)
 })
 
-test('a retransmission of a deleted message stays deleted', async () => {
+test('a retransmission of a deleted message is not stored again', async () => {
   const agent = await newThread(service, ['again'])
   await agent.delete(messagePath('<again@example.com>'))
   await deliverNamed(service, agent.address, 'again')
@@ -98,7 +98,7 @@ test('a message deleted while it is composed is neither sent nor stored', async 
   const before = await rawCount()
   const lock = await service.database.pool.connect()
   try {
-    // Composing reads the keys that sign; deleting does not.
+    // Composing a mail reads the DKIM keys, but deleting a mail does not.
     await lock.query('begin; lock table dkim_keys in access exclusive mode')
     const { body } = await agent.post('/v0/messages/send', {
       to: ['ada@example.com', agent.address],
@@ -168,7 +168,7 @@ test('a queued message that is deleted is not sent', async () => {
   expect(rows).toEqual([])
 })
 
-test('deleting and labelling a message need mail:manage in its own project', async () => {
+test('deleting and labelling a message need mail:manage in the project of the message', async () => {
   const agent = await newThread(service, ['s1'])
   await expectOnlyManagers(service, messagePath('<s1@example.com>'))
   expect((await agent.get(messagePath('<s1@example.com>'))).status).toBe(200)

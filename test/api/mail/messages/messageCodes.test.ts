@@ -1,4 +1,4 @@
-/** One-time codes and links over the public interface. */
+/** Tests one-time codes and links over the public interface. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../../../api/client/main.ts'
 import { callTool, connectMcp, failTool, textOf } from '../../../support/mcp.ts'
@@ -49,7 +49,7 @@ const waiters = async () =>
     /purser_event_readers (\d+)/.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1],
   )
 
-test('get-message answers codes and links; lists and threads do not', async () => {
+test('get-message shows codes and links of a received message, but lists and threads do not', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'get')
   const [item] = await waitForMessages(agent, 1)
@@ -64,7 +64,7 @@ test('get-message answers codes and links; lists and threads do not', async () =
   }
 })
 
-test('a sent message has neither', async () => {
+test('a sent message shows neither codes nor links', async () => {
   const agent = await service.newAgent()
   const mail = { to: ['a@example.com'], subject: 's', text: 'Your code is 482913.' }
   const { body } = await agent.post('/v0/messages/send', mail)
@@ -73,7 +73,7 @@ test('a sent message has neither', async () => {
   expect(sent).not.toHaveProperty('links')
 })
 
-test('wait?has=code ends on the first message that has one', async () => {
+test('wait?has=code returns the first message that has a code', async () => {
   const agent = await service.newAgent()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')
   await waitFor('the waiter', async () => (await waiters()) === 1)
@@ -89,7 +89,7 @@ test('wait?has=code ends on the first message that has one', async () => {
   })
 })
 
-test('with after, the oldest earlier message with a code is answered at once', async () => {
+test('with after, the oldest earlier message with a code is returned at once', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {
@@ -114,7 +114,7 @@ test('with after, the oldest earlier message with a code is answered at once', a
   })
 })
 
-test('a key without mail:codes gets no codes and no links, and may not wait for one', async () => {
+test('a key without mail:codes gets no codes and links, and may not wait for a code', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read'] })
   await deliver(agent, 'scope')
   const [item] = await waitForMessages(agent, 1)
@@ -137,14 +137,14 @@ test('a key without mail:codes gets no codes and no links, and may not wait for 
   expect(read).not.toHaveProperty('links')
 })
 
-test('mail:codes alone reads no mail', async () => {
+test('a key with only mail:codes cannot read mail', async () => {
   const agent = await service.newAgent({ scopes: ['mail:codes'] })
   await using mcp = await connectMcp(service.url, agent.key)
   expect(await failTool(mcp, 'mail.wait_for_code', { timeout: 0 })).toContain('mail:read')
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
 
-test('taking the scope away ends a wait', async () => {
+test('removing the scope ends a running wait for a code', async () => {
   const agent = await service.newAgent()
   const before = await waiters()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')
@@ -156,7 +156,7 @@ test('taking the scope away ends a wait', async () => {
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
 
-test('mail.wait_for_code answers the code and its message', async () => {
+test('mail.wait_for_code returns the code and its message', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   expect(await callTool(mcp, 'mail.wait_for_code', { timeout: 0 })).toMatchObject({
@@ -177,7 +177,7 @@ test('mail.wait_for_code answers the code and its message', async () => {
   expect(textOf(result)).toContain('Code: 482913')
 })
 
-test('the client waits for a code', async () => {
+test('the client library waits for a code', async () => {
   const agent = await service.newAgent()
   const purser = new Purser({ apiKey: agent.key, baseUrl: service.url })
   expect(await purser.messages.waitForCode({ timeout: 0 })).toBeUndefined()
@@ -188,7 +188,7 @@ test('the client waits for a code', async () => {
   expect(found?.message.links).toEqual(LINKS as never)
 })
 
-test('a message of an earlier version is searched when it is read', async () => {
+test('a message stored by an earlier version is searched for codes when it is read', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'old', { text: 'Your code is 482913.\nhttps://s.example/help' })
   const [item] = await waitForMessages(agent, 1)
@@ -201,7 +201,7 @@ test('a message of an earlier version is searched when it is read', async () => 
   expect(body.links).toMatchObject([{ href: 'https://s.example/help', purpose: 'other' }])
 })
 
-test('a message with a code is an event, without the code', async () => {
+test('the event of a message with a code does not contain the code', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'no-event', { text: 'Order 482913 has shipped.' })
   await waitForMessages(agent, 1)
@@ -221,7 +221,7 @@ test('a message with a code is an event, without the code', async () => {
   expect(await narrow.get('/v0/events?types=message.code')).toMatchObject({ status: 403 })
 })
 
-test('the audit log has each answer with a code or a reset link', async () => {
+test('the audit log records each response with a code or a reset link', async () => {
   const agent = await service.newAgent()
   const mails = [
     ['order', { text: 'Order 482913 has shipped.' }],

@@ -27,7 +27,7 @@ async function agentWithMessages(count: number): Promise<Agent> {
   return agent
 }
 
-/** Reads every page and returns all items; `between` runs after each page. */
+/** Reads every page and returns all items. `between` runs after each page. */
 async function readAll(agent: Agent, path: string, key: string, between = async () => {}) {
   const items: any[] = []
   let token: string | undefined
@@ -45,7 +45,7 @@ async function readAll(agent: Agent, path: string, key: string, between = async 
   return items
 }
 
-test('pages of 7 show 1,000 messages of one millisecond once each', async () => {
+test('pages of 7 show 1,000 messages with equal milliseconds once each', async () => {
   const agent = await agentWithMessages(1_000)
   await service.database.pool.query(
     `update messages set created_at = '2026-01-05T09:30:00.123Z' where project_id = $1`,
@@ -72,7 +72,7 @@ test('paging repeats and loses no message while messages are added', async () =>
   expect([...before].every((id) => seen.includes(id as string))).toBe(true)
 })
 
-test('limit: 50 by default, 100 at most, a whole number of at least 1', async () => {
+test('limit is 50 by default, at most 100, and a whole number of at least 1', async () => {
   const agent = await agentWithMessages(101)
   expect((await agent.get('/v0/messages')).body.count).toBe(50)
   expect((await agent.get('/v0/messages?limit=1')).body.count).toBe(1)
@@ -105,7 +105,7 @@ test('an invalid page token is refused', async () => {
   }
 })
 
-test('the last page has no token, even when it is full', async () => {
+test('the last page has no page token, even when the page is full', async () => {
   const agent = await agentWithMessages(4)
   const first = (await agent.get('/v0/messages?limit=2')).body
   const second = (await agent.get(`/v0/messages?limit=2&pageToken=${first.nextPageToken}`)).body
@@ -125,7 +125,7 @@ test('a page of large messages ends early and loses no message', async () => {
   expect(items.map((item) => item.subject)).toEqual(['7', '6', '5', '4', '3', '2', '1', '0'])
 })
 
-test('the labels filter requires all labels', async () => {
+test('the labels filter finds only messages with all given labels', async () => {
   const agent = await agentWithMessages(3)
   const [one, two] = (await agent.get('/v0/messages')).body.messages
   await agent.patch(messagePath(one.messageId), { addLabels: ['todo', 'très important'] })
@@ -142,7 +142,7 @@ test('the labels filter requires all labels', async () => {
   expect((await agent.get('/v0/messages?labels=a,,b')).status).toBe(400)
 })
 
-test('labels are added and removed; a change has no other effect', async () => {
+test('labels are added and removed, and a label change has no other effect', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const patch = async (body: unknown) =>
@@ -168,7 +168,7 @@ test('invalid label changes are refused', async () => {
     [{ addLabels: [''] }, 'addLabels[0] must be a string of 1 to 64 characters'],
     [{ removeLabels: ['x'.repeat(65)] }, 'removeLabels[0] must be a string of 1 to 64 characters'],
     [{ addLabels: [1] }, 'addLabels[0] must be a string of 1 to 64 characters'],
-    // No filter can name such a label.
+    // A filter cannot name such a label.
     [
       { addLabels: ['a', 'b,c'] },
       'addLabels[1] must have no comma (the filter separates by it), and no blanks around it',

@@ -58,14 +58,14 @@ test('labelling a thread labels all its messages', async () => {
   expect((await agent.patch(`/v0/threads/${threadId}`, {})).status).toBe(400)
 })
 
-test('deleting and labelling a thread need mail:manage in its own project', async () => {
+test('deleting and labelling a thread need mail:manage in the project of the thread', async () => {
   const agent = await newThread(service, ['s1'])
   const [{ threadId }] = await listThreads(agent)
   await expectOnlyManagers(service, `/v0/threads/${threadId}`)
   expect((await agent.get(messagePath('<s1@example.com>'))).status).toBe(200)
 })
 
-test('message counts stay right while messages arrive in a thread that is deleted', async () => {
+test('message counts stay correct while messages arrive in a thread that is being deleted', async () => {
   const agent = await newThread(service, ['r0'])
   const [{ threadId }] = await listThreads(agent)
   const arriving = Array.from({ length: 20 }, (_, n) =>

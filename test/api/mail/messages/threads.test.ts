@@ -15,7 +15,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const send = async (agent: Agent, subject: string) =>
   (await agent.post('/v0/messages/send', { to: ['a@example.com'], subject, text: subject })).body
 
-test('send starts a thread; replies join it, and it shows them oldest first', async () => {
+test('send starts a thread, replies join the thread, and it shows messages oldest first', async () => {
   const agent = await service.newAgent()
   const sent = await send(agent, 'Offer')
   const replies: any[] = []
@@ -53,7 +53,7 @@ test('send starts a thread; replies join it, and it shows them oldest first', as
   })
 })
 
-test('the most recently updated thread comes first', async () => {
+test('the thread list shows the most recently updated thread first', async () => {
   const agent = await service.newAgent()
   const [one, two] = [await send(agent, 'one'), await send(agent, 'two')]
   const order = async () =>
@@ -76,7 +76,7 @@ test('paging repeats and loses no thread while threads move to the top', async (
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest, unshown threads move past the cursor, and new threads appear.
+    // The oldest threads, which no page has shown yet, move past the cursor, and new threads appear.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }
@@ -86,7 +86,7 @@ test('paging repeats and loses no thread while threads move to the top', async (
   expect(sent.every((message) => seen.includes(message.threadId))).toBe(true)
 })
 
-test('pages of 7 show 300 threads of one millisecond once each', async () => {
+test('pages of 7 show 300 threads with equal milliseconds once each', async () => {
   const agent = await service.newAgent()
   await Promise.all(Array.from({ length: 300 }, (_, n) => send(agent, `t${n}`)))
   await service.database.pool.query(
@@ -105,7 +105,7 @@ test('pages of 7 show 300 threads of one millisecond once each', async () => {
   expect([seen.length, new Set(seen).size]).toEqual([300, 300])
 })
 
-test('an unknown thread, or one of another inbox, is a 404', async () => {
+test('an unknown thread, or a thread of another inbox, is a 404', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const { threadId } = await send(agent, 'mine')
   for (const answer of [

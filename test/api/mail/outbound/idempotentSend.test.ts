@@ -25,7 +25,7 @@ const countSent = async (agent: Agent) => {
   return rows[0]
 }
 
-test('the same key and request get the first answer again, and one mail is sent', async () => {
+test('a repeated key and request get the first response again, and one mail is sent', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', MAIL, keyed('k-1'))
   expect(first.status).toBe(201)
@@ -44,7 +44,7 @@ test('the same key and request get the first answer again, and one mail is sent'
   expect([theirs.status, ids.has(theirs.body.messageId)]).toEqual([201, false])
 })
 
-test('a repeated reply gets its answer, also after the original is deleted', async () => {
+test('a repeated reply gets its first response, even after the original message is deleted', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL)).body
   const path = `${messagePath(messageId)}/reply`
@@ -56,7 +56,7 @@ test('a repeated reply gets its answer, also after the original is deleted', asy
   expect((await countSent(agent)).messages).toBe(1)
 })
 
-test('a key used for another request is a 409 and sends nothing', async () => {
+test('a key that repeats with another request is a 409 and sends nothing', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL, keyed('k'))).body
   for (const [path, body] of [
@@ -74,7 +74,7 @@ test('a key used for another request is a 409 and sends nothing', async () => {
   expect((await countSent(agent)).messages).toBe(1)
 })
 
-test('a key must be 1 to 255 visible ASCII characters', async () => {
+test('an Idempotency-Key has 1 to 255 visible ASCII characters', async () => {
   const agent = await service.newAgent()
   for (const key of ['', 'a b', 'x'.repeat(256)]) {
     const { status, body } = await agent.post('/v0/messages/send', MAIL, keyed(key))
@@ -88,14 +88,14 @@ test('a key must be 1 to 255 visible ASCII characters', async () => {
   expect(long.status).toBe(201)
 })
 
-test('a refused request does not use up its key', async () => {
+test('a refused request does not use up its Idempotency-Key', async () => {
   const agent = await service.newAgent()
   const bad = await agent.post('/v0/messages/send', { ...MAIL, to: ['nobody'] }, keyed('k'))
   expect(bad.status).toBe(400)
   expect((await agent.post('/v0/messages/send', MAIL, keyed('k'))).status).toBe(201)
 })
 
-test('concurrent equal requests on two API processes send one mail and get one answer', async () => {
+test('concurrent equal requests on two API processes send one mail and get one response', async () => {
   const agent = await service.newAgent()
   const { startApi } = await import('../../../../api/http/server.ts')
   const { createClient, silentLog } = await import('../../../support/service.ts')
@@ -118,7 +118,7 @@ test('concurrent equal requests on two API processes send one mail and get one a
   }
 })
 
-test('a key can be used again after 24 hours', async () => {
+test('an Idempotency-Key can be used again after 24 hours', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', MAIL, keyed('k'))
   await service.database.pool.query(
@@ -132,7 +132,7 @@ test('a key can be used again after 24 hours', async () => {
   expect(again.body).toEqual(later.body)
 })
 
-test('over MCP the key is an argument with the same effect', async () => {
+test('over MCP the Idempotency-Key is an argument with the same effect', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const first = await callTool(mcp, 'mail.send', { ...MAIL, idempotencyKey: 'k' })

@@ -42,7 +42,7 @@ const jobs = async (messageId: string, of = service) => {
   return rows
 }
 
-test('a mail with sendAt leaves at that time, and not before', async () => {
+test('a mail with sendAt is sent at that time, and not before', async () => {
   const agent = await service.newAgent()
   const sendAt = inMs(2_500)
   const sent = await sendMail(agent, { sendAt })
@@ -62,7 +62,7 @@ test('a mail with sendAt leaves at that time, and not before', async () => {
   expect(done.labels).toEqual(['sent'])
 })
 
-test('a reply may wait too, and a repeated call gets the same answer after its time', async () => {
+test('a reply with sendAt waits too, and a repeated call gets the same response after that time', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const reply = { text: 'Later', sendAt: inMs(1_200) }
@@ -89,7 +89,7 @@ test.each([
   expect(body.message).toContain(said)
 })
 
-test('a cancelled mail is never sent, and its recipients count no more', async () => {
+test('a cancelled mail is never sent, and its recipients no longer count against the quota', async () => {
   const agent = await service.newAgent()
   const { messageId } = await sendMail(agent, {
     to: ['a@example.com', 'b@example.com'],
@@ -121,7 +121,7 @@ test('a deleted scheduled mail leaves no job', async () => {
   expect(left.rowCount).toBe(0)
 })
 
-test('a mail on its way cannot be cancelled', async () => {
+test('a mail that is being sent cannot be cancelled', async () => {
   const agent = await service.newAgent()
   const { messageId } = await sendMail(agent)
   await untilStatus(agent, messageId, 'sent')
@@ -129,7 +129,7 @@ test('a mail on its way cannot be cancelled', async () => {
   expect([status, body.error]).toEqual([409, 'conflict'])
 })
 
-test('a cancellation at the time of the sending: either one, never both', async () => {
+test('a mail that is cancelled at its time is either cancelled or sent, never both', async () => {
   const agent = await service.newAgent()
   const ends = await Promise.all(
     Array.from({ length: 12 }, async (_, n) => {
@@ -151,7 +151,7 @@ test('a cancellation at the time of the sending: either one, never both', async 
   }
 })
 
-test('a schedule survives the death of the worker', async () => {
+test('a scheduled mail is sent although its worker was killed', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const env = {

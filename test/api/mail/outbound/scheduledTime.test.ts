@@ -4,7 +4,7 @@ import { startSink } from '../../../support/mail/sink.ts'
 import { SCHEDULE_LATE_MAX_MS } from '../../../support/process/alone.ts'
 import { startTestService } from '../../../support/service.ts'
 
-test('a mail with sendAt leaves within the second that follows that time', async () => {
+test('a mail with sendAt is sent within one second after that time', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, env: { SMTP_RELAY_URL: sink.url } })
   const agent = await service.newAgent()

@@ -26,7 +26,7 @@ const used = async (projectId: string) => {
   return rows[0]
 }
 
-test('each recipient counts once; beyond the limit sends are 429 until the next day', async () => {
+test('each recipient counts once, and sends beyond the limit are 429 until the next day', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', {
     ...mail(...people(15), 'A1@example.com'),
@@ -52,7 +52,7 @@ test('each recipient counts once; beyond the limit sends are 429 until the next 
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
   const other = await service.newAgent()
   expect((await other.post('/v0/messages/send', mail('x@example.com'))).status).toBe(201)
-  // The next day.
+  // The clock moves to the next day.
   await service.database.pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [
     agent.project.id,
   ])
@@ -86,7 +86,7 @@ test('the limit is exact for concurrent sends on several processes and affects o
   }
 })
 
-test('repeated and refused requests do not count', async () => {
+test('repeated and refused requests do not count against the send quota', async () => {
   const agent = await service.newAgent()
   const send = (key: string, ...to: string[]) =>
     agent.post('/v0/messages/send', mail(...to), { 'idempotency-key': key })
@@ -96,7 +96,7 @@ test('repeated and refused requests do not count', async () => {
   expect(new Set(twins.map(({ status }) => status))).toEqual(new Set([201]))
   expect((await used(agent.project.id)).used).toBe(20)
   expect((await send('over', 'x@example.com')).status).toBe(429)
-  // A refusal does not use up the key: the next day the same call succeeds.
+  // A refusal does not use up the key, so the same call succeeds on the next day.
   await service.database.pool.query('update send_quotas set day = day - 1')
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason) values ($1, 'a0@example.com', 'bounce')`,
@@ -131,7 +131,7 @@ test('a call beyond the limit does not affect concurrent calls within it', async
   expect(await used(agent.project.id)).toEqual({ used: 14, recipients: 14 })
 })
 
-test('0 disables the limit', async () => {
+test('a send limit of 0 disables the limit', async () => {
   await using open = await startTestService({
     smtp: false,
     workers: false,

@@ -115,7 +115,7 @@ test('a reply delivers attachments to another local inbox, and search finds thei
   }
 })
 
-test('an attached message is sent as message/rfc822, or as bytes where that is invalid', async () => {
+test('an attached message is sent as message/rfc822, or as plain bytes where it is no valid message', async () => {
   const agent = await service.newAgent()
   const plain = 'Subject: inner\r\nMessage-ID: <inner@example.com>\r\n\r\nHello\r\n'
   const rough = 'Subject: inner\n\nGrüße\n'
@@ -136,7 +136,7 @@ test('an attached message is sent as message/rfc822, or as bytes where that is i
   expect(Buffer.from(email.attachments[1]!.content as ArrayBuffer).toString()).toBe(rough)
 })
 
-test('an invalid attachment is a 400 that names it', async () => {
+test('an invalid attachment is a 400 that names the attachment', async () => {
   const agent = await service.newAgent()
   const good = file('x')
   const cases: [unknown, string][] = [
@@ -201,7 +201,7 @@ testWhole(
   },
 )
 
-test('mail.send takes attachments over MCP', async () => {
+test('the MCP tool mail.send accepts attachments', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const content = randomBytes(3_000_000)
@@ -212,7 +212,7 @@ test('mail.send takes attachments over MCP', async () => {
   expect(bytes.equals(content)).toBe(true)
 })
 
-test('a Content-ID without brackets meets its cid: reference', async () => {
+test('a Content-ID without brackets matches the cid: reference in the HTML', async () => {
   const agent = await service.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
     ...MAIL,

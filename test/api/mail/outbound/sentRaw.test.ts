@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('the original of a mail just sent has the bytes of its copies', async () => {
+test('the original of a mail that was just sent has the bytes of the delivered copies', async () => {
   const agent = await service.newAgent()
   const html = '<p>Boundaries differ each time they are drawn.</p>'
   const sent = await Promise.all(Array.from({ length: 8 }, () => sendMail(agent, { html })))
@@ -31,7 +31,7 @@ test('the original of a mail just sent has the bytes of its copies', async () =>
   }
 })
 
-test('no attempt is needed, and no other project reads it', async () => {
+test('an original is shown before the first attempt, and no other project reads it', async () => {
   await using idle = await startTestService({ smtp: false, workers: false })
   const agent = await idle.newAgent()
   const { messageId } = await sendMail(agent, { text: 'Grüße' })

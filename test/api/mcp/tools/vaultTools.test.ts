@@ -17,7 +17,7 @@ const LOGIN = {
   metadata: { username: 'ada' },
 }
 
-test('store, list, read, code and delete show the same data as REST', async () => {
+test('the vault tools store, list, read, compute codes and delete like REST', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const name = 'git/hub ü'
@@ -41,7 +41,7 @@ test('store, list, read, code and delete show the same data as REST', async () =
   expect((await agent.get(vaultPath(name))).status).toBe(404)
 })
 
-test('vault.store takes reveal and allowedHosts', async () => {
+test('vault.store accepts reveal and allowedHosts', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const bounds = { reveal: 'owner', allowedHosts: ['api.example.com'] }
@@ -54,7 +54,7 @@ test('vault.store takes reveal and allowedHosts', async () => {
   expect(listed).toMatchObject(bounds)
 })
 
-test('the list is paged and shows expiring credentials', async () => {
+test('the vault list is paged and shows expiring credentials', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   for (const name of ['a', 'b', 'c']) await callTool(mcp, 'vault.store', { name, ...LOGIN })
@@ -68,7 +68,7 @@ test('the list is paged and shows expiring credentials', async () => {
   expect(names(await callTool(mcp, 'vault.list', { expiringWithin: '1d' }))).toEqual(['d'])
 })
 
-test('the audit log records every use with the request id of the call', async () => {
+test('the audit log records every use of a credential with the request id of the call', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   await callTool(mcp, 'vault.store', { name: 'x', ...LOGIN })
@@ -86,7 +86,7 @@ test('the audit log records every use with the request id of the call', async ()
   }
 })
 
-test('errors say how to fix a call and never contain a secret', async () => {
+test('errors of vault tools say how to fix a call and never contain a secret', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   await callTool(mcp, 'vault.store', { name: 'old', ...LOGIN, expiresAt: '2020-01-01' })
@@ -125,7 +125,7 @@ test('errors say how to fix a call and never contain a secret', async () => {
   }
 })
 
-test('a reader and a writer each see only the tools of their scopes', async () => {
+test('a reader and a writer each see only the vault tools of their scopes', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()
@@ -158,7 +158,7 @@ test('a secret is used and signs over MCP without being shown', async () => {
   const input = { algorithm: 'hmac-sha256', text: 'x' }
   const signed = await callTool(mcp, 'vault.sign', { name: 'mac', ...input })
   expect(signed).toEqual((await agent.post(vaultPath('mac', '/sign'), input)).body)
-  // No worker runs here: the use waits.
+  // No worker runs here, so the use waits.
   const first = await agent.post(vaultPath('held', '/use?timeout=0'), {
     request: { url: `${uri}/`, body: { password: '{{password}}' } },
   })
@@ -169,7 +169,7 @@ test('a secret is used and signs over MCP without being shown', async () => {
   )
 })
 
-test('vault.use answers what the server said, without the secret', async () => {
+test('vault.use returns the response of the server without the secret', async () => {
   const certificate = newCertificate('bank.example')
   const port = await serveTls(certificate, ({ headers }, response) => {
     response.end(`you said ${headers.authorization}`)
