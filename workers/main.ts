@@ -120,8 +120,8 @@ type Parts = {
 }
 
 /**
- * Creates the parts. The code of each runner is loaded only when that runner starts, because all code together costs a
- * process 40 MB and half a second.
+ * Creates the parts. The code of each runner is loaded only when that runner starts, because the code of the other
+ * runners costs a process up to 35 MB and 0.3 s of CPU.
  */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config

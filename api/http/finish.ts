@@ -5,8 +5,8 @@ import type { RequestState } from './requestState.ts'
 import type { Services } from './services.ts'
 
 const MINUTE_MS = 60_000
-/** Is the length from which Bun may no longer send head and body together: its send buffer holds 16 KB. */
-const LARGE_CHARS = 12_000
+/** Is the length in bytes from which Bun may send head and body apart, because its send buffer holds 16 KB. */
+const LARGE_BYTES = 12_000
 /** No route streams this media type: its body is one value in memory. Streams have the type application/jsonl. */
 const WHOLE_JSON = /^application\/json(?:;|$)/
 
@@ -96,7 +96,7 @@ export async function sendLargeAtOnce(response: Response): Promise<Response> {
   if (!WHOLE_JSON.test(response.headers.get('content-type') ?? '')) return response
   const text = await response.text()
   const { status, headers } = response
-  if (text.length < LARGE_CHARS) return new Response(text, { status, headers })
+  if (Buffer.byteLength(text) < LARGE_BYTES) return new Response(text, { status, headers })
   const body = new ReadableStream({
     type: 'direct',
     pull(sink) {

@@ -19,7 +19,7 @@ const BATCH_MAX = 20
 const PARSE_ERROR = -32_700
 
 /** The SDKs cost 13 MB and 0.1 s of CPU: a process loads them with its first MCP request. */
-const sdks = () => import('./exchange.ts')
+const loadExchange = () => import('./exchange.ts')
 
 const Query = t.Object({
   names: t.Optional(t.Union([t.Literal('dotted'), t.Literal('underscore')])),
@@ -78,7 +78,7 @@ async function answer(
   if (body === null) return new Response(null, { status: 202 })
   if (kind === 'oauth') requireScope(body, scopes, services.config)
   await countFurther(services, projectId, toolCalls(body) - 1)
-  const { exchange } = await sdks()
+  const { exchange } = await loadExchange()
   return exchange(request, body, {
     services,
     projectId,

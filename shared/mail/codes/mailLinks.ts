@@ -191,7 +191,8 @@ function linksOfHtml(html: string): Found[] {
     },
     isDone: () => found.length === LINKS_READ,
   })
-  finish()
+  // A link that nothing closes ends with the mail.
+  if (found.length < LINKS_READ) finish()
   return found
 }
 

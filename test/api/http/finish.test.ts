@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { describe } from '../../../api/http/finish.ts'
+import { describe, sendLargeAtOnce } from '../../../api/http/finish.ts'
 
 test.each([
   [200, []],
@@ -13,4 +13,27 @@ test.each([
   const state = { route: null, requestId: 'req_1' }
   describe(span, new Request('http://x/'), new Response(null, { status }), state as never)
   expect(failed).toEqual([...wanted])
+})
+
+test('a large JSON body of any letters arrives whole, with its status and headers', async () => {
+  const bodies = [{ text: 'a' }, { text: '語'.repeat(4_500) }, { text: 'x'.repeat(3_000_000) }]
+  using server = Bun.serve({
+    port: 0,
+    async fetch(request) {
+      const body = bodies[Number(new URL(request.url).pathname.slice(1))]
+      await Bun.sleep(1)
+      return sendLargeAtOnce(Response.json(body, { status: 201, headers: { 'x-request-id': 'r' } }))
+    },
+  })
+  for (const [n, body] of bodies.entries()) {
+    const response = await fetch(new URL(String(n), server.url))
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([201, 'r'])
+    expect(response.headers.get('content-type')).toStartWith('application/json')
+    expect(await response.json()).toEqual(body)
+  }
+})
+
+test('a response of another type passes unchanged', async () => {
+  const lines = new Response('{}\n', { headers: { 'content-type': 'application/jsonl' } })
+  expect(await sendLargeAtOnce(lines)).toBe(lines)
 })
