@@ -74,19 +74,19 @@ function cpuMs(ours: string): { ours: number; database: number } {
 function memoryMb(ours: string): number {
   const kb = processesBelow(process.pid)
     .filter(({ command }) => command.includes(ours))
-    .map(({ pid }) => /VmHWM:\s+(\d+)/.exec(read(`/proc/${pid}/status`))?.[1] ?? '0')
+    .map(({ pid }) => /VmHWM:\s+(\d+)/.exec(readProc(`/proc/${pid}/status`))?.[1] ?? '0')
   return kb.reduce((sum, one) => sum + Number(one), 0) / 1024
 }
 
 /** Fields 14 to 17 of /proc/PID/stat: user and system time of the process and of its ended children (proc(5)). */
 function cpuMsOf(pid: number): number {
-  const text = read(`/proc/${pid}/stat`)
+  const text = readProc(`/proc/${pid}/stat`)
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return fields.slice(11, 15).reduce((ms, ticks) => ms + Number(ticks) * TICK_MS, 0)
 }
 
-/** Empty for a process that ended in between. */
-function read(file: string): string {
+/** Reads a file of /proc. @returns '' for a process that ended in between. */
+export function readProc(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {

@@ -1,10 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
 import { printed, startCommand, startProcess } from '../support/process/process.ts'
-import { processesBelow } from '../support/process/processTree.ts'
-import { waitFor } from '../support/waitFor.ts'
+import { processesBelow, type TreeProcess } from '../support/process/processTree.ts'
+import { readProc } from './cost.ts'
 import { byTurns, type Row, rowOf } from './measure.ts'
 
 /** The supervisor, the devnet and five parts. */
@@ -47,6 +47,7 @@ export async function startRows(): Promise<Row[]> {
 }
 
 async function startService(dataDir: string): Promise<Start> {
+  const others = running()
   const startMs = performance.now()
   await using service = startProcess('api/start.ts', {
     PORT: '0',
@@ -56,10 +57,11 @@ async function startService(dataDir: string): Promise<Start> {
     LOG_LEVEL: 'warn',
   })
   await printed(service, /Purser is running/)
-  return await idle(performance.now() - startMs)
+  return await measureIdle(performance.now() - startMs, others)
 }
 
 async function startEmpty(dataDir: string): Promise<Start> {
+  const others = running()
   const startMs = performance.now()
   await using stack = new AsyncDisposableStack()
   const postgres = await startEmbeddedPostgres({ dataDir, onLog: () => {} })
@@ -70,17 +72,19 @@ async function startEmpty(dataDir: string): Promise<Start> {
     ),
   )
   for (const program of programs) await printed(program, /up/)
-  return await idle(performance.now() - startMs)
+  return await measureIdle(performance.now() - startMs, others)
 }
 
-/** Waits until the first sweeps are over, and adds up the memory of all processes below this one. */
-async function idle(readyMs: number): Promise<Start> {
-  const untilMs = performance.now() + IDLE_MS
-  await waitFor('the first sweeps to be over', () => performance.now() > untilMs, IDLE_MS * 2)
+const running = () => processesBelow(process.pid)
+
+/** Measures the memory of the processes that have started since `others` ran, once their first sweeps are over. */
+async function measureIdle(readyMs: number, others: readonly TreeProcess[]): Promise<Start> {
+  await Bun.sleep(IDLE_MS)
+  const known = new Set(others.map(({ pid }) => pid))
   const parts = new Map<string, number>()
-  for (const { pid, command } of processesBelow(process.pid)) {
+  for (const { pid, command } of running()) {
     const part = partOf(command)
-    parts.set(part, (parts.get(part) ?? 0) + memoryMbOf(pid))
+    if (!known.has(pid)) parts.set(part, (parts.get(part) ?? 0) + memoryMbOf(pid))
   }
   const sorted = [...parts].toSorted(([, one], [, other]) => other - one)
   return {
@@ -100,13 +104,6 @@ function partOf(command: string): string {
   return /^(?:\S*\/)?([\w.-]+)/.exec(command)?.[1] ?? 'other'
 }
 
-/** The memory of a process in MB; a page that several processes share counts as a part of a page (Pss of proc(5)). */
-function memoryMbOf(pid: number): number {
-  try {
-    const kb = /^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? '0'
-    return Number(kb) / 1024
-  } catch {
-    // It ended in between.
-    return 0
-  }
-}
+/** Returns the memory of a process in MB. Of a page that several processes share it counts a part (Pss of proc(5)). */
+const memoryMbOf = (pid: number): number =>
+  Number(/^Pss:\s+(\d+)/m.exec(readProc(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) / 1024

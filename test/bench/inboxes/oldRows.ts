@@ -1,4 +1,4 @@
-import { writeAudit } from '../../../sql/account/audit.ts'
+import { listAudit, writeAudit } from '../../../sql/account/audit.ts'
 import { removeExpired } from '../../../sql/operations/retention.ts'
 import { byTurns, perSecond, type Row, rowOf } from '../measure.ts'
 import type { Setting } from '../setting.ts'
@@ -16,69 +16,56 @@ const DAY_MS = 86_400_000
 export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   const { pool, project } = setting
   const before = new Date(Date.now() - 90 * DAY_MS)
-  await fill(setting, ROWS - DUE, before)
+  await fill(setting, ROWS - DUE, new Date())
   const actor = { projectId: project.id, keyPrefix: 'loid-bench', requestId: 'bench' }
   const write = () => writeAudit(pool, actor, { action: 'vault.get', subject: 'a', outcome: 'ok' })
-  const page = () =>
-    pool.query(
-      'select * from audit_log where project_id = $1 order by at desc, row desc limit 50',
-      [project.id],
-    )
-  const rates: { removed: number[]; written: number[] } = { removed: [], written: [] }
-  const pages: { quiet: number[]; removing: number[]; vacuuming: number[] } = {
-    quiet: [],
-    removing: [],
-    vacuuming: [],
+  const page = () => listAudit(pool, { projectId: project.id, cursor: null, limit: 50 })
+  const round = async () => {
+    await fill(setting, DUE, before)
+    const written = await perSecond({ lanes: LANES, durationMs: DURATION_MS, work: write })
+    const quietMs = await p99While(Bun.sleep(DURATION_MS), page)
+    const startMs = performance.now()
+    const removal = removeAll(setting, before)
+    const removingMs = await p99While(removal, page)
+    const removed = ((await removal) * 1000) / (performance.now() - startMs)
+    const vacuumStartMs = performance.now()
+    const vacuumingMs = await p99While(pool.query('vacuum audit_log'), page)
+    const vacuumS = (performance.now() - vacuumStartMs) / 1000
+    return { written, removed, quietMs, removingMs, vacuumingMs, vacuumS }
   }
-  const vacuums: number[] = []
-  await byTurns([
-    async () => {
-      await fill(setting, DUE, before)
-      rates.written.push(await perSecond({ lanes: LANES, durationMs: DURATION_MS, work: write }))
-      pages.quiet.push(await slowest(page, Bun.sleep(DURATION_MS)))
-      const startMs = performance.now()
-      const removal = removeAll(setting, before)
-      pages.removing.push(await slowest(page, removal))
-      rates.removed.push(((await removal) * 1000) / (performance.now() - startMs))
-      const vacuumMs = performance.now()
-      const vacuum = pool.query('vacuum audit_log')
-      pages.vacuuming.push(await slowest(page, vacuum))
-      vacuums.push(performance.now() - vacuumMs)
-    },
-  ])
-  const [, ...seconds] = vacuums.map((ms) => ms / 1000)
-  const without = (values: number[]) => values.slice(1)
+  const [measured] = await byTurns([round])
+  const figures = (name: keyof Awaited<ReturnType<typeof round>>) =>
+    measured!.map((one) => one[name])
+  const seconds = figures('vacuumS').map((s) => s.toFixed(1))
   yield rowOf(
     {
       name: 'old rows removed, one process',
       unit: 'rows/s',
-      detail: `entries written by ${LANES} connections; a VACUUM after ${DUE} of ${ROWS}: ${seconds.map((s) => s.toFixed(1)).join(', ')} s`,
+      detail: `entries written by ${LANES} connections; a VACUUM after ${DUE} of ${ROWS}: ${seconds.join(', ')} s`,
     },
-    without(rates.removed),
-    without(rates.written),
+    figures('removed'),
+    figures('written'),
   )
-  const detail = 'the same page, quiet'
+  const shown = { unit: 'ms', detail: 'the same page, quiet' }
   yield rowOf(
-    { name: 'p99 of a page while old rows are removed', unit: 'ms', detail },
-    without(pages.removing),
-    without(pages.quiet),
+    { ...shown, name: 'p99 of a page while old rows are removed' },
+    figures('removingMs'),
+    figures('quietMs'),
   )
   yield rowOf(
-    { name: 'p99 of a page during the VACUUM', unit: 'ms', detail },
-    without(pages.vacuuming),
-    without(pages.quiet),
+    { ...shown, name: 'p99 of a page during the VACUUM' },
+    figures('vacuumingMs'),
+    figures('quietMs'),
   )
 }
 
-/** Stores rows of the project, the old ones older than `before`. */
+/** Stores rows of the project, a second apart and older than `before`. */
 async function fill({ pool, project }: Setting, count: number, before: Date): Promise<void> {
   await pool.query(
     `insert into audit_log (project_id, at, action, subject, actor, request_id, outcome)
-     select $1, case when n <= $3 then $4::timestamptz - n * interval '1 second'
-                     else clock_timestamp() - n * interval '1 second' end,
-       'vault.get', 'name-' || n, 'loid-bench', 'req_' || n, 'ok'
+     select $1, $3::timestamptz - n * interval '1 second', 'vault.get', 'name-' || n, 'loid-bench', 'req_' || n, 'ok'
      from generate_series(1, $2::int) n`,
-    [project.id, count, count === DUE ? DUE : 0, before],
+    [project.id, count, before],
   )
 }
 
@@ -91,8 +78,8 @@ async function removeAll({ pool, project }: Setting, before: Date): Promise<numb
   }
 }
 
-/** Repeats a read until the work is done. @returns the 99th percentile of its times, in milliseconds. */
-async function slowest(read: () => Promise<unknown>, work: Promise<unknown>): Promise<number> {
+/** Repeats a read while the work runs. @returns the 99th percentile of the read's times, in milliseconds. */
+async function p99While(work: Promise<unknown>, read: () => Promise<unknown>): Promise<number> {
   let done = false
   void work.then(() => {
     done = true
