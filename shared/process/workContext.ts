@@ -14,7 +14,7 @@ const storage = new AsyncLocalStorage<WorkContext>()
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 
-/** Runs work that belongs to several callers, so it has the facts of none of them. */
+/** Runs work for several callers, without the facts of any of them. */
 export const withinNone = <Result>(work: () => Result): Result => storage.run({}, work)
 
 /** Returns the trace context of this work, to store with a row or to send with a request; null: nothing is traced. */

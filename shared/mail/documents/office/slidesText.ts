@@ -134,7 +134,7 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // A shape without its own position lies where its layout says, so it may lie over anything.
+    // The layout places a shape that names no position, so the shape may lie over anything.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&
