@@ -1401,7 +1401,7 @@ create table seller_endpoints (
   constraint seller_endpoints_row_key UNIQUE ("row")
 );
 
--- Recipients a project has written to on a UTC day. The check holds the limit against two concurrent statements: the second one fails as a whole, and its intents run again one by one.
+-- Recipients a project has written to on a UTC day. Send intents lock the row before they read it. The check stops a batch that found no row to lock: the batch runs again and finds the row of the other batch.
 create table send_quotas (
   project_id text not null,
   day date not null,

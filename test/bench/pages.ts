@@ -1,4 +1,4 @@
-import { acceptIntents } from '../../sql/mail/outbound/sendIntents.ts'
+import { acceptIntents } from '../../sql/mail/outbound/acceptIntents.ts'
 import { newIntent } from '../support/mail/mailRows.ts'
 import { printed, startProcess } from '../support/process/process.ts'
 import { beginCost, costText } from './cost.ts'

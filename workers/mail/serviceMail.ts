@@ -1,5 +1,5 @@
-import { composeMail, type MailContent } from '../../shared/mail/compose/composeMail.ts'
-import { dkimSign } from '../../shared/mail/compose/dkim.ts'
+import type { MailContent } from '../../shared/mail/compose/composeMail.ts'
+import { composeSigned } from '../../shared/mail/compose/composeSigned.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
 import { findDkimSigners } from '../../sql/mail/domains/dkimKeys.ts'
@@ -27,7 +27,7 @@ export async function sendServiceMail(
   const [to = ''] = content.to
   if (await isHosted(pool, mailDomain, to)) return { isDeferred: false }
   const signers = await findDkimSigners(pool, () => keyring(pool), mailDomain)
-  const raw = dkimSign(await composeMail(content), signers)
+  const raw = await composeSigned(content, signers)
   let outcome: RecipientOutcome | undefined
   await transport.send({ envelopes: [{ from: '', to }], raw }, async ([first]) => {
     outcome = first

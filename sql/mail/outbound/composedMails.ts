@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { domainOf } from '../../../shared/mail/address.ts'
-import { composeMail } from '../../../shared/mail/compose/composeMail.ts'
-import { dkimSign } from '../../../shared/mail/compose/dkim.ts'
+import { composeSigned } from '../../../shared/mail/compose/composeSigned.ts'
 import type { Batcher } from '../../../shared/process/batcher.ts'
 import type { Blobs } from '../../blobs/blobs.ts'
 import type { Pool, Queryable } from '../../db.ts'
@@ -58,7 +57,7 @@ export async function composedMail(
   return { rawId: kept.rawId, bytes: await readRawMail(pool, blobs, kept.rawId) }
 }
 
-/** Composes and signs a mail. Each call makes different bytes, because boundaries and signatures differ. */
+/** Reads the attachments and the DKIM keys of a mail, and has it composed and signed. */
 export async function composeOutbound(
   { pool, keyring, blobs }: MailStores,
   mail: OutboundContent,
@@ -66,9 +65,8 @@ export async function composeOutbound(
   const attachments = mail.hasAttachments
     ? await listSentAttachments(pool, blobs.of(mail.projectId), mail.messageRow)
     : []
-  const message = await composeMail({ ...mail, attachments })
   const signers = await findDkimSigners(pool, () => keyring(pool), domainOf(mail.fromAddress))
-  return dkimSign(message, signers)
+  return composeSigned({ ...mail, attachments }, signers)
 }
 
 /** Derives a UUID from the Message-ID, so that a message composed twice is stored once. */

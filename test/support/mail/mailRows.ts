@@ -16,9 +16,10 @@ import {
   type StoreOutcome,
   storeParsedMails,
 } from '../../../sql/mail/inbound/storeParsedMails.ts'
+import { acceptIntents } from '../../../sql/mail/outbound/acceptIntents.ts'
 import { type AttemptOutcome, recordMailAttempts } from '../../../sql/mail/outbound/mailAttempts.ts'
 import { beginAttempts, type OutboundMail } from '../../../sql/mail/outbound/outboundMails.ts'
-import { acceptIntents, type SendIntent } from '../../../sql/mail/outbound/sendIntents.ts'
+import type { SendIntent } from '../../../sql/mail/outbound/sendIntents.ts'
 import { noBlobs } from '../database/blobs.ts'
 import { newProject } from '../till/tillRows.ts'
 

@@ -12,7 +12,7 @@ import {
 import { updateRetention } from '../../../../sql/account/projects/retention.ts'
 import { createRule } from '../../../../sql/mail/inbound/emailRules.ts'
 import { deleteMessage } from '../../../../sql/mail/messages/deleteMail.ts'
-import { acceptIntents } from '../../../../sql/mail/outbound/sendIntents.ts'
+import { acceptIntents } from '../../../../sql/mail/outbound/acceptIntents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import { newDelivery } from '../../../support/events/eventRows.ts'
 import { newIntent, newSent, readRaw, receive, takeIn } from '../../../support/mail/mailRows.ts'

@@ -2,11 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { deleteThread } from '../../../../sql/mail/messages/deleteMail.ts'
-import {
-  acceptIntents,
-  findSent,
-  type SendIntent,
-} from '../../../../sql/mail/outbound/sendIntents.ts'
+import { acceptIntents } from '../../../../sql/mail/outbound/acceptIntents.ts'
+import { findSent, type SendIntent } from '../../../../sql/mail/outbound/sendIntents.ts'
 import { createTestDatabase, type TestDatabase } from '../../../support/database/database.ts'
 import {
   messageOf,
@@ -156,15 +153,63 @@ describe('a key', () => {
     expect(await findSent(pool, projectId, 'k')).toBeNull()
   })
 
-  test('is taken by two batches with the same keys in opposite orders', async () => {
+  test('that has expired is taken by one of two batches with the same keys in opposite orders', async () => {
     const projectId = await newProject(pool)
     const names = ['a', 'b', 'c', 'd']
     await accept(names.map((name) => keyed(projectId, name)))
+    await pool.query(`update idempotency_keys set created_at = now() - interval '25 hours'`)
     const hold = 'select from idempotency_keys where project_id = $1 and key = any ($2) for update'
     const words = await whileHeld(pool, hold, [projectId, ['a', 'b']], () =>
       crossing(names).map((list) => wordsOf(list.map((name) => keyed(projectId, name)))),
     )
-    expect(words.flat()).toEqual(Array(6).fill('repeat'))
+    const taken = Array(4).fill('accepted')
+    expect(words.flat().toSorted()).toEqual([...taken, 'repeat', 'repeat'])
+  })
+})
+
+describe('a draft', () => {
+  const sentFrom = (projectId: string, draft: SendIntent['draft']) =>
+    newIntent(projectId, { draft })
+  const newDraft = async (projectId: string): Promise<{ id: string; version: number }> => {
+    const { rows } = await pool.query(
+      `insert into drafts (id, project_id, content, stored_bytes)
+       values ('dr_' || gen_random_uuid(), $1, '{}', 0) returning id, version`,
+      [projectId],
+    )
+    return rows[0]
+  }
+
+  test('is sent once, in the version and by the project that the intent names', async () => {
+    const [one, two] = [await newProject(pool), await newProject(pool)]
+    const draft = await newDraft(one)
+    const later = { ...draft, version: draft.version + 1 }
+    const words = await wordsOf([
+      sentFrom(two, draft),
+      sentFrom(one, later),
+      sentFrom(one, draft),
+      sentFrom(one, draft),
+    ])
+    expect(words).toEqual(['repeat', 'repeat', 'accepted', 'repeat'])
+    expect(await wordsOf([sentFrom(one, draft)])).toEqual(['repeat'])
+  })
+
+  test('is sent by one of two concurrent requests', async () => {
+    const projectId = await newProject(pool)
+    const draft = await newDraft(projectId)
+    const words = await whileHeld(
+      pool,
+      'select from drafts where id = $1 for update',
+      [draft.id],
+      () => [1, 2].map(() => wordsOf([sentFrom(projectId, draft)])),
+    )
+    expect(words.flat().toSorted()).toEqual(['accepted', 'repeat'])
+  })
+
+  test('above the quota is kept', async () => {
+    const projectId = await newProject(pool)
+    const draft = await newDraft(projectId)
+    expect(await wordsOf([sentFrom(projectId, draft)], 0)).toEqual(['over quota'])
+    expect(await wordsOf([sentFrom(projectId, draft)], 1)).toEqual(['accepted'])
   })
 })
 
@@ -200,15 +245,31 @@ describe('a quota', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('exceeded by some of a batch makes the batch run one by one', async () => {
+  test('refuses the intents of a batch that exceed it, and accepts those that fit', async () => {
     const projectId = await newProject(pool)
-    const batch = accept([to(projectId, 3), to(projectId, 1)], 2)
-    expect(await batch.catch(({ message }) => message)).toBe('the daily limit was reached')
-    expect(await usedBy(projectId)).toBeUndefined()
-    expect(await wordsOf([to(projectId, 3), to(projectId, 4)], 2)).toEqual([
-      'over quota',
-      'over quota',
+    const batch = [to(projectId, 3), to(projectId, 1), to(projectId, 2), to(projectId, 1)]
+    expect(await wordsOf(batch, 2)).toEqual(['over quota', 'accepted', 'over quota', 'accepted'])
+    expect(await usedBy(projectId)).toBe(2)
+    expect(await wordsOf([to(projectId, 3)], 2)).toEqual(['over quota'])
+  })
+
+  test('is not charged for a repeated key', async () => {
+    const projectId = await newProject(pool)
+    await accept([keyed(projectId, 'k')], 2)
+    const words = await wordsOf([keyed(projectId, 'k'), to(projectId, 1)], 2)
+    expect(words).toEqual(['repeat', 'accepted'])
+    expect(await usedBy(projectId)).toBe(2)
+  })
+
+  test('holds against a concurrent process that stores the first mail of a project', async () => {
+    const projectId = await newProject(pool)
+    const hold = `insert into send_quotas (project_id, day, used, allowed)
+                  values ($1, (now() at time zone 'UTC')::date, 2, 3)`
+    const words = await whileHeld(pool, hold, [projectId], () => [
+      wordsOf([to(projectId, 2), to(projectId, 1)], 3),
     ])
+    expect(words).toEqual([['over quota', 'accepted']])
+    expect(await usedBy(projectId)).toBe(3)
   })
 
   test('counts no refused recipients, and nothing without a limit', async () => {

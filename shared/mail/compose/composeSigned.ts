@@ -1,0 +1,8 @@
+import { composeMail, type MailContent } from './composeMail.ts'
+import { type DkimSigner, dkimSign } from './dkim.ts'
+
+/** Composes a message and signs it. Each call makes different bytes, because boundaries and signatures differ. */
+export const composeSigned = async (
+  content: MailContent,
+  signers: readonly DkimSigner[],
+): Promise<Buffer> => dkimSign(await composeMail(content), signers)

@@ -1,0 +1,89 @@
+import { newThreadId } from '../../../shared/ids.ts'
+import { keyLifetime } from '../../account/idempotency.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type Admitted, admitIntents } from './admitIntents.ts'
+import { lockIntents } from './lockIntents.ts'
+import { OPERATION, type SendIntent, type SendOutcome } from './sendIntents.ts'
+import { writeIntents } from './writeIntents.ts'
+
+/**
+ * Accepts send intents in one transaction, so that a message and its stored response commit together. It locks what the
+ * intents need, decides which intents are admitted, takes their idempotency keys and writes them. One transaction for
+ * many intents is fast. NOTIFY serialises commits, and 100 intents in one commit cost little more than one.
+ * @param dailyLimit recipients that a project may write to in a UTC day; null: no limit.
+ * @returns one outcome per intent, in order.
+ */
+export async function acceptIntents(
+  pool: Pool,
+  intents: readonly SendIntent[],
+  dailyLimit: number | null,
+): Promise<SendOutcome[]> {
+  const accept = () => transaction(pool, (db) => acceptIn(db, intents, dailyLimit))
+  try {
+    return await accept()
+  } catch (error) {
+    // The project had no row of its quota to lock, and a concurrent batch has stored one. That row is locked now.
+    if ((error as { constraint?: string }).constraint === 'send_quotas_within')
+      return await accept()
+    throw error
+  }
+}
+
+async function acceptIn(
+  db: Queryable,
+  intents: readonly SendIntent[],
+  dailyLimit: number | null,
+): Promise<SendOutcome[]> {
+  const locked = await lockIntents(db, intents, dailyLimit)
+  const decisions = admitIntents(intents, locked, { dailyLimit, newThread: newThreadId })
+  const admitted = decisions.filter((one) => one.kind === 'admitted')
+  const taken = await takeKeys(db, admitted, locked.now)
+  const accepted = admitted.filter(({ intent }) => taken(intent))
+  if (accepted.length > 0) await writeIntents(db, accepted, { now: locked.now, dailyLimit })
+  return decisions.map((one) => {
+    if (one.kind !== 'admitted') return one
+    if (!taken(one.intent)) return { kind: 'repeat' }
+    const { threadId, createdAt, status } = one
+    return { kind: 'accepted', threadId, createdAt, status }
+  })
+}
+
+/**
+ * Takes the idempotency keys of admitted intents and stores their responses. It waits for a key that a concurrent
+ * request holds.
+ * @returns a function that tells whether an intent may be stored: it has no key, or its key was free.
+ */
+async function takeKeys(
+  db: Queryable,
+  admitted: readonly Admitted[],
+  now: Date,
+): Promise<(intent: SendIntent) => boolean> {
+  const keyed = admitted.flatMap(({ intent, threadId, createdAt, status }) => {
+    const { projectId, key, answer } = intent
+    if (key === null) return []
+    const result = JSON.stringify({ threadId, createdAt, status, answer })
+    return [{ projectId, ...key, result }]
+  })
+  if (keyed.length === 0) return () => true
+  const { rows } = await db.query<{ project_id: string; key: string }>({
+    name: 'take-send-keys',
+    text: `
+      insert into idempotency_keys as k (project_id, operation, key, request_hash, result, created_at)
+      select project_id, '${OPERATION}', key, decode(hash, 'hex'), result, $5
+      from unnest($1::text[], $2::text[], $3::text[], $4::text[]) g (project_id, key, hash, result)
+      order by project_id, key
+      on conflict (project_id, operation, key) do update
+        set request_hash = excluded.request_hash, result = excluded.result, created_at = excluded.created_at
+        where k.created_at < excluded.created_at - ${keyLifetime('k.project_id')}
+      returning project_id, key`,
+    values: [
+      keyed.map(({ projectId }) => projectId),
+      keyed.map(({ name }) => name),
+      keyed.map(({ requestHash }) => requestHash.toString('hex')),
+      keyed.map(({ result }) => result),
+      now,
+    ],
+  })
+  const taken = new Set(rows.map(({ project_id, key }) => JSON.stringify([project_id, key])))
+  return ({ projectId, key }) => key === null || taken.has(JSON.stringify([projectId, key.name]))
+}

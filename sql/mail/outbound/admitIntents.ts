@@ -1,0 +1,61 @@
+import type { LockedIntent, LockedIntents } from './lockIntents.ts'
+import { recipientsOf } from './lockIntents.ts'
+import type { AcceptedMessage, SendIntent } from './sendIntents.ts'
+
+/** Is a send intent that may be stored, with the rest of its response. `n` is its place in the batch. */
+export type Admitted = AcceptedMessage & {
+  kind: 'admitted'
+  n: number
+  intent: SendIntent
+  approvalHours: number
+  recipients: number
+}
+
+/** Is the decision about a send intent. The other words are those of `SendOutcome`. */
+export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'over quota' }
+
+/**
+ * Decides about locked send intents, in their order.
+ * @param newThread returns the id of a new thread.
+ */
+export function admitIntents(
+  intents: readonly SendIntent[],
+  locked: LockedIntents,
+  { dailyLimit, newThread }: { dailyLimit: number | null; newThread: () => string },
+): Decision[] {
+  const keys = new Set<string>()
+  const drafts = new Set<string>()
+  const used = new Map<string, number>()
+  return intents.map((intent, n): Decision => {
+    const { projectId, threadRow, key, draft } = intent
+    const known = locked.intents[n] ?? null
+    if (known === null || (threadRow !== null && known.threadId === null)) return { kind: 'gone' }
+    const keyOfProject = key === null ? null : JSON.stringify([projectId, key.name])
+    if (known.keyIsTaken || (keyOfProject !== null && keys.has(keyOfProject)))
+      return { kind: 'repeat' }
+    if (draft !== null && (known.draftVersion !== draft.version || drafts.has(draft.id)))
+      return { kind: 'repeat' }
+    const recipients = recipientsOf(intent).length
+    const total = (used.get(projectId) ?? known.used) + recipients
+    if (dailyLimit !== null && total > dailyLimit) return { kind: 'over quota' }
+    used.set(projectId, total)
+    if (keyOfProject !== null) keys.add(keyOfProject)
+    if (draft !== null) drafts.add(draft.id)
+    return {
+      kind: 'admitted',
+      n,
+      intent,
+      recipients,
+      approvalHours: known.approvalHours,
+      threadId: known.threadId ?? newThread(),
+      createdAt: locked.now.toISOString(),
+      status: statusOf(intent, known),
+    }
+  })
+}
+
+/** Decides how a mail is sent: held for the owner, at its time, or at once. The mail of some apps is always held. */
+function statusOf(intent: SendIntent, known: LockedIntent): AcceptedMessage['status'] {
+  if (intent.held || known.sendPolicy === 'approve' || known.isToUnknown) return 'held'
+  return intent.sendAt === null ? 'queued' : 'scheduled'
+}

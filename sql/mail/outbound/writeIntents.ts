@@ -1,0 +1,249 @@
+import { newApprovalId } from '../../../shared/ids.ts'
+import type { SentAttachment } from '../../../shared/mail/compose/sentAttachment.ts'
+import type { Attachment } from '../../../shared/mail/parse/parseMail.ts'
+import { searchVector } from '../../../shared/mail/search/searchTerms.ts'
+import { messageIdHash, subjectKey } from '../../../shared/mail/threading.ts'
+import type { Queryable } from '../../db.ts'
+import { packBytes } from '../../packedBytes.ts'
+import { addPayloadsFrom } from '../../queue/jobs.ts'
+import { rowBytes } from '../messages/attachments.ts'
+import type { Admitted } from './admitIntents.ts'
+import { intentBytes } from './sendIntents.ts'
+
+/** Is the error of a recipient that a rule of the project refuses. */
+const BLOCKED = 'blocked: a rule of the project stands against this address'
+/** Is the error of a suppressed recipient. */
+export const SUPPRESSED = 'suppressed: an earlier mail to this address came back'
+
+/** Parses the intents. $9 is the time at which they are accepted. */
+const GIVEN = `
+  given as (
+    select i.*, decode(i.hash, 'hex') as hash_bytes, $9::timestamptz as now
+    from jsonb_to_recordset($1::jsonb) as i (
+      n int, project_id text, message_id text, hash text, thread_row bigint, thread_id text, from_address text,
+      to_list text[], cc_list text[], bcc_list text[], subject text, body text, html text,
+      in_reply_to text[], reference_ids text[], search tsvector, subject_key text, attachments jsonb, refused text[],
+      reasons text[], recipients int, unsubscribe jsonb, stored_bytes bigint, names jsonb, headers jsonb,
+      send_at timestamptz, status text, approval_id text, approval_hours int, draft_id text, traceparent text,
+      calendar text)
+  )`
+
+/**
+ * Gives each intent the rows of its message and its thread, in the order of the numbers. It uses no join, because the
+ * planner would expect one row for a batch and scan the batch once for each intent. Without the join an intent among 60
+ * takes 0.2 instead of 0.35 ms.
+ */
+const PLACED = `
+  placed as materialized (
+    select i.*, coalesce(i.thread_row, nextval('threads_row_seq')) as at_thread,
+      nextval('messages_row_seq') as message_row
+    from (select * from given order by n) i
+  )`
+
+/** Starts the threads of new conversations, and extends the threads of replies. */
+const THREADS = `
+  begun as (
+    insert into threads (row, id, project_id, subject, created_at, updated_at, message_count, subject_key)
+    overriding system value
+    select at_thread, thread_id, project_id, subject, now, now, 1, decode(subject_key, 'hex')
+    from placed where thread_row is null
+  ), grown as (
+    update threads t set message_count = t.message_count + g.added, updated_at = greatest(t.updated_at, g.now)
+    from (select thread_row, count(*) as added, max(now) as now from placed
+          where thread_row is not null group by thread_row) g
+    where t.row = g.thread_row
+  )`
+
+/** Stores the messages and their Message-IDs. */
+const MESSAGES = `
+  stored as (
+    insert into messages (
+      row, project_id, thread_row, direction, message_id, message_id_hash, in_reply_to, reference_ids, from_addresses,
+      to_addresses, cc_addresses, bcc_addresses, subject, text_body, html_body, text_bytes, attachments, labels,
+      delivery_status, created_at, added_at, search, stored_bytes, send_at)
+    overriding system value
+    select message_row, project_id, at_thread, 'sent', message_id, hash_bytes, in_reply_to, reference_ids, array[from_address],
+      to_list, cc_list, bcc_list, subject, body, html, octet_length(body) + octet_length(attachments::text),
+      attachments, array['sent'] || case status when 'queued' then '{}' else array[status] end, status, now, now, search,
+      stored_bytes, send_at
+    from placed
+  ), known as (
+    insert into thread_identifiers (project_id, message_id_hash, thread_row)
+    select project_id, hash_bytes, at_thread from placed
+  )`
+
+/**
+ * Stores the outbound mails with their recipients. Refused recipients have failed from the start. A held mail is never
+ * due.
+ */
+const OUTBOUND = `
+  outgoing as (
+    insert into outbound_mails (
+      message_row, project_id, state, next_attempt_at, accepted_at, unsubscribe, names, headers,
+      traceparent)
+    select message_row, project_id, case status when 'held' then 'held' else 'queued' end,
+      case status when 'held' then 'infinity' else coalesce(send_at, now) end,
+      coalesce(send_at, now), unsubscribe, names, headers, traceparent
+    from placed
+  ), addressed as (
+    insert into outbound_recipients (message_row, address, state, error)
+    select distinct message_row, a, case when a = any (refused) then 'failed' else 'queued' end,
+      case reasons[array_position(refused, a)] when 'rule' then '${BLOCKED}' when 'suppressed' then '${SUPPRESSED}' end
+    from placed, unnest(to_list || cc_list || bcc_list) a
+  )`
+
+const ATTACHMENTS = `
+  filed as (
+    insert into message_attachments (message_row, attachment_id, bytes, blob)
+    select p.message_row, a.id, substring($4::bytea from a.start for a.length), a.blob
+    from unnest($2::int[], $3::text[], $6::int[], $7::int[], $8::bytea[]) a (n, id, start, length, blob)
+    join placed p using (n)
+  )`
+
+/**
+ * Records the invitations that are sent. A worker reads them into the project's calendar when their mail is being sent.
+ */
+const CALENDARS = `
+  planned as (
+    insert into attachment_texts (message_row, attachment_id, project_id)
+    select message_row, calendar, project_id from placed where calendar is not null
+  )`
+
+/** Removes the drafts that are sent. Their rows are locked. */
+const DRAFTS = `
+  spent as (
+    delete from drafts where id in (select draft_id from placed)
+  )`
+
+/** Charges the daily quotas. The check send_quotas_within fails the statement above the limit $5. */
+const CHARGES = `
+  charged as (
+    insert into send_quotas as q (project_id, day, used, allowed)
+    select project_id, (min(now) at time zone 'UTC')::date, sum(recipients), $5::int from placed
+    where $5::int is not null group by project_id order by project_id
+    on conflict (project_id) do update set day = excluded.day, allowed = excluded.allowed,
+      used = excluded.used + case when q.day = excluded.day then q.used else 0 end
+  )`
+
+/**
+ * Queues the sending of each mail. A held mail gets an approval request, with the job that announces it. The reader of
+ * invitations runs at once, because it reads other files too, and knows when the next file may be read.
+ */
+const JOBS = `
+  requested as (
+    insert into approvals (id, project_id, kind, subject, requested_at, expires_at)
+    select approval_id, project_id, 'mail', message_id, now, now + make_interval(hours => approval_hours)
+    from placed where status = 'held'
+    returning id
+  ), due as (
+    select 'send_mail' as task, json_build_object('messageRow', message_row::text) as payload,
+      'send_mail:' || message_row as key, send_at as run_at
+    from placed where status <> 'held'
+    union all
+    select 'announce_approval', json_build_object('approvalId', id), 'announce_approval:' || id, null from requested
+    union all
+    select 'read_attachments', json_build_object('projectId', project_id), 'read_attachments:' || project_id, null
+    from placed where calendar is not null and status <> 'held' group by project_id
+  ), jobs as (
+    ${addPayloadsFrom('due', { runAt: 's.run_at' })}
+  )`
+
+/**
+ * $1 intents (jsonb); $2, $3 attachments: number of the intent, id; $4, $6, $7 their packed bytes, $8 their objects;
+ * $5 daily limit or null; $9 time. The last query makes PostgreSQL run queue_jobs.
+ */
+const WRITE_INTENTS = `with ${[
+  GIVEN,
+  PLACED,
+  THREADS,
+  MESSAGES,
+  OUTBOUND,
+  ATTACHMENTS,
+  CALENDARS,
+  DRAFTS,
+  CHARGES,
+  JOBS,
+].join(',')} select count(*) from jobs`
+
+/** Stores admitted intents: threads, messages, outbound mails, quotas, approval requests and jobs. */
+export async function writeIntents(
+  db: Queryable,
+  admitted: readonly Admitted[],
+  { now, dailyLimit }: { now: Date; dailyLimit: number | null },
+): Promise<void> {
+  const files = admitted.flatMap(({ n, intent }) =>
+    intent.attachments.map((file, index) => ({ ...file, n, id: attachmentId(index) })),
+  )
+  const { bytes, starts, lengths } = packBytes(files.map(rowBytes))
+  await db.query({
+    name: 'write-intents',
+    text: WRITE_INTENTS,
+    values: [
+      JSON.stringify(admitted.map(recordOf)),
+      files.map(({ n }) => n),
+      files.map(({ id }) => id),
+      bytes,
+      dailyLimit,
+      starts,
+      lengths,
+      files.map(({ blob }) => blob ?? null),
+      now,
+    ],
+  })
+}
+
+/** Returns the columns of an intent as the statement parses them. */
+const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Admitted) => ({
+  n,
+  project_id: intent.projectId,
+  message_id: intent.messageId,
+  hash: messageIdHash(intent.messageId).toString('hex'),
+  thread_row: intent.threadRow,
+  thread_id: threadId,
+  from_address: intent.from,
+  to_list: intent.to,
+  cc_list: intent.cc,
+  bcc_list: intent.bcc,
+  subject: intent.subject,
+  body: intent.text,
+  html: intent.html,
+  in_reply_to: intent.inReplyTo,
+  reference_ids: intent.references,
+  subject_key: subjectKey(intent.subject)?.toString('hex') ?? null,
+  search: searchVector(intent.projectId, {
+    subject: intent.subject,
+    from: [intent.from],
+    to: [...intent.to, ...intent.cc, ...intent.bcc],
+    text: [intent.text, ...intent.attachments.map(({ filename }) => filename)].join('\n'),
+  }),
+  attachments: intent.attachments.map(describe),
+  unsubscribe: intent.unsubscribe,
+  headers: intent.headers,
+  names: intent.names,
+  stored_bytes: intentBytes(intent),
+  refused: intent.refused.map(({ address }) => address),
+  reasons: intent.refused.map(({ reason }) => reason),
+  recipients,
+  send_at: intent.sendAt,
+  status,
+  approval_id: newApprovalId(),
+  approval_hours: approvalHours,
+  draft_id: intent.draft?.id ?? null,
+  traceparent: intent.traceparent ?? null,
+  calendar: intent.calendar == null ? null : attachmentId(intent.calendar),
+})
+
+const attachmentId = (index: number) => `att_${index + 1}`
+
+/** Describes an attachment for get-message. */
+const describe = (
+  { filename, contentType, contentId, content }: SentAttachment,
+  index: number,
+): Attachment => ({
+  attachmentId: attachmentId(index),
+  filename,
+  contentType,
+  size: content.length,
+  contentId: contentId === null ? null : `<${contentId}>`,
+  disposition: contentId === null ? 'attachment' : 'inline',
+})
