@@ -8,7 +8,7 @@ import type { Rpc } from '../../workers/till/chain/rpc.ts'
 import { transferCall } from '../../workers/till/chain/transfer.ts'
 import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../support/till/till.ts'
 
-const REFERENCE_DEADLINE_MS = 30_000
+const REFERENCE_DEADLINE_MS = 60_000
 /** Bare transactions without a receipt are counted as lost after this. */
 const BARE_DEADLINE_MS = 30_000
 /** The node leaves some in its pool: they are sent again. */
@@ -18,6 +18,7 @@ const RESEND_MS = 3_000
 export async function settleByX402(
   { rpc, rpcUrl }: { rpc: Rpc; rpcUrl: string },
   payments: SignedPayment[],
+  inFlight: number,
 ): Promise<{ settled: number; ms: number }> {
   // A lost nonce of an earlier round would hold up all of a wallet.
   const privateKey = generatePrivateKey()
@@ -34,7 +35,7 @@ export async function settleByX402(
   const order = {
     rpcUrl,
     privateKey,
-    inFlight: payments.length,
+    inFlight,
     deadlineMs: REFERENCE_DEADLINE_MS,
     orders,
   }
@@ -123,7 +124,8 @@ function sign(wallet: PrivateKeyAccount, payment: SignedPayment, nonce: number):
     chainId: SEPOLIA.chainId,
     nonce,
     ...transferCall(transfer),
-    maxFeePerGas: 10n ** 10n,
+    // Full blocks raise the base fee by an eighth each.
+    maxFeePerGas: 10n ** 11n,
     maxPriorityFeePerGas: 10n ** 9n,
   })
 }

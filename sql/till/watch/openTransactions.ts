@@ -122,6 +122,26 @@ export async function findQuietTransactions(
   return rows.map(toOpen)
 }
 
+/**
+ * Finds the open transaction of a nonce that was sent once, at least `quietMs` ago, and that the node accepted.
+ * @returns null if there is none.
+ */
+export async function findSentOnce(
+  db: Queryable,
+  wallet: WalletId,
+  { nonce, quietMs }: { nonce: bigint; quietMs: number },
+): Promise<OpenTransaction | null> {
+  const { rows } = await db.query<OpenRow>({
+    name: 'find-sent-once',
+    text: `select ${OPEN_COLUMNS} from chain_transactions t
+           where chain_id = $1 and wallet = $2 and nonce = $3 and state = 'open' and send_count = 1
+             and send_error is null and sent_at < clock_timestamp() - make_interval(secs => $4::float8 / 1000)
+           order by max_fee_wei desc limit 1`,
+    values: [wallet.chainId, wallet.address, nonce, quietMs],
+  })
+  return rows[0] === undefined ? null : toOpen(rows[0])
+}
+
 /** Tells whether any transaction of the chain is open. */
 export async function hasOpenTransactions(db: Queryable, chainId: number): Promise<boolean> {
   const { rows } = await db.query<{ open: boolean }>({

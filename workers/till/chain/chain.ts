@@ -99,20 +99,25 @@ export async function readBlock(
   return result === null ? null : read(blockSchema, result, 'eth_getBlockByNumber')
 }
 
-/** Returns the number of nonces that each address has used, and its balance in wei. */
+/**
+ * Returns the number of nonces that each address has used, its next nonce after the transactions in the node's pool, and
+ * its balance in wei. A node without a pool returns the number of used nonces as the next nonce.
+ */
 export async function readWallets(
   rpc: Rpc,
   addresses: readonly Address[],
-): Promise<{ used: bigint; balanceWei: bigint }[]> {
+): Promise<{ used: bigint; pooled: bigint; balanceWei: bigint }[]> {
   const answers = await rpc.batch(
     addresses.flatMap((address) => [
       { method: 'eth_getTransactionCount', params: [address, 'latest'] },
+      { method: 'eth_getTransactionCount', params: [address, 'pending'] },
       { method: 'eth_getBalance', params: [address, 'latest'] },
     ]),
   )
   return addresses.map((_, n) => ({
-    used: read(quantity, resultOf(answers[n * 2], 'nonce'), 'nonce'),
-    balanceWei: read(quantity, resultOf(answers[n * 2 + 1], 'balance'), 'balance'),
+    used: read(quantity, resultOf(answers[n * 3], 'nonce'), 'nonce'),
+    pooled: read(quantity, resultOf(answers[n * 3 + 1], 'nonce'), 'nonce'),
+    balanceWei: read(quantity, resultOf(answers[n * 3 + 2], 'balance'), 'balance'),
   }))
 }
 

@@ -1,8 +1,10 @@
 /** Handles transactions that are in no block: sends them again, and raises their fee. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
+import type { WalletId } from '../../../sql/till/settle/gasWallets.ts'
 import {
   findQuietTransactions,
+  findSentOnce,
   type OpenTransaction,
 } from '../../../sql/till/watch/openTransactions.ts'
 import { readCode } from '../chain/chain.ts'
@@ -13,6 +15,8 @@ import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 const BATCH_MAX = 200
 /** A transaction is stuck when this many blocks do not hold it. */
 const STUCK_BLOCKS = 3n
+/** A node that has accepted a transaction counts it after this time at the latest. */
+const POOL_MS = 500
 
 /** Broadcasts transactions without news again. Raises the fee of stuck transactions. */
 export async function tendQuiet(
@@ -37,6 +41,22 @@ export async function tendQuiet(
     const raised = await reprice(chain, account, { stuck, payments })
     chain.log.warn({ hash: stuck.hash, raised }, 'a transaction is stuck')
   }
+}
+
+/**
+ * Broadcasts a transaction again that the node's pool has dropped. Until then each later transaction of the wallet waits.
+ * This happens once for each transaction, because a node may accept it and not count it.
+ * @param pooled the wallet's next nonce after the transactions in the pool.
+ */
+export async function resendDropped(
+  chain: KnownChain,
+  wallet: WalletId,
+  pooled: bigint,
+): Promise<void> {
+  const dropped = await findSentOnce(chain.pool, wallet, { nonce: pooled, quietMs: POOL_MS })
+  if (dropped === null) return
+  chain.log.info({ hash: dropped.hash }, 'the pool of the node has dropped a transaction')
+  await broadcast(chain, [dropped])
 }
 
 /** Returns the members of a group whose payers still have no code. The others are sent alone once the nonce is used. */

@@ -11,6 +11,7 @@ import { readNetwork, readTip, readWallets } from '../chain/chain.ts'
 import { type ChainView, isKnown, type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
 import { resolveUsed } from './minedTransactions.ts'
+import { resendDropped } from './quietTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 
 /** Limits the transactions with used nonces that are read at once. */
@@ -68,7 +69,7 @@ async function look(
     const headBefore = view.head?.number
     const newest = await refreshHead(view)
     if (!isKnown(view)) return { busy: false, news: false }
-    const news = await lookAtWallets(view)
+    const news = await lookAtWallets(view, headBefore !== view.head.number)
     if (reconciler !== null || headBefore !== view.head.number) {
       const { chainId, network } = view.network
       await recordHead(view.pool, { chainId, network, ...view.head })
@@ -115,14 +116,14 @@ async function connect(view: ChainView): Promise<boolean> {
 }
 
 /** @returns true if a transaction was mined. */
-async function lookAtWallets(chain: KnownChain): Promise<boolean> {
+async function lookAtWallets(chain: KnownChain, isNewHead: boolean): Promise<boolean> {
   const wallets = await readWallets(
     chain.rpc,
     chain.accounts.map((account) => account.address),
   )
   let news = false
   for (const [n, account] of chain.accounts.entries()) {
-    const { used, balanceWei } = wallets[n]!
+    const { used, pooled, balanceWei } = wallets[n]!
     const key = account.address.toLowerCase()
     const wallet = { chainId: chain.network.chainId, address: account.address }
     if (!chain.balances.has(key)) await syncWallet(chain.pool, wallet, used)
@@ -133,6 +134,7 @@ async function lookAtWallets(chain: KnownChain): Promise<boolean> {
       news ||= resolved
       if (!resolved || open.length < LOOK_MAX) break
     }
+    if (isNewHead) await resendDropped(chain, wallet, pooled)
   }
   return news
 }

@@ -137,7 +137,9 @@ test('counts and balances are those that a quorum reaches', async () => {
   const address = `0x${'44'.repeat(20)}` as const
   for (const liar of [wallet('0xffff', '0x0'), wallet('0x0', '0xffffffff')]) {
     using nodes = await together([liar, wallet('0x7', '0x9'), wallet('0x7', '0x9')])
-    expect(await readWallets(nodes.rpc, [address])).toEqual([{ used: 7n, balanceWei: 9n }])
+    expect(await readWallets(nodes.rpc, [address])).toEqual([
+      { used: 7n, pooled: 7n, balanceWei: 9n },
+    ])
   }
 })
 

@@ -2,9 +2,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
 import { findOpenTransactions } from '../../../../sql/till/watch/openTransactions.ts'
+import { readReceipts, readWallets } from '../../../../workers/till/chain/chain.ts'
 import { reprice } from '../../../../workers/till/settle/gasWallet.ts'
 import { settlePayments } from '../../../../workers/till/settle/settler.ts'
 import { MULTICALL3_ADDRESS } from '../../../../workers/till/wallets/walletDeployment.ts'
+import { resendDropped } from '../../../../workers/till/watch/quietTransactions.ts'
 import {
   newReconciler,
   type Reconciler,
@@ -140,5 +142,52 @@ describe('a quiet transaction', () => {
     till.proxy.errors.set('eth_sendRawTransaction', () => ({ code: -32000, message }))
     await look(2)
     expect(await newestOf(id)).toBe(txHash)
+  })
+})
+
+describe('a transaction that the pool of the node has dropped', () => {
+  const ofWallet = () => ({ chainId: SEPOLIA.chainId, address: till.chain.accounts[0]!.address })
+  const lookAtPool = async () => {
+    const [wallet] = await readWallets(till.chain.rpc, [ofWallet().address])
+    await resendDropped(till.chain, ofWallet(), wallet!.pooled)
+  }
+  const passASecond = () =>
+    till.pool.query(`update chain_transactions set sent_at = sent_at - interval '1 second'`)
+  const sendThree = async () => {
+    const sent = [await till.send(), await till.send()]
+    await till.client.dropTransaction({ hash: sent[1]!.txHash })
+    sent.push(await till.send())
+    return sent.map(({ txHash }) => txHash)
+  }
+  const minedOf = async (hashes: readonly Hex[]) => {
+    await till.client.mine({ blocks: 1 })
+    const receipts = await readReceipts(till.chain.rpc, hashes)
+    return receipts.map((receipt) => receipt !== null)
+  }
+  beforeEach(() => till.client.setAutomine(false))
+
+  test('is broadcast again at once, so that the later ones are mined', async () => {
+    const hashes = await sendThree()
+    await passASecond()
+    await lookAtPool()
+    expect(await minedOf(hashes)).toEqual([true, true, true])
+  })
+
+  test('is not broadcast again before the node has had time to count it', async () => {
+    const hashes = await sendThree()
+    await lookAtPool()
+    expect(await minedOf(hashes)).toEqual([true, false, false])
+  })
+
+  test('is broadcast again once, and then waits until it is quiet', async () => {
+    const { txHash } = await till.send()
+    for (let drops = 0; drops < 2; drops++) {
+      await till.client.dropTransaction({ hash: txHash })
+      await passASecond()
+      await lookAtPool()
+    }
+    expect(await minedOf([txHash])).toEqual([false])
+    await look()
+    expect(await minedOf([txHash])).toEqual([true])
   })
 })
