@@ -122,7 +122,7 @@ describe('a grant', () => {
     expect(await whileHeld(pool, takenBack, [id], () => [take(id)])).toEqual([false])
   })
 
-  test('waits for a concurrent taking and is not taken again', async () => {
+  test('waits for a concurrent grant and is not taken again', async () => {
     const { id } = await newSettled(pool, { projectId })
     const taken = `update payments set granted_at = clock_timestamp() where id = $1`
     expect(await whileHeld(pool, taken, [id], () => [take(id)])).toEqual([false])
