@@ -26,7 +26,7 @@ export type Database = {
 type OwnServer = {
   /** Kills the postmaster with SIGKILL and starts the server again on the same data. */
   killPostmaster(): Promise<void>
-  /** Ends the server in order and starts it again. */
+  /** Ends the server in order and starts the server again. */
   restart(): Promise<void>
   /** Stops all processes of the server for a while. */
   freeze(ms: number): Promise<void>

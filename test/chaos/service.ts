@@ -78,7 +78,7 @@ export async function startService(env: Record<string, string>, logFile: string)
     child = spawn(process.execPath, [join(ROOT, 'api/start.ts')], {
       cwd: ROOT,
       env: { PATH, HOME, ...env },
-      // The log goes to stderr. The welcome goes to stdout, and it holds keys.
+      // The log goes to stderr. The welcome, which holds keys, goes to stdout.
       stdio: ['ignore', 'ignore', log],
     })
     closeSync(log)

@@ -24,7 +24,7 @@ export type UsedAuthorization = {
   amountAtomic: string | null
 }
 
-/** A purchase as the service stores it. Amounts are in atomic units. */
+/** A purchase as the service stores the purchase. Amounts are in atomic units. */
 export type PurchaseRecord = {
   id: string
   key: string

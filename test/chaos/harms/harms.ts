@@ -16,7 +16,7 @@ const SHORT_MS = 1_000
 const LONG_MS = 4_000
 const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 
-/** Kills a process of a part, or stops it for a while. */
+/** Kills a process of a part, or stops the process for a while. */
 const harmPart =
   (part: PartName): Harm =>
   async ({ service, mailWorkersKilledMs }, random) => {
@@ -52,7 +52,7 @@ const endConnections: Harm = async ({ database }, random) => {
   }
 }
 
-/** Cuts one or all connections of a link, breaks them in the middle, or holds their bytes back. */
+/** Cuts one or all connections of a link, breaks connections in the middle, or holds their bytes back. */
 const cutLink: Harm = async ({ links }, random) => {
   const name = random.pick(LINKS)
   const link = links[name]

@@ -67,7 +67,7 @@ describe('the sweep', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('keeps an object while another row names it', async () => {
+  test('keeps an object while another row names the object', async () => {
     const blob = await keep()
     const { rows } = await name(blob)
     await name(blob)

@@ -67,7 +67,7 @@ describe('a delivery', () => {
     )
   })
 
-  test('whose postponement cannot be queued makes the postponement fail', async () => {
+  test('refuses a postponement whose job is not queued', async () => {
     const deliveryId = await newDelivery(pool)
     const postponed = withLostJobs(pool, () =>
       postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
@@ -149,7 +149,7 @@ describe('the next delivery', () => {
 describe('deliveries', () => {
   const projectGone = 'the project was deleted'
 
-  test('are aborted with their project, except for delivered ones', async () => {
+  test('are aborted with their project, except after their delivery', async () => {
     const projectId = await newProject(pool)
     const [open, done] = [
       await newDelivery(pool, { projectId }),

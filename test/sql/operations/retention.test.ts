@@ -111,7 +111,7 @@ test('the inbound mail of a retransmission is removed by age, and an accepted in
   expect(rows).toEqual([{ state: 'accepted' }])
 })
 
-test('an old original is removed without its message, and a shared original stays until both inboxes expire', async () => {
+test('an old original is removed without its message, and a shared original stays while one inbox keeps the original', async () => {
   const projectId = await keeping('rawMail', 5)
   const neighbour = await newProject(pool)
   const raw = rawMail()

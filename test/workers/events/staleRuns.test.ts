@@ -1,4 +1,4 @@
-/** A late run sends nothing. A run whose delivery ended meanwhile sends nothing either. */
+/** Tests that a late run sends nothing, and that a run whose delivery has ended sends nothing either. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { createDelivery } from '../../../sql/events/deliveries.ts'

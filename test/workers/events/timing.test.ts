@@ -9,7 +9,7 @@ import {
 import type { Agent, TestService } from '../../support/service.ts'
 import '../../support/process/alone.ts'
 
-/** The bench measures lateness. This test finds a wrong step of the schedule; the smallest is 3 s off. */
+/** The bench measures lateness. This test finds a wrong step of the schedule, which is off by at least 3 s. */
 const LATE_MAX_MS = 2_500
 const DELIVERIES = 40
 

@@ -38,7 +38,7 @@ test('a child that throws is killed, and the error holds the message of the chil
   expect((await children.run('pid')).result).not.toBe(first)
 })
 
-test('a child that ended while it was idle gets no further request', async () => {
+test('an idle child that ended gets no further request', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('end soon')
   await waitFor('the end of the child', () => !isAlive(first))

@@ -88,7 +88,7 @@ const ENCODERS: Record<string, (text: string) => string> = {
 }
 const hex2 = (one: number) => one.toString(16).padStart(2, '0')
 const NAMES = Object.keys(ENCODERS)
-/** Holds the encodings that lose the case, which no decoder can restore. They are used alone. */
+/** Holds the encodings that are used alone, because they lose the case and no decoder can restore the case. */
 const LOSSY = new Set(['base64 in lower case'])
 const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')
 

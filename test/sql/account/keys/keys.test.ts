@@ -58,7 +58,7 @@ test('an unrevoked key of a deleted project has no identity', async () => {
   expect(await findKeyScopes(pool, keyId)).toBeNull()
 })
 
-test('a wrong key with the prefix of a right key has no identity and does not count for the right key', async () => {
+test('a wrong key with a right prefix has no identity and does not count for the right key', async () => {
   const { key, projectId } = await newKey()
   // A fresh window does not end between two requests.
   await pool.query(

@@ -105,7 +105,7 @@ test('a domain without live projects is deleted with its own keys', async () => 
   expect(await selectors('kept.example')).toHaveLength(1)
 })
 
-test('the deletion of a domain and the creation of a project at it wait for each other', async () => {
+test('the deletion of a domain and the creation of a project at the domain wait for each other', async () => {
   await verified('race.example')
   const make = `with held as (select from mail_domains where domain = 'race.example' for key share)
                 insert into projects (id, name, purpose, email_address)

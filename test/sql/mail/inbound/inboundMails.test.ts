@@ -72,7 +72,7 @@ describe('a spooled mail', () => {
 })
 
 describe('an inbound mail', () => {
-  test('is found until it ends or its project is deleted', async () => {
+  test('is found until its end or the deletion of its project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [open, orphan] = (await takeIn(pool, [one, two])) as [string, string]
     const received = await readInboundMail(pool, open)

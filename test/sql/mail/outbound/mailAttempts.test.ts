@@ -89,7 +89,7 @@ describe('of two overlapping attempts', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('the older attempt records nothing about the inboxes of this service', async () => {
+  test('the older attempt records nothing about the inboxes of the service', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const [older] = [await begin(pool, sent), await begin(pool, sent)]
@@ -199,7 +199,7 @@ describe('a part of an attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.failed'])
   })
 
-  test('delivers once to each live inbox of this service', async () => {
+  test('delivers once to each live inbox of the service', async () => {
     const sent = await newSent(pool)
     const [inbox, deleted] = [await newProject(pool), await newProject(pool)]
     const localInboxes = [await addressOf(pool, inbox), await addressOf(pool, deleted)]

@@ -21,7 +21,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const LATER = new Date(Date.now() + 3_600_000)
 
 describe('an attempt', () => {
-  test('begins only if it is due and its project is live', async () => {
+  test('begins only for a due mail of a live project', async () => {
     const done = await newSent(pool)
     await recordSent(pool, await begin(pool, done))
     const later = await newSent(pool)

@@ -40,7 +40,7 @@ const takeBack = (paymentId: string, txHash: `0x${string}`) =>
 const finalizedAt = async (id: string) => (await findPayment(pool, id))?.finalizedAt
 
 describe('a payment that is not final', () => {
-  test('is settled and on this chain', async () => {
+  test('is settled and on the chain of the query', async () => {
     const [settled, takenBack, final] = [
       await newSettled(pool),
       await newSettled(pool),

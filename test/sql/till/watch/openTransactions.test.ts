@@ -72,7 +72,7 @@ test('a quiet transaction was not signed or sent recently, and the lowest nonce 
   expect(found.map(({ hash }) => hash)).toEqual([first.hash, second.hash])
 })
 
-test('a transaction is open on its own chain until it is mined', async () => {
+test('a transaction is open on its own chain until the transaction is mined', async () => {
   const chainId = 7_000
   const of = { chainId, address: wallet.address }
   await store(wallet)

@@ -42,7 +42,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Some name servers never answer; the others take 5 ms.
+    // Some name servers never answer. Every other name server takes 5 ms.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)

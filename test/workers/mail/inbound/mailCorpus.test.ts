@@ -11,7 +11,7 @@ import {
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Some messages are one line, or a header only. */
+/** Some messages are one line or only a header, so a few messages have no text. */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03
 const BATCH = 50

@@ -145,7 +145,7 @@ const watched = (
     },
   })
 
-test('a fifth large message waits for its turn, and gets the turn when an earlier message is deleted', async () => {
+test('a fifth large message waits for four large messages, and is stored after their end or deletion', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, other, kept] = await Promise.all([1, 2, 3].map(() => newProject(pool)))
@@ -194,7 +194,7 @@ test('a second run of the job of an inbound mail changes nothing', async () => {
   expect(await labelsOf(pool, projectId)).toHaveLength(1)
 })
 
-test('a message that the database refuses is retried before it is stored unparsed', async () => {
+test('a message that the database refuses is tried again before the message is stored unparsed', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)

@@ -76,7 +76,7 @@ test('each recipient gets a transaction, each domain gets one connection, and TL
   expect(one.raw).not.toContain('d@one.test')
 })
 
-test('the preferred exchanger gets the mail, or the next exchanger when the preferred one cannot be reached', async () => {
+test('the preferred exchanger gets the mail, or the next exchanger when the preferred exchanger cannot be reached', async () => {
   zone.mx['order.test'] = [
     [20, 'mx2.test'],
     [10, 'mx1.test'],

@@ -94,7 +94,7 @@ test('dkim:new refuses invalid arguments with its usage', async () => {
   }
 })
 
-test('the private key is stored encrypted, and a rotation of the master key encrypts it again', async () => {
+test('the private key is stored encrypted, and a rotation of the master key encrypts the private key again', async () => {
   const { pool } = service.database
   const keys = masterKeys(service.config)
   const keyring = await createKeyringSource(keys)(pool)

@@ -117,7 +117,7 @@ test('a relay on this machine gets credentials without TLS when SMTP_RELAY_TLS i
   }
 })
 
-test('a relay without credentials must have trusted STARTTLS when it offers STARTTLS, unless TLS is off', async () => {
+test('mail without credentials needs trusted STARTTLS when the relay offers STARTTLS, unless TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const strange = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl })
   expect(strange.outcomes[0]!.error).toContain('the relay offers no trusted TLS')

@@ -34,7 +34,7 @@ test('a refused greeting, login or TLS defers the message', () => {
   }
 })
 
-test('each recipient gets the reply to its own RCPT', () => {
+test('each recipient gets an outcome and a reply of its own', () => {
   const rejectedErrors = [
     {
       ...failure({ responseCode: 550, command: 'RCPT TO', response: '550 5.1.1 no such user' }),

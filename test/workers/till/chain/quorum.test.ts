@@ -67,7 +67,7 @@ const upTo = (head: number, hash = HASH): Answers => ({
   },
 })
 
-test('the head is the highest block of a quorum, and a node far ahead or far behind does not move the head', async () => {
+test('the head is the highest block of a quorum, and no node far ahead or behind moves the head', async () => {
   const cases: [string, Answers[], bigint | null][] = [
     ['all alike', [upTo(100), upTo(100), upTo(100)], 100n],
     ['one ahead', [upTo(999_999), upTo(100), upTo(100)], 100n],

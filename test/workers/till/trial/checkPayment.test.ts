@@ -74,7 +74,7 @@ describe('a check', () => {
     expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
   })
 
-  test('is refused without a wallet, unless an allowed factory deploys it', async () => {
+  test('is refused without a wallet, unless an allowed factory deploys the wallet', async () => {
     const future = futureWallet(payer.address)
     await fund(till.client, future.address, 10_000n)
     const payment = await pay({ from: future.address })

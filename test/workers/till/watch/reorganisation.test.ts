@@ -71,7 +71,7 @@ test('after a reorganisation the same transaction settles a payment again, with 
   expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
 })
 
-test('a payment taken back is granted only after it settles again', async () => {
+test('a payment that a reorganisation took back is granted only after the payment settles again', async () => {
   await till.client.setAutomine(false)
   const { header } = await pay()
   const { body: pending } = await redeem(seller, header)

@@ -104,7 +104,7 @@ test('a transaction is displaced when a stranger used its nonce, and its payment
   expect((await redeem(seller, header)).body.ok).toBe(true)
 })
 
-test('a transaction without a payment ends once it is mined', async () => {
+test('a transaction without a payment ends once the transaction is mined', async () => {
   const { rows } = await pool().query(
     'update gas_wallets set next_nonce = next_nonce + 1 returning *',
   )
