@@ -13,7 +13,7 @@ type Call = {
   timeoutMs?: number
 }
 
-/** Calls the API once; null without an answer, and for 5xx and 429. */
+/** Calls the API once. Returns null without an answer, and for 5xx and 429. */
 export type Caller = (call: Call) => Promise<Answer | null>
 
 const TIMEOUT_MS = 8_000
@@ -37,7 +37,7 @@ async function ask(url: string, key: string, call: Call): Promise<Answer | null>
   try {
     const response = await fetch(url + path, {
       method,
-      // A new connection for each call: fetch then repeats no call by itself.
+      // Each call has a new connection, so that fetch repeats no call by itself.
       keepalive: false,
       headers: {
         authorization: `Bearer ${key}`,

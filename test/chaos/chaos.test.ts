@@ -6,7 +6,7 @@ import '../support/whole.ts'
 
 const SECONDS = 45
 
-test(`${SECONDS} s of load and harm leave nothing lost, nothing done twice and nothing waiting`, async () => {
+test(`after ${SECONDS} s of load and harm nothing is lost, nothing is done twice and nothing waits`, async () => {
   const seed = crypto.getRandomValues(new Uint32Array(1))[0]!
   const lines: string[] = []
   const report = await runChaos({

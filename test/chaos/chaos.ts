@@ -41,9 +41,9 @@ export type ChaosReport = {
   harms: Map<string, number>
   tally: Tally
   longestSilence: Record<Pulse, Silence>
-  /** The repeats of mail out, as a line. */
+  /** The line about repeated outbound mails. */
   repeats: string
-  /** Contradictions; none is a pass. */
+  /** Contradictions. A run without findings passes. */
   findings: string[]
 }
 
@@ -52,7 +52,7 @@ const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
 const PROGRESS_MS = 1_000
 
-/** How many clients of each kind there are. */
+/** Holds how many clients of each kind there are. */
 const CLIENTS = [
   [2, write, 'mail'],
   [4, correspond, 'talk'],
@@ -120,7 +120,7 @@ async function run(setting: Setting, options: ChaosOptions): Promise<ChaosReport
   pulses.end()
   await harming.ended
   onLine(`${at()}: all harm is over`)
-  // Ctrl-C ends the devnet too, and without it there is no evidence.
+  // Ctrl-C also ends the devnet, and without the devnet there is no evidence.
   const repeats = { line: 'mails out: not audited' }
   const findings = options.signal?.aborted
     ? ['the run was interrupted: there was no audit']

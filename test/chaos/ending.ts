@@ -1,14 +1,14 @@
 const STEP_LIMIT_MS = 20_000
 
-/** The parts that are to be ended, in reverse order. */
+/** Holds the steps that end the parts of a setting, in reverse order. */
 export type Ending = {
   /** Adds a step. */
   add(name: string, end: () => PromiseLike<void> | void): void
-  /** Runs every step, even after a failed one. @returns a line for each that failed or took too long. */
+  /** Runs every step, even after a failed step. @returns a line for each step that failed or took too long. */
   run(): Promise<string[]>
 }
 
-/** Begins with no step. */
+/** Makes an ending without steps. */
 export function newEnding(): Ending {
   const steps: { name: string; end: () => PromiseLike<void> | void }[] = []
   return {

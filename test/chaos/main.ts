@@ -1,4 +1,4 @@
-/** `bun run chaos`: load and harm for a while, then an audit; exit code 1 on findings. */
+/** `bun run chaos` runs load and harm for a while, then an audit. The exit code is 1 on findings. */
 import { parseArgs } from 'node:util'
 import { runChaos } from './chaos.ts'
 import { HARM_NAMES, HARMS } from './harms/harms.ts'

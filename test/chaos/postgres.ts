@@ -10,14 +10,14 @@ import { childrenOf, freeze, isAlive } from './processes.ts'
 
 const RESTART_LIMIT_MS = 60_000
 
-/** The database of a setting, behind a port that stays. */
+/** The database of a setting, behind a proxy whose port stays the same. */
 export type Database = {
-  /** Through the proxy. */
+  /** The URL through the proxy. */
   url: string
-  /** Past the proxy; changes with every start. */
+  /** The URL past the proxy, which changes with every start. */
   directUrl(): string
   proxy: RoughProxy
-  /** The server, where the harness started it itself. */
+  /** The server, if the harness started the server. */
   server: OwnServer | null
   stop(): Promise<void>
 }
@@ -26,9 +26,9 @@ export type Database = {
 type OwnServer = {
   /** Kills the postmaster with SIGKILL and starts the server again on the same data. */
   killPostmaster(): Promise<void>
-  /** Ends the server in order and starts it again. */
+  /** Ends the server in order and starts the server again. */
   restart(): Promise<void>
-  /** Stops all its processes for a while. */
+  /** Stops all processes of the server for a while. */
   freeze(ms: number): Promise<void>
 }
 
@@ -41,7 +41,7 @@ export async function startPostgres(dataDir: string): Promise<Database> {
   const postmaster = () =>
     Number(readFileSync(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0])
   const startAgain = async () => {
-    // Until the last process of the killed server has gone, a new one refuses to start.
+    // Until the last process of the killed server has gone, a new server refuses to start.
     running = await waitFor(
       'the database to start again',
       () => start().catch(() => null),

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** The processes whose parent is this one, by /proc. */
+/** Finds the processes whose parent is this process, by /proc. */
 export function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -8,22 +8,22 @@ export function childrenOf(pid: number): number[] {
     .filter((child) => parentOf(child) === pid)
 }
 
-/** This process's children, their children, and so on. */
+/** Finds this process's children, their children, and so on. */
 export const descendantsOf = (pid: number): number[] =>
   childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
 
-/** The fourth field of /proc/PID/stat; the second is in brackets and may hold anything. */
+/** Reads the fourth field of /proc/PID/stat. The second field is in brackets and may hold any text. */
 function parentOf(pid: number): number | null {
   const stat = readProc(pid, 'stat')
   if (stat === null) return null
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
 }
 
-/** The arguments of a process, with spaces between. */
+/** Returns the arguments of a process, with spaces between. */
 export const commandOf = (pid: number): string =>
   readProc(pid, 'cmdline')?.replaceAll('\0', ' ').trim() ?? ''
 
-/** The processes that have this value in their environment. */
+/** Finds the processes that have this value in their environment. */
 export const processesWith = (name: string, value: string): number[] =>
   readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
@@ -39,13 +39,13 @@ function readProc(pid: number, file: string): string | null {
   }
 }
 
-/** Whether a process runs; one that has ended and waits for its parent does not. */
+/** Returns whether a process runs. A process that has ended and waits for its parent does not run. */
 export function isAlive(pid: number): boolean {
   const stat = readProc(pid, 'stat')
   return stat !== null && stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z'
 }
 
-/** Sends a signal; false when the process has gone. */
+/** Sends a signal. Returns false when the process has gone. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name)

@@ -10,7 +10,7 @@ export type Pulses = {
   longest(): Record<Pulse, Silence>
 }
 
-/** A silence, and when it began after the beginning. */
+/** A silence, and the time from the start of the measurement to the begin of the silence. */
 export type Silence = { ms: number; fromMs: number }
 
 /** Begins the measurement. */

@@ -6,7 +6,7 @@ const choices = (seed: number, stream: string) => {
   return Array.from({ length: 50 }, () => random.int(1, 6))
 }
 
-test('one seed and stream make the same choices each time', () => {
+test('the same seed and stream make the same choices each time', () => {
   expect(choices(7, 'mail 0')).toEqual(choices(7, 'mail 0'))
 })
 
@@ -15,7 +15,7 @@ test('another seed or stream makes other choices', () => {
   expect(choices(7, 'mail 1')).not.toEqual(choices(7, 'mail 0'))
 })
 
-test('a whole number stays within its ends and reaches both', () => {
+test('a random whole number stays within its bounds and reaches both bounds', () => {
   const random = createRandom(1, '')
   const seen = new Set(Array.from({ length: 500 }, () => random.int(-1, 2)))
   expect([...seen].toSorted((a, b) => a - b)).toEqual([-1, 0, 1, 2])

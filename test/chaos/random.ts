@@ -1,8 +1,8 @@
 /** Choices that a seed decides. */
 export type Random = {
-  /** At least 0, below 1. */
+  /** Returns a number of at least 0 and below 1. */
   next(): number
-  /** A whole number, both ends included. */
+  /** Returns a whole number, both ends included. */
   int(min: number, max: number): number
   pick<Item>(items: readonly Item[]): Item
   chance(probability: number): boolean
@@ -26,7 +26,7 @@ export function createRandom(seed: number, stream: string): Random {
   }
 }
 
-/** FNV-1a over the stream's name, begun with the seed. */
+/** Hashes the stream's name by FNV-1a, starting from the seed. */
 function mix(seed: number, stream: string): number {
   let hash = (2166136261 ^ seed) >>> 0
   for (const character of stream) hash = Math.imul(hash ^ character.codePointAt(0)!, 16777619)

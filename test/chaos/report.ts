@@ -2,7 +2,7 @@ import type { ChaosReport } from './chaos.ts'
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
 
-/** The end of a run, line by line. */
+/** Returns the lines about the end of a run. */
 export function reportLines(report: ChaosReport): string[] {
   const { seed, harms, tally, longestSilence, findings } = report
   const silences = Object.entries(longestSilence).map(

@@ -21,17 +21,17 @@ export type PartName = keyof typeof PARTS
 /** The whole service as `npm start` runs it, started again whenever it ends. */
 export type Service = {
   logFile: string
-  /** The processes of a part; none while it starts again, or while the supervisor starts. */
+  /** The processes of a part. The list is empty while the part starts again, or while the supervisor starts. */
   pidsOf(part: PartName): number[]
   /** Kills every process of the service at once, as a power cut does. */
   killAll(): void
-  /** Waits until it is ready, after its last start. */
+  /** Waits until the service is ready after its last start. */
   untilReady(): Promise<unknown>
   /** The exit codes of a supervisor that was ready and ended by itself. */
   ownEnds: string[]
-  /** Ends it as an operator does. @returns the exit code. */
+  /** Ends the service as an operator does. @returns the exit code. */
   stop(): Promise<number | string>
-  /** The commands of its processes that still run after LEAVE_LIMIT_MS. */
+  /** The commands of the processes of the service that still run after LEAVE_LIMIT_MS. */
   remaining(): Promise<string[]>
 }
 
@@ -78,7 +78,7 @@ export async function startService(env: Record<string, string>, logFile: string)
     child = spawn(process.execPath, [join(ROOT, 'api/start.ts')], {
       cwd: ROOT,
       env: { PATH, HOME, ...env },
-      // The log goes to stderr. The welcome goes to stdout, and it holds keys.
+      // The log goes to stderr. The welcome, which holds keys, goes to stdout.
       stdio: ['ignore', 'ignore', log],
     })
     closeSync(log)

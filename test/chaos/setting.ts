@@ -31,7 +31,7 @@ const BLOCK_TIME_S = 1
 export const LINKS = ['database', 'api', 'smtp', 'smarthost', 'receiver', 'rpc'] as const
 type Link = (typeof LINKS)[number]
 
-/** The whole service as `npm start` runs it, with everything around it under the harness's hand. */
+/** The whole service as `npm start` runs it, with surroundings that the harness controls. */
 export type Setting = {
   service: Service
   database: Database
@@ -44,18 +44,18 @@ export type Setting = {
   /** A proxy on each link. */
   links: Record<Link, RoughProxy>
   apiUrl: string
-  /** Past the proxy. */
+  /** The URL of the API past the proxy. */
   directApiUrl: string
   resource: string
   seller: { inbox: string; key: string }
   peer: { inbox: string; key: string }
   /** The purse of the peer. */
   purse: { address: Address }
-  /** What the peer's purse buys. */
+  /** The resource that the peer's purse buys. */
   paidResource: string
 }
 
-/** Starts everything. Each started part adds a step to `ending`, so that a later failure ends it too. */
+/** Starts everything. Each started part adds a step to `ending`, so that a later failure also ends the part. */
 export async function startSetting(
   ending: Ending,
   startDatabase: (dataDir: string) => Promise<Database>,
@@ -151,7 +151,7 @@ function environment(made: {
   }
 }
 
-/** A seller of its own: broadcasts each payment once, and answers a repeat with the first transaction. */
+/** Makes a seller that broadcasts each payment once, and answers a repeat with the first transaction. */
 function createSettler(client: DevnetClient): Shop['settle'] {
   const settled = new Map<string, Promise<string>>()
   let sending: Promise<unknown> = Promise.resolve()
@@ -161,7 +161,8 @@ function createSettler(client: DevnetClient): Shop['settle'] {
     const { authorization, signature } = decoded.payload.payload
     const before = settled.get(authorization.nonce)
     if (before !== undefined) return before
-    // One after the other: anvil gives two concurrent transactions of an account the same nonce.
+    // Payments are sent one after another, because anvil gives two concurrent transactions of an account the same
+    // nonce.
     const sent = sending.then(() => broadcastPayment(client, { authorization, signature, header }))
     sending = sent.catch(() => {})
     const done = sent.then(async (hash) => {
@@ -174,7 +175,7 @@ function createSettler(client: DevnetClient): Shop['settle'] {
   }
 }
 
-/** The mandate's limit in USDC: a run reaches it. */
+/** Holds the mandate's limit in USDC. A run reaches the limit. */
 const LIMIT = '0.5'
 
 /** Opens and funds the purse of the peer, and gives its mandate. */
@@ -195,7 +196,7 @@ async function openPurse(
   return { address }
 }
 
-/** Makes the second project with its purse, and the endpoint and the webhook of the first. */
+/** Makes the second project with its purse, and the endpoint and the webhook of the first project. */
 async function prepare(
   url: string,
   keys: { platform: string; project: string },

@@ -14,14 +14,14 @@ export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 /** The seller's own server: the paid resource, and the receiver of webhooks. */
 export type Shop = AsyncDisposable & {
   port: number
-  /** Signs every webhook. */
+  /** The secret that signs every webhook. */
   secret: string
   mood: Mood
-  /** Ends the requests that silence holds. */
+  /** Ends the requests that a silent receiver holds. */
   endSilence(): void
-  /** Called for every webhook that is taken. */
+  /** Called for every webhook that the receiver takes. */
   onTaken: () => void
-  /** Settles a payment for the paid resource. @returns its transaction */
+  /** Settles a payment for the paid resource. @returns the transaction of the payment. */
   settle: (header: string) => Promise<string>
   delivered(): Delivered[]
 }
@@ -106,7 +106,7 @@ export async function startShop(): Promise<Shop> {
   return shop
 }
 
-/** The payment of a receipt, or the message or payment of an event. */
+/** Returns the payment of a receipt, or the message or payment of an event. */
 function subjectOf(bytes: Buffer): string | null {
   const { body, data } = JSON.parse(bytes.toString('utf8'))
   return body?.paymentId ?? data?.paymentId ?? data?.messageId ?? null

@@ -15,8 +15,8 @@ export type Cluster = {
   /** The name of the node that is the primary now. */
   primary(): Promise<string>
   /**
-   * The primary's machine vanishes: all its processes stand still, its connections neither answer nor end. Once the other
-   * node is the primary, the frozen processes are killed, and the node comes back as a standby.
+   * Makes the primary's machine vanish: all its processes stand still, and its connections neither answer nor end.
+   * Once the other node is the primary, the frozen processes are killed, and the node comes back as a standby.
    * @returns milliseconds until the other node took writes.
    */
   loseThePrimary(): Promise<number>
@@ -30,7 +30,7 @@ const NAMES = ['a', 'b'] as const
 const START_LIMIT_MS = 90_000
 const FAILOVER_LIMIT_MS = 90_000
 
-/** Starts etcd, both nodes and HAProxy below a folder; resolves when the standby is synchronous. */
+/** Starts etcd, both nodes and HAProxy below a folder, and resolves when the standby is synchronous. */
 export async function startCluster(tools: Tools, folder: string): Promise<Cluster> {
   const account = postgresAccount()
   prepareFolder(folder, account)
@@ -91,7 +91,7 @@ export async function startCluster(tools: Tools, folder: string): Promise<Cluste
   return cluster
 }
 
-/** Patroni detaches its postmaster, which outlives Patroni. */
+/** Finds the postmaster, because Patroni detaches the postmaster, which outlives Patroni. */
 function postmasterOf(dataDir: string): number | null {
   const file = join(dataDir, 'postmaster.pid')
   return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : null
@@ -103,7 +103,7 @@ function prepareFolder(folder: string, account: Account | null): void {
   if (account !== null) chownSync(folder, account.uid, account.gid)
 }
 
-/** PostgreSQL refuses to run as root. */
+/** Finds the user of the nodes, because PostgreSQL refuses to run as root. */
 function postgresAccount(): Account | null {
   if (userInfo().uid !== 0) return null
   const line = readFileSync('/etc/passwd', 'utf8')
@@ -167,7 +167,7 @@ postgresql:
   parameters: { unix_socket_directories: '${folder}' }
 `
 
-/** No `on-marked-down shutdown-sessions`: connections to a lost node stay open, which is the harder case. */
+/** Leaves out `on-marked-down shutdown-sessions`: connections to a lost node stay open, which is the harder case. */
 const proxyConfig = (port: number, nodes: readonly Node[]) => `
 global
   maxconn 500
@@ -185,7 +185,7 @@ listen primary
 ${nodes.map((node) => `  server ${node.name} 127.0.0.1:${node.port} check port ${node.restPort}`).join('\n')}
 `
 
-/** The node that Patroni calls the primary; null while there is none. */
+/** Finds the node that Patroni calls the primary. Returns null while there is no primary. */
 async function primaryOf(nodes: readonly Node[]): Promise<Node | null> {
   for (const node of nodes) {
     const answer = await fetch(`http://127.0.0.1:${node.restPort}/primary`, {
@@ -209,7 +209,10 @@ async function createDatabase(url: string): Promise<void> {
   )
 }
 
-/** A standby takes over only once Patroni has noted that it is synchronous; PostgreSQL shows it sooner. */
+/**
+ * Waits until Patroni has noted a synchronous standby, because only then the standby takes over. PostgreSQL shows the
+ * standby sooner.
+ */
 async function untilSynchronous(nodes: readonly Node[], limitMs: number): Promise<void> {
   await waitFor(
     'a synchronous standby',

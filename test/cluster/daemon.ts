@@ -7,13 +7,13 @@ export type Account = { uid: number; gid: number }
 
 /** A program that runs in the background, with the processes below it. */
 export type Daemon = {
-  /** Stops all its processes at once, as a machine that vanishes. */
+  /** Stops all processes of the program at once, as if the machine vanished. */
   freeze(): void
-  /** Kills all its processes. */
+  /** Kills all processes of the program. */
   kill(): Promise<void>
 }
 
-/** Starts a program; its output goes to a file. */
+/** Starts a program whose output goes to a file. */
 export function startDaemon(
   command: [program: string, ...args: string[]],
   {
@@ -25,7 +25,7 @@ export function startDaemon(
     logFile: string
     cwd: string
     account: Account | null
-    /** A process that it started and detached. */
+    /** A process that the program started and detached. */
     alsoPid?: () => number | null
   },
 ): Daemon {
@@ -49,12 +49,12 @@ export function startDaemon(
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // Parents first: a parent would restart a missing child.
+    // Parents come first, because a parent would restart a missing child.
     for (const pid of all()) {
       try {
         process.kill(pid, name)
       } catch {
-        // It has ended.
+        // The process has ended.
       }
     }
   }

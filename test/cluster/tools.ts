@@ -9,7 +9,7 @@ const INSTALL =
 const POSTGRES_ROOT = '/usr/lib/postgresql'
 const VERSION_MIN = 15
 
-/** Finds the programs. @throws {Error} with the command that installs the missing ones. */
+/** Finds the programs. @throws {Error} with the command that installs the missing programs. */
 export function findTools(): Tools {
   const [patroni, etcd, haproxy] = [
     '/usr/bin/patroni',

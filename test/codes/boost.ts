@@ -1,4 +1,7 @@
-/** Learns trees by gradient boosting with the logistic loss (Friedman 2001); a leaf is a Newton step, held small by LEAF_PENALTY. */
+/**
+ * Learns trees by gradient boosting with the logistic loss (Friedman 2001). A leaf is a Newton step, which
+ * LEAF_PENALTY keeps small.
+ */
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
 /** A candidate: its evidence, whether it is a code, and how much its mail counts. */
@@ -10,7 +13,7 @@ const RATE = 0.2
 const LEAF_PENALTY = 1
 /** The least sum of p(1 - p) on each side of a split. */
 const SIDE_MIN = 1
-/** Evidence in fewer mails says nothing. */
+/** Evidence in fewer mails is left out. */
 const MAILS_MIN = 5
 
 type Row = { has: ReadonlySet<string>; isCode: number; weight: number; score: number }
@@ -45,7 +48,7 @@ function namesIn(examples: readonly Example[]): Set<string> {
   return new Set([...mails.keys()].filter((name) => mails.get(name)!.size >= MAILS_MIN))
 }
 
-/** The slope and the curve of the loss. */
+/** Returns the slope and the curve of the loss. */
 function lossOf({ isCode, weight, score }: Row): Sums {
   const p = 1 / (1 + Math.exp(-score))
   return { slope: weight * (p - isCode), curve: weight * p * (1 - p) }
@@ -81,7 +84,10 @@ function grow(rows: readonly Row[], depth: number): CodeTree {
 
 const gain = ({ slope, curve }: Sums) => slope ** 2 / (curve + LEAF_PENALTY)
 
-/** The evidence whose split lowers the loss most. Equal gains: the first by name, so that a fit can be repeated. */
+/**
+ * Finds the evidence whose split lowers the loss most. Equal gains take the first name, so that a fit can be
+ * repeated.
+ */
 function bestSplit(all: Sums, having: ReadonlyMap<string, Sums>): string | undefined {
   let best: string | undefined
   let most = 1e-3

@@ -31,7 +31,7 @@ function partsOf({ subject, text, html }: CodeMail) {
   return codeParts({ subject, text: text ?? seen, shown, seen })
 }
 
-/** Held-out codes of strangers' mails by their confidence. */
+/** Counts held-out codes of strangers' mails by their confidence. */
 const calibration: Calibration = new Map()
 const count = () => ({ wrong: 0, all: 0 })
 const aside = { strangers: count(), own: count() }

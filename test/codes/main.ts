@@ -1,6 +1,6 @@
 /**
- * `bun run codes -- SET.jsonl.gz…`: scores codes and links of sets of mails, each rate with its 95 % interval, and prints how
- * often a code of each confidence is right. Without a set: those of test/fixtures/codes.
+ * `bun run codes -- SET.jsonl.gz…` scores codes and links of sets of mails, each rate with its 95 % interval. It
+ * prints how often a code of each confidence is right. Without a set it scores the sets of test/fixtures/codes.
  */
 import { type Calibration, score } from '../shared/mail/codes/codeMails/score.ts'
 import { calibrationTable, shown } from './report.ts'

@@ -6,7 +6,7 @@ import { CORPUS } from '../shared/mail/codes/codeMails/corpus.ts'
 import { hardNegatives, mixtures } from '../shared/mail/codes/codeMails/hardNegatives.ts'
 import { LATER } from '../shared/mail/codes/codeMails/later.ts'
 
-/** A set: a mail a line, as JSON. */
+/** Reads a set, which holds one mail a line as JSON. */
 export function readSet(path: string): CodeMail[] {
   const bytes = readFileSync(path)
   const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8')
@@ -20,7 +20,10 @@ export function readSet(path: string): CodeMail[] {
 export const openSets = (): string[] =>
   [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
 
-/** The mails from which the weights are learned. The half that codeMails/corpus.ts keeps aside is not among them. */
+/**
+ * Returns the mails from which the weights are learned. The half that codeMails/corpus.ts keeps aside is not
+ * included.
+ */
 export const trainingMails = (): { mail: CodeMail; weight: number }[] => [
   ...CORPUS.open.map((mail) => ({ mail, weight: OWN_WEIGHT })),
   ...[
@@ -38,5 +41,5 @@ export const trainingMails = (): { mail: CodeMail; weight: number }[] => [
 
 /** Mails that one author made from templates say less than mails of strangers. */
 const OWN_WEIGHT = 0.2
-/** Mails of a line are plain: each must be right. */
+/** Mails of one line are plain, so each mail must be judged right. */
 const SHORT_WEIGHT = 3

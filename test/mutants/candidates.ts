@@ -1,6 +1,6 @@
 import { parseSync } from 'oxc-parser'
 
-/** One small fault: `start` to `end` of a file replaced by `text`. */
+/** One small fault, which replaces `start` to `end` of a file by `text`. */
 export type Candidate = {
   file: string
   start: number
@@ -9,7 +9,7 @@ export type Candidate = {
   kind: string
   /** Whether `text` is an expression, and can carry a mark that it was reached. */
   isExpression: boolean
-  /** Where the body of the innermost function with a block starts; null: outside of all. */
+  /** Where the body of the innermost function with a block starts. Null outside of all functions. */
   within: number | null
 }
 
@@ -26,9 +26,9 @@ const SWAPPED: Record<string, string> = {
   '||': '&&',
 }
 
-/** Parts of a statement whose absence leaves it valid SQL. */
+/** Holds the parts of a statement whose absence leaves valid SQL. */
 const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
-  // A term on a line of its own, without an opening or closing parenthesis of something else.
+  // A term on a line of its own, without an opening or closing parenthesis of another term.
   ['where term', /\n[ ]*and (?:[^()\n`$]|\([^()\n]*\)|\$\d+)+(?=\n|`|$)/g, ''],
   ['lock', /\bfor (?:no key update|update|share|key share)(?: of \w+)?(?: skip locked)?\b/g, ''],
   ['lock', / skip locked\b/g, ''],
@@ -39,7 +39,7 @@ const SQL_PARTS: readonly [kind: string, pattern: RegExp, text: string][] = [
 ]
 const IS_SQL = /\b(?:select|insert into|update|delete from)\b/
 
-/** All small faults that a file can have: comparisons, guards, bounds, terms and locks of SQL. */
+/** Finds all small faults that a file can have: comparisons, guards, bounds, terms and locks of SQL. */
 export function candidatesIn(file: string, source: string): Candidate[] {
   const found: Candidate[] = []
   const { program } = parseSync(file, source)
@@ -75,7 +75,7 @@ export function candidatesIn(file: string, source: string): Candidate[] {
   return found
 }
 
-/** Whether a branch leaves the function or the round of a loop at once. */
+/** Returns whether a branch leaves the function or the round of a loop at once. */
 function leaves(branch: Node): boolean {
   if (branch.type === 'BlockStatement') {
     const last = (branch.body as Node[]).at(-1)

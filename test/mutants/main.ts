@@ -1,8 +1,8 @@
 /**
- * `bun run mutants -- --sample 50 --seed 7`: draws small faults, runs on each the tests that reach it, and prints those that no
- * test sees. The seed comes from the commit if none is given. A fault that changes no behaviour counts as a survivor. A fault
- * that no test reaches counts too. A fault that the compiler refuses is drawn again. `--file PATTERN` draws from the files whose
- * path contains PATTERN.
+ * `bun run mutants -- --sample 50 --seed 7` draws small faults and runs, for each fault, the tests that reach the
+ * fault. It prints the faults that no test sees. The seed comes from the commit if no seed is given. A fault that
+ * changes no behaviour counts as a survivor, and so does a fault that no test reaches. A fault that the compiler
+ * refuses is drawn again. `--file PATTERN` draws from the files whose path contains PATTERN.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import {
@@ -24,14 +24,14 @@ import { nearTests } from './nearTests.ts'
 import { findReach, type Reach, testsThatReach } from './reach.ts'
 
 const ROOT = join(import.meta.dir, '../..')
-/** Tests that take this many times as long as without a fault hang: they count as failed. */
+/** Tests that take this many times their usual time hang, and count as failed. */
 const HANG_FACTOR = 1.5
 const HANG_MIN_MS = 2 * 60_000
-/** Test files of one fault that run together, the nearest first. */
+/** Holds how many test files of one fault run together, the nearest files first. */
 const STAGES = [6, 24, Number.POSITIVE_INFINITY]
-/** Code that the tests do not run as it is: pages of the browser, written types, viewers. */
+/** Matches code that the tests do not run as written: pages of the browser, written types, viewers. */
 const LEFT_OUT = /^api\/(?:console\/web|docs\/viewer|client\/operations)|\.d\.ts$/
-/** Tests that take minutes, read the code as text, or test other programs. */
+/** Matches tests that take minutes, read the code as text, or test other programs. */
 const FAR = /node_modules|^test\/(?:clients|cluster|mutants|chaos|steps|bench)\/|\/neighbours\//
 
 const { values } = parseArgs({
@@ -86,7 +86,10 @@ async function main(): Promise<void> {
   say(`${seen} of ${wanted} faults seen (${Math.round((100 * seen) / wanted)} %), seed ${seed}`)
 }
 
-/** It takes as long as the suite, and is kept for further samples of the same files. */
+/**
+ * Finds which tests reach which places. The search takes as long as the suite, and its result is kept for further
+ * samples of the same files.
+ */
 async function readReach(candidates: Candidate[]): Promise<Record<string, Reach>> {
   const folder = join(ROOT, 'node_modules/.cache/mutants')
   const sources = git('ls-tree', '-r', 'HEAD', 'api', 'workers', 'sql', 'shared', 'test')
@@ -132,7 +135,7 @@ async function judge(candidate: Candidate, reach: Record<string, Reach>): Promis
   }
 }
 
-/** Tests that name the file, then those that reach little else. */
+/** Sorts the tests: first tests that name the file, then tests that reach little else. */
 function nearestFirst(file: string, tests: string[], reach: Record<string, Reach>): string[] {
   const near = nearTests(copy, file)
   const rank = (test: string) => (near.includes(test) ? near.indexOf(test) - 1e9 : 0)

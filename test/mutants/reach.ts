@@ -1,19 +1,25 @@
-/** Finds which test files execute each candidate: one run of the suite on code with a mark at each. */
+/** Finds which test files execute each candidate, in one run of the suite on code with a mark at each candidate. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Candidate } from './candidates.ts'
 
-/** A test file: how long it took, and the places that it reached. A place is `FILE:START` or, of a function, `FILE{START`. */
+/**
+ * The time of a test file, and the places that the test file reached. A place is `FILE:START`, or `FILE{START` for a
+ * function.
+ */
 export type Reach = { ms: number; places: string[] }
 
-/** A test file that takes longer is no near test of anything. */
+/** A test file that takes longer is near no candidate. */
 const FILE_MAX_MS = 90_000
-/** Writes each place once for each process and global object. It is one line, so that lines keep their numbers. */
+/**
+ * Writes each place once for each process and global object. The prefix is one line, so that lines keep their
+ * numbers.
+ */
 const PREFIX = `globalThis.__reach ??= ((seen) => (place) => { if (seen.has(place)) return; seen.add(place); const file = process.env.MUTANTS_REACH; if (file) process.getBuiltinModule('node:fs').appendFileSync(file, place + '\\n') })(new Set());`
 
-/** Runs each test file alone on marked code. `copy`: a checkout that may be changed; it is restored. */
+/** Runs each test file alone on marked code. `copy` is a checkout that may be changed and is restored. */
 export async function findReach(
   copy: string,
   {
@@ -52,7 +58,10 @@ export async function findReach(
   return found
 }
 
-/** The tests that reach a candidate. Those of a statement outside of functions reach any place of its file. */
+/**
+ * Finds the tests that reach a candidate. A statement outside of functions counts as reached by each test that
+ * reaches its file.
+ */
 export function testsThatReach(
   { file, start, isExpression, within }: Candidate,
   reach: Record<string, Reach>,

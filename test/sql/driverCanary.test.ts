@@ -8,8 +8,8 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 /**
- * Older runtimes returned one query's rows to another query, which would leak mail and secrets. Mixed queries run
- * concurrently on few connections, and every answer is checked.
+ * Older runtimes returned the rows of one query to another query, which would leak mail and secrets. Mixed queries
+ * run concurrently on few connections, and every answer is checked.
  */
 test('every concurrent query gets its own answer', async () => {
   const ask = async (n: number) => {

@@ -25,7 +25,7 @@ const columnExists = async () => {
   return rows.length === 1
 }
 
-test('a migration waits for a busy table without holding up the others', async () => {
+test('a migration waits for a busy table without holding up other statements', async () => {
   write('900001_extra.sql', 'alter table messages add column extra text;')
   const { pool } = database
   const reader = await pool.connect()
@@ -38,7 +38,7 @@ test('a migration waits for a busy table without holding up the others', async (
     )
     return rows.length > 0
   })
-  // It gives up its place in the queue: this statement ends while the reader goes on.
+  // The migration gives up its place in the queue, so this statement ends while the reader continues.
   await pool.query('select from messages limit 1')
   expect(await columnExists()).toBe(false)
   await reader.query('commit')

@@ -1,4 +1,4 @@
-/** Squawk reads the migrations that run on databases in use. */
+/** Runs Squawk on the migrations that run on databases in use. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,12 +6,15 @@ import { join } from 'node:path'
 
 const FOLDER = join(import.meta.dir, '../../sql/migrations')
 const SQUAWK = join(import.meta.dir, '../../node_modules/.bin/squawk')
-/** The first migration after release 0.1.0. Earlier ones run on empty tables. */
+/** The first migration after release 0.1.0. Earlier migrations run on empty tables. */
 const FIRST_NEW = '000026'
 
-/** The migrator limits the wait for locks. Statements on large tables have no limit: they hold no lock that others need. */
+/**
+ * The migrator limits the wait for locks. Statements on large tables have no limit, because no other statement needs
+ * their locks.
+ */
 const RULES_OF_MIGRATOR = ['require-lock-timeout', 'require-statement-timeout']
-/** Counts and limits of ours, never ids. */
+/** These integers are counts and limits of the service, never ids. */
 const NOT_OURS = ['prefer-bigint-over-int', 'prefer-bigint-over-smallint']
 
 function squawk(path: string, isOnline: boolean): string {
@@ -20,7 +23,7 @@ function squawk(path: string, isOnline: boolean): string {
     '--pg-version=15',
     '--reporter=gcc',
     ...(isOnline
-      ? // The migrator first drops what a failed build left.
+      ? // The migrator first drops the remains of a failed build.
         ['--exclude=prefer-robust-stmts']
       : ['--assume-in-transaction']),
     ...[...RULES_OF_MIGRATOR, ...NOT_OURS].map((rule) => `--exclude=${rule}`),
@@ -30,7 +33,7 @@ function squawk(path: string, isOnline: boolean): string {
 }
 
 const names = readdirSync(FOLDER).filter((name) => name >= FIRST_NEW)
-test.each(names)('%s passes', (name) => {
+test.each(names)('Squawk accepts the migration %s', (name) => {
   const path = join(FOLDER, name)
   const isOnline = readFileSync(path, 'utf8').startsWith('-- online:')
   expect(squawk(path, isOnline)).toBe('')

@@ -9,7 +9,7 @@ import { waitFor } from '../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../..')
 
-test('the jobs of a worker killed in mid-attempt run again within 15 s, under the same Message-ID', async () => {
+test('a mail whose worker is killed during an attempt is sent within 15 s, with the same Message-ID', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -48,7 +48,7 @@ test('the jobs of a worker killed in mid-attempt run again within 15 s, under th
   const dead = await pools()
   worker = startWorker()
   try {
-    // The promise is about workers that run: the start of a process is not part of it.
+    // The 15 s are promised for running workers. The start of a process is not included.
     await waitFor('the new worker', async () => (await pools()).some((id) => !dead.includes(id)))
     const mail = await waitFor('the message at the sink', () => sink.mails[0], RECOVERY_LIMIT_MS)
     expect(mail.email.messageId).toBe(body.messageId)
@@ -70,7 +70,7 @@ test('a live pool keeps its registration and its jobs during sweeps', async () =
     const { rows } = await pool.query('select graphile_pool_id from worker_pools')
     return rows[0]?.graphile_pool_id as string | undefined
   })
-  // A job that the pool has held for a minute.
+  // The pool has held this job for a minute.
   await pool.query(
     `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
   )
@@ -86,7 +86,7 @@ test('a live pool keeps its registration and its jobs during sweeps', async () =
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a pool registers again after its proof of life breaks, and does not count as dead', async () => {
+test('a pool whose proof of life breaks registers again under the same id and is not swept as dead', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>
@@ -114,7 +114,7 @@ test('a pool registers again after its proof of life breaks, and does not count 
   expect(await releaseJobsOfDeadPools(pool)).toEqual([])
 })
 
-test('a pool that was suspect before the database was away has its whole grace to come back', async () => {
+test('after an outage of the database, a suspect pool has its whole grace period again', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { pool } = service.database
   await pool.query(

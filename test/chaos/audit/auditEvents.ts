@@ -2,7 +2,7 @@ import { tokenOf } from './auditMailOut.ts'
 import type { Evidence } from './evidence.ts'
 import type { Ledger, Listener } from './ledger.ts'
 
-/** Events: numbers without a gap or a repetition, and one event for each message and payment. */
+/** Checks that event numbers have no gap and no repetition, and that each message and payment has one event. */
 export function auditEvents(ledger: Ledger, evidence: Evidence): string[] {
   return ledger.listeners.flatMap((listener, n) => [
     ...auditNumbers(listener, evidence),
@@ -29,7 +29,7 @@ function auditNumbers({ inbox, heard }: Listener, { newestEvent }: Evidence): st
   return findings
 }
 
-/** The number of an event; its time stands behind it. */
+/** Returns the number of an event. The time of the event stands behind the number. */
 const numberOf = (id: string): number => Number.parseInt(id, 10)
 
 function auditMessages(

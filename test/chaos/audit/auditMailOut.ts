@@ -2,7 +2,10 @@ import type { Evidence, Sunk } from './evidence.ts'
 import type { Ledger, MailOut } from './ledger.ts'
 import { auditRepeats } from './mailRepeats.ts'
 
-/** An accepted mail was sent, and again only after a crash. Repeats have one Message-ID and one content. One key has one answer. */
+/**
+ * Checks that an accepted mail was sent, and sent again only after a crash. Repeats have one Message-ID and one
+ * content. One key has one answer.
+ */
 export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[] {
   const sunkBy = Map.groupBy(evidence.sunk, ({ subject }) => tokenOf(subject))
   const findings = mailsOut.flatMap((mail) => {
@@ -12,7 +15,7 @@ export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[]
   return [...findings, ...auditRepeats(evidence)]
 }
 
-/** The word of a subject that names a message; a reply has `Re:` before it. */
+/** Returns the word of a subject that names a message. A reply has `Re:` before the word. */
 export const tokenOf = (subject: string): string => subject.replace(/^Re:\s*/i, '')
 
 function auditAnswers({ token, told, refusal, messageIds }: MailOut): string[] {

@@ -1,7 +1,7 @@
 import type { Evidence } from './evidence.ts'
 import type { Ledger, Paid } from './ledger.ts'
 
-/** Money: `ok: true` for each payment on the chain, under one key, and for no other. */
+/** Checks that each payment on the chain has `ok: true` under one key, and that no other payment has `ok: true`. */
 export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   const { payments, transferCount } = evidence
   // The purse has an audit of its own.
@@ -21,7 +21,7 @@ export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   ]
 }
 
-/** The refusals that are the payer's own doing: the payment expired, or another caller was granted it. */
+/** Holds the refusals that a payer causes: the payment expired, or another caller got the grant. */
 const FAIR_REFUSALS = new Set([
   'invalid_exact_evm_payload_authorization_valid_before',
   'duplicate_settlement',

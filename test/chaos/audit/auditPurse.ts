@@ -2,8 +2,8 @@ import type { Evidence, PurchaseRecord, UsedAuthorization } from './evidence.ts'
 import type { Bought, Ledger } from './ledger.ts'
 
 /**
- * The purse: one key is one purchase, one purchase is paid at most once, and the mandate holds. To the atomic unit,
- * reserved = spent + released + open, and spent is what the chain says.
+ * Checks that one key is one purchase, one purchase is paid at most once, and the mandate holds. To the atomic unit,
+ * reserved = spent + released + open, and spent is the sum on the chain.
  */
 export function auditPurse(ledger: Ledger, { purse, used }: Evidence): string[] {
   const { purchases, mandate, address, paidAtomic } = purse

@@ -1,6 +1,6 @@
 import type { Evidence } from './evidence.ts'
 
-/** The queue: no job is locked, none is left, and no row waits. */
+/** Checks that no job is locked, no job is left, and no row waits. */
 export function auditQueue({ lockedJobs, jobs, openRows }: Evidence): string[] {
   return [
     ...lockedJobs.map((job) => `queue: ${job} is locked`),

@@ -4,7 +4,7 @@ import type { Ledger, VaultName, VaultRead, VaultWrite } from './ledger.ts'
 /** A write whose answer was lost takes effect within this time, or never. */
 export const LATE_WRITE_MS = 20_000
 
-/** Vault: each read, the last one included, sees a value that may stand there at that time. */
+/** Checks that each read of the vault, even the last read, sees a value that may stand there at that time. */
 export function auditVault({ vault }: Ledger, evidence: Evidence): string[] {
   return vault.flatMap((entry) => {
     const { name, reads, writes } = entry
@@ -31,7 +31,10 @@ function auditReads(entry: VaultName, reads: readonly VaultRead[], verb: string)
   })
 }
 
-/** Whether a value may stand there: it was written before the read ended, and no later write was over before the read. */
+/**
+ * Returns whether a read may see a value: the value was written before the read ended, and no later write was over
+ * before the read.
+ */
 function mayBe(writes: readonly VaultWrite[], { value, startMs, endMs }: VaultRead): boolean {
   // The name was absent at first.
   const first: VaultWrite = {

@@ -1,7 +1,10 @@
 import type { Delivered, Evidence } from './evidence.ts'
 import type { Ledger } from './ledger.ts'
 
-/** The paths of the receiver: the resource of our seller and of another one, the endpoint's webhook, and the project's webhook. */
+/**
+ * Holds the paths of the receiver: the seller's resource, another seller's resource, the endpoint's webhook, and the
+ * project's webhook.
+ */
 export const PATHS = {
   resource: '/report',
   paid: '/paid',
@@ -9,7 +12,10 @@ export const PATHS = {
   events: '/events',
 } as const
 
-/** Webhooks: each is signed, repeats keep key and body, and each payment and event arrives under one key. */
+/**
+ * Checks that each webhook is signed, that repeats keep key and body, and that each payment and event arrives under
+ * one key.
+ */
 export function auditWebhooks({ listeners }: Ledger, evidence: Evidence): string[] {
   const { delivered, payments } = evidence
   const settled = payments.filter(({ status }) => status === 'settled').map(({ id }) => id)
@@ -38,7 +44,7 @@ function auditRequests(delivered: readonly Delivered[]): string[] {
   return findings
 }
 
-/** Each expected event came under one key and was answered with 200; nothing else came. */
+/** Checks that each expected event came under one key and was answered with 200, and that no other event came. */
 function auditArrival(delivered: readonly Delivered[], expected: readonly string[]): string[] {
   const came = Map.groupBy(delivered, ({ event, subjectId }) => `${event} ${subjectId}`)
   const findings: string[] = []

@@ -92,7 +92,7 @@ const HEARD = [
   ['payment.settled', 'pay_1'],
 ] as const
 
-/** A run without a fault. */
+/** Makes a run without a fault. */
 function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   return {
     ledger: {
@@ -265,7 +265,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     },
     ['wait: waiting for <in1@example.com> was refused'],
   ],
-  'a sent message does not arrive elsewhere': [
+  'a sent message does not arrive at a remote recipient': [
     ({ evidence }) => evidence.sunk.pop(),
     ['mail out: out1 was accepted and has not reached bob@example.net'],
   ],
@@ -317,14 +317,14 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     },
     ['mail out: out1 has the status failed, not sent'],
   ],
-  'ok: true is said and no money moved': [
+  'a payment has ok: true and no money moved': [
     ({ evidence }) => {
       evidence.used.shift()
       evidence.transferCount = 0
     },
     ['money: 0x01 has ok: true and no money moved'],
   ],
-  'money moved and ok: true is never said': [
+  'a payment moved money and has no ok: true': [
     ({ ledger }) => {
       ledger.payments[0]!.answers.shift()
     },
@@ -347,13 +347,13 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
       'purse: spent is 10000 in the mandate, and 20000 by the chain',
     ],
   ],
-  'a signature of the purse that no purchase has is used': [
+  'an authorization of the purse is used without a purchase': [
     ({ evidence }) => {
       evidence.used.push({ ...evidence.used[1]!, nonce: '0xb9' })
     },
     ['purse: 0xb9 was used, and no purchase has it'],
   ],
-  'a payment is given back and taken all the same': [
+  'a released purchase is paid': [
     ({ evidence }) => {
       evidence.used.push({ ...evidence.used[1]!, nonce: '0xb3' })
     },
@@ -365,7 +365,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     },
     ['purse: pur_1 is spent and no money moved'],
   ],
-  'a mandate is passed': [
+  'the limit of a mandate is exceeded': [
     ({ evidence }) => {
       evidence.purse.mandate.limit = '19999'
     },
@@ -427,7 +427,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
       'webhooks: payment.received pay_1 came and never happened',
     ],
   ],
-  'a payer is refused for trouble on our side': [
+  'a payer is refused because of trouble in the service': [
     ({ ledger }) =>
       ledger.payments.push({
         ...paid(),
@@ -487,7 +487,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     ({ ledger }) => ledger.vault[0]!.reads.push({ value: '1', startMs: 250, endMs: 260 }),
     ['vault: v was 1, which was overwritten or never written'],
   ],
-  'a write whose answer was lost comes after a long time': [
+  'a write whose answer was lost takes effect too late': [
     ({ ledger, evidence }) => {
       ledger.vault[0]!.writes = [
         { ...put('0', 0), told: 'unknown' },
@@ -521,7 +521,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
       evidence.delivered.push({ ...evidence.delivered[1]!, idempotencyKey: 'whd_other' }),
     ['webhooks: message.received <in1@example.com> came under 2 keys'],
   ],
-  'a webhook is never taken': [
+  'the receiver never answers a webhook with 200': [
     ({ evidence }) => {
       evidence.delivered[2]!.status = 500
     },
@@ -532,7 +532,7 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
       evidence.delivered.push(delivery(PATHS.payments, 'payment.received', 'pay_7')),
     ['webhooks: payment.received pay_7 came and never happened'],
   ],
-  'an event is missed in between': [
+  'a listener misses an event between two events': [
     (run) => {
       events(run)[1]!.id = '3'
       events(run)[2]!.id = '4'
@@ -540,14 +540,14 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     },
     ['events: agent@mail.test heard 3 where 2 was next'],
   ],
-  'an event is heard twice': [
+  'a listener hears an event twice': [
     (run) => events(run).splice(1, 0, { id: '1', type: 'message.received', subjectId: null }),
     [
       'webhooks: message.received null never came',
       'events: agent@mail.test heard 1 where 2 was next',
     ],
   ],
-  'the last event is missed': [
+  'a listener misses the last event': [
     ({ evidence }) => {
       evidence.newestEvent[INBOX] = 4
     },
@@ -583,14 +583,14 @@ const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
     ({ ledger }) => ledger.surprises.push('the challenge was refused: 400'),
     ['clients: the challenge was refused: 400'],
   ],
-  'a job is locked': [
+  'a job stays locked': [
     ({ evidence }) => {
       evidence.jobs = ['send_mail 1']
       evidence.lockedJobs = ['send_mail 1']
     },
     ['queue: send_mail 1 is locked'],
   ],
-  'a job is left': [
+  'a job stays in the queue': [
     ({ evidence }) => {
       evidence.jobs = ['send_mail 1']
     },

@@ -1,4 +1,4 @@
-/** The state in the end. Plain data, gathered from outside the service and from its database. */
+/** The state at the end, as plain data from outside the service and from its database. */
 
 export type ListedMessage = { messageId: string; subject: string; labels: string[] }
 
@@ -8,11 +8,11 @@ export type Sunk = {
   to: string[]
   subject: string
   contentHash: string
-  /** When its data began, by performance.now(). */
+  /** When the data of the message began, by performance.now(). */
   beganMs: number
 }
 
-/** A worker that sends mail was killed, or a connection to the smarthost was ended. */
+/** The times when a worker that sends mail was killed, and when a connection to the smarthost was ended. */
 type MailFaults = { killedMs: number[]; cutMs: number[] }
 
 /** An authorization that the chain has seen used, and the transfer of the same transaction. */
@@ -24,7 +24,7 @@ export type UsedAuthorization = {
   amountAtomic: string | null
 }
 
-/** A purchase as the service has it. Sums in atomic units. */
+/** A purchase as the service stores the purchase. Amounts are in atomic units. */
 export type PurchaseRecord = {
   id: string
   key: string
@@ -36,12 +36,12 @@ export type PurchaseRecord = {
   txHash: string | null
 }
 
-/** The purse with its mandate, and what the chain says that it has paid. */
+/** The purse with its mandate, and the amount that the purse paid on the chain. */
 type PurseEvidence = {
   address: string
   purchases: PurchaseRecord[]
   mandate: { limit: string; reserved: string; spent: string; released: string }
-  /** Transfers from its address. */
+  /** The sum of the transfers from the address of the purse. */
   paidAtomic: string
 }
 
@@ -53,7 +53,7 @@ export type Delivered = {
   subjectId: string | null
   bodyHash: string
   genuine: boolean
-  /** The answer, once it was sent whole. */
+  /** The status of the answer. Null until the whole answer was sent. */
   status: number | null
 }
 
@@ -61,10 +61,10 @@ export type Evidence = {
   /** The messages of each inbox, by its address. */
   inboxes: Record<string, ListedMessage[]>
   sunk: Sunk[]
-  /** What can make a worker send a mail again, with its times by performance.now(). */
+  /** The faults that can make a worker send a mail again. */
   mailFaults: MailFaults
   used: UsedAuthorization[]
-  /** Transfers to the seller in all transactions. */
+  /** The number of transfers to the seller in all transactions. */
   transferCount: number
   /** The payments as the API lists them. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
@@ -78,6 +78,6 @@ export type Evidence = {
   deliveryStatus: Record<string, string>
   lockedJobs: string[]
   jobs: string[]
-  /** Rows that are not done; `hasJob`: a job exists for the row. */
+  /** Rows that are not done. `hasJob` says whether a job exists for the row. */
   openRows: { row: string; hasJob: boolean }[]
 }

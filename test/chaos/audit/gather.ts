@@ -113,7 +113,7 @@ type Rows = Pick<
 > &
   Pick<Evidence['purse'], 'purchases' | 'mandate'>
 
-/** Rows that are not done, and whether a job exists for each. */
+/** Lists the rows that are not done, and whether a job exists for each row. */
 const OPEN_ROWS = `
   with open as (
     select 'parse_inbound:' || id as key, 'inbound mail ' || id as name from inbound_mails where state = 'accepted'

@@ -1,8 +1,8 @@
-/** The answers that clients got. Plain data: the auditor compares it with the evidence. */
+/** The answers that clients got, as plain data that the auditor compares with the evidence. */
 
 /**
- * The outcome of an operation as its client knows it. `unknown` means that no attempt was answered: the service may have
- * done it.
+ * The outcome of an operation as its client knows the outcome. `unknown` means that no attempt was answered, so the
+ * service may have done the operation.
  */
 export type Told = 'accepted' | 'refused' | 'unknown'
 
@@ -12,25 +12,25 @@ export type MailIn = {
   inbox: string
   subject: string
   told: Told
-  /** The answer of a refusal. */
+  /** The reply that refused the message. */
   refusal: string | null
   attempts: number
-  /** Labels that were added, and whether the service said so. */
+  /** Labels that were added, and whether the service accepted each label. */
   labels: { label: string; told: Told }[]
-  /** Whether the client deleted it. */
+  /** Whether the client deleted the message. */
   deleted: Told | null
-  /** Whether a client waited for it, and the Message-ID of the answer. */
+  /** Whether a client waited for the message, and the Message-ID of the answer. */
   waited: { told: Told; messageId: string | null } | null
 }
 
-/** A message that a client sent over the API; its subject names it. */
+/** A message that a client sent over the API. The subject names the message. */
 export type MailOut = {
   token: string
   key: string
   sender: string
   remote: string[]
   local: string[]
-  /** The message it answers. */
+  /** The Message-ID of the message that this message answers. */
   inReplyTo: string | null
   told: Told
   refusal: string | null
@@ -66,7 +66,7 @@ export type Bought = {
   refusal: string | null
 }
 
-/** A write to one name of the vault; `value` is null for a deletion. */
+/** A write to one name of the vault. `value` is null for a deletion. */
 export type VaultWrite = {
   value: string | null
   startMs: number

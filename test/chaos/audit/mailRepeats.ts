@@ -1,12 +1,12 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
-/** Slots of the pool that sends: one killed process repeats no more mails than that. */
+/** Holds the slots of the pool that sends, because one killed process repeats at most as many mails. */
 const IN_HAND_MAX = 32
 
 /** A copy of a mail that the smarthost had taken for the same recipient before. */
 type Repeat = { subject: string; to: string; cause: 'kill' | 'cut' | null }
 
-/** Finds the copies beyond the first, with what happened between a copy and the one before it. */
+/** Finds the copies beyond the first copy, and the fault between each copy and the previous copy. */
 function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
   const copies = sunk.flatMap((mail) => mail.to.map((to) => ({ mail, to })))
   const groups = Map.groupBy(copies, ({ mail, to }) => `${mail.messageId} ${to}`)
@@ -24,8 +24,8 @@ function mailRepeats({ sunk, mailFaults }: Evidence): Repeat[] {
 }
 
 /**
- * A mail is repeated only after a kill of its worker, or after a broken connection to the smarthost, whose reply is then
- * lost. A kill repeats the mails in hand, and a broken connection one.
+ * Checks that a mail is repeated only after a kill of its worker, or after a broken connection to the smarthost,
+ * which loses the reply. A kill repeats the mails in hand, and a broken connection repeats one mail.
  */
 export function auditRepeats(evidence: Evidence): string[] {
   const repeats = mailRepeats(evidence)
@@ -43,7 +43,7 @@ export function auditRepeats(evidence: Evidence): string[] {
   ]
 }
 
-/** The line of a report. */
+/** Returns the line of a report about repeated mails. */
 export function repeatsLine(evidence: Evidence): string {
   const repeats = mailRepeats(evidence)
   const by = (cause: Repeat['cause']) => repeats.filter((repeat) => repeat.cause === cause).length

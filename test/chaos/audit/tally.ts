@@ -1,4 +1,4 @@
-/** How operations ended. `lost`: no answer, or a temporary refusal. */
+/** How operations ended. `lost` means no answer, or a temporary refusal. */
 type End = 'accepted' | 'refused' | 'lost'
 
 /** Counts operations by kind and end. */

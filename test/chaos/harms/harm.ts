@@ -2,7 +2,7 @@ import { createRandom, type Random } from '../random.ts'
 import type { Setting } from '../setting.ts'
 import type { Harms } from './harms.ts'
 
-/** Harms that go on at the same time. */
+/** Holds how many harms go on at the same time. */
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
@@ -10,7 +10,7 @@ const PAUSE_MAX_MS = 3_500
 const RARE = 0.6
 
 export type Harming = {
-  /** How often each kind was done. */
+  /** How often each kind of harm was done. */
   counts: Map<string, number>
   /** Resolves once all harm is over. */
   ended: Promise<void>
@@ -41,7 +41,7 @@ export function startHarm(
         onHarm(await harms[kind]!(setting, random))
         counts.set(kind, (counts.get(kind) ?? 0) + 1)
       } catch (error) {
-        // The other lane may have ended the process that this one wants to harm.
+        // The other lane may have ended the process that this lane wants to harm.
         onHarm(`${kind} could not be harmed: ${(error as Error).message}`)
       } finally {
         busy.delete(kind)

@@ -6,7 +6,7 @@ import { LINKS, type Setting } from '../setting.ts'
 import type { Mood } from '../shop.ts'
 import { killAtAcceptance, killAtSettlement } from './killAtEvent.ts'
 
-/** Does one harm and mends it. @returns a line about it. */
+/** Does one harm and mends the damage. @returns a line about the harm. */
 export type Harm = (setting: Setting, random: Random) => Promise<string>
 
 /** Harms by name. */
@@ -16,7 +16,7 @@ const SHORT_MS = 1_000
 const LONG_MS = 4_000
 const duration = (random: Random) => random.int(SHORT_MS, LONG_MS)
 
-/** Kills a process of a part, or stops it for a while. */
+/** Kills a process of a part, or stops the process for a while. */
 const harmPart =
   (part: PartName): Harm =>
   async ({ service, mailWorkersKilledMs }, random) => {
@@ -33,7 +33,7 @@ const harmPart =
     return `froze ${part} for ${ms} ms`
   }
 
-/** Ends connections to the database from its side: one, or all. */
+/** Ends one connection or all connections to the database from the side of the database. */
 const endConnections: Harm = async ({ database }, random) => {
   const client = new pg.Client({ connectionString: database.directUrl() })
   client.on('error', () => {})
@@ -52,7 +52,7 @@ const endConnections: Harm = async ({ database }, random) => {
   }
 }
 
-/** Cuts one or all connections of a link, breaks them in the middle, or holds their bytes back. */
+/** Cuts one or all connections of a link, breaks connections in the middle, or holds their bytes back. */
 const cutLink: Harm = async ({ links }, random) => {
   const name = random.pick(LINKS)
   const link = links[name]
@@ -78,7 +78,7 @@ const cutLink: Harm = async ({ links }, random) => {
   return `broke connections of ${name} in the middle for ${ms} ms`
 }
 
-/** Kills the postmaster, restarts the database in order, or stops all its processes for a while. */
+/** Kills the postmaster, restarts the database in order, or stops all processes of the database for a while. */
 const harmPostmaster: Harm = async ({ database: { server } }, random) => {
   if (server === null) return 'there is no postmaster to harm'
   const deed = random.pick(['kill', 'kill', 'restart', 'freeze'] as const)
@@ -95,7 +95,7 @@ const harmPostmaster: Harm = async ({ database: { server } }, random) => {
   return `froze the database for ${ms} ms`
 }
 
-/** The RPC is slow or away, answers an accepted transaction with an error, or has no receipts. */
+/** Makes the RPC slow or unavailable, answers an accepted transaction with an error, or hides receipts. */
 const harmRpc: Harm = async ({ rpc }, random) => {
   const deed = random.pick(['slow', 'away', 'lost answers', 'no receipts'] as const)
   const ms = duration(random)
@@ -124,7 +124,7 @@ const harmReceiver: Harm = async ({ shop }, random) => {
   return `the receiver was ${mood} for ${ms} ms`
 }
 
-/** The smarthost answers 4xx, or delays its answer. */
+/** Lets the smarthost answer 4xx, or delay its answer. */
 const harmSmarthost: Harm = async ({ sink }, random) => {
   const deed = random.pick(['recipients', 'data', 'slow'] as const)
   const ms = duration(random)
@@ -143,7 +143,7 @@ const harmSmarthost: Harm = async ({ sink }, random) => {
   return `smarthost: ${deed} failed for ${ms} ms`
 }
 
-/** Every process of the service dies at once, the supervisor included. */
+/** Kills every process of the service at once, even the supervisor. */
 const cutPower: Harm = async ({ service, mailWorkersKilledMs }) => {
   mailWorkersKilledMs.push(performance.now())
   service.killAll()

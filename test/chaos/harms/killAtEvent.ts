@@ -10,7 +10,7 @@ const SETTLED_CHANNEL = 'chaos_settled'
 
 /** Kills the SMTP listener right after its 250. A kill by the clock never hits this moment. */
 export const killAtAcceptance: Harm = async ({ service, links }) => {
-  // Looking for a process takes longer than a write to the spool.
+  // The process is looked up first, because the lookup takes longer than a write to the spool.
   const [pid] = service.pidsOf('smtp')
   if (pid === undefined) throw new Error('found no smtp process')
   const happened = await within((done) => {
@@ -25,7 +25,7 @@ export const killAtAcceptance: Harm = async ({ service, links }) => {
   return 'killed smtp at the 250 for a message'
 }
 
-/** Kills the payment workers when a payment has become `settled` for others. */
+/** Kills the payment workers as soon as other sessions see that a payment is `settled`. */
 export const killAtSettlement: Harm = async ({ service, database }) => {
   const pids = service.pidsOf('workers').filter((pid) => commandOf(pid).includes('--pool payments'))
   if (pids.length === 0) throw new Error('found no payment workers')
@@ -47,7 +47,7 @@ export const killAtSettlement: Harm = async ({ service, database }) => {
   }
 }
 
-/** A notification is sent at the commit, whatever the service has stored by then. */
+/** Makes a trigger that sends a notification at the commit of each settlement. */
 const TELL_OF_SETTLEMENTS = `
   create or replace function ${SETTLED_CHANNEL}() returns trigger language plpgsql as
     $$ begin perform pg_notify('${SETTLED_CHANNEL}', new.id); return null; end $$;

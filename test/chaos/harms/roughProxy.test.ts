@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { waitFor } from '../../support/waitFor.ts'
 import { startRoughProxy } from './roughProxy.ts'
 
-/** A server that answers each connection's first bytes with its name, and keeps the connection. */
+/** Starts a server that answers the first bytes of each connection with its name, and keeps the connection. */
 async function startNamed(name: string) {
   const server: Server = createServer((socket) => {
     socket.on('error', () => {})
@@ -13,7 +13,7 @@ async function startNamed(name: string) {
   return { port: (server.address() as AddressInfo).port, close: () => server.close() }
 }
 
-/** A client that says hello. */
+/** Starts a client that says hello. */
 function greet(port: number) {
   const client = { heard: '', closed: false, end: () => socket.destroy() }
   const socket = connect(port, '127.0.0.1', () => socket.write('hello'))
@@ -27,7 +27,7 @@ function greet(port: number) {
   return client
 }
 
-test('a connection goes to the current target', async () => {
+test('a new connection goes to the current target of the proxy', async () => {
   const [one, two] = [await startNamed('one'), await startNamed('two')]
   await using proxy = await startRoughProxy(one.port)
   const first = greet(proxy.port)
@@ -62,7 +62,7 @@ test('bytes that are held back arrive after the release', async () => {
   server.close()
 })
 
-test('a cut ends one connection, or all', async () => {
+test('a cut ends one connection or all connections', async () => {
   const server = await startNamed('here')
   await using proxy = await startRoughProxy(server.port)
   const clients = [greet(proxy.port), greet(proxy.port), greet(proxy.port)]

@@ -3,20 +3,20 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 /** Where a connection breaks: after `afterBytes` bytes of one direction. */
 type Break = { way: 'question' | 'answer'; afterBytes: number }
 
-/** A port that leads to another port. It treats connections as a bad network does. */
+/** A port that leads to another port, and treats connections as a bad network does. */
 export type RoughProxy = AsyncDisposable & {
   port: number
-  /** The port behind it. */
+  /** The port behind the proxy. */
   target: number
-  /** Connections that are open. */
+  /** The number of open connections. */
   readonly open: number
-  /** Breaks one open connection, or all of them. @returns how many. */
+  /** Breaks one open connection, or all open connections. @returns the number of broken connections. */
   cut(choose?: (count: number) => number): number
-  /** While set, every connection that carries a byte is given a break, or null for none. */
+  /** While set, says for every connection that carries a byte whether and where the connection breaks. */
   breaking: (() => Break | null) | null
   /** When connections were ended on purpose, by performance.now(). */
   readonly endedMs: number[]
-  /** Called with each piece of an answer, after it was passed on. */
+  /** Called with each piece of an answer, after the piece was passed on. */
   onAnswer: ((chunk: Buffer) => void) | null
   /** Holds all bytes back until `release`. */
   hold(): void
@@ -25,7 +25,7 @@ export type RoughProxy = AsyncDisposable & {
 
 type Pair = { inner: Socket; outer: Socket; due: Break | null | undefined; carried: number }
 
-/** Starts a proxy on 127.0.0.1, on a port of its choice. */
+/** Starts a proxy on a free port of 127.0.0.1. */
 export async function startRoughProxy(target: number): Promise<RoughProxy> {
   const pairs = new Set<Pair>()
   let held = false
@@ -62,7 +62,7 @@ export async function startRoughProxy(target: number): Promise<RoughProxy> {
     from.on('close', (failed) => {
       if (to.destroyed) pairs.delete(pair)
       else if (failed) to.destroy()
-      // The bytes that are written still arrive.
+      // Bytes that were written still arrive.
       else to.destroySoon()
     })
   }

@@ -7,7 +7,10 @@ import { post } from './mailOut.ts'
 
 const WAIT_S = 5
 
-/** A correspondent: writes to an inbox, waits for the message as its agent, then labels, answers or deletes it. */
+/**
+ * Runs a correspondent, who writes to an inbox and waits for the message as its agent. Then the correspondent labels,
+ * answers or deletes the message.
+ */
 export function correspond(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [50, 600], async (n) => {
     const project = random.chance(0.8) ? load.seller : load.peer
@@ -88,7 +91,7 @@ async function remove(load: Load, random: Random, project: Project, mail: MailIn
     const lostBefore = asked
     asked = true
     if (answer === null) return 'unknown'
-    // An attempt whose answer was lost may have deleted it.
+    // An attempt whose answer was lost may have deleted the message.
     return answer.status === 204 || (answer.status === 404 && lostBefore) ? 'accepted' : 'refused'
   })
 }

@@ -4,7 +4,7 @@ import { type Load, rounds, untilDecided } from './load.ts'
 
 const NAMES = 4
 
-/** A keeper: puts, reads and deletes credentials under a few names, one operation after the other. */
+/** Runs a keeper, who puts, reads and deletes credentials under a few names, one operation after another. */
 export function keep(load: Load, random: Random, name: string): Promise<void> {
   const entries = Array.from({ length: NAMES }, (_, n): VaultName => {
     const entry = { name: `vault ${name}/${n}`, writes: [], reads: [] }

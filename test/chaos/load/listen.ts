@@ -2,7 +2,9 @@ import { Purser } from '../../../api/client/purser.ts'
 import type { Listener } from '../audit/ledger.ts'
 import type { Load, Project } from './load.ts'
 
-/** A listener: follows a project's events from the first one, with the client library, until clients give up. */
+/**
+ * Runs a listener, who follows a project's events from the first event with the client library until clients give up.
+ */
 export async function listen(load: Load, { inbox, key }: Project): Promise<void> {
   const listener: Listener = { inbox, heard: [] }
   load.ledger.listeners.push(listener)

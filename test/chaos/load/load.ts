@@ -14,25 +14,25 @@ export type Load = {
   pulses: Pulses
   seller: Project
   peer: Project
-  /** The URL that is sold. */
+  /** The URL that the seller sells. */
   resource: string
-  /** A URL of another seller, who settles by himself. */
+  /** A URL of another seller, who settles payments himself. */
   paidResource: string
   apiUrl: string
   /** The port of the SMTP listener, as clients reach it. */
   smtpPort: number
-  /** When the load began, as the API takes it. */
+  /** When the load began, in the form that the API takes. */
   beganAt: string
-  /** Aborted when clients begin nothing new. */
+  /** Aborted when clients begin no new operation. */
   ending: AbortSignal
-  /** Aborted when clients repeat nothing any more. */
+  /** Aborted when clients repeat no operation any more. */
   givenUp: AbortSignal
 }
 
 const PAUSE_MIN_MS = 80
 const PAUSE_MAX_MS = 500
 
-/** Repeats an operation until it is decided, or until clients give up. */
+/** Repeats an operation until its outcome is known, or until clients give up. */
 export async function untilDecided(
   { givenUp }: Load,
   random: Random,
@@ -45,7 +45,7 @@ export async function untilDecided(
   }
 }
 
-/** Runs a client: one round after the other until the load ends. */
+/** Runs a client, one round after another, until the load ends. */
 export async function rounds(
   load: Load,
   random: Random,
@@ -58,7 +58,7 @@ export async function rounds(
   }
 }
 
-/** Paces a client; an abort ends the pause. */
+/** Pauses a client. An abort ends the pause. */
 function pace(random: Random, signal: AbortSignal, minMs: number, maxMs: number): Promise<void> {
   if (signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {

@@ -5,17 +5,17 @@ import { type Load, type Project, rounds, untilDecided } from './load.ts'
 
 export const SENDER = 'ada@example.com'
 const SMTP_TIMEOUT_MS = 8_000
-/** The sizes of a text, in characters. Few are above a megabyte, where the workers take turns. */
+/** Holds the sizes of a text, in characters. Few sizes are above a megabyte, where the workers take turns. */
 const SIZES = [200, 200, 200, 200, 200, 200, 5_000, 5_000, 60_000, 400_000, 1_500_000]
 
-/** A writer: hands one message over after the other. */
+/** Runs a writer, who hands over one message after another. */
 export function write(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [100, 700], async (n) => {
     await handOverTo(load, random, random.pick([load.seller, load.peer]), `in${name}n${n}`)
   })
 }
 
-/** Hands a message over until the listener has answered, and now and then once more. */
+/** Hands a message over until the listener has answered, and now and then hands the message over again. */
 export async function handOverTo(
   load: Load,
   random: Random,
@@ -43,7 +43,7 @@ const newMail = ({ inbox }: Project, token: string): MailIn => ({
   waited: null,
 })
 
-/** The same bytes for every attempt. */
+/** Composes the bytes of a message, which are the same for every attempt. */
 function compose({ messageId, inbox, subject }: MailIn, random: Random): Buffer {
   const line = `${subject} ${'text '.repeat(12)}\r\n`
   const text = line.repeat(Math.ceil(random.pick(SIZES) / line.length))

@@ -1,4 +1,4 @@
-/** An idempotency key repeats its answer for a day, only for its project and operation. */
+/** Tests that an idempotency key repeats its answer for a day, only for its project and operation. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   beginIdempotent,
@@ -20,7 +20,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const [FIRST, SECOND] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
-/** A key of a new project with an answer and this age. */
+/** Stores a key of a new project with an answer and this age. @returns the request of the key. */
 async function answered(age: string) {
   const request = { projectId: await newProject(pool), operation: 'redeem', key: 'k' }
   await beginIdempotent(pool, { ...request, hash: FIRST })
@@ -40,7 +40,7 @@ test('a key keeps its request and its answer for 24 hours', async () => {
   expect(await readIdempotent(pool, request)).toBe('the answer')
 })
 
-test('an expired key is free, and then lives for 24 hours again', async () => {
+test('an expired key can be taken again, and then keeps its new request', async () => {
   const request = await answered('24 hours 1 minute')
   expect(await findIdempotent(pool, request)).toBeNull()
   const taken = { requestHash: SECOND, result: null }

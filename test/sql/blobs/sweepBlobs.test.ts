@@ -30,7 +30,7 @@ const name = (blob: Buffer, db: Pick<TestDatabase['pool'], 'query'> = database.p
     `insert into raw_mails (source_key, bytes, blob) values (gen_random_uuid(), '', $1) returning id`,
     [blob],
   )
-/** Makes every object without a name old. */
+/** Makes every object without a name two hours older. */
 const age = () =>
   database.pool.query(
     `update blobs set idle_since = idle_since - interval '2 hours' where idle_since is not null`,
@@ -43,7 +43,7 @@ const rowsOf = async (table: 'blobs' | 'dead_blobs') =>
   (await database.pool.query(`select hash from ${table}`)).rows.length
 
 describe('the sweep', () => {
-  test('removes an object that no row named within an hour, and no other', async () => {
+  test('removes an object that no row named within an hour, and keeps a named object', async () => {
     const [named] = [await keep(), await keep()]
     await name(named)
     await sweep()
@@ -56,7 +56,7 @@ describe('the sweep', () => {
 
   test.each([
     ['is deleted', 'delete from raw_mails where id = $1'],
-    ['lets go of it', 'update raw_mails set blob = null where id = $1'],
+    ['no longer names the object', 'update raw_mails set blob = null where id = $1'],
   ])('removes an object an hour after its row %s', async (_what, sql) => {
     const { rows } = await name(await keep())
     await database.pool.query(sql, [rows[0].id])
@@ -67,7 +67,7 @@ describe('the sweep', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('keeps an object while another row names it', async () => {
+  test('keeps an object while another row names the object', async () => {
     const blob = await keep()
     const { rows } = await name(blob)
     await name(blob)
@@ -78,7 +78,7 @@ describe('the sweep', () => {
     expect(await rowsOf('blobs')).toBe(1)
   })
 
-  test('passes over an object whose row is being stored', async () => {
+  test('keeps an object whose row is stored at the same time', async () => {
     const blob = await keep()
     await age()
     const client = await database.pool.connect()
@@ -91,7 +91,7 @@ describe('the sweep', () => {
     expect(bucket.names()).toHaveLength(1)
   })
 
-  test('lets no row name an object that it has taken', async () => {
+  test('lets no row name an object that the sweep has taken', async () => {
     const blob = await keep()
     await age()
     await buryIdleBlobs(database.pool)
@@ -114,12 +114,12 @@ describe('the sweep', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('goes on where it was after an outage of the store', async () => {
+  test('continues after an outage of the store', async () => {
     for (let n = 0; n < 12; n++) await keep()
     await age()
     await buryIdleBlobs(database.pool)
     await bucket.proxy.cut()
-    // The rows of objects that are still there stay.
+    // The rows of objects that still exist stay.
     expect(await removeDeadBlobs(database.pool, bucket.store)).toBe(0)
     expect(await rowsOf('dead_blobs')).toBe(12)
     await bucket.proxy.mend()
@@ -136,7 +136,7 @@ describe('the sweep', () => {
     expect(bucket.names()).toEqual([])
   })
 
-  test('of two processes shares the work', async () => {
+  test('shares the work between two processes', async () => {
     for (let n = 0; n < 10; n++) await keep()
     await age()
     const buried = await Promise.all([buryIdleBlobs(database.pool), buryIdleBlobs(database.pool)])

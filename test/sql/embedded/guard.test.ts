@@ -30,7 +30,7 @@ test('PostgreSQL ends soon after kill −9 of the process that started it', asyn
     expect(isAlive(pid)).toBe(true)
     owner.child.kill('SIGKILL')
     await waitFor('the end of PostgreSQL', () => !isAlive(pid))
-    // It was a clean shutdown: the next start has nothing to recover.
+    // The shutdown was clean, so the next start has nothing to recover.
     expect(existsSync(pidFile)).toBe(false)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-/** Attempts are recorded once, in order, together with the job of the next attempt. */
+/** Tests that attempts are recorded once, in order, together with the job of the next attempt. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { abortDelivery, postponeAttempt } from '../../../sql/events/deliveries.ts'
@@ -34,7 +34,7 @@ const deliveries = async (count: number) => {
   return ids.toSorted()
 }
 
-test('an attempt made by two runs is recorded once, and the next is queued once', async () => {
+test('an attempt that two runs make is recorded once, and the next attempt is queued once', async () => {
   const id = await newDelivery(pool)
   expect(await recordAttempts(pool, [attemptOf(id, 1)])).toEqual([true])
   expect(await recordAttempts(pool, [attemptOf(id, 1, { statusCode: 500 })])).toEqual([false])
@@ -43,7 +43,7 @@ test('an attempt made by two runs is recorded once, and the next is queued once'
   expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
 })
 
-test('an attempt recorded by two concurrent runs is recorded once', async () => {
+test('an attempt that another run records at the same time is not recorded again', async () => {
   const id = await newDelivery(pool)
   const ended = `update webhook_deliveries set attempt = 1, next_attempt_at = now() + interval '1 hour' where id = $1`
   const late = () => [recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])]
@@ -74,7 +74,7 @@ test('a delivered event has no further attempt', async () => {
   expect((await queuedAttempt(pool, open!))?.attempt).toBe(2)
 })
 
-test('the end of an attempt is rounded up: the next must not be early', async () => {
+test('the end of an attempt is rounded up, so that the next attempt is never early', async () => {
   for (const id of await deliveries(20)) {
     const { rows } = await pool.query('select clock_timestamp()::text as now')
     await recordAttempts(pool, [attemptOf(id, 1, { retryInS: 1, endedMs: performance.now() })])

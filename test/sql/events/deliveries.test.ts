@@ -1,4 +1,4 @@
-/** Pending deliveries: their due times and their ends. */
+/** Tests the due times and the ends of pending deliveries. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../sql/account/projects/deleteProject.ts'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
@@ -67,7 +67,7 @@ describe('a delivery', () => {
     )
   })
 
-  test('whose postponement fails stays pending', async () => {
+  test('refuses a postponement whose job is not queued', async () => {
     const deliveryId = await newDelivery(pool)
     const postponed = withLostJobs(pool, () =>
       postponeAttempt(pool, { deliveryId, attempt: 1, runAt: new Date() }),
@@ -103,7 +103,7 @@ describe('a delivery', () => {
     const secrets = async () =>
       (await findDueDeliveries(pool, [id, other])).map((due) => due?.secret === null)
     expect(await secrets()).toEqual([false, false])
-    // The row may still hold a secret: a delivery stored during the deletion must not find it.
+    // A row can still hold a secret, but a delivery stored during the deletion must not find the secret.
     await pool.query('update project_webhooks set deleted_at = now() where id = $1', [webhookId])
     await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [endpointId])
     expect(await secrets()).toEqual([true, true])
@@ -115,7 +115,7 @@ describe('a delivery', () => {
 })
 
 describe('the next delivery', () => {
-  test('is the earliest future one', async () => {
+  test('is the earliest delivery in the future', async () => {
     expect(await nextDeliveryInMs(pool)).toBeNull()
     const [late, next, later] = [
       await newDelivery(pool),
@@ -128,7 +128,7 @@ describe('the next delivery', () => {
     expect(await nextDeliveryInMs(pool)).toBeWithin(50_000, 60_001)
   })
 
-  test('is requeued only if its job was lost', async () => {
+  test('is queued again only if its job was lost', async () => {
     const [lost, queued, recent] = [
       await newDelivery(pool),
       await newDelivery(pool),
@@ -149,7 +149,7 @@ describe('the next delivery', () => {
 describe('deliveries', () => {
   const projectGone = 'the project was deleted'
 
-  test('are aborted with their project, except delivered ones', async () => {
+  test('are aborted with their project, except after their delivery', async () => {
     const projectId = await newProject(pool)
     const [open, done] = [
       await newDelivery(pool, { projectId }),
@@ -188,7 +188,8 @@ describe('deliveries', () => {
       const projectId = await newProject(pool)
       const ids: string[] = []
       for (let n = 0; n < 3; n++) ids.push(await newDelivery(pool, { projectId }))
-      // The rows lie in the opposite order of their ids: a statement without a sort locks them in that order.
+      // The rows lie in the opposite order of their ids, and a statement without a sort locks them in the order of
+      // the rows.
       const sorted = ids.toSorted()
       for (const [n, id] of sorted.toReversed().entries()) {
         await pool.query(

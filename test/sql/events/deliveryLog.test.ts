@@ -1,4 +1,4 @@
-/** A project's log of deliveries, and their replays. */
+/** Tests a project's log of deliveries, and the replays of deliveries. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { findDueDeliveries } from '../../../sql/events/deliveries.ts'
@@ -42,7 +42,7 @@ describe('deliveries', () => {
     expect(await queuedAttempt(pool, foreign)).toBeNull()
   })
 
-  test('list their own latest 100 attempts', async () => {
+  test('list their latest 100 attempts', async () => {
     const [id, other] = [await newDelivery(pool), await newDelivery(pool)]
     await deliver(other)
     await pool.query(
@@ -55,7 +55,7 @@ describe('deliveries', () => {
   })
 })
 
-test('a replay waits for a concurrent record of an attempt and queues the next', async () => {
+test('a replay waits for a concurrent record of an attempt and then queues the next attempt', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const ended = `update webhook_deliveries set attempt = 1, status = 'exhausted', error = 'x' where id = $1`
@@ -67,7 +67,7 @@ test('a replay waits for a concurrent record of an attempt and queues the next',
   expect((await findDueDeliveries(pool, [id]))[0]?.attemptsBefore).toBe(1)
 })
 
-test('a replay of a delivery during its removal finds none', async () => {
+test('a replay returns null when the delivery is removed at the same time', async () => {
   const projectId = await newProject(pool)
   const id = await newDelivery(pool, { projectId })
   const removed = 'delete from webhook_deliveries where id = $1'

@@ -1,4 +1,4 @@
-/** The events of a project: numbered in order, and delivered to its webhooks of their types. */
+/** Tests that the events of a project are numbered in order, and delivered to its webhooks of their types. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { EventType } from '../../../shared/events/events.ts'
 import { transaction } from '../../../sql/db.ts'
@@ -68,7 +68,7 @@ test('events are numbered per project, in the given order', async () => {
   expect(await subjectsOf(one, 0n, 1)).toEqual([[1, 'a']])
 })
 
-test('an event recorded during another gets the next number', async () => {
+test('an event recorded at the same time as another event gets the next number', async () => {
   const projectId = await newProject(pool)
   await record(eventOf(projectId, 'a'))
   const other = 'update event_streams set last_seq = last_seq + 1 where project_id = $1'
@@ -84,7 +84,7 @@ const boundsOf = async (projectId: string) => {
   return { newest: newest.seq, oldest }
 }
 
-test('a stream starts at 1; after its events are deleted the oldest is the next number', async () => {
+test('a stream starts at 1, and its oldest number is the next number after all events were deleted', async () => {
   const [silent, old, other] = [
     await newProject(pool),
     await newProject(pool),

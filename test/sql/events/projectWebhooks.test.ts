@@ -1,4 +1,4 @@
-/** The webhooks of a project: bounded in number, and gone once deleted. */
+/** Tests that the webhooks of a project are bounded in number, and gone once deleted. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createProjectWebhook,
@@ -37,7 +37,7 @@ const idsOf = async (
   limit = 10,
 ) => (await listProjectWebhooks(pool, { projectId, limit, cursor })).map(({ id }) => id)
 
-test('a project has at most WEBHOOKS_MAX webhooks; deleted ones do not count', async () => {
+test('a project has at most WEBHOOKS_MAX webhooks, and deleted webhooks do not count', async () => {
   const [full, neighbour] = [await newProject(pool), await newProject(pool)]
   await fill(full, WEBHOOKS_MAX - 1)
   await fill(neighbour, WEBHOOKS_MAX)
@@ -47,7 +47,7 @@ test('a project has at most WEBHOOKS_MAX webhooks; deleted ones do not count', a
   expect((await create(full)).webhook.url).toBe(HOOK)
 })
 
-test('two concurrent registrations keep the bound', async () => {
+test('two concurrent registrations keep the bound of webhooks', async () => {
   const projectId = await newProject(pool)
   await fill(projectId, WEBHOOKS_MAX - 1)
   const hold = 'select from projects where id = $1 for no key update'
@@ -70,7 +70,7 @@ test('a webhook is found, changed, rotated and deleted only by its project', asy
   expect(await row(pool, 'project_webhooks', id)).toEqual(before)
 })
 
-test('a deleted webhook cannot be found, changed, rotated or deleted; its deliveries end', async () => {
+test('a deleted webhook cannot be found, changed, rotated or deleted, and its deliveries end', async () => {
   const projectId = await newProject(pool)
   const [id, kept] = [await newWebhook(pool, projectId), await newWebhook(pool, projectId)]
   const [ended, open] = [
@@ -91,7 +91,7 @@ test('a deleted webhook cannot be found, changed, rotated or deleted; its delive
   expect((await row(pool, 'webhook_deliveries', open)).status).toBe('pending')
 })
 
-test('webhooks are listed newest first, by page', async () => {
+test('webhooks are listed newest first, in pages', async () => {
   const projectId = await newProject(pool)
   const ids = [
     await newWebhook(pool, projectId),

@@ -53,7 +53,7 @@ const env = (keys: string) => ({
 })
 const rotate = (keys: string) => startProcess('sql/keyring/rotateMain.ts', env(keys))
 
-/** All rows that the rotation can change. */
+/** Returns all rows that the rotation can change. */
 async function stored() {
   const { rows } = await service.database.pool.query(
     `select 'credential' as kind, credential_row::text as id, version, key_id, wrapped_key, ciphertext
@@ -106,7 +106,7 @@ test('a rotation refuses wrong and missing keys, runs online and resumes after k
     network: 'base-sepolia',
     webhookUrl: 'http://127.0.0.1:1/hook',
   })
-  // As an older version stored it.
+  // An older version stored the secret in plain text.
   await pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
      values ('se_plain', $1, 'x', 'x', 1, 'base-sepolia', 'http://127.0.0.1:1/', 'whsec_plain')`,
@@ -131,7 +131,7 @@ test('a rotation refuses wrong and missing keys, runs online and resumes after k
     expect(await stored()).toEqual(before)
   }
 
-  // A writer's row locks delay only the end of the rotation.
+  // The row locks of a writer delay only the end of the rotation.
   const holder = await pool.connect()
   try {
     await holder.query('begin')
@@ -234,7 +234,7 @@ test('a rotation beside writers, readers and deletions causes no error and loses
     expect((await only.get(path(name))).body.data.value).toBe(value)
   }
 
-  // From here on a process with an old key does not start and prints the reason.
+  // From now on a process with an old key does not start and prints the reason.
   const { database, config } = service
   const check = (keys: string) =>
     checkMasterKeys(database.url, { ...config, ...parseConfig({ MASTER_KEYS: keys }) })
@@ -244,7 +244,7 @@ test('a rotation beside writers, readers and deletions causes no error and loses
 })
 
 testWhole(
-  'a process with a wrong or missing key does not start; a process without need of keys starts',
+  'a process with a wrong or missing key does not start, and a process that needs no key starts',
   async () => {
     const before = await stored()
     const current = before.find((row) => row.kind === 'webhook').key_id as string
@@ -275,7 +275,7 @@ testWhole(
   },
 )
 
-test('a damaged data key is named, and all others are rewrapped', async () => {
+test('a damaged data key is named, and all other data keys are rewrapped', async () => {
   const { pool } = service.database
   const { rows } = await pool.query(
     `update credential_versions v set wrapped_key = set_byte(wrapped_key, 20, 255 - get_byte(wrapped_key, 20))

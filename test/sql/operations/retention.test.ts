@@ -1,4 +1,4 @@
-/** Rows go by age, in bounded batches; what has not ended stays. */
+/** Tests that old rows are removed in bounded batches, and that rows of unfinished work stay. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { RetentionClass } from '../../../shared/retention.ts'
 import { beginIdempotent, findIdempotent } from '../../../sql/account/idempotency.ts'
@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** A project that keeps rows of a class for so many days. */
+/** Makes a project that keeps rows of a class for this number of days. */
 async function keeping(name: RetentionClass, days: number, projectId?: string): Promise<string> {
   const id = projectId ?? (await newProject(pool))
   const actor = { projectId: id, keyPrefix: 'lopk-test', requestId: 'req' }
@@ -55,7 +55,7 @@ const storedBytes = async (projectId: string) =>
     )
   ).rows[0]
 
-test('old mail goes with its thread, original and labels; young mail and its thread stay', async () => {
+test('old mail is removed with its thread, original and labels, and young mail stays with its thread', async () => {
   const projectId = await keeping('mail', 10)
   const neighbour = await newProject(pool)
   const first = await receive(pool, projectId)
@@ -84,7 +84,7 @@ test('old mail goes with its thread, original and labels; young mail and its thr
   expect((await row(pool, 'inbound_mails', ids[0]!)).state).toBe('accepted')
 })
 
-test('mail that is not sent never goes; sent mail does', async () => {
+test('mail that was not sent is never removed, and sent mail is removed', async () => {
   const projectId = await keeping('mail', 10)
   const waiting = await newSent(pool, { projectId })
   const done = await newSent(pool, { projectId })
@@ -95,7 +95,7 @@ test('mail that is not sent never goes; sent mail does', async () => {
   expect(await messageOf(pool, projectId, done.messageId)).toBeUndefined()
 })
 
-test('traces of repeated and refused mail go with the mail; mail that waits stays', async () => {
+test('the inbound mail of a retransmission is removed by age, and an accepted inbound mail stays', async () => {
   const projectId = await keeping('mail', 10)
   const raw = rawMail()
   const { messageId } = await receive(pool, projectId, raw)
@@ -111,7 +111,7 @@ test('traces of repeated and refused mail go with the mail; mail that waits stay
   expect(rows).toEqual([{ state: 'accepted' }])
 })
 
-test('an old original goes, its message stays; an original of two inboxes goes with the last', async () => {
+test('an old original is removed without its message, and a shared original stays while one inbox keeps the original', async () => {
   const projectId = await keeping('rawMail', 5)
   const neighbour = await newProject(pool)
   const raw = rawMail()
@@ -137,7 +137,7 @@ test('an old original goes, its message stays; an original of two inboxes goes w
   expect(await messageOf(pool, projectId, waiting.messageId)).toBeDefined()
 })
 
-test('ended deliveries go with their attempts; a pending one stays', async () => {
+test('ended deliveries are removed with their attempts, and a pending delivery stays', async () => {
   const projectId = await keeping('deliveries', 3)
   const [pending, ended] = [
     await newDelivery(pool, { projectId }),
@@ -159,7 +159,7 @@ test('ended deliveries go with their attempts; a pending one stays', async () =>
   expect(rows).toEqual([{ id: pending }])
 })
 
-test('the log records a change of retention, and keeps entries for as long as it says', async () => {
+test('the log records a change of retention, and keeps entries for the days of the retention', async () => {
   const projectId = await keeping('logs', 120)
   await age('audit_log', projectId, 119, 'at')
   await expireAll(pool)
@@ -173,7 +173,7 @@ test('the log records a change of retention, and keeps entries for as long as it
   expect(rows).toEqual([{ action: 'project.retention', actor: 'lopk-test', detail: 'logs 30' }])
 })
 
-test('an idempotency key lives for the days of its project, else of the service', async () => {
+test('an idempotency key lives for the days of its project, or else for the days of the service', async () => {
   const projectId = await keeping('idempotencyKeys', 3)
   const other = await newProject(pool)
   const hash = Buffer.alloc(32, 1)
@@ -204,7 +204,7 @@ test('an idempotency key lives for the days of its project, else of the service'
   expect(await findIdempotent(pool, keyOf(other))).toBeNull()
 })
 
-test('details of a final payment go, money stays; a payment that is not final keeps all', async () => {
+test('a final payment loses its details but no amount, and a payment that is not final keeps everything', async () => {
   const projectId = await keeping('paymentDetails', 7)
   const detailed = {
     projectId,
@@ -241,7 +241,7 @@ test('details of a final payment go, money stays; a payment that is not final ke
   expect((await row(pool, 'payments', expired)).signature).toBe('')
 })
 
-test('two workers share the work; a batch waits for nobody and is bounded', async () => {
+test('two workers share the removal, and a batch is bounded and waits for no lock', async () => {
   const projectId = await keeping('mail', 10)
   await receive(pool, projectId)
   await pool.query(

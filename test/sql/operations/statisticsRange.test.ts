@@ -1,4 +1,4 @@
-/** Counts over a day, a week and a month: from minutes, and from the hours that are summed of them. */
+/** Tests counts over a day, a week and a month, which come from minutes and from summed hours. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   deleteStaleHours,
@@ -12,7 +12,7 @@ const DAY_MS = 24 * HOUR_MS
 let database: TestDatabase
 beforeAll(async () => {
   database = await createTestDatabase()
-  // One mail a minute over the last 46 hours, up to the last whole minute.
+  // Stores one mail a minute over the last 46 hours, up to the last whole minute.
   await database.pool.query(
     `insert into statistics_minutes
      select date_trunc('minute', clock_timestamp()) - n * interval '1 minute', 1, 2, 0, 10, 3, 4, '{}'
@@ -24,11 +24,11 @@ afterAll(() => database[Symbol.asyncDispose]())
 const hours = async () =>
   (await database.pool.query('select * from statistics_hours order by hour')).rows
 
-test('whole hours are summed once, though several processes sum them', async () => {
+test('whole hours are summed once, even when several processes sum the hours', async () => {
   const { pool } = database
   await Promise.all([recordHours(pool), recordHours(pool)])
   const first = await hours()
-  // The hours of now and before may still get minutes.
+  // The current hour and the previous hour may still get minutes.
   expect(first.length).toBeGreaterThanOrEqual(43)
   for (const hour of first.slice(1)) {
     expect(hour).toMatchObject({ mail_in: 60, mail_out: 120, paid_atomic: '600', webhooks_ok: 180 })
@@ -37,7 +37,7 @@ test('whole hours are summed once, though several processes sum them', async () 
   expect(await hours()).toEqual(first)
 })
 
-test('a range has the counts of its parts, each once, also where hours and minutes meet', async () => {
+test('a range counts each of its parts once, also where hours and minutes meet', async () => {
   const { pool } = database
   for (const [widthMs, parts] of [
     [HOUR_MS / 2, 48],
@@ -62,7 +62,7 @@ test('days begin at the midnight of the time zone', async () => {
   for (const { at } of parts) expect((at.getTime() - offsetMs) % DAY_MS).toBe(0)
 })
 
-test('hours stay for a month when their minutes are gone, and are deleted after two', async () => {
+test('hours stay for a month after their minutes are deleted, and are deleted after two months', async () => {
   const { pool } = database
   await pool.query('delete from statistics_minutes')
   await pool.query(

@@ -1,4 +1,4 @@
-/** A group of payments from one purse: each payment counts for the bounds of the next. */
+/** Tests a group of payments from one purse: each payment counts for the bounds of the next payment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash, randomBytes } from 'node:crypto'
 import { parseConfig } from '../../../shared/config/config.ts'
@@ -45,7 +45,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** A project with a purse, and one mandate with these terms. */
+/** Makes a project with a purse and one mandate with these terms. */
 async function newPurse(terms: Partial<MandateTerms> = {}) {
   const { pool } = database
   const projectId = await newProject(pool)
@@ -105,7 +105,7 @@ function offerOf(price: bigint, payTo: string): Offer {
   return chosen.offer
 }
 
-test('the sums of a mandate hold within a group', async () => {
+test('the limits of a mandate hold within a group of payments', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, day: 25_000n } })
   const wanted = [10_000n, 10_000n, 6_000n, 5_000n, 1n]
   const group = []
@@ -120,7 +120,7 @@ test('the sums of a mandate hold within a group', async () => {
   expect(await purse.reserved()).toEqual([25_000n, 25_000n])
 })
 
-test('the number of payments a minute holds within a group', async () => {
+test('the limit of payments a minute holds within a group', async () => {
   const purse = await newPurse({ paymentsPerMinute: 2 })
   const group = [await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)]
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])
@@ -139,7 +139,7 @@ test('a group spends no more than the purse has', async () => {
   expect(await purse.reserve(group)).toEqual(['signed', 'refused insufficient_funds', 'signed'])
 })
 
-test('a new payee and a price that rose are seen within a group', async () => {
+test('a new payee and a risen price are noticed within a group', async () => {
   const purse = await newPurse()
   const group = [
     await purse.wanted(1_000n),
@@ -157,7 +157,7 @@ test('a new payee and a price that rose are seen within a group', async () => {
   expect(await purse.reserve(later)).toEqual(['ask price_rose', 'signed', 'ask price_rose'])
 })
 
-test('a warning is recorded once, by the payment of a group that passes it', async () => {
+test('a warning is recorded once, by the payment that passes the threshold', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, total: 10_000n } })
   const group = [await purse.wanted(8_000n), await purse.wanted(1_000n), await purse.wanted(1_000n)]
   await purse.reserve(group)
@@ -172,7 +172,7 @@ test('a warning is recorded once, by the payment of a group that passes it', asy
   ])
 })
 
-test('a purchase of another project is not signed, nor one that is signed already', async () => {
+test('a purchase of another project, or a purchase that is signed already, is not signed', async () => {
   const [mine, others] = [await newPurse(), await newPurse()]
   const [first, foreign] = [await mine.wanted(1n), await others.wanted(1n)]
   expect(await mine.reserve([foreign, first])).toEqual(['not_due', 'signed'])

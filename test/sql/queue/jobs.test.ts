@@ -13,7 +13,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const projectId = `prj_${'0'.repeat(24)}`
 const job = { task: 'purge_project', payload: { projectId }, key: 'same' } as const
 
-/** The ways to queue a job: alone, and within a larger statement. */
+/** Holds the ways to queue a job: alone, and within a larger statement. */
 const WAYS: Record<string, (db: Queryable) => Promise<unknown>> = {
   addJob: (db) => addJob(db, job),
   addPayloadsFrom: (db) =>
@@ -53,7 +53,7 @@ test.each(Object.keys(WAYS))(
   },
 )
 
-test('a superseded job is deleted; a permanently failed job is kept', async () => {
+test('a superseded job is deleted, and a permanently failed job is kept', async () => {
   const { pool } = database
   const locks = `update graphile_worker._private_jobs set locked_at = now(), locked_by = 'other'`
   await addJob(pool, { ...job, key: 'superseded' })
@@ -87,7 +87,7 @@ test('concurrent replacements of one job leave one job', async () => {
   expect(rows[0].n).toBe(1)
 })
 
-test('a payload of another task is refused', async () => {
+test('a payload that does not fit its task is refused', async () => {
   const wrong = addJob(database.pool, {
     task: 'purge_project',
     payload: { projectId: 'x' },

@@ -1,4 +1,4 @@
-/** sql/schema.sql is the whole schema in one file: what a reader needs, and what all migrations together make. */
+/** Tests that sql/schema.sql holds in one file the whole schema that all migrations make. */
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ const FILE = join(import.meta.dir, '../../../sql/schema.sql')
 const HEAD =
   '-- The schema that all migrations make. `npm run schema` writes this file; a test compares it.\n\n'
 
-test('schema.sql says what the migrations make', async () => {
+test('schema.sql equals the schema that the migrations make', async () => {
   await using database = await createTestDatabase()
   const text = HEAD + (await describeSchema(database.pool))
   if (process.env.UPDATE_SCHEMA === 'true') writeFileSync(FILE, text)
@@ -25,7 +25,7 @@ test('each table has a comment', async () => {
   expect(rows).toEqual([])
 })
 
-test('the description tells tables, columns, comments, constraints, indexes, triggers and functions', async () => {
+test('the description holds tables, columns, comments, constraints, indexes, triggers and functions', async () => {
   await using database = await createTestDatabase()
   await database.pool.query(`
     create table zoo (id bigint generated always as identity primary key, name text not null default 'Ada' check (name <> ''));

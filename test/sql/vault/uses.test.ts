@@ -1,4 +1,4 @@
-/** Stored uses: their master key changes, and their time ends. */
+/** Tests stored uses whose master key changes or whose time ends. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { Keyring, masterKey } from '../../../shared/vault/envelope.ts'
@@ -28,7 +28,7 @@ async function newUse() {
   return { id: body.useId as string, projectId: agent.project.id }
 }
 
-test('a request and an answer open after a change of the master key, and count as its use', async () => {
+test('request and answer of a use can be read after a change of the master key', async () => {
   const { pool } = service.database
   const old = masterKeys(service.config)
   const next = masterKey('next', randomBytes(32))
@@ -56,7 +56,7 @@ test('a request and an answer open after a change of the master key, and count a
   expect(use).toMatchObject({ state: 'answered', answer, error: null })
 })
 
-test('a use is deleted when its time is over, and no other', async () => {
+test('a use is deleted when its time is over, and no other use is deleted', async () => {
   const { pool } = service.database
   const [gone, kept] = [await newUse(), await newUse()]
   await pool.query('update vault_uses set expires_at = clock_timestamp() where id = $1', [gone.id])

@@ -76,7 +76,7 @@ describe('a fresh devnet', () => {
     expect(await client.getTransactionCount({ address })).toBe(0)
   })
 
-  test('settles a payment signed by a wallet, once', async () => {
+  test('settles a payment signed by a wallet, and only once', async () => {
     const authorization = authorize()
     const signature = await signed(authorization)
     const verdict = await judge(authorization, signature)
@@ -101,7 +101,7 @@ describe('a fresh devnet', () => {
     expect(await chainAccepts(client, authorization, signature)).toBe(true)
   })
 
-  test('the till judges payments as the chain does, or more strictly with a reason', async () => {
+  test('agrees with the till about each payment, except for stricter rules of the till and missing funds', async () => {
     const nowS = BigInt(Math.floor(Date.now() / 1000))
     const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
     const highS = (signature: Hex): Hex => {
@@ -149,7 +149,7 @@ describe('a fresh devnet', () => {
       ['wrong name on both sides', {}, keep, wrongName, { extra: wrongExtra }, bad, false],
       ['ERC-6492 garbage', {}, wrapped, SEPOLIA, {}, bad.slice(10), false],
       ['high s', {}, highS, SEPOLIA, {}, bad, false],
-      // The chain sees the normalised form, as we broadcast it.
+      // The chain gets the normalised signature, because the service broadcasts the normalised form.
       ['v 0 or 1', {}, v0, SEPOLIA, {}, 'valid', true],
       ['zero signature', {}, () => `0x${'00'.repeat(65)}`, SEPOLIA, {}, bad, false],
       ['short signature', {}, () => '0x1234', SEPOLIA, {}, bad.slice(10), false],

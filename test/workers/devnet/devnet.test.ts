@@ -52,7 +52,7 @@ describe('the state of a devnet', () => {
     expect(await client.getTransactionCount({ address: gasWallet.address })).toBe(1)
   }
 
-  test('survives stop and start; the next payment goes on from there', async () => {
+  test('survives a stop and a start, and the devnet then settles the next payment', async () => {
     const first = await start('restart')
     const payment = await pay(first)
     await Promise.all([first.stop(), first.stop()])
@@ -64,7 +64,7 @@ describe('the state of a devnet', () => {
     await pay(second)
   })
 
-  test('survives a restart at 12 MB', async () => {
+  test('survives a restart with a contract code of 12 MB', async () => {
     const first = await start('large')
     const address = `0x${'51'.repeat(20)}` as const
     await devnetClient(first.rpcUrl).setCode({ address, bytecode: `0x${'5b'.repeat(12_000_000)}` })
@@ -74,7 +74,7 @@ describe('the state of a devnet', () => {
     expect(code?.length).toBe(2 + 24_000_000)
   })
 
-  /** A separate service process, to be killed. */
+  /** Starts a devnet in a service process of its own, so that a test can kill the process. */
   async function startService(name: string) {
     const stateFile = join(directory, name)
     const module = join(import.meta.dir, '../../../workers/devnet/devnet.ts')
@@ -85,7 +85,7 @@ describe('the state of a devnet', () => {
       process.stdout.write(devnet.rpcUrl)
       setInterval(() => {}, 1000)
     `
-    // The devnet must ignore a proxy of the environment; no process listens on this one.
+    // The devnet must ignore the proxy of the environment. No process listens at the proxy's address.
     const env = { HTTP_PROXY: 'http://127.0.0.1:1', ANVIL_ACCOUNTS: '1' }
     const child = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', env })
     const { value } = await child.stdout.getReader().read()
@@ -93,7 +93,7 @@ describe('the state of a devnet', () => {
     return { child, stateFile, devnet: { rpcUrl } }
   }
 
-  test('survives kill -9 of the service: the orphaned anvil is saved and ended', async () => {
+  test('survives kill -9 of the service, because the next service saves and ends the orphaned anvil', async () => {
     const { child, devnet } = await startService('killed')
     const payment = await pay(devnet)
     child.kill('SIGKILL')
@@ -104,7 +104,7 @@ describe('the state of a devnet', () => {
     await expect(devnetClient(devnet.rpcUrl).getChainId()).rejects.toThrow()
   })
 
-  test('survives kill -9 of service and anvil, except for the last second', async () => {
+  test('survives kill -9 of service and anvil once the state file is written', async () => {
     const { child, stateFile, devnet } = await startService('killedBoth')
     const before = statSync(stateFile).mtimeMs
     const payment = await pay(devnet)
@@ -116,7 +116,7 @@ describe('the state of a devnet', () => {
     await expectPaid(await start('killedBoth'), payment)
   })
 
-  test('is refused to a second service while the first one lives', async () => {
+  test('is refused to a second service while the first service lives', async () => {
     const { child, devnet } = await startService('shared')
     await expect(start('shared')).rejects.toThrow(`in use by process ${child.pid}`)
     expect(await devnetClient(devnet.rpcUrl).getChainId()).toBe(84532)
@@ -125,7 +125,7 @@ describe('the state of a devnet', () => {
     await (await start('shared')).stop()
   })
 
-  test('survives a crash of anvil; stopping an ended devnet is no error', async () => {
+  test('survives a crash of anvil, and an ended devnet can be stopped without an error', async () => {
     const first = await start('crashed')
     const { pid } = await Bun.file(join(directory, 'crashed.pid')).json()
     process.kill(pid, 'SIGKILL')
@@ -134,7 +134,7 @@ describe('the state of a devnet', () => {
     await pay(await start('crashed'))
   })
 
-  test('in an invalid file is refused, and the file is kept', async () => {
+  test('is refused when its file is invalid, and the file is kept', async () => {
     const stateFile = join(directory, 'broken')
     writeFileSync(stateFile, '0x1234')
     await expect(start('broken')).rejects.toThrow('cannot be loaded')
@@ -142,7 +142,7 @@ describe('the state of a devnet', () => {
   })
 })
 
-test('a taken port is an error', async () => {
+test('a devnet does not start on a taken port', async () => {
   const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('') })
   try {
     await expect(start('port', { port: server.port ?? 0 })).rejects.toThrow(
@@ -153,7 +153,7 @@ test('a taken port is an error', async () => {
   }
 })
 
-test('with a block time, blocks come by themselves and transactions wait for one', async () => {
+test('a devnet with a block time mines a transaction, and also mines blocks without transactions', async () => {
   const devnet = await start('interval', { blockTimeS: 1 })
   const client = devnetClient(devnet.rpcUrl)
   const authorization = authorize()
@@ -161,6 +161,6 @@ test('with a block time, blocks come by themselves and transactions wait for one
   while ((await client.getBlockNumber({ cacheTime: 0 })) <= blockNumber) await Bun.sleep(20)
 })
 
-test('no other warning was logged', () => {
+test('the devnets log no warning except for the devnet of a killed service', () => {
   expect(new Set(warnings)).toEqual(new Set(['devnet of a killed service found']))
 })

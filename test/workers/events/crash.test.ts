@@ -44,11 +44,11 @@ async function kill(worker: ServiceProcess): Promise<void> {
   expect(await worker.exited).toBe('SIGKILL')
 }
 
-/** Recorded gaps between attempts in ms, from the end of one to the start of the next. */
+/** Returns the recorded gaps in ms, from the end of each attempt to the start of the next attempt. */
 const gaps = (attempts: any[]) =>
   attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
 
-test('a kill −9 during an attempt repeats it; a kill −9 after it loses and delays nothing', async () => {
+test('a kill −9 during an attempt repeats the attempt, and a kill −9 between attempts delays no attempt', async () => {
   let hang = true
   await using receiver = await startReceiver(({ headers }, response) => {
     const isThird = headers['x-service-delivery-attempt'] === '3'
@@ -61,7 +61,7 @@ test('a kill −9 during an attempt repeats it; a kill −9 after it loses and d
   hang = false
   await kill(first)
   await waitForAttempts(agent, id, 1)
-  // The schedule stands: a surviving worker makes the next attempt on time.
+  // A surviving worker makes the next attempt on time.
   expect(await findJob(service.database, id)).toMatchObject({ attempts: 0 })
   await using third = await startWorker()
   await waitForAttempts(agent, id, 2)
@@ -121,26 +121,29 @@ testWhole('no delivery is lost or early when one of three processes is killed', 
   expect([...attemptsSeen.values()].filter((times) => times === 2).length).toBeLessThan(50)
 })
 
-testWhole('SIGTERM lets an attempt end, records it once and leaves no job locked', async () => {
-  const open: (() => void)[] = []
-  await using receiver = await startReceiver((_request, response) => {
-    open.push(() => response.end())
-  })
-  await using worker = await startWorker()
-  const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
-  await waitFor('the attempt to be under way', () => open.length === 1)
-  worker.child.kill('SIGTERM')
-  await printed(worker, /"msg":"draining"/)
-  open[0]!()
-  expect(await worker.exited).toBe(0)
-  const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
-  expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
-  // Checks this delivery only: jobs of the workers killed above wait for the sweeper.
-  expect(await findJob(service.database, id)).toBeNull()
-  expect(receiver.requests).toHaveLength(1)
-})
+testWhole(
+  'a worker that gets SIGTERM lets its attempt end, records the attempt once and leaves no job',
+  async () => {
+    const open: (() => void)[] = []
+    await using receiver = await startReceiver((_request, response) => {
+      open.push(() => response.end())
+    })
+    await using worker = await startWorker()
+    const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+    await waitFor('the attempt to be under way', () => open.length === 1)
+    worker.child.kill('SIGTERM')
+    await printed(worker, /"msg":"draining"/)
+    open[0]!()
+    expect(await worker.exited).toBe(0)
+    const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
+    expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
+    // Only this delivery is checked, because jobs of the workers killed above wait for the sweeper.
+    expect(await findJob(service.database, id)).toBeNull()
+    expect(receiver.requests).toHaveLength(1)
+  },
+)
 
-test('an attempt made while the database is away is recorded later, and not repeated', async () => {
+test('an attempt that ends while the database is away is recorded later and not repeated', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((request, response) => {
     const first = request.headers['x-service-delivery-attempt'] === '1'

@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('an event arrives once, byte for byte, signed with the secret that was shown', async () => {
+test('an event arrives once, byte for byte, signed with the webhook secret of its endpoint', async () => {
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint, { subjectId: 'pay_1' })
@@ -69,7 +69,7 @@ test('an event arrives once, byte for byte, signed with the secret that was show
   })
 })
 
-test('a failing receiver gets six attempts, 1, 4, 16, 64 and 300 s after the end of the one before', async () => {
+test('a failing receiver gets six attempts, with gaps of 1, 4, 16, 64 and 300 s', async () => {
   await using receiver = await startReceiver(status(503, 'try later'))
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint)
@@ -99,7 +99,7 @@ test('a failing receiver gets six attempts, 1, 4, 16, 64 and 300 s after the end
   expect(requests.every(({ body }) => body.equals(BODY))).toBe(true)
 })
 
-test('an attempt whose database connections broke is recorded, not repeated', async () => {
+test('an attempt is recorded and not repeated when the database connections of its worker break', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((_request, response) => {
     open.push(() => response.writeHead(503).end())
@@ -116,7 +116,7 @@ test('an attempt whose database connections broke is recorded, not repeated', as
   expect(receiver.requests).toHaveLength(1)
 })
 
-test('a job that runs twice makes one attempt, and brings no other forward', async () => {
+test('a job that runs again makes no second attempt and does not bring the next attempt forward', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   const { nextAttemptAt } = await waitForAttempts(agent, id, 1)
@@ -154,7 +154,7 @@ test('a delivery whose job was lost is queued again', async () => {
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purged project without payments loses its deliveries and endpoints', async () => {
+test('a purge removes deliveries and endpoints of a deleted project without payments, and none of a live project', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)

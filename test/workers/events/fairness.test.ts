@@ -13,19 +13,19 @@ import '../../support/process/alone.ts'
 
 const STUCK = 300
 const NEIGHBOURS = 20
-/** The bound of the schedule is 150 ms; this much is allowed beside other tests on two cores. */
+/** Holds the lateness allowed beside other tests on two cores. The bound of the schedule is 150 ms. */
 const LATE_MAX_MS = 2_500
 
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // Fewer slots than the slow receiver has deliveries.
+  // The pool has fewer slots than the slow receiver has deliveries.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('a receiver that never answers delays no delivery but its own', async () => {
+test('a receiver that never answers delays only its own deliveries', async () => {
   await using stuck = await startReceiver(() => {})
   await using brisk = await startReceiver(status(200))
   await using failing = await startReceiver(status(503))
@@ -40,7 +40,7 @@ test('a receiver that never answers delays no delivery but its own', async () =>
   )
   for (let n = 0; n < NEIGHBOURS; n++) {
     const startMs = performance.now()
-    // The same project: its slow receiver must not delay its other receivers.
+    // The slow receiver of a project must not delay the other receivers of the project.
     const id = await sendEvent(service.database, agent, await register(agent, brisk.url))
     await waitForEnd(agent, id)
     expect(performance.now() - startMs).toBeLessThan(LATE_MAX_MS)

@@ -26,14 +26,14 @@ const signature = (secret: string) =>
   `sha256=${createHmac('sha256', secret).update(BODY).digest('hex')}`
 
 describe('the outcome of an attempt', () => {
-  test.each([200, 201, 204, 299])('%p delivers', async (code) => {
+  test.each([200, 201, 204, 299])('is delivered after the status %p', async (code) => {
     await using receiver = await startReceiver(status(code))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     expect(await waitForEnd(agent, id)).toMatchObject({ status: 'delivered', attemptCount: 1 })
   })
 
   test.each([301, 302, 303, 307, 308, 400, 401, 404, 408, 410, 422, 429, 499])(
-    '%p aborts, and its Location is not followed',
+    'is aborted after the status %p, and the Location is not followed',
     async (code) => {
       await using elsewhere = await startReceiver()
       await using receiver = await startReceiver((_request, response) => {
@@ -49,15 +49,18 @@ describe('the outcome of an attempt', () => {
     },
   )
 
-  test.each([500, 502, 503, 504, 599])('%p is retried after 1 s', async (code) => {
-    await using receiver = await startReceiver(status(code))
-    const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
-    const { attempts, status: state } = await waitForAttempts(agent, id, 1)
-    expect(state).toBe('pending')
-    expect(attempts).toMatchObject([{ number: 1, status: code, error: null }])
-  })
+  test.each([500, 502, 503, 504, 599])(
+    'is pending after the status %p, because the attempt is retried',
+    async (code) => {
+      await using receiver = await startReceiver(status(code))
+      const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
+      const { attempts, status: state } = await waitForAttempts(agent, id, 1)
+      expect(state).toBe('pending')
+      expect(attempts).toMatchObject([{ number: 1, status: code, error: null }])
+    },
+  )
 
-  test('a refused or reset connection is retried', async () => {
+  test('is pending after a refused or reset connection, because the attempt is retried', async () => {
     await using receiver = await startReceiver((_request, response) => {
       response.socket?.resetAndDestroy()
     })
@@ -120,7 +123,7 @@ describe('replay', () => {
     expect(sent).toEqual(Array(3).fill([id, signature(endpoint.webhookSecret), true]))
   })
 
-  test('of a pending delivery makes the next attempt now, and the schedule goes on from there', async () => {
+  test('of a pending delivery makes the next attempt at once and continues the schedule', async () => {
     await using receiver = await startReceiver(status(503))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
     for (const n of [1, 2, 3]) {
@@ -134,7 +137,7 @@ describe('replay', () => {
     expect(Date.parse(nextAttemptAt) - Date.parse(at) - ms).toBe(64_000)
   })
 
-  test('needs a webhook that can sign', async () => {
+  test('is refused with 409 when the endpoint of the delivery is deleted', async () => {
     await using receiver = await startReceiver()
     const endpoint = await register(agent, receiver.url)
     const id = await sendEvent(service.database, agent, endpoint)
@@ -146,7 +149,7 @@ describe('replay', () => {
   })
 })
 
-test('an attempt is signed with the current secret', async () => {
+test('an attempt after a rotation of the secret is signed with the new secret', async () => {
   await using receiver = await startReceiver(status(503))
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint)

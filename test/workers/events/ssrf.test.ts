@@ -10,7 +10,7 @@ import {
 import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** The answers of each name, one per lookup; the last one stays. An empty answer is an unknown name. */
+/** Holds the answers of each name, one answer a lookup. The last answer stays. An empty answer is an unknown name. */
 const names = new Map<string, string[][]>()
 let lookups = 0
 
@@ -117,7 +117,7 @@ const put = (more: Record<string, unknown>) =>
     ...more,
   })
 
-/** An endpoint whose webhook URL passed registration, though it names a private address. */
+/** Registers an endpoint with a public webhook URL, and returns the endpoint with the given URL instead. */
 async function smuggled(webhookUrl: string) {
   const { body } = await put({
     urlPattern: `https://api.example/${crypto.randomUUID()}`,
@@ -126,26 +126,31 @@ async function smuggled(webhookUrl: string) {
   return { endpointId: body.endpointId as string, webhookUrl }
 }
 
-test.each(LITERALS)('%s is refused at registration, and by a delivery', async (host) => {
-  const url = `http://${host}:${receiver.port}/hook`
-  for (const field of ['urlPattern', 'webhookUrl']) {
-    const { status, body } = await put({ [field]: url })
-    expect([status, body.error]).toEqual([400, 'bad_request'])
-    expect(body.message).toBe(
-      `${field} must be reachable from the public internet: address is not public`,
-    )
-  }
-  const id = await sendEvent(service.database, agent, await smuggled(url))
-  const { attempts, ...delivery } = await waitForEnd(agent, id)
-  expect(delivery).toMatchObject({ status: 'aborted', attemptCount: 1, nextAttemptAt: null })
-  expect(attempts).toMatchObject([{ status: null, error: 'address is not public', response: null }])
-  expect(receiver.requests).toHaveLength(0)
-})
+test.each(LITERALS)(
+  '%s is refused by the registration of an endpoint and by a delivery',
+  async (host) => {
+    const url = `http://${host}:${receiver.port}/hook`
+    for (const field of ['urlPattern', 'webhookUrl']) {
+      const { status, body } = await put({ [field]: url })
+      expect([status, body.error]).toEqual([400, 'bad_request'])
+      expect(body.message).toBe(
+        `${field} must be reachable from the public internet: address is not public`,
+      )
+    }
+    const id = await sendEvent(service.database, agent, await smuggled(url))
+    const { attempts, ...delivery } = await waitForEnd(agent, id)
+    expect(delivery).toMatchObject({ status: 'aborted', attemptCount: 1, nextAttemptAt: null })
+    expect(attempts).toMatchObject([
+      { status: null, error: 'address is not public', response: null },
+    ])
+    expect(receiver.requests).toHaveLength(0)
+  },
+)
 
 test.each([
   ['urlPattern', 'https://api.example:22/', 'port is not allowed'],
   ['webhookUrl', 'http://api.example:25/', 'port is not allowed'],
-])('%s %s: %s', async (field, url, reason) => {
+])('the %s %s is refused: %s', async (field, url, reason) => {
   expect((await put({ [field]: url })).body.message).toEndWith(reason)
 })
 
@@ -163,7 +168,7 @@ describe('a name', () => {
     expect(receiver.requests).toHaveLength(0)
   })
 
-  test('is resolved again at each attempt, and the dialled answer is the judged one', async () => {
+  test('is resolved once for each attempt, and a private address aborts the delivery', async () => {
     names.set('rebinding.example', [[], ['127.0.0.1'], ['8.8.8.8']])
     const webhookUrl = `http://rebinding.example:${receiver.port}/hook`
     const id = await sendEvent(service.database, agent, await smuggled(webhookUrl))

@@ -1,4 +1,4 @@
-/** A late run sends nothing. A run whose delivery ended meanwhile sends nothing either. */
+/** Tests that a late run sends nothing, and that a run whose delivery has ended sends nothing either. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { createDelivery } from '../../../sql/events/deliveries.ts'
@@ -45,7 +45,7 @@ async function newDelivery() {
   return { projectId, endpointId, id }
 }
 
-/** Starts the first attempt of a delivery; `meanwhile` runs while it waits for its turn. */
+/** Starts the first attempt of a delivery. `meanwhile` runs while the attempt waits for its turn. */
 function start(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const turns = { entered: 0, left: 0 }
   const enter = async () => {
@@ -64,7 +64,7 @@ function start(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   return { turns, done }
 }
 
-/** Runs it to the end. @returns how often a turn was entered and left. */
+/** Runs the first attempt to its end. @returns how often a turn was entered and left. */
 async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   const { turns, done } = start(deliveryId, meanwhile)
   await done
@@ -78,21 +78,21 @@ test('a run whose attempt was recorded sends nothing and takes no turn', async (
   expect(receiver.requests).toHaveLength(0)
 })
 
-test('a run whose attempt is recorded while it waits sends nothing, and gives its turn back', async () => {
+test('a run whose attempt is recorded during the wait for a turn sends nothing and gives the turn back', async () => {
   const { id } = await newDelivery()
   const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(receiver.requests).toHaveLength(0)
   expect(turns.left).toBeGreaterThan(0)
 })
 
-test('a run whose endpoint is deleted while it waits sends nothing', async () => {
+test('a run whose endpoint is deleted during the wait for a turn sends nothing', async () => {
   const { id, projectId, endpointId } = await newDelivery()
   await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
   expect(receiver.requests).toHaveLength(0)
   expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
 })
 
-test('a run that waits while nothing changes sends once', async () => {
+test('a run that waited for its turn sends once, and a second run sends nothing', async () => {
   const { id } = await newDelivery()
   await run(id, async () => {})
   await run(id)

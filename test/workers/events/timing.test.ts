@@ -9,7 +9,7 @@ import {
 import type { Agent, TestService } from '../../support/service.ts'
 import '../../support/process/alone.ts'
 
-/** The bench measures lateness. This test finds a wrong step of the schedule; the smallest is 3 s off. */
+/** The bench measures lateness. This test finds a wrong step of the schedule, which is off by at least 3 s. */
 const LATE_MAX_MS = 2_500
 const DELIVERIES = 40
 
@@ -21,10 +21,10 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('retries come 1 s and 4 s after the answer before, never early', async () => {
+test('retries come 1 s and 4 s after the end of the previous answer, and never earlier', async () => {
   await using receiver = await startReceiver((request, response) => {
     const third = request.headers['x-service-delivery-attempt'] === '3'
-    // A slow answer: the delay must count from its end.
+    // The answer is slow, because the delay must count from the end of the answer.
     setTimeout(() => response.writeHead(third ? 200 : 500).end(), 200)
   })
   const endpoint = await register(agent, receiver.url)
@@ -44,7 +44,7 @@ test('retries come 1 s and 4 s after the answer before, never early', async () =
   }
   for (const late of lateMs) {
     expect(Math.min(...late)).toBeGreaterThanOrEqual(0)
-    // A busy machine delays some. A wrong step of the schedule delays all.
+    // A busy machine delays some retries. A wrong step of the schedule delays all retries.
     expect(Math.min(...late)).toBeLessThan(LATE_MAX_MS)
   }
 })

@@ -73,7 +73,7 @@ describe('guardedRequest', () => {
   })
 
   test.each([204, 301, 302, 303, 307, 308, 404, 429, 500, 503])(
-    'status %p is an answer; its Location is not followed',
+    'returns status %p as an answer and does not follow the Location',
     async (status) => {
       let elsewhere = 0
       const other = await serve((_request, response) => {
@@ -88,7 +88,7 @@ describe('guardedRequest', () => {
     },
   )
 
-  test('an interim response (100) is skipped', async () => {
+  test('skips an interim response (100)', async () => {
     const port = await serveRaw((socket) => {
       socket.once('data', () => {
         socket.end('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
@@ -116,7 +116,7 @@ describe('guardedRequest', () => {
     while (!hungUp) await new Promise((done) => setTimeout(done, 5))
   })
 
-  test('an answer of exactly the size limit is not truncated', async () => {
+  test('marks an answer as truncated only when the answer exceeds the size limit', async () => {
     const port = await serve((_request, response) => response.end('x'.repeat(100)))
     expect(await getLocal(port, { responseBytesMax: 100 })).toMatchObject({ truncated: false })
     expect(await getLocal(port, { responseBytesMax: 99 })).toMatchObject({
@@ -125,7 +125,7 @@ describe('guardedRequest', () => {
     })
   })
 
-  test('a gzip bomb is not inflated', async () => {
+  test('does not inflate a gzip bomb', async () => {
     const bomb = gzipSync(Buffer.alloc(50_000_000, 'a'))
     const port = await serve((_request, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb)
@@ -143,7 +143,7 @@ describe('guardedRequest', () => {
       'sends no body after its headers',
       (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'),
     ],
-  ])('a server that %s runs into the timeout', async (_name, onData) => {
+  ])('ends at the timeout when a server %s', async (_name, onData) => {
     const port = await serveRaw((socket) => socket.once('data', () => onData(socket)))
     const answer = await getLocal(port, { timeoutMs: 100 })
     expect(answer).toMatchObject({ ok: false, kind: 'timeout' })
@@ -151,7 +151,7 @@ describe('guardedRequest', () => {
     expect(answer.ms).toBeLessThan(1_000)
   })
 
-  test('a body that drips does not extend the timeout', async () => {
+  test('ends at the timeout when a body drips', async () => {
     const port = await serve((_request, response) => {
       const timer = setInterval(() => response.write('.'), 10)
       response.on('close', () => clearInterval(timer))
@@ -159,14 +159,14 @@ describe('guardedRequest', () => {
     expect(await getLocal(port, { timeoutMs: 150 })).toMatchObject({ ok: false, kind: 'timeout' })
   })
 
-  test('a silent resolver runs into the timeout', async () => {
+  test('ends at the timeout when the resolver is silent', async () => {
     expect(await get('http://slow.example/', { timeoutMs: 50, resolve: () => {} })).toMatchObject({
       ok: false,
       kind: 'timeout',
     })
   })
 
-  test('a refused connection, a reset and an answer that is not HTTP are network errors', async () => {
+  test('returns a network error for a refused connection, a reset and an answer that is not HTTP', async () => {
     // No process listens on port 1 of the loopback.
     const closed = 1
     const reset = await serveRaw((socket) => socket.once('data', () => socket.resetAndDestroy()))
@@ -179,7 +179,7 @@ describe('guardedRequest', () => {
     }
   })
 
-  test('an unknown name is a network error whose detail names no address', async () => {
+  test('returns a network error without an address for an unknown name', async () => {
     const resolve: Resolve = (_hostname, answer) =>
       answer(Object.assign(new Error('getaddrinfo ENOTFOUND 10.0.0.2'), { code: 'ENOTFOUND' }), [])
     expect(await get('http://nowhere.example/', { resolve })).toMatchObject({
@@ -193,7 +193,7 @@ describe('guardedRequest', () => {
     })
   })
 
-  test('a header that would split the request throws', async () => {
+  test('throws for a header that would split the request', async () => {
     const headers = { 'x-a': 'b\r\nx-c: d' }
     await expect(getLocal(1, { headers })).rejects.toThrow()
   })
@@ -209,7 +209,7 @@ describe('https', () => {
     ...['-addext', 'subjectAltName=DNS:hooks.example'],
   ])
 
-  test.skipIf(made.status !== 0)('the certificate must match the name', async () => {
+  test.skipIf(made.status !== 0)('needs a trusted certificate that matches the name', async () => {
     const ca = readFileSync(cert, 'utf8')
     const server = createHttpsServer({ key: readFileSync(key), cert: ca }, (_request, response) => {
       response.end('safe')

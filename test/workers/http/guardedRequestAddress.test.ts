@@ -45,7 +45,7 @@ describe('the dialled address', () => {
     'a.localhost',
     'metadata.google.internal',
     'metadata',
-  ])('literal %s is refused before anything is dialled', async (host) => {
+  ])('the literal address %s is refused before a connection is opened', async (host) => {
     const before = connections
     // The resolver answers a public address, so the refusal comes before the lookup.
     const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
@@ -75,11 +75,11 @@ describe('the dialled address', () => {
     expect(connections).toBe(before)
   })
 
-  test('DNS rebinding: each connection judges the answer it dials', async () => {
+  test('DNS rebinding fails, because a request judges the answer of its only lookup', async () => {
     const before = connections
     const port = await local
     let asked = 0
-    // The first answer is private. A second lookup after the check would see the public one.
+    // The first answer is private. A second lookup after the check would see the public answer.
     const resolve: Resolve = (_hostname, answer) => {
       asked += 1
       answer(null, [{ address: asked === 1 ? '127.0.0.1' : '8.8.8.8', family: 4 }])
@@ -117,11 +117,11 @@ describe('the dialled address', () => {
     ['http://example.com:25/', 'port is not allowed'],
     ['https://example.com:22/', 'port is not allowed'],
     ['http://example.com:0/', 'port is not allowed'],
-  ])('%p: %s', async (url, detail) => {
+  ])('the URL %p is refused: %s', async (url, detail) => {
     expect(await get(url, { resolve: answering('8.8.8.8') })).toEqual({ ...blocked, detail })
   })
 
-  test('HTTP_PROXY is not obeyed, for names and for literal addresses', async () => {
+  test('HTTP_PROXY is ignored for names and for literal addresses', async () => {
     let proxied = 0
     const proxy = await serve((_request, response) => {
       proxied += 1

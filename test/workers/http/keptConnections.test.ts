@@ -29,7 +29,7 @@ const send = (owner: string, path = '/', allowPrivate = true) =>
     ...{ allowPrivate, kept: { by, owner } },
   })
 
-test('requests of one owner share a connection, those of another do not, and a forbidden address stays so', async () => {
+test('requests of one owner share a connection, which serves no other owner and no forbidden address', async () => {
   for (let n = 0; n < 5; n++) expect((await send('a')).ok).toBe(true)
   expect(connections.opened).toBe(1)
   expect((await send('b')).ok).toBe(true)
@@ -45,7 +45,7 @@ test('an idle connection is closed within a second, before the first retry', asy
   expect(performance.now() - startedMs).toBeLessThan(1_000)
 })
 
-test('an answer that is cut ends its connection', async () => {
+test('a truncated answer ends its connection', async () => {
   const { opened } = connections
   expect(await send('c', '/large')).toMatchObject({ ok: true, truncated: true })
   expect((await send('c')).ok).toBe(true)

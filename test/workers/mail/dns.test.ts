@@ -25,7 +25,7 @@ const RECORDS: Answer[] = [
   ),
 ]
 
-/** Longer than a test may take: a test that waits for it fails. */
+/** Holds a timeout longer than a test may take, so that a test that waits for the timeout fails. */
 const ENDLESS_MS = 60_000
 const once = (timeoutMs: number) => ({ servers: [server.address], timeoutMs, tries: 1 })
 const code = (asked: Promise<unknown>) => asked.catch((error) => error.code)
@@ -68,18 +68,18 @@ test('an answer of a thousand bytes needs no TCP', async () => {
   expect(server.askedOverTcp).not.toContain('TXT wide.test')
 })
 
-test('the id of a query cannot be guessed from the one before', async () => {
+test('the id of a query cannot be guessed from the previous id', async () => {
   const before = server.ids.length
   for (let n = 0; n < 20; n++) await dns.txt('a.test')
   const ids = server.ids.slice(before)
   expect(new Set(ids.map((id, n) => id - (ids[n - 1] ?? 0))).size).toBeGreaterThan(10)
 })
 
-test('a lost query or answer is resent', async () => {
+test('a query is sent again when the query or its answer is lost', async () => {
   expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
 })
 
-test('a failing server is queried once more', async () => {
+test('a failing server is queried a second time', async () => {
   expect(await dns.txt('shaky.test')).toEqual(['found'])
 })
 
@@ -88,7 +88,7 @@ test('a server that refuses the query is skipped at once', async () => {
   expect(await queryTxt('a.test', { servers, timeoutMs: ENDLESS_MS, tries: 1 })).toHaveLength(2)
 })
 
-test('over TCP an answer to another query counts as none', async () => {
+test('a missing, forged or invalid answer over TCP counts as a timeout', async () => {
   for (const name of ['closed.test', 'forged.test', 'junk.test']) {
     expect([name, await code(queryTxt(name, once(ENDLESS_MS)))]).toEqual([name, 'ETIMEOUT'])
   }
@@ -107,7 +107,7 @@ test("a change of the system's resolvers takes effect at once", async () => {
 })
 
 test.if(networkInterfaces().lo?.some(({ address }) => address === '::1') === true)(
-  'a server at an IPv6 address is queried there',
+  'a name server with an IPv6 address is queried over IPv6',
   async () => {
     await using six = await startNameServer(RECORDS, '::1')
     for (const name of ['a.test', 'long.test']) {
@@ -116,7 +116,7 @@ test.if(networkInterfaces().lo?.some(({ address }) => address === '::1') === tru
   },
 )
 
-test('a missing record gives an empty list; a failing server gives an error', async () => {
+test('a missing record gives an empty list, and a failing or silent server gives an error', async () => {
   for (const name of ['none.test', 'four.test']) {
     expect([await dns.mx(name), await dns.txt(name)]).toEqual([[], []])
   }

@@ -26,7 +26,7 @@ test('the records of a sender are looked up once for many messages', async () =>
 test('record types are cached separately', async () => {
   const name = 'both.test'
   await using server = await startNameServer([
-    // One text in two strings, like a DKIM key of 2048 bits.
+    // A DKIM key of 2048 bits also has one text in two strings.
     { type: 'TXT', name, data: ['te', 'xt'] },
     { type: 'A', name, data: '192.0.2.1' },
   ])
@@ -35,7 +35,7 @@ test('record types are cached separately', async () => {
   expect(await lookUp(name, 'A')).toEqual(['192.0.2.1'])
 })
 
-test('a failure is not cached', async () => {
+test('a failure of a name server is not cached', async () => {
   await using server = await startNameServer([])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   const failed = () => lookUp('broken.test', 'TXT').catch((error) => error.code)
@@ -45,7 +45,7 @@ test('a failure is not cached', async () => {
   expect(server.asked.length).toBe(2 * before)
 })
 
-test('a silent name server is waited for once', async () => {
+test('the timeout of a silent name server is cached', async () => {
   await using server = await startNameServer([])
   const silent = { txt: () => Promise.reject(dnsError('ETIMEOUT')) }
   let asked = 0
@@ -74,7 +74,7 @@ test('an absence is cached for every record type', async () => {
   expect(server.asked).toEqual(['A none.test', 'A text.test'])
 })
 
-test('changed records are seen half a minute later', async () => {
+test('a changed record is seen half a minute later', async () => {
   const records = [txt('sender.test', 'old')]
   await using server = await startNameServer(records)
   const lookUp = createLookUp(createDns([server.address]), [])
@@ -93,7 +93,7 @@ test('changed records are seen half a minute later', async () => {
   }
 })
 
-/** A DNS that answers this text for every name; `asked` holds the names in order. */
+/** Returns a DNS that answers this text for every name. `asked` holds the names in order. */
 function counting(text: string) {
   const asked: string[] = []
   const txt = async (name: string) => {
@@ -106,7 +106,7 @@ function counting(text: string) {
 /** Senders choose the size of a record and, by their signatures, the length of a name. */
 const MEGABYTE = 'x'.repeat(1024 * 1024)
 
-test('the cache is bounded, and evicts the oldest record', async () => {
+test('the cache is bounded and evicts the oldest record', async () => {
   for (const [text, prefix] of [
     [MEGABYTE, ''],
     ['', MEGABYTE],

@@ -24,13 +24,13 @@ const refusal = (asked: Promise<unknown>) =>
     (error: ChildError) => [error.name, error.message],
   )
 
-test('a child does one request after the other', async () => {
+test('a child does one request after another', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('pid')
   expect((await children.run('pid')).result).toBe(first)
 })
 
-test('a child that throws is killed, and its error is named', async () => {
+test('a child that throws is killed, and the error holds the message of the child', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('pid')
   expect(await refusal(children.run('throw'))).toEqual(['ChildError', 'Error: no such letter'])
@@ -38,14 +38,14 @@ test('a child that throws is killed, and its error is named', async () => {
   expect((await children.run('pid')).result).not.toBe(first)
 })
 
-test('a child that ended while it was idle gets no further request', async () => {
+test('an idle child that ended gets no further request', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('end soon')
   await waitFor('the end of the child', () => !isAlive(first))
   expect((await children.run('pid')).result).not.toBe(first)
 })
 
-test('a child that does not start, and a request that cannot be sent, are errors of the child', async () => {
+test('a child that does not start, and a request that cannot be sent, give a ChildError', async () => {
   const [name, message] = await refusal(childrenOf('absent.ts').run('pid'))
   expect([name, message]).toEqual(['ChildError', 'the program ended with 1'])
   const unsent = await refusal(childrenOf('childProgram.ts').run(() => {}))

@@ -1,4 +1,4 @@
-/** A program of child.test.ts: it answers with its process id, throws, or ends. */
+/** Is the program that child.test.ts starts: it answers with its process id, throws, or ends. */
 import { serveParent } from '../../../workers/process/child.ts'
 
 serveParent(async (request: 'pid' | 'throw' | 'end soon') => {

@@ -1,4 +1,7 @@
-/** The connection to the database breaks at every round trip of a purchase: it is paid once, and the sums are exact. */
+/**
+ * Breaks the connection to the database at every round trip of a purchase: nothing is paid twice, and the sums are
+ * exact.
+ */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { some, testWhole } from '../../support/database/extent.ts'
 import {
@@ -41,7 +44,7 @@ afterAll(async () => {
 for (const moment of some(MOMENTS)) {
   for (const method of ['GET', 'POST'] as const) {
     testWhole(
-      `a purchase by ${method} pays once, with a cut ${moment} each round trip`,
+      `a purchase by ${method} pays at most once, with a cut ${moment} each round trip`,
       async () => {
         const buyer = await newBuyer(till)
         const mandateId = await buyer.giveMandate({ hosts: [seller.host] })
@@ -57,7 +60,8 @@ for (const moment of some(MOMENTS)) {
             RECOVERY_LIMIT_MS,
           )
           const isPaid = ended.payment !== null
-          // A POST that was cut off before its signature ends: the seller may have acted on the first request.
+          // A POST that was cut off before its signature ends as unknown, because the seller may have acted on the
+          // first request.
           if (isPaid || method === 'GET')
             expect(ended).toMatchObject({ state: 'answered', status: 200 })
           else expect(ended).toMatchObject({ state: 'unknown', reason: 'cut_off' })

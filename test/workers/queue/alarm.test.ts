@@ -4,7 +4,7 @@ import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/process/alone.ts'
 
-test('rings when a job is due, never before, and once for jobs due together', async () => {
+test('the alarm rings when a job is due, with few rings before the next job is due', async () => {
   const dueMs = [60, 61, 62, 200].map((ms) => performance.now() + ms)
   const rings: number[] = []
   const alarm = startAlarm({
@@ -19,15 +19,15 @@ test('rings when a job is due, never before, and once for jobs due together', as
   await waitFor('both', () => (rings.at(-1) ?? 0) >= dueMs[3]!)
   await alarm.stop()
   for (const due of dueMs) {
-    // A timer can fire a moment early: the first ring after the due time counts.
+    // A timer can fire a moment early, so the first ring after the due time counts.
     const after = rings.find((ring) => ring >= due)!
-    // The next look would come after 500 ms: the alarm was set for the time.
+    // The next look would come after 500 ms, so a ring within 450 ms was set for the due time.
     expect(after - due).toBeLessThan(450)
   }
   expect(rings.filter((ring) => ring >= dueMs[2]! && ring < dueMs[3]! - 5).length).toBeLessThan(3)
 })
 
-test('goes on after a failed look, and rings less often while fetching is slow', async () => {
+test('the alarm goes on after a failed look, and rings less often while fetching is slow', async () => {
   let looks = 0
   const rings: number[] = []
   const alarm = startAlarm({
@@ -44,7 +44,7 @@ test('goes on after a failed look, and rings less often while fetching is slow',
   expect((rings[4]! - rings[0]!) / 4).toBeGreaterThanOrEqual(70)
 })
 
-test('stops at once, even during a look', async () => {
+test('the alarm stops at once, even during a look', async () => {
   const look = Promise.withResolvers<number | null>()
   const alarm = startAlarm({
     nextInMs: () => look.promise,

@@ -20,7 +20,7 @@ let clockMs = 0
 const createLanes = (slots: number) => new Lanes(slots, undefined, () => clockMs)
 
 describe('Lanes', () => {
-  test('gives a lane turns up to the cap, and further turns as turns end', async () => {
+  test('gives a lane turns up to the cap, and another turn whenever a turn ends', async () => {
     const lanes = createLanes(200)
     const first = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     expect(granted(first)).toHaveLength(FAST_CAP)
@@ -39,7 +39,7 @@ describe('Lanes', () => {
     expect(second.every((turn) => turn.granted && turn.waited)).toBe(true)
   })
 
-  test('ending a turn twice frees one slot', async () => {
+  test('frees one slot when a turn is ended twice', async () => {
     const lanes = createLanes(200)
     const turns = await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     leave(turns[0]!)
@@ -48,7 +48,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('refuses waiters without a turn, to come back one after the other', async () => {
+  test('refuses waiting requests without a turn, and lets them return 5 ms apart', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: FAST_CAP }, () => lanes.enter('a', 'p')))
     const refused = await Promise.all(Array.from({ length: 100 }, () => lanes.enter('a', 'p')))
@@ -59,7 +59,7 @@ describe('Lanes', () => {
     expect(returns).toEqual(Array.from({ length: 100 }, (_, n) => 250 + n * 5))
   })
 
-  test('a slow lane has few turns and never waits', async () => {
+  test('gives a slow lane four turns and refuses its further requests', async () => {
     const lanes = createLanes(200)
     await makeSlow(lanes, 'a', 'p')
     const turns = await Promise.all(Array.from({ length: 10 }, () => lanes.enter('a', 'p')))
@@ -67,14 +67,14 @@ describe('Lanes', () => {
     expect((await lanes.enter('b', 'p')).granted).toBe(true)
   })
 
-  test('a lane whose requests hang is slow before any of them ends', async () => {
+  test('treats a lane as slow while its requests hang', async () => {
     const lanes = createLanes(200)
     await Promise.all(Array.from({ length: SLOW_CAP }, () => lanes.enter('a', 'p')))
     clockMs += 600
     expect((await lanes.enter('a', 'p')).granted).toBe(false)
   })
 
-  test('slow lanes of one owner share a budget, and all slow lanes share half of the slots', async () => {
+  test('shares a budget among the slow lanes of an owner, and half of the slots among all slow lanes', async () => {
     const lanes = createLanes(40)
     const names = Array.from({ length: 20 }, (_, n) => `lane${n}`)
     for (const [n, name] of names.entries()) await makeSlow(lanes, name, n < 10 ? 'p' : `q${n}`)
@@ -89,7 +89,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('a request counts for its own owner, not for the first owner of the lane', async () => {
+  test('counts a request for its own owner, not for the first owner of the lane', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     leave(await lanes.enter('shared', 'p'))
     clockMs += 20_000
@@ -100,7 +100,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('new8', 'q')).granted).toBe(true)
   })
 
-  test('lanes that begin to hang at once leave turns for other lanes, and slots for work without a lane', async () => {
+  test('leaves turns for other lanes and free slots when several lanes begin to hang at once', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -114,7 +114,7 @@ describe('Lanes', () => {
     expect(granted(open).length).toBeLessThan(32)
   })
 
-  test('late requests take at most half of the slots, even in lanes that were fast', async () => {
+  test('gives late requests at most half of the slots, even in lanes that were fast', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const names = Array.from({ length: 8 }, (_, n) => `hanging${n}`)
     for (const name of [...names, 'fast']) leave(await lanes.enter(name, 'p'))
@@ -127,7 +127,7 @@ describe('Lanes', () => {
     expect((await lanes.enter('fast', 'p')).granted).toBe(true)
   })
 
-  test('owners with many hanging lanes leave a turn to an owner without a request', async () => {
+  test('leaves a turn to an owner without a request when other owners have many hanging lanes', async () => {
     const lanes = new Lanes(32, MAIL_LIMITS, () => clockMs)
     const enter = (owner: string) =>
       Promise.all(Array.from({ length: 8 }, (_, n) => lanes.enter(`${owner}${n}`, owner)))

@@ -30,7 +30,7 @@ import {
 import { CHALLENGE } from '../../support/till/challenge.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** A service whose workers reach Postgres through a proxy that can cut connections. */
+/** Starts a service whose workers reach Postgres through a proxy that can cut connections. */
 async function startCuttable(options: TestServiceOptions) {
   const { proxy, through } = proxyThrough()
   const service = await startTestService({
@@ -41,7 +41,9 @@ async function startCuttable(options: TestServiceOptions) {
   return { service, proxy: await proxy }
 }
 
-/** Waits until no job is due or locked. One that another of its key has superseded never runs, and is deleted later. */
+/**
+ * Waits until no job is due or locked. A job that a newer job of its key superseded never runs, and is deleted later.
+ */
 const untilNoJob = ({ database }: TestService) =>
   waitFor(
     'no job to be left',
@@ -199,7 +201,7 @@ for (const moment of MOMENTS) {
         await untilNoJob(service)
         await pool.query('update approvals set expires_at = now() where id = $1', [approvalId])
         await pool.query(
-          // Unlike a changed time, an added job is announced: no poll is waited for.
+          // Unlike a changed time, an added job is announced, so the test waits for no poll.
           `select graphile_worker.add_job('expire_approval', json_build_object('approvalId', $1::text),
            job_key := 'expire_approval:' || $1)`,
           [approvalId],
@@ -247,7 +249,7 @@ for (const moment of MOMENTS) {
   )
 
   testWhole(
-    `use: a server gets a request once at most, with a cut ${moment} each round trip`,
+    `use: a server gets a request at most once, with a cut ${moment} each round trip`,
     async () => {
       const got: string[] = []
       const certificate = newCertificate('bank.example')
@@ -315,39 +317,42 @@ for (const moment of MOMENTS) {
     },
   )
 
-  testWhole(`trial: an endpoint is asked, with a cut ${moment} each round trip`, async () => {
-    await using receiver = await startReceiver(status(402, CHALLENGE))
-    const { service, proxy } = await startCuttable({
-      smtp: false,
-      pools: ['webhooks'],
-      env: { ALLOW_PRIVATE_NETWORKS: 'true' },
-    })
-    await using _ = service
-    const agent = await service.newAgent()
-    const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
-      const { body } = await agent.put('/v0/sellers/endpoints', {
-        urlPattern: `http://127.0.0.1:${receiver.port}/${label}`,
-        priceUsdc: '0.01',
+  testWhole(
+    `trial: the trial of an endpoint reaches its server, with a cut ${moment} each round trip`,
+    async () => {
+      await using receiver = await startReceiver(status(402, CHALLENGE))
+      const { service, proxy } = await startCuttable({
+        smtp: false,
+        pools: ['webhooks'],
+        env: { ALLOW_PRIVATE_NETWORKS: 'true' },
       })
-      const path = `/v0/sellers/endpoints/${body.endpointId}/trial`
-      await agent.post(path, { buy: false })
-      await waitFor('the challenge', async () => {
-        const { trial } = (await agent.get(path)).body
-        return trial.state === 'asked'
+      await using _ = service
+      const agent = await service.newAgent()
+      const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
+        const { body } = await agent.put('/v0/sellers/endpoints', {
+          urlPattern: `http://127.0.0.1:${receiver.port}/${label}`,
+          priceUsdc: '0.01',
+        })
+        const path = `/v0/sellers/endpoints/${body.endpointId}/trial`
+        await agent.post(path, { buy: false })
+        await waitFor('the challenge', async () => {
+          const { trial } = (await agent.get(path)).body
+          return trial.state === 'asked'
+        })
+        await untilNoJob(service)
       })
-      await untilNoJob(service)
-    })
-    expect(cuts).toBeGreaterThan(3)
-  })
+      expect(cuts).toBeGreaterThan(3)
+    },
+  )
 
   testWhole(
-    `client document: it is read or refused once, with a cut ${moment} each round trip`,
+    `client document: a document at a private address is refused, with a cut ${moment} each round trip`,
     async () => {
       const { service, proxy } = await startCuttable({ smtp: false, pools: ['webhooks'] })
       await using _ = service
       const { pool } = service.database
       const cuts = await cutEveryRoundTrip(proxy, moment, async (label) => {
-        // The guarded client refuses it before any connection.
+        // The guarded client refuses this URL before any connection.
         const url = `https://127.0.0.1/${label}`
         const id = documentId(url)
         await wantDocument(pool, id, url)
@@ -366,7 +371,7 @@ for (const moment of MOMENTS) {
         pools: ['outbound', 'webhooks'],
         env: {
           ALLOW_PRIVATE_NETWORKS: 'true',
-          // Both refuse at once.
+          // Both addresses refuse connections at once.
           DNS_SERVERS: '127.0.0.1:1',
           OUTSIDE_URL: 'http://127.0.0.1:1/',
         },

@@ -1,4 +1,4 @@
-/** Work is repeated while the database is away, and after a deadlock; no longer than its patience. */
+/** Tests that work is repeated while the database is away and after a deadlock, but no longer than its patience. */
 import { expect, test } from 'bun:test'
 import { patiently } from '../../../workers/queue/patiently.ts'
 
@@ -11,7 +11,7 @@ const failing = (code: string, times = Number.POSITIVE_INFINITY) => {
   return { state, work }
 }
 
-test('an absent database and a deadlock are tried again until the work is done', async () => {
+test('work is tried again after an absent database or a deadlock until the work is done', async () => {
   for (const code of ['ECONNREFUSED', '40P01']) {
     const { state, work } = failing(code, 2)
     expect(await patiently(work)).toBe('done')
@@ -25,7 +25,7 @@ test('another error ends the work at once', async () => {
   expect(state.calls).toBe(1)
 })
 
-test('patience ends while the database stays away', async () => {
+test('work ends with an error when the database stays away longer than the patience', async () => {
   const { state, work } = failing('ECONNREFUSED')
   await expect(patiently(work, 250)).rejects.toThrow('ECONNREFUSED')
   expect(state.calls).toBeGreaterThan(1)

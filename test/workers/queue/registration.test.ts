@@ -12,7 +12,10 @@ import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
-/** Round trips of a start (schema, task ids, fetch, listener, registration) and of some work after it. */
+/**
+ * Holds the round trips of a start (schema, task ids, fetch, listener, registration) and of some work after the
+ * start.
+ */
 const ROUND_TRIPS_OF_START = 16
 
 /** Graphile Worker reads the ids of its tasks once, in its first fetch. */
@@ -29,7 +32,7 @@ const settings = (databaseUrl: string, verifyDomain: VerifyDomain): PoolSettings
   tasks: () => ({ verify_domain: verifyDomain }),
 })
 
-/** Starts a pool as a supervisor does: again while it cannot start. */
+/** Starts a pool as a supervisor does, with a new try while the pool cannot start. */
 const startUntilUp = (started: PoolSettings) =>
   waitFor('the pool to start', () => startPool(started, silentLog).catch(() => null))
 

@@ -15,7 +15,7 @@ test('an answer is masked in a child process', async () => {
   })
 })
 
-test('a project that has used its processor time waits, and no other does', async () => {
+test('a project that has used its processor time waits, and another project does not wait', async () => {
   const masker = createAnswerMasker(LIMITS, { burstMs: 1, perSecondMs: 1 })
   expect(masker.delayMs('prj_a')).toBe(0)
   await masker.mask(answerOf('a'.repeat(100_000)), ['aaaaaaaa'], 'prj_a')
@@ -23,7 +23,7 @@ test('a project that has used its processor time waits, and no other does', asyn
   expect(masker.delayMs('prj_b')).toBe(0)
 })
 
-test('a child that takes too long is killed: the caller gets the status alone, and pays for it', async () => {
+test('a child that takes too long is killed: the caller gets only the status, and pays for the time', async () => {
   const masker = createAnswerMasker({ ...LIMITS, timeMaxMs: 1 }, { burstMs: 1, perSecondMs: 1 })
   const shown = await masker.mask(answerOf('%41'.repeat(300_000)), ['correct horse'], 'prj_a')
   expect(shown).toEqual({

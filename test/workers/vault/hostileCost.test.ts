@@ -1,4 +1,4 @@
-/** A hostile server makes its answer as expensive to mask as it can. It delays nobody else. */
+/** Tests that an answer built to be expensive to mask delays no other project. */
 import { expect, test } from 'bun:test'
 import { startReceiver } from '../../support/events/receiver.ts'
 import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'
@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const WEBHOOKS = 10
 
-test('webhooks of others arrive while the answer of a hostile server is masked', async () => {
+test('webhooks of another project arrive while the answer of a hostile server is masked', async () => {
   let answered = false
   const certificate = newCertificate('bank.example')
   const port = await serveTls(certificate, (_request, response) => {
@@ -24,7 +24,7 @@ test('webhooks of others arrive while the answer of a hostile server is masked',
   const attacker = await service.newAgent()
   const victim = await service.newAgent()
   const endpoint = await register(victim, receiver.url)
-  // Seven values of 8 KB with one prefix: the search for one after the other took 30 s.
+  // Seven values of 8 KB share a prefix. A search for each value in turn took 30 s.
   const data = Object.fromEntries(
     Array.from({ length: 7 }, (_, n) => [`field${n}`, 'a'.repeat(8_190) + n]),
   )

@@ -1,4 +1,4 @@
-/** Servers that echo the secret in every way they know: nothing of it comes through. */
+/** Tests servers that echo the secret in many encodings: no part of the secret comes through. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Server } from 'node:http'
 import { createServer } from 'node:tls'
@@ -21,7 +21,7 @@ const NAMED: Record<string, string> = {
   ...{ ä: '&auml;', ö: '&ouml;', '§': '&sect;' },
 }
 
-/** One way to write a secret; several follow one another. */
+/** Holds the encodings of a secret. Several encodings can be applied one after another. */
 const ENCODERS: Record<string, (text: string) => string> = {
   plain: (text) => text,
   upper: (text) => text.toUpperCase(),
@@ -88,7 +88,7 @@ const ENCODERS: Record<string, (text: string) => string> = {
 }
 const hex2 = (one: number) => one.toString(16).padStart(2, '0')
 const NAMES = Object.keys(ENCODERS)
-/** Lost case cannot be restored: it is not encoded further, and nothing encoded loses it. */
+/** Holds the encodings that are used alone, because they lose the case and no decoder can restore the case. */
 const LOSSY = new Set(['base64 in lower case'])
 const LATER = NAMES.filter((name) => !LOSSY.has(name) && name !== 'upper' && name !== 'lower')
 
@@ -116,7 +116,7 @@ const CODINGS: Record<string, (bytes: Uint8Array<ArrayBuffer>) => Buffer> = {
   'x-gzip': gzipSync,
 }
 
-/** Characters that a header line can hold. */
+/** Replaces the characters that a header line cannot hold. */
 const lineOf = (text: string) => text.replace(/[\r\n\0]/g, ' ')
 
 function answerOf(): Buffer[] {
@@ -151,7 +151,7 @@ function answerOf(): Buffer[] {
 
 let ca = ''
 let port = 0
-/** The owner lets the secret stand anywhere in the body. */
+/** Holds the bounds of the secret: its owner lets the secret stand anywhere in the body. */
 const BOUNDS = {
   ...{ allowedMethods: null, allowedPaths: null, placement: ['body'] },
   get allowedHosts() {
@@ -185,7 +185,7 @@ const SECRETS = [
   () => `${word(3)}😀${word(6)}`.trim(),
 ]
 
-/** Whether a text shows a secret, to a reader with the decoders of the runtime. */
+/** Returns whether a text shows a secret to a reader with the decoders of the runtime. */
 function shows(text: string, secret: string, depth = 2): boolean {
   const folded = text.toLowerCase()
   if (folded.includes(secret.toLowerCase()) || folded.includes(echo.toLowerCase())) return true
@@ -195,7 +195,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // Not in this form.
+      // The text does not have this form.
     }
   }
   attempt(() => decodeURIComponent(text))
@@ -210,7 +210,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
 }
 
 test(
-  `${CASES} answers show no secret`,
+  `none of ${CASES} hostile answers shows the secret`,
   async () => {
     const request: UseRequest = {
       ...{ method: 'POST', url: `https://hostile.example:${port}/`, headers: {} },
@@ -256,7 +256,7 @@ test(
   { timeout: 180_000 },
 )
 
-test('a name of a private address is not dialled, and a certificate of a stranger is not trusted', async () => {
+test('a name with a private address is not dialled, and a certificate of another authority is not trusted', async () => {
   const request: UseRequest = {
     ...{ method: 'GET', url: `https://hostile.example:${port}/`, headers: {}, body: null },
   }

@@ -1,4 +1,6 @@
-/** A key is valid until it is revoked or its project is deleted, and counts in its own rate window. */
+/**
+ * Tests that a key is valid until its revocation or the deletion of its project, and counts in its own rate window.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKey } from '../../../../shared/apiKey.ts'
 import {
@@ -32,7 +34,7 @@ async function newKey() {
   const { keyId } = (await authenticate(rawKey))!.identity
   return { projectId: project.id, key: rawKey, keyId }
 }
-/** Another key with the same lookup prefix. */
+/** Returns another key with the same lookup prefix. */
 const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
 
 const authenticate = async (key: string) =>
@@ -56,7 +58,7 @@ test('an unrevoked key of a deleted project has no identity', async () => {
   expect(await findKeyScopes(pool, keyId)).toBeNull()
 })
 
-test('a wrong key of the same prefix has no identity and does not count in the right one', async () => {
+test('a wrong key with a right prefix has no identity and does not count for the right key', async () => {
   const { key, projectId } = await newKey()
   // A fresh window does not end between two requests.
   await pool.query(
@@ -67,7 +69,7 @@ test('a wrong key of the same prefix has no identity and does not count in the r
   expect((await authenticate(key))?.usage.used).toBe(2)
 })
 
-test('storing a known platform key changes nothing', async () => {
+test('storing a known platform key again changes nothing', async () => {
   const key = generateKey('platform')
   await insertPlatformKey(pool, key, 'first')
   await insertPlatformKey(pool, key, 'second')
@@ -77,7 +79,7 @@ test('storing a known platform key changes nothing', async () => {
   expect(rows).toEqual([{ name: 'first' }])
 })
 
-test('a second revocation keeps the first time, and other projects keep their keys', async () => {
+test('a second revocation keeps the time of the first revocation, and other projects keep their keys', async () => {
   const [{ projectId, keyId }, neighbour] = [await newKey(), await newKey()]
   await revokeProjectKey(pool, projectId)
   await pool.query(`update api_keys set revoked_at = '2020-01-01' where id = $1`, [keyId])
@@ -87,7 +89,7 @@ test('a second revocation keeps the first time, and other projects keep their ke
   expect(await findKeyScopes(pool, neighbour.keyId)).toEqual(['mail:read'])
 })
 
-/** Keys used once, whose windows do not end between two requests. */
+/** Returns keys that were used once and whose windows do not end between two requests. */
 async function frozenKeys(count: number): Promise<string[]> {
   const made = await Promise.all(Array.from({ length: count }, () => newKey()))
   await pool.query(
@@ -97,7 +99,7 @@ async function frozenKeys(count: number): Promise<string[]> {
   return made.map(({ key }) => key)
 }
 
-test('keys of one batch are counted one by one, in their budgets', async () => {
+test('keys of one batch are counted one by one, each in its budget', async () => {
   const [one = '', two = ''] = await frozenKeys(2)
   const wanted = (key: string, budget: '' | ':x402' = '') => ({ key, budget })
   const batch = [

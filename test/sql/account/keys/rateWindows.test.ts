@@ -1,4 +1,4 @@
-/** Requests are counted per minute; each minute starts at 0. */
+/** Tests that requests are counted per minute, and that each minute starts at 0. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   countAuthFailure,
@@ -31,7 +31,7 @@ const startOf = async (subject: string): Promise<number | undefined> => {
   return rows[0]?.window_start.getTime()
 }
 
-test('after the end of a window the count restarts at this request', async () => {
+test('after the end of a window the count restarts with the weight of the next request', async () => {
   await countRequests(pool, 'prj_a', 190)
   await shift('prj_a', -1)
   const before = (await startOf('prj_a'))!
@@ -50,7 +50,7 @@ test('requests of one window add up by weight', async () => {
   expect(resetsAt.getTime()).toBe((await startOf('prj_b'))! + 60_000)
 })
 
-test('a request with a late clock counts in the current window', async () => {
+test('a request whose clock is behind counts in the current window', async () => {
   await countAuthFailure(pool, '192.0.2.1')
   await shift('ip:192.0.2.1', 2)
   const start = await startOf('ip:192.0.2.1')
@@ -68,7 +68,7 @@ test('two concurrent requests are both counted', async () => {
   expect(counts.map(({ used }) => used).toSorted()).toEqual([2, 3])
 })
 
-test('windows are deleted an hour after their end', async () => {
+test('a window is deleted an hour after its end', async () => {
   for (const subject of ['prj_old', 'prj_new']) await countRequests(pool, subject, 1)
   await shift('prj_old', -62)
   await shift('prj_new', -58)

@@ -1,4 +1,4 @@
-/** A purge deletes the rows of its project only. */
+/** Tests that a purge deletes the rows of its project only. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { beginIdempotent } from '../../../../sql/account/idempotency.ts'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -28,11 +28,11 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const KEPT = [
-  // For audit.
+  // These rows stay for audit.
   ...['payments', 'seller_endpoints', 'api_keys'],
-  // With the payments that stay.
+  // This row stays with the payments.
   'project_retention',
-  // Deleted with the messages and threads that they belong to.
+  // These rows are deleted with the messages and threads that they belong to.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
 ]
 
@@ -55,7 +55,7 @@ const countsOf = async (projectId: string): Promise<number[]> => {
   return counts
 }
 
-/** A project with a message each way and a delivery. */
+/** Makes a project with a sent message, a received message and a delivery. */
 async function inUse(): Promise<{ projectId: string; delivery: string }> {
   const projectId = await newProject(pool)
   await newSent(pool, { projectId })
@@ -63,13 +63,13 @@ async function inUse(): Promise<{ projectId: string; delivery: string }> {
   return { projectId, delivery: await newDelivery(pool, { projectId }) }
 }
 
-test('a live project loses nothing', async () => {
+test('a purge of a live project deletes nothing', async () => {
   const { projectId } = await inUse()
   await purgeProject(pool, projectId)
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
 })
 
-test('an erasure has no end while a row is left', async () => {
+test('an erasure is not complete while a row is left', async () => {
   await using own = await createTestDatabase()
   const projectId = await newProject(own.pool)
   await own.pool.query('insert into project_limits (project_id, daily_gas) values ($1, 1)', [
@@ -89,7 +89,7 @@ test('an erasure has no end while a row is left', async () => {
   expect((await findErasure(own.pool, projectId))!.completedAt).toBeInstanceOf(Date)
 })
 
-test('a deleted project loses its mail and logs; another project keeps its own', async () => {
+test('a deleted project loses its mail and deliveries, and another project keeps its rows', async () => {
   const [gone, neighbour] = [await inUse(), await inUse()]
   const both = await takeIn(pool, [gone.projectId, neighbour.projectId])
   const { raw_id: shared } = await row(pool, 'inbound_mails', both[0]!)
@@ -112,7 +112,7 @@ test('every table with rows of a project is purged, or kept for a reason', async
   expect(rows.map(({ name }) => name).toSorted()).toEqual([...purged, ...KEPT].toSorted())
 })
 
-/** The tables with a row, but for those of the service itself. */
+/** Returns the tables with a row, but without the tables of the service itself. */
 async function tablesInUse(): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>(
     `select table_name as name from information_schema.tables
@@ -126,7 +126,7 @@ async function tablesInUse(): Promise<string[]> {
   return used
 }
 
-test('of a purged project only its tombstone is left, in no table anything else', async () => {
+test('a purged project without payments leaves only its project row and its key', async () => {
   await using empty = await createTestDatabase()
   const shared = pool
   pool = empty.pool
@@ -159,7 +159,7 @@ test('of a purged project only its tombstone is left, in no table anything else'
   }
 })
 
-test('payments of a purged project stay, with their endpoint and their retention', async () => {
+test('payments of a purged project stay, with their endpoint and the retention of the project', async () => {
   const projectId = await newProject(pool)
   const actor = { projectId, keyPrefix: 'lopk-test', requestId: 'req' }
   await updateRetention(pool, projectId, { paymentDetails: 7 }, actor)
@@ -178,7 +178,7 @@ test('payments of a purged project stay, with their endpoint and their retention
   expect(rowCount).toBe(1)
 })
 
-test('a purge without a job is queued again', async () => {
+test('a purge whose job was lost is queued again after a minute', async () => {
   const projectId = await newProject(pool)
   await deleteProject(pool, projectId)
   await dropJobs(pool)

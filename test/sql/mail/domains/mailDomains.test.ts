@@ -1,4 +1,4 @@
-/** Mail domains: added once, unusable before their verification, deleted with their own keys. */
+/** Tests that mail domains are added once, unusable before their verification, and deleted with their own keys. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { createProject, UnverifiedDomainError } from '../../../../sql/account/projects/projects.ts'
@@ -60,7 +60,7 @@ const jobsOf = async (domain: string) =>
   (await pool.query('select from graphile_worker.jobs where key = $1', [`verify_domain:${domain}`]))
     .rowCount
 
-test('a domain is added once; a second addition leaves no key', async () => {
+test('a domain is added once, and a second addition leaves no key', async () => {
   const { dkimSelector } = await add('once.example')
   expect(await addMailDomain(pool, KEYRING, 'once.example')).toBeNull()
   expect(await selectors('once.example')).toEqual([dkimSelector])
@@ -76,7 +76,7 @@ test('a domain is unusable before its verification', async () => {
   expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
 })
 
-test('a check counts only for its own addition of the domain, and queues the next', async () => {
+test('a check counts only for its own addition of the domain, and queues the next check', async () => {
   const { token } = await add('check.example')
   await dropJobs(pool)
   expect(await check('check.example', 'another')).toBe(false)
@@ -105,7 +105,7 @@ test('a domain without live projects is deleted with its own keys', async () => 
   expect(await selectors('kept.example')).toHaveLength(1)
 })
 
-test('the deletion of a domain and the creation of a project at it wait for each other', async () => {
+test('the deletion of a domain and the creation of a project at the domain wait for each other', async () => {
   await verified('race.example')
   const make = `with held as (select from mail_domains where domain = 'race.example' for key share)
                 insert into projects (id, name, purpose, email_address)
@@ -124,7 +124,7 @@ test('the deletion of a domain and the creation of a project at it wait for each
   expect(late).toBeInstanceOf(UnverifiedDomainError)
 })
 
-test('domains are listed newest first, by page', async () => {
+test('domains are listed newest first, in pages', async () => {
   for (const domain of ['l1.example', 'l2.example', 'l3.example']) await add(domain)
   const first = await listMailDomains(pool, { limit: 2, cursor: null })
   expect(first.map(({ domain }) => domain)).toEqual(['l3.example', 'l2.example'])
@@ -133,7 +133,7 @@ test('domains are listed newest first, by page', async () => {
   expect(next?.domain).toBe('l1.example')
 })
 
-test('the two newest keys of a domain sign, and are deleted singly or together', async () => {
+test('the two newest keys of a domain sign, and keys are deleted one by one or all together', async () => {
   const made: string[] = []
   for (let n = 0; n < 3; n++)
     made.push((await createDkimKey(pool, KEYRING, 'sign.example')).selector)

@@ -1,4 +1,4 @@
-/** A bounce counts for messages of its project and for recipients they were sent to. */
+/** Tests that a bounce counts only for messages of its project, and for the recipients of the message. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseAddress } from '../../../../shared/mail/address.ts'
 import {
@@ -84,7 +84,7 @@ test('a bounce marks only its recipient of its message', async () => {
   }
 })
 
-test('an unproven bounce marks and does not suppress; a proven one is about its recipient alone', async () => {
+test('an unproven bounce marks without a suppression, and a proven bounce is about its own recipient only', async () => {
   const to = ['ada@example.com', 'bob@example.com']
   const sent = await handedOver({ to })
   await record(sent.projectId, bounceOf([sent.messageId]))
@@ -100,7 +100,7 @@ test('an unproven bounce marks and does not suppress; a proven one is about its 
   expect(await suppressedOf(sent.projectId)).toEqual(['ada@example.com'])
 })
 
-test('a message bounced by two recipients is labelled once', async () => {
+test('a message that bounced at two recipients is labelled once', async () => {
   const sent = await handedOver({ to: ['ada@example.com', 'bob@example.com'] })
   for (const address of ['ada@example.com', 'bob@example.com']) {
     await record(sent.projectId, bounceOf([sent.messageId], { addresses: [address] }))
@@ -135,7 +135,7 @@ test('the first known Message-ID decides', async () => {
   expect([await statesOf(other), await statesOf(sure)]).toEqual([['bounced'], ['sent']])
 })
 
-test('a recipient refused at sending does not bounce', async () => {
+test('a recipient that was refused at sending does not bounce', async () => {
   const sent = await newSent(pool)
   await pool.query(`update outbound_recipients set state = 'failed' where message_row = $1`, [
     sent.row,
@@ -144,7 +144,7 @@ test('a recipient refused at sending does not bounce', async () => {
   expect(await statesOf(sent)).toEqual(['failed'])
 })
 
-test('a report on an unknown address marks the only recipient and does not suppress it', async () => {
+test('a report on an unknown address marks the only recipient, but does not suppress the recipient', async () => {
   const [one, two] = [await handedOver(), await handedOver({ to: ['a@b.example', 'c@d.example'] })]
   const forwarded = { addresses: ['hidden@example.com'] }
   await record(one.projectId, bounceOf([one.messageId], forwarded))
@@ -177,7 +177,7 @@ test('a bounce waits for a concurrent record of the attempt', async () => {
 const KEYS = [masterKey('a', Buffer.alloc(32, 1)), masterKey('b', Buffer.alloc(32, 2))]
 const [current, old] = [bounceKeys(KEYS), bounceKeys(KEYS.slice(1))]
 
-test('only the bounce address of a copy leads to it, under each key', async () => {
+test('only the bounce address of a copy leads to the copy, under each key', async () => {
   const sent = await newSent(pool, { to: ['Ada@example.com', 'bob@example.com'] })
   const { projectId, messageId } = sent
   const addressOf = (keys: BounceKeys, recipient: string, of = projectId) =>
@@ -203,7 +203,7 @@ test('only the bounce address of a copy leads to it, under each key', async () =
   }
 })
 
-test('a name too long for a tag sends from its own address', () => {
+test('an inbox whose name is too long for a tag sends from its own address', () => {
   const copy = { projectId: 'p', messageId: '<m@x>', recipient: 'ada@example.com' }
   for (const [length, tagged] of [
     [38, true],
@@ -215,7 +215,7 @@ test('a name too long for a tag sends from its own address', () => {
   }
 })
 
-test('suppressions are per project, unique, and listed by page', async () => {
+test('suppressions belong to one project, are unique, and are listed in pages', async () => {
   const [one, two] = [await newSent(pool), await newSent(pool)]
   const found = (address: string, detail: string | null = null) =>
     ({ address, reason: 'bounce', detail }) as const

@@ -1,4 +1,7 @@
-/** A spooled mail becomes one inbound mail per live inbox. Its raw mail stays while a row needs it. */
+/**
+ * Tests that a spooled mail becomes one inbound mail per live inbox. Its raw mail stays while a row needs the raw
+ * mail.
+ */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -47,7 +50,7 @@ describe('a spooled mail', () => {
     expect(await inboundMailsOf(projectId)).toBe(1)
   })
 
-  test('is stored for live inboxes only; without one its bytes are not kept', async () => {
+  test('is stored for live inboxes only, and its bytes are not kept without a live inbox', async () => {
     const [live, deleted] = [await newProject(pool), await newProject(pool)]
     const gone = await addressOf(pool, deleted)
     await deleteProject(pool, deleted)
@@ -69,7 +72,7 @@ describe('a spooled mail', () => {
 })
 
 describe('an inbound mail', () => {
-  test('is found until it ends or its project is deleted', async () => {
+  test('is found until its end or the deletion of its project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [open, orphan] = (await takeIn(pool, [one, two])) as [string, string]
     const received = await readInboundMail(pool, open)
@@ -112,7 +115,7 @@ describe('an inbound mail', () => {
 })
 
 describe('a raw mail', () => {
-  test('stays while another inbox shows it, and is deleted with the last message', async () => {
+  test('stays while another inbox shows the mail, and is deleted with the last message', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const raw = rawMail()
     const inboundIds = (await takeIn(pool, [one, two], raw)) as [string, string]
@@ -130,7 +133,7 @@ describe('a raw mail', () => {
     expect(await readRaw(pool, rawId)).toBeUndefined()
   })
 
-  test('stays while a message shows it, even without an accepted inbound mail', async () => {
+  test('stays while a message shows the mail, even without an accepted inbound mail', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [first, second] = (await takeIn(pool, [one, two])) as [string, string]
     const rawId = await rawIdOf(first)
@@ -142,7 +145,7 @@ describe('a raw mail', () => {
     expect(await readRaw(pool, rawId)).toContain('Subject')
   })
 
-  test('is deleted when two inboxes release it concurrently', async () => {
+  test('is deleted when two inboxes release the mail concurrently', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const ids = await takeIn(pool, [one, two])
     const rawId = await rawIdOf(ids[0]!)
@@ -171,7 +174,7 @@ describe('a raw mail', () => {
   })
 })
 
-test('addresses of live inboxes are listed in byte order, by page', async () => {
+test('addresses of live inboxes are listed in byte order, in pages', async () => {
   const addresses: string[] = []
   for (let n = 0; n < 3; n++) addresses.push(await addressOf(pool, await newProject(pool)))
   const deleted = await newProject(pool)

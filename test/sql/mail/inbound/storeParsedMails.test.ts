@@ -1,4 +1,4 @@
-/** Parsed mails of one inbox: each is stored once, under its own Message-ID, in its thread. */
+/** Tests that each parsed mail of an inbox is stored once, under its own Message-ID, in its thread. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { storeParsedMails } from '../../../../sql/mail/inbound/storeParsedMails.ts'
 import { deleteMessage } from '../../../../sql/mail/messages/deleteMail.ts'
@@ -46,7 +46,7 @@ describe('an inbound mail', () => {
     expect((await row(pool, 'inbound_mails', id!)).state).toBe('stored')
   })
 
-  test('whose project is deleted meanwhile is not stored', async () => {
+  test('whose project is deleted during the storing is not stored', async () => {
     const projectId = await newProject(pool)
     const [id] = await takeIn(pool, [projectId])
     const received = await readInboundMail(pool, id!)
@@ -97,7 +97,7 @@ describe('the same message', () => {
     expect(outcomes.flat().toSorted()).toEqual(['retransmission', 'stored'])
   })
 
-  test('stays deleted in its inbox only', async () => {
+  test('stays deleted only in the inbox that deleted the message', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const [raw, other] = [rawMail(), rawMail()]
     const { messageId } = await receive(pool, one, raw)
@@ -107,7 +107,7 @@ describe('the same message', () => {
     expect((await receive(pool, one, other)).outcome).toBe('stored')
   })
 
-  test('in another inbox is stored there', async () => {
+  test('is stored in each inbox that receives the message', async () => {
     const raw = rawMail()
     for (let n = 0; n < 2; n++) {
       const projectId = await newProject(pool)
@@ -118,14 +118,14 @@ describe('the same message', () => {
 })
 
 describe('a Message-ID', () => {
-  test('already taken is replaced by the next free one of this inbox', async () => {
+  test('that is taken is replaced by the next free Message-ID of the inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     await receive(pool, two, rawMail({ id: 'x.1@example.com' }))
     for (let n = 0; n < 3; n++) await receive(pool, one, rawMail({ id: 'x@example.com' }))
     expect(await idsOf(one)).toEqual(['<x@example.com>', '<x.1@example.com>', '<x.2@example.com>'])
   })
 
-  test('shared by hundreds of messages costs each a few probes', async () => {
+  test('shared by many messages gets a random number after eight probes', async () => {
     const projectId = await newProject(pool)
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
@@ -148,7 +148,7 @@ describe('a Message-ID', () => {
 })
 
 describe('a thread', () => {
-  test('is that of the nearest ancestor in the inbox', async () => {
+  test('is the thread of the nearest ancestor in the inbox', async () => {
     const projectId = await newProject(pool)
     await receive(pool, projectId, rawMail({ id: 'far@example.com' }))
     await receive(pool, projectId, rawMail({ id: 'near@example.com' }))
@@ -161,7 +161,7 @@ describe('a thread', () => {
     expect(far).not.toBe(near!)
   })
 
-  test('is never one of another inbox', async () => {
+  test('is never a thread of another inbox', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const to = await addressOf(pool, two)
     await receive(pool, one, rawMail({ id: 'secret@example.com', subject: 'Plans', to }))
@@ -173,7 +173,7 @@ describe('a thread', () => {
     expect(await threadOf(two, 's@example.com')).not.toBe(secret!)
   })
 
-  /** Whether a message joins the thread of an earlier one. */
+  /** Returns whether a message joins the thread of an earlier message. */
   async function joins(
     first: Parameters<typeof rawMail>[0],
     second: Parameters<typeof rawMail>[0],
@@ -192,7 +192,7 @@ describe('a thread', () => {
       interval,
     ])
 
-  test('is found by a reply subject and participants for 30 days, without References', async () => {
+  test('is found by a reply subject and participants for 30 days, if the reply has no References', async () => {
     const [first, reply] = [{ subject: 'Invoice' }, { subject: 'Re: Invoice' }]
     expect(await joins(first, reply)).toBe(true)
     expect(await joins(first, reply, age('29 days'))).toBe(true)

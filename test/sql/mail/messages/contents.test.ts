@@ -1,4 +1,4 @@
-/** The contents of a message: attachments, HTML and raw mail, only for its project. */
+/** Tests the contents of a message (attachments, HTML and raw mail), which only its project reads. */
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { SentAttachment } from '../../../../shared/mail/compose/sentAttachment.ts'
@@ -38,7 +38,7 @@ const withParts = (parts: string[], headers = '') =>
     text: `${parts.join('')}--b--`,
   })
 
-test('an attachment is found by its id in its message, not by another project', async () => {
+test('an attachment is found by its id in its message, but not by another project', async () => {
   const attachments = Array.from({ length: 11 }, (_, n) => file(`${n + 1}.txt`))
   const sent = await newSent(pool, { attachments })
   const stranger = await newProject(pool)
@@ -52,13 +52,13 @@ test('an attachment is found by its id in its message, not by another project', 
   expect(await find('att_12')).toBe('no attachment')
   expect(await find('att_2', stranger)).toBeNull()
   const listed = await listSentAttachments(pool, noBlobs, sent.row)
-  // att_10 comes after att_9, though before att_2 in the alphabet.
+  // att_10 comes after att_9, although att_10 is before att_2 in the alphabet.
   expect(listed.map(({ filename, content }) => [filename, content.toString()])).toEqual(
     attachments.map(({ filename }) => [filename, `bytes of ${filename}`]),
   )
 })
 
-test('a raw mail is read by its project only; an outbound mail has none before it is composed', async () => {
+test('a raw mail is read by its project only, and an outbound mail has no raw mail before its composition', async () => {
   const sent = await newSent(pool)
   const [raw, stranger] = [rawMail(), await newProject(pool)]
   const { messageId } = await receive(pool, sent.projectId, raw)
@@ -88,7 +88,7 @@ test('HTML is returned with its inline images only', async () => {
   expect(await findMessageHtml(pool, noBlobs, { projectId: stranger, messageId })).toBeNull()
 })
 
-test('inline images are returned up to 8 MB', async () => {
+test('inline images are returned up to 8 MB in total', async () => {
   const projectId = await newProject(pool)
   const pictures = ['one', 'two', 'three'].map((id) => part('image/png', id, id))
   const raw = withParts([part('text/html', '<p>x</p>'), ...pictures])
@@ -104,7 +104,7 @@ test('inline images are returned up to 8 MB', async () => {
   expect(found?.images.map(({ contentId }) => contentId).toSorted()).toEqual(['<one>', '<two>'])
 })
 
-test('the messages of a thread with HTML are listed for its project only', async () => {
+test('the messages of a thread with HTML are listed for the project of the thread only', async () => {
   const sent = await newSent(pool)
   const { projectId } = sent
   const headers = `In-Reply-To: ${sent.messageId}\r\n`

@@ -1,4 +1,4 @@
-/** Deletion of mail, under the lock of its inbox. */
+/** Tests the deletion of mail under the lock of its inbox. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { storeParsedMails } from '../../../../sql/mail/inbound/storeParsedMails.ts'
 import {
@@ -52,7 +52,7 @@ test('a message is deleted only by its project, and no other message is deleted'
   expect(await remembered(owner)).toBe(1)
 })
 
-test('a thread that loses a message takes the time of its last remaining one', async () => {
+test('a thread that loses a message takes the time of its last remaining message', async () => {
   const sent = await newSent(pool)
   const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
   await pool.query('update threads set updated_at = now() where row = $1', [sent.threadRow])
@@ -62,7 +62,7 @@ test('a thread that loses a message takes the time of its last remaining one', a
   expect([left.message_count, left.updated_at]).toEqual([1, rows[0].added_at])
 })
 
-test('a thread is deleted with all its messages and no others', async () => {
+test('a thread is deleted with all its messages and no other messages', async () => {
   const sent = await newSent(pool)
   const { messageId } = await receive(pool, sent.projectId, answer(sent.messageId))
   const other = await newSent(pool, { projectId: sent.projectId })
@@ -74,13 +74,13 @@ test('a thread is deleted with all its messages and no others', async () => {
   expect(await deleteThread(pool, sent.projectId, id)).toBe(false)
 })
 
-test('a deleted sent message leaves no hash: it cannot be retransmitted', async () => {
+test('a deleted sent message leaves no hash, because no host can retransmit the message', async () => {
   const sent = await newSent(pool)
   await deleteMessage(pool, sent.projectId, sent.messageId)
   expect(await remembered(sent.projectId)).toBe(0)
 })
 
-test('a deletion waits for a concurrent storing of mail, and storing for a deletion', async () => {
+test('a deletion and a concurrent storing of mail wait for each other', async () => {
   const sent = await newSent(pool)
   const { id } = await threadOf(sent.threadRow)
   const [inboundId] = await takeIn(pool, [sent.projectId], answer(sent.messageId))

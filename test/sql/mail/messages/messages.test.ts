@@ -1,4 +1,4 @@
-/** The messages of an inbox, by page, and their labels. */
+/** Tests the pages of the messages of an inbox, and their labels. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   LABELS_MAX,
@@ -29,7 +29,7 @@ const MINUTE = 60_000
 const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
-/** An inbox with one message a minute, `m0` first, and another inbox with the same. */
+/** Makes an inbox with one message a minute, `m0` first, and another inbox with as many messages. */
 async function inbox(count: number): Promise<string> {
   const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
   for (let n = 0; n < count; n++) {
@@ -63,7 +63,7 @@ const labelsOf = async (projectId: string, n: number) =>
 const LABELLED = [[], ['x'], ['x', 'received']]
 
 describe('a list of messages', () => {
-  test('continues after its cursor, and tells whether there are more', async () => {
+  test('continues after its cursor, and tells whether further messages exist', async () => {
     const projectId = await inbox(3)
     for (let n = 0; n < 3; n++) await label(projectId, n, ['x'])
     for (const labels of LABELLED) {
@@ -87,7 +87,7 @@ describe('a list of messages', () => {
     }
   })
 
-  test('by labels holds the messages with all of them', async () => {
+  test('by labels holds the messages that have all the labels', async () => {
     const projectId = await inbox(3)
     await label(projectId, 0, ['x', 'y'])
     await label(projectId, 1, ['x'])
@@ -97,7 +97,7 @@ describe('a list of messages', () => {
     expect(await names(projectId, { labels: ['x', 'z'] })).toEqual([])
   })
 
-  test('ends early at the text bound, but is never empty', async () => {
+  test('ends early at the bound of text bytes, but is never empty', async () => {
     const projectId = await inbox(3)
     const size = (n: number, bytes: number) =>
       pool.query('update messages set text_bytes = $3 where project_id = $1 and message_id = $2', [
@@ -166,7 +166,7 @@ test('findFirstReceived returns the oldest message received after the time', asy
   expect(await first(at(2))).toBeNull()
 })
 
-test('a change of labels finds room on the page of its message: no index entry is written again', async () => {
+test('a change of labels keeps the message on its page, so that no index entry is written again', async () => {
   const projectId = await newProject(pool)
   const pages = async () => {
     const { rows } = await pool.query(

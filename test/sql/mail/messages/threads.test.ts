@@ -1,4 +1,4 @@
-/** The threads of a project and their messages, by page, while threads move. */
+/** Tests the pages of threads and of their messages, while threads move. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { updateLabels } from '../../../../sql/mail/messages/messageLabels.ts'
 import { findMessage, listThreadMessages } from '../../../../sql/mail/messages/messages.ts'
@@ -26,7 +26,7 @@ const START = Date.now() - 60 * MINUTE
 const at = (minute: number) => new Date(START + minute * MINUTE)
 
 describe('a thread', () => {
-  /** A thread of a sent message and its answers, oldest first. */
+  /** Makes a thread of a sent message and its answers, oldest first. */
   async function conversation(answers: number) {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId, subject: 'Another' })
@@ -41,7 +41,7 @@ describe('a thread', () => {
     return { ...sent, threadId, ids }
   }
 
-  test('shows its newest messages, oldest first, and no others', async () => {
+  test('shows its newest messages, oldest first, and no messages of other threads', async () => {
     const { threadRow, ids } = await conversation(2)
     const shown = async (limit: number) =>
       (await listThreadMessages(pool, { threadRow, limit })).map(({ messageId }) => messageId)
@@ -49,7 +49,7 @@ describe('a thread', () => {
     expect(await shown(2)).toEqual(ids.slice(1))
   })
 
-  test('is found and labelled only by its project, with all its messages and no others', async () => {
+  test('is found and labelled only by its project, with all its messages and no other messages', async () => {
     const { projectId, threadId, ids } = await conversation(1)
     const [stranger, other] = [await newProject(pool), await newSent(pool, { projectId })]
     const change = { threadId, add: ['x', 'sent'], remove: ['unread'] }
@@ -66,7 +66,7 @@ describe('a thread', () => {
     const { projectId, threadId, ids } = await conversation(2)
     const rows: string[] = []
     for (const id of ids) rows.push((await messageOf(pool, projectId, id))!.row)
-    // The rows lie in the opposite order: a statement without a sort locks them in that order.
+    // The rows lie in the opposite order, and a statement without a sort locks them in the order of the rows.
     for (const row of rows.toReversed()) {
       await pool.query('update messages set subject = subject where row = $1', [row])
     }
@@ -90,7 +90,7 @@ describe('a thread', () => {
     expect((await findMessage(pool, projectId, ids[0]!))?.labels).toEqual(['sent', 'x'])
   })
 
-  test('has a digest of its newest message and of the unread label of the last twenty', async () => {
+  test('has a digest of its newest message and of the unread label of the last twenty messages', async () => {
     const { projectId, threadId, ids } = await conversation(21)
     const stranger = await newProject(pool)
     const receivedAt = new Date(Date.now() + 60 * MINUTE)
@@ -103,7 +103,7 @@ describe('a thread', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The unread message is older than the twenty that are read.
+    // The unread message is older than the twenty messages that are read.
     expect((await digest())?.unread).toBe(false)
   })
 })
@@ -116,14 +116,14 @@ describe('a list of threads', () => {
     cursor: Parameters<typeof listThreads>[1]['cursor'] = null,
   ) => listThreads(pool, { projectId, limit, cursor })
 
-  test('shows each thread once when one moves up between two pages', async () => {
+  test('shows each thread once when a thread moves up between two pages', async () => {
     const [projectId, neighbour] = [await newProject(pool), await newProject(pool)]
     const made: Awaited<ReturnType<typeof newSent>>[] = []
     let foreign: (typeof made)[number] | undefined
     for (const [n, subject] of ['a', 'b', 'c', 'd'].entries()) {
       made.push(await newSent(pool, { projectId, subject }))
       foreign = await newSent(pool, { projectId: neighbour, subject: 'x' })
-      // One minute apart: the order must not depend on the machine's speed.
+      // The threads are one minute apart, so that the order does not depend on the machine's speed.
       for (const { threadRow, row } of [made[n]!, foreign]) {
         await pool.query('update threads set updated_at = $2 where row = $1', [threadRow, at(n)])
         await pool.query('update messages set added_at = $2 where row = $1', [row, at(n)])

@@ -1,4 +1,4 @@
-/** The attempts of an outbound mail: only the newest is recorded, each part once. */
+/** Tests the attempts of an outbound mail: only the newest attempt is recorded, and each part is recorded once. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { insertInboundMails } from '../../../../sql/mail/inbound/inboundMails.ts'
@@ -64,7 +64,7 @@ const storeRaw = async () => {
 }
 
 describe('of two overlapping attempts', () => {
-  test('the older one is not recorded', async () => {
+  test('the older attempt is not recorded', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
     expect([older.attempt, newer.attempt]).toEqual([1, 2])
@@ -77,7 +77,7 @@ describe('of two overlapping attempts', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'sent', attempts: 1 })
   })
 
-  test('what the older one has reached is recorded, and the newer one ends the attempt', async () => {
+  test('a recipient that the older attempt reached is recorded, and the newer attempt ends the mail', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
     expect(await recordSent(pool, older)).toBe(false)
@@ -89,7 +89,7 @@ describe('of two overlapping attempts', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('an older one says nothing about the inboxes of this service', async () => {
+  test('the older attempt records nothing about the inboxes of the service', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const [older] = [await begin(pool, sent), await begin(pool, sent)]
@@ -98,7 +98,7 @@ describe('of two overlapping attempts', () => {
     expect((await recipientsOf(pool, sent))[0]).toMatchObject({ state: 'queued' })
   })
 
-  test('a finished one is recorded once', async () => {
+  test('a finished attempt is recorded once', async () => {
     const sent = await newSent(pool)
     const inbox = await newProject(pool)
     const mail = await begin(pool, sent)
@@ -110,7 +110,7 @@ describe('of two overlapping attempts', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.sent'])
   })
 
-  test('the second waits for the first and changes nothing', async () => {
+  test('a second record waits for the first record and changes nothing', async () => {
     const sent = await newSent(pool)
     const mail = await begin(pool, sent)
     const ended = `update outbound_mails set state = 'done' where message_row = $1`
@@ -157,7 +157,7 @@ describe('a part of an attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('that is the last ends the outbound mail while others wait', async () => {
+  test('that is the last part ends the outbound mail while other mails wait', async () => {
     const sent = await newSent(pool)
     await newSent(pool, { projectId: sent.projectId })
     await pool.query(
@@ -185,7 +185,7 @@ describe('a part of an attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual([])
   })
 
-  test('suppresses only the recipients without a mailbox', async () => {
+  test('suppresses only the recipients that have no mailbox', async () => {
     const sent = await newSent(pool, { to: ['a@example.com', 'b@example.com'] })
     const recipients = [
       failed('a@example.com'),
@@ -199,7 +199,7 @@ describe('a part of an attempt', () => {
     expect(await eventsOf(pool, sent.projectId)).toEqual(['message.failed'])
   })
 
-  test('delivers once to each live inbox of this service', async () => {
+  test('delivers once to each live inbox of the service', async () => {
     const sent = await newSent(pool)
     const [inbox, deleted] = [await newProject(pool), await newProject(pool)]
     const localInboxes = [await addressOf(pool, inbox), await addressOf(pool, deleted)]

@@ -1,4 +1,4 @@
-/** An attempt begins with the due recipients. All attempts send the same bytes. */
+/** Tests that an attempt begins with the due recipients, and that all attempts send the same bytes. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
@@ -21,7 +21,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const LATER = new Date(Date.now() + 3_600_000)
 
 describe('an attempt', () => {
-  test('begins only if it is due and its project is live', async () => {
+  test('begins only for a due mail of a live project', async () => {
     const done = await newSent(pool)
     await recordSent(pool, await begin(pool, done))
     const later = await newSent(pool)
@@ -53,7 +53,7 @@ describe('an attempt', () => {
     expect((await begin(pool, other)).due).toHaveLength(1)
   })
 
-  test('takes the first recipient even a little ahead of its time', async () => {
+  test('takes the first recipient even before the recipient is due', async () => {
     const sent = await newSent(pool)
     await pool.query('update outbound_recipients set next_attempt_at = $2 where message_row = $1', [
       sent.row,
@@ -99,7 +99,7 @@ describe('the composed bytes of a message', () => {
       { messageRow, sourceKey: crypto.randomUUID(), bytes: Buffer.from(text), blob: null },
     ])
 
-  test('are the first stored ones when two attempts compose concurrently', async () => {
+  test('are the bytes stored first when two attempts compose concurrently', async () => {
     const sent = await newSent(pool)
     const hold = 'select from messages where row = $1 for update'
     const kept = await whileHeld(pool, hold, [sent.row], () =>
@@ -111,7 +111,7 @@ describe('the composed bytes of a message', () => {
     expect(await keep(sent.row, 'three')).toEqual([{ rawId: first!.rawId, isOurs: false }])
   })
 
-  test('of many messages are stored together, each for its own', async () => {
+  test('of many messages are stored together, each for its own message', async () => {
     const [one, two, gone] = [await newSent(pool), await newSent(pool), await newSent(pool)]
     await deleteMessage(pool, gone.projectId, gone.messageId)
     const earlier = (await keep(two.row, 'earlier'))[0]!
@@ -127,7 +127,7 @@ describe('the composed bytes of a message', () => {
     expect(await readRaw(pool, earlier.rawId)).toBe('earlier')
   })
 
-  test('are not stored for a message deleted meanwhile', async () => {
+  test('are not stored for a message that is deleted at the same time', async () => {
     const sent = await newSent(pool)
     const kept = await whileHeld(pool, 'delete from messages where row = $1', [sent.row], () => [
       keep(sent.row, 'one'),

@@ -1,4 +1,4 @@
-/** Send intents accepted together: each with its thread, its key and its project's quota. */
+/** Tests send intents that are accepted together, each with its thread, its key and its project's quota. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { deleteThread } from '../../../../sql/mail/messages/deleteMail.ts'
@@ -25,7 +25,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const accept = (intents: SendIntent[], limit: number | null = null) =>
   acceptIntents(pool, intents, limit)
-/** The outcome of each intent in one word. */
+/** Returns the outcome of each intent in one word. */
 const wordsOf = async (intents: SendIntent[], limit: number | null = null) =>
   (await accept(intents, limit)).map(({ kind }) => kind)
 const threadOf = async (threadRow: string) =>
@@ -88,7 +88,7 @@ describe('a message', () => {
     ])
   })
 
-  test('under a Message-ID of two projects goes to the recipients of each', async () => {
+  test('with the same Message-ID in two projects goes to the recipients of each project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const messageId = '<same@mail.test>'
     await accept([
@@ -115,7 +115,7 @@ describe('a message', () => {
 })
 
 describe('a key', () => {
-  test('is taken by the first intent of a batch, per project', async () => {
+  test('is taken by the first intent of a batch, separately in each project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
@@ -217,7 +217,7 @@ describe('a quota', () => {
   const to = (projectId: string, count: number) =>
     newIntent(projectId, { to: Array.from({ length: count }, (_, n) => `a${n}@example.com`) })
 
-  test('can be used to its last recipient, per project', async () => {
+  test('can be used to its last recipient, separately in each project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     expect(await wordsOf([to(one, 2), to(two, 3)], 3)).toEqual(['accepted', 'accepted'])
     expect([await usedBy(one), await usedBy(two)]).toEqual([2, 3])

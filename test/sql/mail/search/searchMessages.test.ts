@@ -1,4 +1,4 @@
-/** Searches of small and large inboxes, with and without segments: each finds the same page. */
+/** Tests searches of small and large inboxes, with and without segments: each search finds the same page. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import {
@@ -23,10 +23,10 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Eighteen leaves: sixteen become one segment. */
+/** 4,500 messages make eighteen leaves, and sixteen of the leaves become one segment. */
 const COUNT = 4_500
 const START = Date.UTC(2026, 0, 1)
-/** The messages that hold a word; 0 is the newest. */
+/** Tells for each word which messages hold the word. Message 0 is the newest. */
 const WORDS: Record<string, (n: number) => boolean> = {
   common: () => true,
   hundredth: (n) => n % 100 === 0,
@@ -41,7 +41,7 @@ async function build(projectId: string): Promise<void> {
   while ((await buildSegments(pool, projectId)) !== null);
 }
 
-/** An inbox of `count` messages, `<0>` the newest. The oldest of them have segments. */
+/** Makes an inbox of `count` messages. Message `<0>` is the newest, and the oldest messages have segments. */
 async function fill(count: number, built: 'none' | 'half' | 'all' = 'all'): Promise<string> {
   const projectId = await newProject(pool)
   await receive(pool, projectId, rawMail({ id: 'seed@example.com' }))
@@ -81,7 +81,7 @@ async function insert(projectId: string, numbers: number[]) {
 const nameOf = ({ messageId }: { messageId: string }) => Number(messageId.slice(1, -1))
 
 test.each(['none', 'half', 'all'] as const)(
-  'a page holds the newest matches, with segments of: %s',
+  'a page holds the newest matches when segments hold %s of the messages',
   async (built) => {
     const [projectId, neighbour] = [await fill(COUNT, built), await fill(300, built)]
     const rows = new Map<number, bigint>()
@@ -169,7 +169,7 @@ test('findFirstReceived returns the oldest message with the word', async () => {
 })
 
 test.each(['none', 'half', 'all'] as const)(
-  'findFirstReceived finds the oldest match, with segments of: %s',
+  'findFirstReceived finds the oldest match when segments hold %s of the messages',
   async (built) => {
     const projectId = await fill(COUNT, built)
     const first = async (word: string, after: Date, labels: string[] = []) => {
@@ -192,7 +192,7 @@ test.each(['none', 'half', 'all'] as const)(
   },
 )
 
-test('pending messages with very long texts are read a few at a time, and are still found', async () => {
+test('pending messages with very long texts are found', async () => {
   const projectId = await fill(300, 'none')
   await pool.query('update search_pending set text_bytes = 1000000 where project_id = $1', [
     projectId,
@@ -205,7 +205,7 @@ test('pending messages with very long texts are read a few at a time, and are st
   expect(messages.map(nameOf)).toEqual([0, 100, 200])
 })
 
-test('messages without a search vector are listed by batch, and each gets its own vector', async () => {
+test('messages without a search vector are listed in batches, and each message gets its own vector', async () => {
   const projectId = await fill(3)
   await pool.query('update messages set search = null where project_id = $1', [projectId])
   const [oldest, ...others] = await listUnindexed(pool, 2)

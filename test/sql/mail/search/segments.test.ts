@@ -1,4 +1,4 @@
-/** The segments of a search beside what PostgreSQL says of the words of each message. */
+/** Compares searches over segments with PostgreSQL's own search in the words of each message. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parseField, parseSearch } from '../../../../shared/mail/search/searchQuery.ts'
 import { searchVector } from '../../../../shared/mail/search/searchTerms.ts'
@@ -55,7 +55,7 @@ async function newInbox(): Promise<string> {
 }
 
 let messages = 0
-/** Stores messages, each with a time about a minute after the one before. */
+/** Stores messages, each with a time about a minute after the previous message. */
 async function store(projectId: string, vectors: readonly string[], textBytes = 100) {
   const numbers = vectors.map(() => ++messages)
   const { rows } = await pool.query<{ row: string }>(
@@ -92,7 +92,7 @@ const count = async (table: string, projectId: string) => {
   return rows[0].n as number
 }
 
-/** Every query finds the messages that PostgreSQL finds when it reads the words of each. */
+/** Expects that every query finds the messages that PostgreSQL finds when it reads the words of each message. */
 async function expectAllFound(projectId: string) {
   for (const queries of [...QUERIES, ...FIELDS].map((query) => [query])) {
     const { rows } = await pool.query<{ id: string }>(
@@ -124,7 +124,7 @@ async function expectAllFound(projectId: string) {
 const many = (projectId: string, length: number) =>
   Array.from({ length }, () => vectorOf(projectId))
 
-test('drawn mails are found by drawn words while they are stored, changed and deleted', async () => {
+test('random mails are found by random words while the mails are stored, changed and deleted', async () => {
   const projectId = await newInbox()
   const rows = await store(projectId, many(projectId, 700))
   await expectAllFound(projectId)
@@ -150,7 +150,7 @@ test('drawn mails are found by drawn words while they are stored, changed and de
   await expectAllFound(projectId)
 }, 60_000)
 
-test('the words of a deleted message leave the segments within days, and an empty segment goes', async () => {
+test('the words of a deleted message leave its segment at a weekly check, and an empty segment is deleted', async () => {
   const projectId = await newInbox()
   const secret = vectorOf(projectId, 'zebrafish')
   const rows = await store(projectId, [secret, ...many(projectId, 239)])
@@ -183,13 +183,13 @@ test('the words of a deleted message leave the segments within days, and an empt
     await count('search_segments', projectId),
     await count('search_leaves', projectId),
   ]).toEqual([0, 0])
-  // The numbers of its leaves are free again.
+  // The numbers of the deleted leaves are free again.
   await store(projectId, many(projectId, 240))
   expect(await build(projectId)).toEqual(['leaf'])
   await expectAllFound(projectId)
 })
 
-test('a few long messages make a leaf, because a search reads the words of those without one', async () => {
+test('a few long messages make a leaf, because a search reads all words of messages without a leaf', async () => {
   const projectId = await newInbox()
   await store(projectId, many(projectId, 5), 500_000)
   expect(await build(projectId)).toEqual(['leaf'])
@@ -208,7 +208,7 @@ test('deleted messages make no leaf', async () => {
   await expectAllFound(projectId)
 })
 
-test('a beginning of very many words reads a bounded part of them, and finds every message', async () => {
+test('a prefix of very many words finds every message, although a bounded part of the words is read', async () => {
   const projectId = await newInbox()
   const texts = Array.from({ length: 240 }, (_, n) =>
     Array.from({ length: 60 }, (_, m) => `many${`${n}x${m}x`.repeat(6)}`).join(' '),
@@ -227,7 +227,7 @@ test('a beginning of very many words reads a bounded part of them, and finds eve
   }
   const all = [[1, Array.from({ length: 240 }, (_, place) => place)]]
   expect([await placesIn(), await placesIn(100_000)] as unknown).toEqual([all, all])
-  // No block of another beginning is read for it.
+  // No block is read for another prefix.
   expect(await readBeginnings(pool, segment!, [{ term: 'manz', prefix: true }])).toEqual(new Map())
   const count = async (typed: string) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 5_000 }
@@ -239,7 +239,7 @@ test('a beginning of very many words reads a bounded part of them, and finds eve
   ])
 })
 
-test('a beginning whose words are not all read stands for every message of its segment', async () => {
+test('a prefix whose words are not all read stands for every message of its segment', async () => {
   const projectId = await newInbox()
   await store(projectId, [
     vectorOf(projectId, 'alone'),
@@ -255,7 +255,7 @@ test('a beginning whose words are not all read stands for every message of its s
   expect([await count(), await count(1)]).toEqual([1, 240])
 })
 
-test('a search that takes too long ends', async () => {
+test('a search that takes too long throws SearchTimeoutError', async () => {
   const projectId = await newInbox()
   await store(projectId, many(projectId, 300))
   const wanted = { projectId, queries: [parseSearch('order')], order: 'newest', limit: 20 } as const
@@ -264,7 +264,7 @@ test('a search that takes too long ends', async () => {
   await expect(found).rejects.toThrow(SearchTimeoutError)
 })
 
-test('a search finds all that was stored before it, while segments are built and words change', async () => {
+test('a search finds every message stored before the search, while segments are built and words change', async () => {
   const projectId = await newInbox()
   const known = vectorOf(projectId, 'known')
   let [stored, isOver] = [0, false]

@@ -1,4 +1,4 @@
-/** The endpoints of projects: each project sees only its own live ones. */
+/** Tests that each project sees only its own live endpoints. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { Keyring } from '../../../../shared/vault/envelope.ts'
@@ -58,7 +58,7 @@ const fill = (projectId: string, count: number, isDeleted = false) =>
   )
 
 describe('a project', () => {
-  test('deleted before or meanwhile gets no endpoint', async () => {
+  test('that is deleted before or during a put gets no endpoint', async () => {
     const [gone, going] = [await newProject(pool), await newProject(pool)]
     await deleteProject(pool, gone)
     expect(await put(gone)).toBeNull()
@@ -68,7 +68,7 @@ describe('a project', () => {
     expect(await whileHeld(pool, deletion, [going], () => [put(going)])).toEqual([null])
   })
 
-  test('has at most ENDPOINTS_MAX endpoints under concurrent puts; only its own live ones count', async () => {
+  test('has at most ENDPOINTS_MAX live endpoints, even under concurrent puts', async () => {
     const projectId = await newProject(pool)
     await fill(await newProject(pool), ENDPOINTS_MAX)
     await fill(projectId, 5, true)
@@ -173,7 +173,7 @@ describe('an endpoint', () => {
     expect(await statusOf()).toBe('verified')
   })
 
-  test('counts settled payments only in its totals', async () => {
+  test('counts only settled payments in its totals', async () => {
     const projectId = await newProject(pool)
     const endpointId = await newEndpoint(projectId)
     await newSettled(pool, { projectId, endpointId })

@@ -1,4 +1,4 @@
-/** Redeems read their sellers in one statement for many. It finds the same as the reads of one. */
+/** Tests that one statement for many sales finds the same as one read for each sale. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createSecretKey } from 'node:crypto'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -48,7 +48,7 @@ async function sell(projectId: string, matchKey: string, payees: string[] | null
   return id
 }
 
-/** One by one. */
+/** Reads one sale alone. */
 async function readSale({ projectId, matchKey }: WantedSale) {
   const endpoint = await findEndpointByResource(pool, projectId, matchKey)
   return {
@@ -63,7 +63,7 @@ async function readSale({ projectId, matchKey }: WantedSale) {
   }
 }
 
-test('sales are read together as one by one, in order', async () => {
+test('sales that are read together equal sales that are read one by one, in order', async () => {
   const seller = await newSeller(payTo.address)
   const rival = await newSeller(payer.address)
   const [unset, off, gone] = [

@@ -62,7 +62,7 @@ test('an ended check stays unchanged', async () => {
   expect(await findCheck(pool, passed.id)).toMatchObject({ state: 'passed', reason: null })
 })
 
-test('a check refused concurrently claims nothing', async () => {
+test('a check that is refused at the same time claims nothing', async () => {
   const check = await newCheck()
   const refused = `update payment_checks set state = 'refused', reason = 'x' where id = $1`
   await whileHeld(pool, refused, [check.id], () => [passCheck(pool, check)])

@@ -48,7 +48,7 @@ test('an authorization is unique by chain, token, payer in any case, and nonce',
 describe('the transaction of a payment', () => {
   const hashOf = async (id: string) => (await findPayment(pool, id))?.txHash
 
-  test('is the newest signed one that is not displaced', async () => {
+  test('is the newest signed transaction that is not displaced', async () => {
     const id = await newPayment(pool)
     expect(await hashOf(id)).toBeNull()
     const first = await newTransaction(pool, id)
@@ -68,7 +68,7 @@ describe('the transaction of a payment', () => {
     expect(await hashOf(paymentId)).toBeNull()
   })
 
-  test('is the settling one after the settlement', async () => {
+  test('is the settling transaction after the settlement', async () => {
     const id = await newPayment(pool)
     await newTransaction(pool, id)
     const foreign = newHash()

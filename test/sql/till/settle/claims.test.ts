@@ -108,7 +108,7 @@ describe('a grant', () => {
     expect(await take(id)).toBe(false)
   })
 
-  test('of a payment undone by a reorganisation is not taken until it settles again', async () => {
+  test('of a payment undone by a reorganisation is not taken until the payment settles again', async () => {
     const { id, txHash } = await newSettled(pool, { projectId })
     await recordReorganised(pool, [{ paymentId: id, txHash, ...BLOCK }])
     expect(await take(id)).toBe(false)
@@ -122,7 +122,7 @@ describe('a grant', () => {
     expect(await whileHeld(pool, takenBack, [id], () => [take(id)])).toEqual([false])
   })
 
-  test('waits for a concurrent taking and is not taken again', async () => {
+  test('waits for a concurrent grant and is not taken again', async () => {
     const { id } = await newSettled(pool, { projectId })
     const taken = `update payments set granted_at = clock_timestamp() where id = $1`
     expect(await whileHeld(pool, taken, [id], () => [take(id)])).toEqual([false])

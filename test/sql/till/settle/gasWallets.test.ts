@@ -1,4 +1,4 @@
-/** Nonces and transactions of gas wallets. */
+/** Tests the nonces and the transactions of gas wallets. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import {
@@ -28,7 +28,7 @@ import {
 let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
-/** A new wallet for each test, and the same address on another chain. */
+/** Holds a new wallet for each test. `elsewhere` is the same address on another chain. */
 let wallet: WalletId
 let elsewhere: WalletId
 
@@ -58,7 +58,7 @@ const openOf = async (id: string) =>
 const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
 
 describe('a wallet', () => {
-  test('never assigns a nonce twice, or one used by others', async () => {
+  test('never assigns a nonce twice, or a nonce that others used', async () => {
     expect(await syncWallet(pool, wallet, 5n)).toBe(5n)
     expect(await syncWallet(pool, wallet, 3n)).toBe(5n)
     const [first] = await store([await newPayment(pool)])
@@ -103,7 +103,7 @@ describe('a payment', () => {
     expect(await nextOf(wallet)).toBe(1n)
   })
 
-  test('that has ended gets none', async () => {
+  test('that has ended gets no transaction', async () => {
     const id = await newPayment(pool)
     await failPayment(pool, {
       paymentId: id,
@@ -114,7 +114,7 @@ describe('a payment', () => {
     expect(await store([id])).toEqual([])
   })
 
-  test('gets another after its transaction was displaced', async () => {
+  test('gets another transaction after its transaction was displaced', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id, wallet)
     await recordMisses(pool, { reverted: [], displaced: [hash] })
@@ -141,7 +141,7 @@ describe('a transaction for an assigned nonce', () => {
     maxFeeWei,
   })
 
-  test('replaces only the one with the highest fee', async () => {
+  test('replaces only the transaction with the highest fee', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id, wallet)
     const second = dearer(id, first.nonce)
@@ -171,7 +171,7 @@ describe('a transaction for an assigned nonce', () => {
     expect(await storeForNonce(pool, wallet, dearer(null, nonce), null)).toBe(false)
   })
 
-  test('considers transactions of its own wallet and chain only', async () => {
+  test('considers only transactions of its own wallet and chain', async () => {
     const other: WalletId = { ...wallet, address: `0x${'ee'.repeat(19)}${wallets}0` as Address }
     await syncWallet(pool, wallet, 0n)
     await store([await newPayment(pool)], elsewhere)
@@ -196,7 +196,7 @@ describe('a transaction for an assigned nonce', () => {
   })
 })
 
-test('the head of the first broadcast stays', async () => {
+test('the head of the first broadcast is kept at later broadcasts', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
   await recordSends(pool, [{ hash, error: 'lost' }], 5n)
   await recordSends(pool, [{ hash, error: null }], 9n)

@@ -1,4 +1,4 @@
-/** Verified payments without a job and without an open transaction are idle. */
+/** Tests that verified payments without a job and without an open transaction are idle. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import { findIdlePayments, queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
@@ -58,7 +58,7 @@ test('a payment with a job is not idle', async () => {
   expect(await isIdle(id)).toBe(false)
 })
 
-test('a payment with an open transaction is idle only after displacement or expiry', async () => {
+test('a payment with an open transaction is idle only after its transaction is displaced or the payment expires', async () => {
   const [displaced, expired] = [await oldPayment(), await oldPayment({ validBefore: 1n })]
   const { hash } = await newTransaction(pool, displaced)
   await newTransaction(pool, expired)

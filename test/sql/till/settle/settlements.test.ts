@@ -57,7 +57,7 @@ const minedOf = (hash: `0x${string}`) => ({
   ...BLOCK,
 })
 
-/** A payment for a registered resource with this webhook URL. */
+/** Makes a payment for a registered resource with this webhook URL. */
 async function forEndpoint(webhookUrl: string | null): Promise<string> {
   const projectId = await newProject(pool)
   await registerEndpoint(pool, { projectId, resource: RESOURCE, webhookUrl })
@@ -74,7 +74,7 @@ describe('a settlement', () => {
     expect([await eventsOf(id), await deliveriesOf(id)]).toEqual([['payment.settled'], 1])
   })
 
-  test('waits for a concurrent record of the same and changes nothing', async () => {
+  test('waits for a concurrent record of the same settlement and changes nothing', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     const settled = `update payments set state = 'settled', tx_hash = $2, signed_receipt = '{}', settled_at = now()
@@ -92,7 +92,7 @@ describe('a settlement', () => {
     }
   })
 
-  test('by the same transaction after a reorganisation keeps receipt and time without a second announcement', async () => {
+  test('by the same transaction after a reorganisation keeps receipt and time, and is not announced again', async () => {
     const id = await forEndpoint('http://127.0.0.1:9/hook')
     const { hash } = await newTransaction(pool, id)
     await settle(pool, id, hash, { receiptText: '{"n":1}', settledAt: new Date(1_000) })
@@ -184,7 +184,7 @@ describe('a mined transaction', () => {
     for (const { hash } of [next, ...sameNonce]) expect(await stateOf(hash)).toBe('open')
   })
 
-  test('is not voided by a rival: the watcher decides whether its block is gone', async () => {
+  test('is not voided by a rival, because the watcher decides whether its block is gone', async () => {
     const id = await newPayment(pool)
     const first = await newTransaction(pool, id)
     const rival = { ...signedFor(id, first.nonce), maxFeeWei: 200n }
@@ -211,7 +211,7 @@ describe('a mined transaction', () => {
 describe('a miss', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
-  test('ends the transaction, is counted once and requeues the payment', async () => {
+  test('ends the transaction, is counted once and queues the payment again', async () => {
     const id = await newPayment(pool)
     const { hash } = await newTransaction(pool, id)
     await recordMisses(pool, { reverted: [], displaced: [hash] })

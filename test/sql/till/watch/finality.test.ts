@@ -40,7 +40,7 @@ const takeBack = (paymentId: string, txHash: `0x${string}`) =>
 const finalizedAt = async (id: string) => (await findPayment(pool, id))?.finalizedAt
 
 describe('a payment that is not final', () => {
-  test('is settled and on this chain', async () => {
+  test('is settled and on the chain of the query', async () => {
     const [settled, takenBack, final] = [
       await newSettled(pool),
       await newSettled(pool),
@@ -113,7 +113,7 @@ describe('a block that moved', () => {
 describe('a reorganisation', () => {
   const stateOf = async (hash: string) => (await row(pool, 'chain_transactions', hash)).state
 
-  test('reopens the transaction and requeues the payment', async () => {
+  test('reopens the transaction and queues the payment again', async () => {
     const { id, txHash } = await newSettled(pool)
     await takeBack(id, txHash)
     expect(await findPayment(pool, id)).toMatchObject({ state: 'verified', blockNumber: null })

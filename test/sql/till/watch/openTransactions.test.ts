@@ -1,4 +1,4 @@
-/** The open transactions of one wallet on one chain. */
+/** Tests the queries for the open transactions of one wallet on one chain. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { recordSends, syncWallet, type WalletId } from '../../../../sql/till/settle/gasWallets.ts'
@@ -22,7 +22,7 @@ let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
 let wallet: WalletId
-/** Stores open transactions for nonces 0 and 1 of other wallets: on another chain, and of another address. */
+/** Holds two other wallets: the same address on another chain, and another address on the same chain. */
 let others: WalletId[]
 const addressOf = (n: number) => `0x${n.toString(16).padStart(40, '0')}` as Address
 
@@ -51,7 +51,7 @@ const mine = async (of = wallet) => {
   return transaction
 }
 
-test('used nonces are below the count of the chain', async () => {
+test('a used nonce is below the transaction count of the chain', async () => {
   await storeElsewhere()
   await mine()
   const [used] = [await store(), await store()]
@@ -59,7 +59,7 @@ test('used nonces are below the count of the chain', async () => {
   expect(found.map(({ hash }) => hash)).toEqual([used.hash])
 })
 
-test('a quiet transaction was not signed or sent recently; the lowest nonce comes first', async () => {
+test('a quiet transaction was not signed or sent recently, and the lowest nonce comes first', async () => {
   await storeElsewhere()
   await mine()
   const [sent, first, second] = [await store(), await store(), await store()]
@@ -72,7 +72,7 @@ test('a quiet transaction was not signed or sent recently; the lowest nonce come
   expect(found.map(({ hash }) => hash)).toEqual([first.hash, second.hash])
 })
 
-test('a transaction is open on its own chain until it is mined', async () => {
+test('a transaction is open on its own chain until the transaction is mined', async () => {
   const chainId = 7_000
   const of = { chainId, address: wallet.address }
   await store(wallet)

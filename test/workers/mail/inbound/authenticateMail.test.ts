@@ -33,7 +33,7 @@ const ZONE: Zone = {
   'endless.test TXT': [['v=spf1 include:endless.test -all']],
 }
 
-/** The zone of our own domains. */
+/** Holds the DNS zone of the domains of the service. */
 const mailZone: MailZone = {}
 const answering = fakeLookUp(ZONE)
 
@@ -42,7 +42,7 @@ let agent: Agent
 beforeAll(async () => {
   service = await startTestService({
     dns: fakeDns(mailZone),
-    // Some name servers never answer; the others take 5 ms.
+    // Some name servers never answer. Every other name server takes 5 ms.
     async lookUp(name, type) {
       if (name.endsWith('silent.test')) return await new Promise(() => {})
       await Bun.sleep(5)
@@ -55,14 +55,15 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 let mails = 0
 
-/** The text of a message, with CRLF. */
+/** Returns the text of a message with CRLF. */
 const write = (from: string, headers = '', body = 'Hello there.') =>
   `From: ${from}\r\nTo: ${agent.address}\r\nSubject: Test\r\nMessage-ID: <${++mails}@x.test>\r\n${headers}\r\n${body}\r\n`
 
 const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem }
-  // Without a time this signer reads the clock twice, and the second may change in between: 1 in 1,500 signatures was wrong.
+  // Without a time this signer reads the clock twice. The second can change in between: 1 in 1,500 signatures was
+  // wrong.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
   return signatures + message
@@ -77,7 +78,7 @@ const signedTenTimes = async (message: string, domain: string): Promise<string> 
   )
 }
 
-/** Delivers a message from this envelope and reads its authentication. */
+/** Delivers a message with this envelope sender, and returns the authentication of the message. */
 async function receive(message: string, sender: string) {
   const id = /Message-ID: (<[^>]+>)/.exec(message)![1]!
   await deliverRaw(service.smtp!.port, agent.address, message, { sender })
@@ -89,10 +90,10 @@ async function receive(message: string, sender: string) {
   return { ...authentication, labelled: labels.includes('unauthenticated') }
 }
 
-/** The authors of each received message. */
+/** Holds the authors of each received message. */
 const authorsOf = new Map<string, string[]>()
 
-test('a signed message from its own host passes everything', async () => {
+test('a signed message from the host of its domain passes SPF, DKIM and DMARC', async () => {
   expect(await receive(await signed(write('Ada <ada@honest.test>')), 'ada@honest.test')).toEqual({
     spf: 'pass',
     dkim: 'pass',
@@ -114,7 +115,7 @@ test('a changed body breaks the signature, and SPF still passes', async () => {
   })
 })
 
-test('one passing signature is enough, after failed ones', async () => {
+test('DKIM passes when one signature passes and another signature fails', async () => {
   const message = await signed(await signed(write('ada@honest.test')), 'victim.test')
   expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
 })
@@ -137,7 +138,7 @@ test('a forged From fails DMARC and is labelled, despite SPF and signatures of a
   }
 })
 
-test('a From whose domain forbids the host fails DMARC and is labelled', async () => {
+test('a From whose domain forbids the sending host fails DMARC and is labelled', async () => {
   expect(await receive(write('boss@victim.test'), 'boss@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'none',
@@ -176,7 +177,7 @@ test('silent name servers do not hide a forged From', async () => {
     receive(await signed(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
     receive(await signed(write('ada@honest.test')), 'x@silent.test'),
     receive(write('x@silent.test'), 'x@honest.test'),
-    // Unanswered signatures leave SPF its time, and ten of them take no longer than one.
+    // Ten unanswered signatures take no longer than one unanswered signature, and leave SPF its time.
     receive(await signed(write('ada@honest.test'), 'silent.test'), 'ada@honest.test'),
     receive(await signedTenTimes(write('boss@victim.test'), 'silent.test'), 'x@silent.test'),
   ])
@@ -206,7 +207,7 @@ test('a domain without records gets the verdict none and the label', async () =>
   })
 })
 
-test('a failed DNS loses no mail', async () => {
+test('a mail is stored and labelled when the name servers of its sender fail', async () => {
   expect(await receive(write('x@away.test'), 'x@away.test')).toMatchObject({
     spf: 'temperror',
     dmarc: 'temperror',
@@ -214,13 +215,13 @@ test('a failed DNS loses no mail', async () => {
   })
 })
 
-test('an endless SPF record is a permerror', async () => {
+test('an SPF record that includes itself gives the verdict permerror', async () => {
   expect(await receive(write('x@endless.test'), 'x@endless.test')).toMatchObject({
     spf: 'permerror',
   })
 })
 
-test('a stranger who writes as one of our own inboxes is labelled', async () => {
+test('a stranger who claims an address of an inbox or of a verified domain is labelled', async () => {
   const colleague = await service.newAgent()
   expect(await receive(write(colleague.address), 'x@nowhere.test')).toMatchObject({
     labelled: true,
@@ -262,7 +263,7 @@ test('mail between two inboxes of the service is internal', async () => {
   expect(body.labels).not.toContain('unauthenticated')
 })
 
-test('a header built to take minutes is not authenticated', async () => {
+test('a header that would take minutes to read gets the verdict permerror', async () => {
   const folded = write('Ceo <ceo@honest.test>', `X-A: b\r\n${' \r\n'.repeat(300_000)}`)
   const authors = write(`${'a@honest.test, '.repeat(60_000)}ceo@honest.test`)
   for (const message of [folded, authors]) {
@@ -271,19 +272,19 @@ test('a header built to take minutes is not authenticated', async () => {
   }
 })
 
-test('a body built to take minutes is not hashed', async () => {
+test('a body that would take minutes to hash is not hashed', async () => {
   const message = await signed(write('Ada <ada@honest.test>', '', '\r\n'.repeat(500_000)))
   const { spf, dkim, dmarc } = await receive(message, 'ada@honest.test')
   expect([spf, dkim, dmarc]).toEqual(['pass', 'none', 'pass'])
 })
 
-test('a header without an author gets the verdict none', async () => {
+test('a message without an author gets the DMARC verdict none', async () => {
   const message = write('ada@honest.test').replace(/^From: .*\r\n/, '')
   const { dmarc, labelled } = await receive(message, 'ada@honest.test')
   expect([dmarc, labelled]).toEqual(['none', false])
 })
 
-test('without an envelope sender SPF judges the HELO name, not the header', async () => {
+test('SPF judges the HELO name, not the header, when the envelope has no sender', async () => {
   const returned = 'Return-Path: <ada@victim.test>\r\n'
   const trace =
     'Received: from x.test (x.test [127.0.0.1]) (envelope-from <a@victim.test>) by y\r\n'
@@ -293,7 +294,7 @@ test('without an envelope sender SPF judges the HELO name, not the header', asyn
   }
 })
 
-/** The authentication of a message, and the keys and policies that it looks up. */
+/** Returns the authentication of a message, and the DKIM keys and DMARC policies that were looked up. */
 async function authenticated(message: string, lookUp = answering) {
   const keys: string[] = []
   const policies: string[] = []
@@ -325,7 +326,7 @@ async function authenticated(message: string, lookUp = answering) {
   return { ...authentication, isAligned, keys, policies }
 }
 
-/** A message with one signature of honest.test and `count` of domains without a key. */
+/** Returns a message with one signature of honest.test and `count` signatures of domains without a key. */
 async function withSignatures(count: number, { position = 0, name = 'DKIM-Signature' } = {}) {
   const message = write('ada@honest.test')
   const good = (await signed(message)).slice(0, -message.length)
@@ -350,10 +351,10 @@ test('the DMARC policy of an author is looked up once', async () => {
   expect((await authenticated(write('ada@honest.test'))).policies).toEqual(['_dmarc.honest.test'])
 })
 
-/** The message with the ARC seal of a forwarder. */
+/** Returns the message with the ARC seal of a forwarder. */
 async function forwarded(message: string): Promise<string> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  // Without a time of its own, each of the two signatures takes the current second; they must agree.
+  // The two signatures of the seal must have the same time. By default each takes the current second.
   const signTime = new Date()
   const seal = { signingDomain: 'honest.test', selector: 's1', privateKey: pem, signTime }
   const authResults = 'honest.test; spf=pass smtp.mailfrom=x.test'

@@ -1,4 +1,4 @@
-/** Hostile files: each comes to an end within its bounds, and the file after it is read. */
+/** Tests that each hostile file is read within its bounds, and that the file after the hostile file is read. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { BOMBS } from '../../../support/mail/bombs.ts'
 import { messagePath, startTestService, type TestService } from '../../../support/service.ts'
@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** What a reader may take of a processor (workers/mail/inbound/readAttachments.ts), and the start of its child. */
+/** Holds the processor time of a reader (workers/mail/inbound/readAttachments.ts) and of the start of its child. */
 const CPU_MAX_MS = 16_000
 
 for (const [name, build] of Object.entries(BOMBS)) {

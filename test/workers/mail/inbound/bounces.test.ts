@@ -38,7 +38,7 @@ async function sent(agent: Agent, to: string[], more: object = {}) {
   const message = await sendMail(agent, { to, ...more })
   const copies = await copiesAt(sink, message.messageId, to)
   await untilStatus(agent, message.messageId, 'sent')
-  /** The envelope senders of the copies, in the order of `to`. */
+  /** Holds the envelope senders of the copies, in the order of `to`. */
   return { ...message, returnPaths: to.map((one) => copies.get(one)!.from) }
 }
 
@@ -66,7 +66,7 @@ test('a bounce sets status, label, thread, suppression and event of its message'
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // Only the address that the report came to proves it.
+    // The report is unauthenticated. Only the address that the report came to proves the bounce.
     ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body
@@ -94,7 +94,7 @@ test('a bounce sets status, label, thread, suppression and event of its message'
   expect(rows[2].data).toMatchObject({ messageId, threadId, labels: ['sent', 'bounced'] })
 })
 
-test('bounces of qmail, Exim, Exchange and Gmail find their message', async () => {
+test('a bounce of qmail, Exim, Exchange or Gmail marks its message and suppresses the recipient', async () => {
   const agent = await service.newAgent()
   for (const form of [qmailBounce, eximBounce, exchangeBounce, gmailBounce]) {
     const recipient = `${form.name.toLowerCase()}@example.com`
@@ -106,7 +106,7 @@ test('bounces of qmail, Exim, Exchange and Gmail find their message', async () =
   expect(await suppressed(agent)).toHaveLength(4)
 })
 
-test('a transient or policy bounce suppresses no address', async () => {
+test('a transient bounce or a policy bounce suppresses no address', async () => {
   const agent = await service.newAgent()
   const cases: [Partial<BounceOf>, string][] = [
     [{ status: '4.4.7', said: '421 4.4.7 expired' }, 'bounced'],
@@ -125,7 +125,7 @@ test('a transient or policy bounce suppresses no address', async () => {
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('a bounce without a message of this project to that recipient changes nothing', async () => {
+test('a bounce changes nothing unless the project sent the message to the recipient', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const own = await sent(agent, ['one@example.com', 'two@example.com'])
   const theirs = await sent(other, ['victim@example.com'])
@@ -147,7 +147,7 @@ test('a bounce without a message of this project to that recipient changes nothi
   }
 })
 
-test('only the failed recipient is suppressed; a forwarded one is marked, not suppressed', async () => {
+test('a bounce suppresses only the recipient that failed, and the bounce of a forwarded address suppresses nobody', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const pair = await sent(agent, ['one@example.com', 'two@example.com'])
@@ -165,7 +165,7 @@ test('only the failed recipient is suppressed; a forwarded one is marked, not su
   expect(await suppressed(agent)).toEqual(['two@example.com'])
 })
 
-test('a bounce that arrives before our own commit stands', async () => {
+test('a message stays bounced when the bounce arrives before the attempt is recorded', async () => {
   const agent = await service.newAgent()
   const arrived = Promise.withResolvers<void>()
   sink.refuseData = async () => {
@@ -190,7 +190,7 @@ test('a bounce that arrives before our own commit stands', async () => {
   expect((await agent.get(messagePath(messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('suppressed recipients are left out; only suppressed ones give 422; a deleted suppression lets mail pass', async () => {
+test('suppressed recipients are left out, a mail without other recipients gives 422, and a deletion ends a suppression', async () => {
   const agent = await service.newAgent()
   const { messageId, returnPaths } = await sent(agent, ['gone@example.com'])
   await returnTo(
@@ -227,7 +227,7 @@ test('suppressed recipients are left out; only suppressed ones give 422; a delet
   expect((await sendMail(agent, mail)).refused).toBeUndefined()
 })
 
-test('a mailbox unknown at RCPT is suppressed at once; other refusals suppress no address', async () => {
+test('a mailbox unknown at RCPT is suppressed at once, and other refusals suppress no address', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) =>
     address.startsWith('nobody')
@@ -240,12 +240,12 @@ test('a mailbox unknown at RCPT is suppressed at once; other refusals suppress n
   expect(suppressions).toMatchObject([
     { address: 'nobody@example.com', reason: 'rejection', detail: '550 5.1.1 No such user' },
   ])
-  // A missing inbox of ours may exist tomorrow.
+  // A missing inbox of the service may exist tomorrow.
   await untilStatus(agent, (await sendMail(agent, { to: ['later@mail.test'] })).messageId, 'failed')
   expect(await suppressed(agent)).toEqual(['nobody@example.com'])
 })
 
-test('deferred mail is not sent to a recipient suppressed meanwhile', async () => {
+test('deferred mail is not sent to a recipient that was suppressed after the first attempt', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 450, message: 'later' })
   const { messageId } = await sendMail(agent, { to: ['soon@example.com', 'fine@example.com'] })
@@ -263,7 +263,7 @@ test('deferred mail is not sent to a recipient suppressed meanwhile', async () =
   expect((await sunkAt(sink, messageId)).to).toEqual(['fine@example.com'])
 })
 
-test('suppressions are paged and need their scopes', async () => {
+test('suppressions are listed in pages, and their deletion needs the scope mail:manage', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason, created_at)
@@ -285,7 +285,7 @@ test('suppressions are paged and need their scopes', async () => {
   )
 })
 
-test('a hand-written letter of a postmaster is no bounce', async () => {
+test('a hand-written letter of a postmaster is no bounce, but a qmail report without a code is a bounce', async () => {
   const agent = await service.newAgent()
   const to = ['postmaster@firm.test', 'ada@firm.test', 'one@firm.test']
   const letters = [
@@ -319,7 +319,7 @@ test('each copy has an envelope sender of its own, in the domain of the inbox', 
   }
 })
 
-test('a forged bounce by a co-recipient suppresses nobody', async () => {
+test('a forged bounce by a co-recipient suppresses no other recipient', async () => {
   const agent = await service.newAgent()
   const to = agent.address
   const { messageId, returnPaths } = await sent(agent, ['mallory@example.com', 'bob@example.com'])
@@ -338,7 +338,7 @@ test('a forged bounce by a co-recipient suppresses nobody', async () => {
   expect(await suppressed(agent)).toEqual(['mallory@example.com'])
 })
 
-test('a proven bounce suppresses after an unproven one, and is told once', async () => {
+test('a proven bounce suppresses its recipient after an unproven bounce, without a second event', async () => {
   const agent = await service.newAgent()
   const recipient = 'ada@example.com'
   const { messageId, returnPaths } = await sent(agent, [recipient])
@@ -356,7 +356,7 @@ test('a proven bounce suppresses after an unproven one, and is told once', async
   expect(rows).toHaveLength(1)
 })
 
-test('a bounce address of another inbox proves nothing; an automatic answer to one arrives', async () => {
+test('a bounce address of another inbox proves nothing, and an automatic answer to a bounce address arrives', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { messageId, returnPaths } = await sent(agent, ['ada@example.com'])
   const theirs = await sent(other, ['ada@example.com'])

@@ -26,7 +26,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-/** Sends a message, and gives the relay's copy for each recipient. */
+/** Sends a message, and returns the relay's copy for each recipient. */
 async function sent(agent: Agent, to: string[] = ['ada@example.com']) {
   const { messageId } = await sendMail(agent, { to })
   const copies = await copiesAt(sink, messageId, to)
@@ -50,7 +50,7 @@ const events = async (agent: Agent) => {
 }
 
 let reports = 0
-/** A report in the form of RFC 5965, as Yahoo sends it. */
+/** Returns a report in the form of RFC 5965, as Yahoo sends reports. */
 const arf = ({ returnPath, type = 'abuse' }: { returnPath: string; type?: string }) =>
   `From: feedback@arf.mail.example\r\nTo: postmaster@mail.test\r\nMessage-ID: <arf${++reports}@arf.mail.example>
 Subject: complaint\r\nMIME-Version: 1.0\r\nContent-Type: multipart/report; report-type=feedback-report; boundary=b
@@ -65,14 +65,14 @@ Feedback-Type: ${type}\r\nUser-Agent: Loop/1.0\r\nVersion: 1\r\nOriginal-Mail-Fr
 Return-Path: <${returnPath}>\r\nSubject: Subject\r\n\r\nText\r\n
 --b--\r\n`.replace(/\r?\n/g, '\r\n')
 
-/** Delivers a report to the operator, and waits until it is stored. */
+/** Delivers a report to the operator, and waits until the report is stored. */
 async function report(raw: string) {
   const before = (await operator.get('/v0/messages?limit=100')).body.count
   expect(await deliverRaw(service.smtp!.port, 'postmaster@mail.test', raw)).toStartWith('250')
   await waitForMessages(operator, before + 1)
 }
 
-test('a complaint that came by mail labels the message, suppresses its recipient and is an event, once', async () => {
+test('a complaint by mail labels its message, suppresses the recipient and makes one event, even when repeated', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent, ['ada@example.com', 'bob@example.com'])
   await report(arf({ returnPath: copies[0]!.from }))
@@ -85,7 +85,7 @@ test('a complaint that came by mail labels the message, suppresses its recipient
   expect([await suppressed(agent), await events(agent)]).toEqual([[], [messageId]])
 })
 
-test('a report without proof, or of another kind, suppresses nobody', async () => {
+test('a report without proof, or a report that is no complaint, changes nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const { from } = copies[0]!
@@ -100,7 +100,7 @@ test('a report without proof, or of another kind, suppresses nobody', async () =
   expect([await suppressed(agent), await labelsOf(agent, messageId)]).toEqual([[], ['sent']])
 })
 
-/** Postmark's webhook for bounces and complaints. */
+/** Sends a request to the webhook that takes Postmark's bounces and complaints. */
 async function postmark(domain: string, body: object, password?: string) {
   const { body: made } = await service.platform.post(`/v0/platform/domains/${domain}/inbound`)
   const url = new URL(made.postmarkUrl)
@@ -126,7 +126,7 @@ const complaintOf = (id: string, more: object = {}) => ({
   ...more,
 })
 
-test("a relay's complaint is found by the id of its 250 answer, and a repeated one changes nothing", async () => {
+test('a complaint of a relay is found by the id of its 250 answer, and a repeated complaint changes nothing', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const complaint = complaintOf(copies[0]!.id)
@@ -143,7 +143,7 @@ test("a relay's complaint is found by the id of its 250 answer, and a repeated o
   expect(await suppressed(agent)).toEqual([])
 })
 
-test('without that id, our Message-ID finds the copy, and then its envelope sender', async () => {
+test('without the id of the 250 answer, the Message-ID or the envelope sender finds the copy', async () => {
   for (const content of [
     (id: string, _: string) => `Received: by x\r\nMessage-ID: ${id}\r\n\r\nText`,
     (_: string, from: string) => `Return-Path: <${from}>\r\nSubject: x\r\n\r\nText`,
@@ -160,7 +160,7 @@ test('without that id, our Message-ID finds the copy, and then its envelope send
   }
 })
 
-test("a relay's hard bounce marks the message; a block or a delay does not", async () => {
+test('a hard bounce of a relay marks the message, and a block or a delay does not', async () => {
   const agent = await service.newAgent()
   const { messageId, copies } = await sent(agent)
   const bounce = (Type: string) => ({
@@ -180,7 +180,7 @@ test("a relay's hard bounce marks the message; a block or a delay does not", asy
   expect(await suppressed(agent)).toEqual([['ada@example.com', 'bounce']])
 })
 
-test('the key of another domain speaks of no copy of ours', async () => {
+test('the webhook key of another domain changes no message of this domain', async () => {
   const agent = await service.newAgent()
   const { copies } = await sent(agent)
   await service.platform.post('/v0/platform/domains', { domain: 'other.example' })

@@ -36,7 +36,7 @@ test('concurrent delivery, sending, bounces, labels and deletions lose no change
       numbers.map(async (n) => {
         const recipient = `gone${n}@example.com`
         const { messageId } = await sendMail(agent, { to: [recipient] })
-        // A bounce can arrive before our own commit.
+        // A bounce can arrive before the service commits its own attempt.
         await Promise.all([
           deliver(standardBounce({ messageId, recipient, to: agent.address })),
           ...(isDeleted(n) ? [agent.delete(messagePath(messageId))] : []),

@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('recipients have display names in the header, and addresses in the answer', async () => {
+test('recipients keep their display names in the header, and the answer holds only addresses', async () => {
   const agent = await service.newAgent()
   const sent = await sendMail(agent, {
     to: [
@@ -36,7 +36,7 @@ test('recipients have display names in the header, and addresses in the answer',
   expect(raw).not.toInclude('Secret')
 })
 
-test('two mailboxes in one text are refused; a name that adds a header is refused', async () => {
+test('a recipient that is not one mailbox, or whose name adds a header, is refused', async () => {
   const agent = await service.newAgent()
   for (const to of [
     'a@example.com, b@example.com',
@@ -66,7 +66,7 @@ test('two mailboxes in one text are refused; a name that adds a header is refuse
   }
 })
 
-test('a project chooses the name in From', async () => {
+test('the display name of a project is the name in From', async () => {
   const agent = await service.newAgent()
   const path = `/v0/platform/projects/${agent.project.id}`
   const fromOf = async () => (await sunkAt(sink, (await sendMail(agent)).messageId)).email.from

@@ -1,4 +1,4 @@
-/** Every message of a corpus reaches an inbox: stored, readable, complete. */
+/** Tests that every message of a corpus reaches an inbox, readable and complete. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { insertInboundMails } from '../../../../sql/mail/inbound/inboundMails.ts'
@@ -11,7 +11,7 @@ import {
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Some messages are one line, or a header only. */
+/** Some messages are one line or only a header, so a few messages have no text. */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03
 const BATCH = 50
@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 for (const { name, items: files } of mailCorpora()) {
-  test(`the ${files.length} messages of the ${name} corpus`, async () => {
+  test(`the inbox stores all ${files.length} messages of the ${name} corpus, readable and complete`, async () => {
     const agent = await service.newAgent()
     const { pool } = service.database
     const mails = files.map((path) => ({
@@ -71,7 +71,7 @@ for (const { name, items: files } of mailCorpora()) {
       ({ text, subject }) => text.trim() !== '' || subject.trim() !== '',
     )
     expect(readable.length / messages.length).toBeGreaterThan(READABLE_SHARE)
-    // A missing boundary or an endless header: the raw text is shown, and is never empty.
+    // A message with a missing boundary or an endless header shows its raw text, which is never empty.
     const unparseable = messages.filter(({ labels }) => labels.includes('unparseable'))
     expect(unparseable.length / messages.length).toBeLessThan(UNPARSEABLE_SHARE)
     expect(unparseable.filter(({ text }) => text.trim() === '')).toEqual([])

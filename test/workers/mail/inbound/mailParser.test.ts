@@ -8,7 +8,7 @@ const HEAD = 'From: ada@example.com\r\nSubject: s\r\nMessage-ID: <1@example.com>
 const mail = (subject: string, bytes: number) =>
   Buffer.from(`${HEAD.replace(': s', `: ${subject}`)}\r\n${'Lorem ipsum\r\n'.repeat(bytes / 13)}`)
 
-test('a large message is parsed as a small one, and comes back whole', async () => {
+test('a large message is parsed like a small message, and its attachment comes back whole', async () => {
   const parser = createMailParser('mail.test')
   const attachment = Buffer.alloc(2 * MB, 'content').toString('base64')
   const raw = Buffer.from(
@@ -27,7 +27,7 @@ test('a large message is parsed as a small one, and comes back whole', async () 
   ]).toEqual(['a.csv', true])
 })
 
-test('a message that kills its parser, or takes too long or too much, harms no other', async () => {
+test('a message that kills its parser, or takes too much time or memory, harms no other message', async () => {
   const deep = Array.from(
     { length: 150 },
     (_, n) => `Content-Type: multipart/mixed; boundary="b${n}"\n\n--b${n}\n`,

@@ -1,4 +1,4 @@
-/** Mails that arrive together are parsed as one job. A mail that is slow or harmful leaves it. */
+/** Mails that arrive together are parsed by one job. A slow or harmful mail leaves the job. */
 
 import { expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
@@ -30,7 +30,7 @@ const tasksOf = (pool: Pool, lookUp = trustingLookUp, slots = 200) =>
 
 type Arrival = { projectId: string; subject: string; changes?: Partial<SpooledMail>; text?: string }
 
-/** Takes in mails in one statement. @returns the ids of their inbound mails. */
+/** Takes in mails in one statement. @returns the ids of the inbound mails. */
 async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[]> {
   const startMs = Date.now()
   const mails = await Promise.all(
@@ -50,7 +50,7 @@ async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[
   return rows.map(({ id }) => id)
 }
 
-/** The jobs, but for those of the search: they are one for a project. */
+/** Returns the jobs without the jobs of the search, because a project has one search job. */
 const jobsOf = async (pool: Pool) => {
   const { rows } = await pool.query<{ key: string; payload: { inboundIds?: string[] } }>(
     `select key, payload from graphile_worker._private_jobs
@@ -64,7 +64,7 @@ const subjectsOf = async (pool: Pool): Promise<string[]> => {
   return rows.map(({ subject }) => subject)
 }
 
-test('mails that arrive together share a job; a lone mail and a large mail have their own', async () => {
+test('mails that arrive together share a job, and a lone mail or a large mail has its own job', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [one, two] = [await newProject(pool), await newProject(pool)]
@@ -86,7 +86,7 @@ test('mails that arrive together share a job; a lone mail and a large mail have 
   expect(sizes).toEqual([32, 32, 6])
 })
 
-test('a batch is stored in few transactions over inboxes, and once by two runs', async () => {
+test('a batch of several inboxes is stored in few transactions, and a second run stores nothing again', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projects = await Promise.all(Array.from({ length: 8 }, () => newProject(pool)))
@@ -107,7 +107,7 @@ test('a batch is stored in few transactions over inboxes, and once by two runs',
   expect(rowCount).toBe(24)
 })
 
-test('a batch stores replies, repeats and equal Message-IDs as single jobs do', async () => {
+test('a batch stores replies, repeated mails and equal Message-IDs as single jobs do', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -140,7 +140,7 @@ test('a batch stores replies, repeats and equal Message-IDs as single jobs do', 
   expect(threads.every(({ exact }) => exact)).toBe(true)
 })
 
-test('a mail whose name server is silent, and one that the database refuses, leave their batch', async () => {
+test('a mail with a silent name server, and a mail that the database refuses, leave their batch', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -172,7 +172,7 @@ test('a mail whose name server is silent, and one that the database refuses, lea
   )
 })
 
-test('a burst of mails stays in its batches, however long the processor is busy', async () => {
+test('the mails of a burst stay in their batches, even while the processor is busy', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -189,7 +189,7 @@ test('a burst of mails stays in its batches, however long the processor is busy'
   expect(await subjectsOf(pool)).toHaveLength(640)
 })
 
-test('an inbox that another transaction holds delays no other inbox of its batch', async () => {
+test('an inbox that another transaction holds does not delay the other inbox of its batch', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [held, free] = [await newProject(pool), await newProject(pool)]
@@ -234,7 +234,7 @@ test('a project that is deleted in the middle of a batch loses only its own mail
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('a flood takes its share of the slots, and one job holds its other mails', async () => {
+test('a flood takes its share of the slots, and one job holds the other mails of the flood', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
@@ -244,7 +244,7 @@ test('a flood takes its share of the slots, and one job holds its other mails', 
     return trustingLookUp(name, type)
   }
   const { parse_batch: parse } = tasksOf(pool, lookUp, 2)
-  // Each takes half of a slot, by its size.
+  // Each mail takes half of a slot, because of its size.
   const text = 'x'.repeat(33_000)
   const flood = await arrive(
     pool,
@@ -269,7 +269,7 @@ test('a flood takes its share of the slots, and one job holds its other mails', 
   expect((await subjectsOf(pool)).filter((subject) => subject !== 'flood')).toEqual(['q', 'r'])
 })
 
-test('after a crash a batch is parsed in a child: a mail that kills it is stored unparsed, the others whole', async () => {
+test('a batch is parsed in a child after a crash, and a killed child loses no mail', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const inboundIds = await arrive(
@@ -295,7 +295,7 @@ test('after a crash a batch is parsed in a child: a mail that kills it is stored
 })
 
 testWhole(
-  'a worker killed in the middle of a batch: each message is stored once, also beside old jobs',
+  'each message of a batch is stored once after its worker is killed, even beside an old job',
   async () => {
     await using database = await createTestDatabase()
     const { pool } = database
@@ -319,7 +319,7 @@ testWhole(
     doomed.child.kill('SIGKILL')
     await doomed.exited
     await proxy.cut()
-    // As a version before batches queued it.
+    // A version without batches queued this job.
     await pool.query(
       `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
       [ids[0]],

@@ -25,7 +25,7 @@ import {
 import { blocked, newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Delivers a message, counts seven attempts of its job, and starts a worker. */
+/** Delivers a message, sets the attempts of its job to seven, and starts a worker. */
 async function retried(service: TestService, agent: Agent, raw: string): Promise<Running> {
   await deliverRaw(service.smtp!.port, agent.address, raw)
   const { pool, url } = service.database
@@ -70,7 +70,7 @@ test('a sound message is parsed after several failed attempts of its job', async
 test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
-  // Stands for an unforeseen refusal.
+  // This constraint stands for an unforeseen refusal.
   await service.database.pool.query(
     'alter table messages add constraint no_html check (html_body is null)',
   )
@@ -89,7 +89,7 @@ test('a message whose parsed mail cannot be stored is stored unparsed', async ()
   }
 })
 
-test('a message of megabytes is parsed like any other', async () => {
+test('messages of one and two megabytes are parsed like a small message', async () => {
   await using service = await startTestService()
   const agent = await service.newAgent()
   const lines = 'Lorem ipsum dolor sit amet.\r\n'.repeat(40_000)
@@ -108,7 +108,7 @@ test('a message of megabytes is parsed like any other', async () => {
   })
 })
 
-/** The tasks of a worker on this pool. */
+/** Returns the tasks of a worker on this pool. */
 const tasksOf = (pool: Pool, lookUp = trustingLookUp) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1), outcomes: createHeldOutcomes(silentLog) },
@@ -126,7 +126,7 @@ const labelsOf = async (pool: Pool, projectId: string): Promise<string[][]> => {
   return rows.map(({ labels }) => labels)
 }
 
-/** A pool that calls `before` ahead of each read of an inbound mail, and `after` behind it. */
+/** Returns a pool that calls `before` ahead of each read of an inbound mail, and `after` behind the read. */
 const watched = (
   pool: Pool,
   { before, after }: Record<'before' | 'after', (inboundId: string) => Promise<void> | void>,
@@ -145,7 +145,7 @@ const watched = (
     },
   })
 
-test('a fifth large message waits, and a deleted one ends its wait', async () => {
+test('a fifth large message waits for four large messages, and is stored after their end or deletion', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, other, kept] = await Promise.all([1, 2, 3].map(() => newProject(pool)))
@@ -185,7 +185,7 @@ test('a fifth large message waits, and a deleted one ends its wait', async () =>
   expect(await labelsOf(pool, kept!)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
-test('the job of a stored inbound mail changes nothing', async () => {
+test('a second run of the job of an inbound mail changes nothing', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -194,7 +194,7 @@ test('the job of a stored inbound mail changes nothing', async () => {
   expect(await labelsOf(pool, projectId)).toHaveLength(1)
 })
 
-test('a message that the database refuses is retried before it is stored unparsed', async () => {
+test('a message that the database refuses is tried again before the message is stored unparsed', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projectId = await newProject(pool)
@@ -207,7 +207,7 @@ test('a message that the database refuses is retried before it is stored unparse
   expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
-test('an absent database does not count as a refusal, after many attempts too', async () => {
+test('an absent database does not count as a refusal, even after many attempts', async () => {
   await using database = await createTestDatabase()
   const projectId = await newProject(database.pool)
   const [id] = await takeIn(database.pool, [projectId])
@@ -237,11 +237,11 @@ test('messages of one inbox parsed at the same time share a transaction', async 
   }
   const policies = new Set<string>()
   const counting: LookUp = (name, type) => {
-    // The last question before a message is stored.
+    // The DMARC policy is the last lookup before a message is stored.
     if (name.startsWith('_dmarc.')) policies.add(name)
     return trustingLookUp(name, type)
   }
-  // Nothing is stored while the inbox is locked: all gather behind the first one.
+  // The locked inbox stores no message, so the messages gather behind the first message.
   const client = await pool.connect()
   try {
     await client.query('begin')
@@ -260,6 +260,6 @@ test('messages of one inbox parsed at the same time share a transaction', async 
     'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
     [projectId],
   )
-  // The first has its own; a mail whose answer has just arrived may miss the second.
+  // The first message has its own transaction. A mail whose answer arrives late can miss the second transaction.
   expect(rows[0]!.transactions).toBeLessThan(5)
 })

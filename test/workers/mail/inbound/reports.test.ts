@@ -1,4 +1,4 @@
-/** Aggregate reports of other hosts, from SMTP to the sums that the operator reads. */
+/** Follows aggregate reports of other hosts from SMTP to the sums that the operator reads. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import nodemailer from 'nodemailer'
 import { dmarcXml, gzipped, tlsJson, zipped } from '../../../shared/mail/reports/reports.ts'
@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await startTestService({
     env: { POSTMASTER: `operator@${D}` },
     pools: ['inbound'],
-    // DMARC vouches for reporter.test, and for nobody else.
+    // DMARC vouches only for reporter.test.
     lookUp: async (name, type) => {
       if (type !== 'TXT') throw dnsError('ENOTFOUND')
       if (name === 'reporter.test') return [['v=spf1 ip4:127.0.0.0/8 -all']] as never
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 const newest = () => new Date(Date.now() - 3_600_000)
-/** A report that ended an hour ago. */
+/** Returns a report that ended an hour ago. */
 const recent = (xml: string) =>
   xml.replace('1795391999', String(Math.floor(newest().getTime() / 1000)))
 
@@ -58,7 +58,7 @@ const stored = async () => {
   return rows.map(({ report_id }) => report_id)
 }
 
-test('a report reaches the inbox of the postmaster, and its rows the operator', async () => {
+test('a report reaches the inbox of the postmaster, and the operator reads its rows', async () => {
   const operator = await service.newAgent({ emailName: 'operator' })
   await send({
     filename: `reporter.test!${D}!1!2.zip`,
@@ -95,7 +95,7 @@ test('a report reaches the inbox of the postmaster, and its rows the operator', 
   expect((await operator.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a TLS report to tlsrpt counts, a report about a foreign domain or sent twice does not', async () => {
+test('a TLS report to tlsrpt counts, and a report about a foreign domain or a repeated report does not', async () => {
   const xml = recent(dmarcXml(D, [PASSED]))
   await send({ filename: `a!${D}!1.xml.gz`, content: gzipped(xml) })
   await send({ filename: `b!x!1.xml.gz`, content: gzipped(dmarcXml('other.test', [PASSED], '18')) })
@@ -111,7 +111,7 @@ test('a TLS report to tlsrpt counts, a report about a foreign domain or sent twi
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))
 })
 
-test('a report of a sender that nobody vouches for is counted apart', async () => {
+test('a report of a sender without a DMARC pass is counted apart', async () => {
   const { days } = await reports()
   await send({
     from: 'noreply@liar.test',
@@ -122,7 +122,7 @@ test('a report of a sender that nobody vouches for is counted apart', async () =
   expect((await reports()).days).toEqual(days)
 })
 
-test('a bomb ends no more than its own reading', async () => {
+test('a report that is a bomb does not stop the next report', async () => {
   const bomb = gzipped('<feedback>'.padEnd(60 * 1024 * 1024, ' '))
   await send({ filename: `a!${D}!9.xml.gz`, content: bomb })
   await send({
@@ -133,7 +133,7 @@ test('a bomb ends no more than its own reading', async () => {
   expect(await stored()).toEqual(['17', 'tls-1', '19', '20'])
 })
 
-test('a project reads no reports, and the days have a bound', async () => {
+test('a project reads no reports, and the operator reads at most 90 days', async () => {
   const agent = await service.newAgent()
   expect((await agent.get(PATH)).status).toBe(403)
   const { status, body } = await service.platform.get(`${PATH}?days=91`)

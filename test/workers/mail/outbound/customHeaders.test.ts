@@ -62,7 +62,7 @@ test.each([
   expect([status, body.message]).toEqual([400, message])
 })
 
-test('List-Unsubscribe comes from one place', async () => {
+test('the header List-Unsubscribe is refused beside the field unsubscribe', async () => {
   const agent = await service.newAgent()
   const { status, body } = await agent.post('/v0/messages/send', {
     to: ['a@example.com'],

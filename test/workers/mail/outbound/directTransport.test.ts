@@ -51,7 +51,7 @@ afterAll(async () => {
 const countAt = (sink: Sink, messageId: string) =>
   sink.mails.filter((mail) => mail.email.messageId === messageId).length
 
-test('each recipient gets a transaction, each domain one connection, over TLS where it is offered', async () => {
+test('each recipient gets a transaction, each domain gets one connection, and TLS is used where offered', async () => {
   zone.mx['one.test'] = [[10, 'mx1.test']]
   zone.mx['two.test'] = [[10, 'plain.test.']]
   const before = first.connections
@@ -69,14 +69,14 @@ test('each recipient gets a transaction, each domain one connection, over TLS wh
   expect(first.connections - before).toBe(1)
   expect([one.secure, one.helo]).toEqual([true, 'mx.own.test'])
   expect(one.from).toStartWith(`${agent.address.split('@')[0]}+b`)
-  // SNI: a host of many domains chooses its certificate by the name.
+  // A host of many domains chooses its certificate by the name in SNI.
   expect(one.servername).toBe('mx1.test')
   expect([two.to, two.secure]).toEqual([['b@two.test'], false])
   expect(two.raw).toBe(one.raw)
   expect(one.raw).not.toContain('d@one.test')
 })
 
-test('the preferred exchanger gets the mail, or the next one when it cannot be reached', async () => {
+test('the preferred exchanger gets the mail, or the next exchanger when the preferred exchanger cannot be reached', async () => {
   zone.mx['order.test'] = [
     [20, 'mx2.test'],
     [10, 'mx1.test'],
@@ -94,7 +94,7 @@ test('the preferred exchanger gets the mail, or the next one when it cannot be r
   expect(countAt(first, messageId)).toBe(0)
 })
 
-test('a domain without MX is its own host; a null MX or a missing domain fails the mail', async () => {
+test('a domain without MX is its own host, and a null MX or a missing domain fails the mail', async () => {
   zone.a['implicit.test'] = ['127.0.0.2']
   const { messageId } = await sendMail(agent, { to: ['a@implicit.test'] })
   await sunkAt(first, messageId)
@@ -128,7 +128,7 @@ test('a failing name server defers the mail', async () => {
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('an exchanger whose addresses cannot be looked up is skipped', async () => {
+test('an exchanger whose addresses cannot be looked up is skipped, and defers the mail when no exchanger is left', async () => {
   zone.failing.push('unsaid.test')
   zone.mx['spare.test'] = [
     [10, 'unsaid.test'],
@@ -150,7 +150,7 @@ test('an exchanger whose addresses cannot be looked up is skipped', async () => 
   zone.failing.length = 0
 })
 
-test('the replies of a host in the transaction stand, and no other host is tried', async () => {
+test("a host's replies in the transaction are final for the attempt, and no other host is tried", async () => {
   zone.mx['strict.test'] = [
     [10, 'mx1.test'],
     [20, 'mx2.test'],
@@ -177,7 +177,7 @@ test('the replies of a host in the transaction stand, and no other host is tried
   expect(countAt(second, messageId)).toBe(0)
 })
 
-test('no other host gets a message after a host broke off during it', async () => {
+test('no other host gets a message when a host breaks off during the message', async () => {
   zone.mx['broken.test'] = [
     [10, 'cut.test'],
     [20, 'mx2.test'],
@@ -198,7 +198,7 @@ test('no other host gets a message after a host broke off during it', async () =
   expect([got, countAt(second, messageId)]).toEqual([1, 0])
 })
 
-/** A host on the SMTP port of the tests; `connections` counts its clients. */
+/** Starts a host on the SMTP port of the tests. `connections` counts the clients of the host. */
 async function startHost(host: string, onClient: (client: Socket) => void) {
   let connections = 0
   const sockets = new Set<Socket>()
@@ -217,7 +217,7 @@ async function startHost(host: string, onClient: (client: Socket) => void) {
   }
 }
 
-/** Forwards to a sink, except for chunks that `answer` answers itself. */
+/** Forwards chunks to a sink, except for a chunk that `answer` answers. */
 const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (client: Socket) => {
   const outer = connect(first.port, host)
   outer.on('error', () => {}).pipe(client)
@@ -230,7 +230,7 @@ const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (c
     .on('close', () => outer.destroy())
 }
 
-test('a host that does not greet is tried once and named, and the next one is tried', async () => {
+test('a host that does not greet is tried once and named in the error, and the next host is tried', async () => {
   using busy = await startHost('127.0.0.6', (client) => client.end('421 4.3.2 busy\r\n'))
   using shut = await startHost('127.0.0.7', (client) => client.destroy())
   Object.assign(zone.a, { 'busy.test': ['127.0.0.6'], 'shut.test': ['127.0.0.7'] })
@@ -255,7 +255,7 @@ test('a host that does not greet is tried once and named, and the next one is tr
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a host that offers TLS and then refuses it gets the mail in plain text', async () => {
+test('a host that offers TLS and then refuses TLS gets the mail in plain text', async () => {
   using refusing = await startHost(
     '127.0.0.6',
     forwardTo('127.0.0.2', (chunk) =>
@@ -268,7 +268,7 @@ test('a host that offers TLS and then refuses it gets the mail in plain text', a
   expect(refusing.connections()).toBe(1)
 })
 
-test('a host that accepts some recipients gets the message for those only', async () => {
+test('a host that accepts some recipients gets the message for the accepted recipients only', async () => {
   zone.mx['some.test'] = [[10, 'mx1.test']]
   first.refuseRecipient = (address) =>
     address.startsWith('never') ? { code: 550, message: '5.1.1 unknown' } : null
@@ -278,7 +278,7 @@ test('a host that accepts some recipients gets the message for those only', asyn
   expect(deliveryError).toBe('never@some.test: 550 5.1.1 unknown')
 })
 
-test('a host that ends its connections after two messages gets the others over new ones', async () => {
+test('a host that ends its connections after two messages gets the other messages over new connections', async () => {
   using counting = await startHost('127.0.0.6', (client) => {
     let messages = 0
     const isTooMany = (chunk: Buffer) =>
@@ -315,7 +315,7 @@ test('a failed TLS handshake falls back to plain text', async () => {
     const outer = connect(first.port, '127.0.0.2')
     outer.on('error', () => {}).pipe(inner)
     inner.on('data', (chunk) => {
-      // The first byte of a TLS handshake.
+      // 0x16 is the first byte of a TLS handshake.
       if (chunk[0] === 0x16) outer.destroy()
       else outer.write(chunk)
     })
@@ -364,7 +364,7 @@ test('a hanging domain delays neither the other recipients nor their outcomes', 
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
-    // The outcome of one domain did not end the attempt at the other.
+    // The outcome at one domain does not end the attempt at the other domain.
     const { rows } = await service.database.pool.query(
       `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
        where m.message_id = $1`,
@@ -376,7 +376,7 @@ test('a hanging domain delays neither the other recipients nor their outcomes', 
   }
 })
 
-test('in production only public addresses are dialled, and no error names one', async () => {
+test('without ALLOW_PRIVATE_NETWORKS only public addresses are dialled, and no error names a private address', async () => {
   await using guarded = await startTestService({
     smtp: false,
     env: { SMTP_RELAY_URL: 'direct', ALLOW_PRIVATE_NETWORKS: 'false' },

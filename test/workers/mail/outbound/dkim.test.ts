@@ -48,7 +48,7 @@ function published(line: string): [name: string, record: string] {
   return [name, [...strings.matchAll(/"([^"]*)"/g)].map(([, text]) => text).join('')]
 }
 
-test('mail is unsigned without a key; the record that dkim:new prints verifies later mail', async () => {
+test('mail is unsigned without a key, and the record that dkim:new prints verifies later mail', async () => {
   const agent = await service.newAgent()
   const plain = await sendMail(agent)
   expect((await sunkAt(sink, plain.messageId)).raw).not.toContain('DKIM-Signature')
@@ -69,7 +69,7 @@ test('mail is unsigned without a key; the record that dkim:new prints verifies l
   const { raw } = await sunkAt(sink, signed.messageId)
   expect(await verify(raw, records)).toEqual([['pass', 'mail.test']])
   expect(await verify(raw.replace('AAAA', 'BBBB'), records)).not.toEqual([['pass', 'mail.test']])
-  // The next key signs too, so that either record verifies.
+  // The next key signs too, so that either of the two records verifies the mail.
   const second = await dkimNew('Mail.Test.')
   expect(second.stderr).toContain(name!.split('.')[0]!)
   const both = await sunkAt(sink, (await sendMail(agent)).messageId)
@@ -94,7 +94,7 @@ test('dkim:new refuses invalid arguments with its usage', async () => {
   }
 })
 
-test('the private key is stored encrypted, and a master key rotation re-encrypts it', async () => {
+test('the private key is stored encrypted, and a rotation of the master key encrypts the private key again', async () => {
   const { pool } = service.database
   const keys = masterKeys(service.config)
   const keyring = await createKeyringSource(keys)(pool)

@@ -8,12 +8,12 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-/** The smarthost takes this many mails at once from one process. */
+/** Holds how many mails the smarthost takes at once from one process. */
 const AT_ONCE = 5
-/** Longer than a job waits for the database before its effect, and than the release of a dead pool's jobs. */
+/** Holds a time longer than a job waits for the database before its effect, and than a dead pool keeps its jobs. */
 const AWAY_MS = 13_000
 
-/** Holds the replies to the data of all mails. `answer` cuts the database off first: the replies come after it. */
+/** Holds the replies to the data of all mails. `answer` cuts the database off and then lets the replies go. */
 function cutBeforeReplies(sink: Sink, proxy: TcpProxy) {
   const gate = Promise.withResolvers<null>()
   let waiting = 0
@@ -81,7 +81,7 @@ test(`mails that the smarthost took are not sent again after ${AWAY_MS} ms witho
   )
 }, 60_000)
 
-test('SIGTERM waits until the outcome of a sent mail is recorded', async () => {
+test('a worker that gets SIGTERM waits until the outcome of a sent mail is recorded', async () => {
   await using scene = await startScene(1)
   const { sink, proxy, agent, processes, start } = scene
   const replies = cutBeforeReplies(sink, proxy)

@@ -1,4 +1,4 @@
-/** The mail hosts of a domain: public, in order of preference, and bounded in number. */
+/** Tests that the mail hosts of a domain are public, in order of preference, and bounded in number. */
 import { expect, test } from 'bun:test'
 import { findMailHosts } from '../../../../workers/mail/outbound/mailHosts.ts'
 import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
@@ -19,7 +19,7 @@ const faultOf = async (...order: Parameters<typeof find>) => {
   return found.kind === 'hosts' ? 'no fault' : `${found.kind}: ${found.error}`
 }
 
-test('three addresses of a host are tried, and six of a domain', async () => {
+test('at most three addresses of a host and six addresses of a domain are tried', async () => {
   const many = (net: number) => Array.from({ length: 4 }, (_, n) => `8.8.${net}.${n + 1}`)
   const a = { 'x.test': many(1), 'y.test': many(2), 'z.test': many(3) }
   const mx: Zone['mx'] = {
@@ -39,7 +39,7 @@ test('only the ten preferred exchangers are looked up', async () => {
   expect(await addressesOf({ mx, a: { 'x9.test': ['8.8.8.1'] } })).toEqual(['8.8.8.1'])
 })
 
-test('only public addresses count, unless private ones are allowed', async () => {
+test('only public addresses count, unless private addresses are allowed', async () => {
   const zone: Zone = {
     mx: {
       'a.test': [
@@ -62,7 +62,7 @@ test('only public addresses count, unless private ones are allowed', async () =>
   expect(await faultOf(hidden)).toContain('no public address')
 })
 
-test('when we are an exchanger ourselves, only more preferred ones are tried', async () => {
+test('when the service is an exchanger of the domain, only more preferred exchangers are tried', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'y.test': ['8.8.8.2'], 'z.test': ['8.8.8.3'] }
   const with_ = (own: [number, string]): Zone => ({
     mx: { 'a.test': [[10, 'x.test'], [20, 'y.test'], [30, 'z.test'], own] },
@@ -72,7 +72,7 @@ test('when we are an exchanger ourselves, only more preferred ones are tried', a
   expect(await faultOf(with_([10, 'mx.own.test']))).toContain('lead back here')
 })
 
-test('a null MX counts only when it stands alone', async () => {
+test('a null MX counts only when the domain has no other MX', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'a.test': ['8.8.8.2'] }
   expect(await faultOf({ mx: { 'a.test': [[0, '.']] }, a })).toContain('null MX')
   const beside: Zone['mx'] = {
@@ -85,7 +85,7 @@ test('a null MX counts only when it stands alone', async () => {
   expect(await addressesOf({ a })).toEqual(['8.8.8.2'])
 })
 
-test('the addresses of the root are never looked up', async () => {
+test('the addresses of the DNS root are never looked up', async () => {
   const mx: Zone['mx'] = {
     'a.test': [
       [0, '.'],
@@ -95,7 +95,7 @@ test('the addresses of the root are never looked up', async () => {
   expect(await faultOf({ mx, failing: [''] })).toStartWith('none: 550 5.4.4')
 })
 
-test('a failed lookup gives no verdict', async () => {
+test('a failed lookup gives the fault unknown, unless another exchanger has an address', async () => {
   expect(await faultOf({ failing: ['a.test'] })).toStartWith('unknown: 450 4.4.3')
   const mx: Zone['mx'] = {
     'a.test': [

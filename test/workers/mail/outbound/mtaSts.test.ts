@@ -1,4 +1,7 @@
-/** Mail to domains with an MTA-STS policy (RFC 8461): policies over real HTTPS, hosts over real STARTTLS. */
+/**
+ * Tests mail to domains with an MTA-STS policy (RFC 8461), with policies over real HTTPS and hosts over real
+ * STARTTLS.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { fakeDns, type Zone } from '../../../support/mail/fakeDns.ts'
 import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
@@ -24,7 +27,7 @@ const hosts = [
   'mx.none.test',
 ]
 const certificate = newCertificate(...hosts, ...DOMAINS.map((name) => `mta-sts.${name}.test`))
-/** The policy of each domain, and the requests for it. */
+/** Holds the policy of each domain. `asked` holds the requests for the policies. */
 const policies: Record<string, string> = {}
 const asked: string[] = []
 
@@ -87,7 +90,7 @@ test('a host of the policy with a certificate of its name gets the mail', async 
   expect(trusted.mails.at(-1)).toMatchObject({ secure: true, servername: 'mx.right.test' })
 })
 
-test('a host that the policy does not name gets nothing, and the mail waits', async () => {
+test('a host that the policy does not name gets no mail, and the mail is deferred', async () => {
   policies['mta-sts.foreign.test'] = policy('enforce', 'mail.foreign.test')
   const messageId = await send('foreign')
   expect(await errorOf(messageId)).toContain(
@@ -95,7 +98,7 @@ test('a host that the policy does not name gets nothing, and the mail waits', as
   )
 })
 
-test('a host with another certificate, or without TLS, gets nothing: no fall back to plain text', async () => {
+test('a host with another certificate, or without TLS, gets no mail, not even in plain text', async () => {
   for (const [name, sink] of [
     ['untrusted', untrusted],
     ['plain', plain],
@@ -109,16 +112,16 @@ test('a host with another certificate, or without TLS, gets nothing: no fall bac
   }
 })
 
-test('in testing, and without a policy, mail goes as before', async () => {
+test('a domain with a policy in testing, without a policy or with the mode none gets its mail', async () => {
   policies['mta-sts.testing.test'] = policy('testing', 'other.testing.test')
   await untilStatus(agent, await send('testing'), 'sent')
-  // The web site answers 404.
+  // The web site of broken.test answers 404.
   await untilStatus(agent, await send('broken'), 'sent')
   policies['mta-sts.none.test'] = 'version: STSv1\r\nmode: none\r\nmax_age: 86400\r\n'
   await untilStatus(agent, await send('none'), 'sent')
 })
 
-test('a policy holds after its record and its web site are gone, as an attacker could make them', async () => {
+test('a policy holds after an attacker removed its record and its web site', async () => {
   policies['mta-sts.kept.test'] = policy('enforce', 'mx.kept.test')
   await untilStatus(agent, await send('kept'), 'sent')
   delete policies['mta-sts.kept.test']

@@ -4,7 +4,9 @@ import { sendMail, untilStatus } from '../../../support/mail/outbound.ts'
 import { type Sink, startSink } from '../../../support/mail/sink.ts'
 import { startTestService } from '../../../support/service.ts'
 
-/** A proxy to the sink that puts U+0000 and U+0007 for `NUL` and `BEL` in replies: no mail library writes them. */
+/**
+ * Starts a proxy that replaces `NUL` and `BEL` in replies by U+0000 and U+0007, because no mail library writes them.
+ */
 async function startOddRelay(sink: Sink) {
   const server = createServer((inner: Socket) => {
     const outer = connect(sink.port, '127.0.0.1')

@@ -1,4 +1,4 @@
-/** Credentials for a smarthost, over real SMTP. */
+/** Tests the credentials for a smarthost over real SMTP. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -15,7 +15,7 @@ const FIRST = join(TLS, 'first.crt')
 
 type Offer = { startTls: boolean; implicit?: boolean }
 
-/** A relay that asks for credentials, with a certificate that it signed itself. */
+/** Starts a relay that asks for credentials and has a self-signed certificate. */
 async function startRelay({ startTls, implicit = false }: Offer) {
   const logins: { pass: string; secure: boolean }[] = []
   const mails: string[] = []
@@ -24,7 +24,7 @@ async function startRelay({ startTls, implicit = false }: Offer) {
     cert: readFileSync(FIRST),
     key: readFileSync(join(TLS, 'first.key')),
     disabledCommands: startTls ? [] : ['STARTTLS'],
-    // A relay that takes credentials in plain text.
+    // This relay takes credentials even in plain text.
     allowInsecureAuth: true,
     disableReverseLookup: true,
     logger: false,
@@ -50,7 +50,7 @@ async function startRelay({ startTls, implicit = false }: Offer) {
   }
 }
 
-/** Sends one mail twice under these settings. @returns its outcomes and the log. */
+/** Sends two mails under these settings. @returns their outcomes and the log. */
 async function sendUnder(env: Record<string, string>) {
   const lines: { msg: string; reason: string }[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
@@ -72,7 +72,7 @@ async function sendUnder(env: Record<string, string>) {
   return { outcomes, lines }
 }
 
-test('credentials never go out in plain text: mail is deferred, and the log says why once', async () => {
+test('credentials never go out in plain text: mail is deferred, and the log says the reason once', async () => {
   await using relay = await startRelay({ startTls: false })
   const { outcomes, lines } = await sendUnder({ SMTP_RELAY_URL: relay.url })
   expect(outcomes.map(({ state }) => state)).toEqual(['deferred', 'deferred'])
@@ -83,7 +83,7 @@ test('credentials never go out in plain text: mail is deferred, and the log says
   expect(JSON.stringify(lines)).not.toContain('hunter2')
 })
 
-test('a certificate that signed itself gets no credentials, unless its file is named', async () => {
+test("a relay with a self-signed certificate gets no credentials, unless the certificate's file is named", async () => {
   for (const offer of [{ startTls: true }, { startTls: false, implicit: true }]) {
     await using relay = await startRelay(offer)
     const strange = await sendUnder({ SMTP_RELAY_URL: relay.url })
@@ -95,7 +95,7 @@ test('a certificate that signed itself gets no credentials, unless its file is n
     const other = { SMTP_RELAY_URL: relay.url, SMTP_RELAY_CA_FILE: join(TLS, 'second.crt') }
     expect((await sendUnder(other)).outcomes[0]!.state).toBe('deferred')
     expect([relay.logins, relay.mails]).toEqual([[], []])
-    // The relay is dialled by its address: the pinned certificate needs no name.
+    // The relay is dialled by its address, so the pinned certificate needs no name.
     const named = await sendUnder({ SMTP_RELAY_URL: relay.url, SMTP_RELAY_CA_FILE: FIRST })
     expect([offer, named.outcomes.map(({ state }) => state)]).toEqual([offer, ['sent', 'sent']])
     expect(named.lines).toEqual([])
@@ -105,7 +105,7 @@ test('a certificate that signed itself gets no credentials, unless its file is n
   }
 })
 
-test('a relay on this machine may get credentials without TLS, where the operator says so', async () => {
+test('a relay on this machine gets credentials without TLS when SMTP_RELAY_TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const { outcomes } = await sendUnder({ SMTP_RELAY_URL: relay.url, SMTP_RELAY_TLS: 'off' })
   expect(outcomes.map(({ state }) => state)).toEqual(['sent', 'sent'])
@@ -117,18 +117,18 @@ test('a relay on this machine may get credentials without TLS, where the operato
   }
 })
 
-test('without credentials STARTTLS is used where it is offered, and off turns it off', async () => {
+test('mail without credentials needs trusted STARTTLS when the relay offers STARTTLS, unless TLS is off', async () => {
   await using relay = await startRelay({ startTls: true })
   const strange = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl })
   expect(strange.outcomes[0]!.error).toContain('the relay offers no trusted TLS')
-  // This relay asks for credentials, which is another refusal.
+  // This relay asks for credentials, so it refuses the mail with 530.
   for (const env of [{ SMTP_RELAY_TLS: 'off' }, { SMTP_RELAY_CA_FILE: FIRST }]) {
     const { outcomes } = await sendUnder({ SMTP_RELAY_URL: relay.plainUrl, ...env } as never)
     expect(outcomes[0]!.error).toStartWith('530 ')
   }
 })
 
-test('an unusable certificate file ends the start', () => {
+test('an unusable certificate file stops the start', () => {
   const direct = { dns: createDns(), ownName: 'own.test', allowPrivate: true }
   for (const file of [join(TLS, 'none.crt'), join(TLS, 'first.key')]) {
     const config = parseConfig({ SMTP_RELAY_URL: 'smtp://relay.test', SMTP_RELAY_CA_FILE: file })

@@ -7,7 +7,7 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-test('a message whose worker died between the 250 and our commit is sent once more, with the same bytes', async () => {
+test('a message whose worker died between the 250 and its commit is sent once more, with the same bytes', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const direct = new URL(service.database.url)
@@ -32,7 +32,7 @@ test('a message whose worker died between the 250 and our commit is sent once mo
   await waitFor('both copies', () => sink.mails.length === 2)
   doomed.child.kill('SIGKILL')
   expect(await doomed.exited).toBe('SIGKILL')
-  // Its connection and its open transaction are gone.
+  // The connection of the killed worker and its open transaction are gone.
   await proxy.cut()
   expect(
     (await agent.get(`/v0/messages/${encodeURIComponent(messageId)}`)).body.deliveryStatus,
@@ -46,7 +46,7 @@ test('a message whose worker died between the 250 and our commit is sent once mo
     .filter((_, n) => n % 2 === 0)
   expect([first![0], second![0], second![1]]).toEqual([messageId, messageId, first![1]])
   expect(copies.slice(2).toSorted()).toEqual(copies.slice(0, 2).toSorted())
-  // No job is left that could send it a third time.
+  // No job is left that could send the message a third time.
   await waitFor('the job to be done', async () => {
     const { rows } = await service.database.pool.query(
       'select count(*)::int as n from graphile_worker.jobs',

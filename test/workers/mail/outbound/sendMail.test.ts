@@ -26,7 +26,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('send answers at once, and the message goes out as composed', async () => {
+test('a send answers at once, and the message goes out as composed', async () => {
   const agent = await service.newAgent()
   const { status, body } = await agent.post('/v0/messages/send', {
     to: ['Ada@Example.COM', 'ada@example.com'],
@@ -69,7 +69,7 @@ test('send answers at once, and the message goes out as composed', async () => {
   expect('extractedText' in whole).toBe(false)
 })
 
-test('a mail, our reply and the answer to it make one thread with correct References', async () => {
+test('a received mail, its reply and the answer make one thread with correct References', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -124,7 +124,7 @@ test('a mail, our reply and the answer to it make one thread with correct Refere
   expect(again.body.subject).toBe('Re: Offer')
 })
 
-test('References keep the full chain', async () => {
+test('a reply keeps the full chain of References', async () => {
   const agent = await service.newAgent()
   const chain = [
     ...Array.from({ length: 60 }, (_, n) => `<chain${n}.${'x'.repeat(40)}@example.com>`),
@@ -143,7 +143,7 @@ test('References keep the full chain', async () => {
   expect(Math.max(...raw.split('\r\n').map((line) => line.length))).toBeLessThanOrEqual(998)
 })
 
-test('replyAll reaches the others, never ourselves', async () => {
+test('replyAll reaches the other recipients, but never the inbox itself', async () => {
   const agent = await service.newAgent()
   await service.deliver({
     from: 'ada@example.com',
@@ -164,7 +164,7 @@ test('replyAll reaches the others, never ourselves', async () => {
   expect(email.cc?.map(({ address }) => address)).toEqual(['bob@example.com', 'carl@example.com'])
 })
 
-test('a 4xx is retried later with the same message, which arrives once', async () => {
+test('a mail that gets a 4xx is sent again later and arrives once', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)
@@ -182,7 +182,7 @@ test('a 4xx is retried later with the same message, which arrives once', async (
   expect(sink.mails.filter((mail) => mail.email.messageId === messageId)).toHaveLength(1)
 })
 
-test('5xx is final and visible', async () => {
+test('a 5xx is final and visible in the message', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 550, message: '5.1.1 no such user' })
   const { messageId } = await sendMail(agent)
@@ -195,7 +195,7 @@ test('5xx is final and visible', async () => {
   expect(rows).toEqual([{ state: 'done', attempt: 1 }])
 })
 
-test('only the deferred one of three recipients is retried', async () => {
+test('only the deferred recipient of three recipients is tried again', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = (address) => {
     if (address.startsWith('later')) return { code: 450, message: 'later' }
@@ -217,7 +217,7 @@ test('only the deferred one of three recipients is retried', async () => {
   expect(second.raw).toBe(first.raw)
 })
 
-test('an unreachable smarthost defers the mail, which fails after 24 h', async () => {
+test('an unreachable smarthost defers the mail, and the mail fails after 24 h', async () => {
   await using away = await startTestService({ env: { SMTP_RELAY_URL: 'smtp://127.0.0.1:1' } })
   const agent = await away.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
@@ -236,7 +236,7 @@ test('an unreachable smarthost defers the mail, which fails after 24 h', async (
   expect(deliveryError).toContain('given up after 24 h')
 })
 
-test('mail to another inbox arrives in its own thread; mail to an unknown inbox fails', async () => {
+test('mail to another inbox arrives in a thread of that inbox, and mail to an unknown inbox fails', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   const sent = await sendMail(one, {
     to: [two.address.toUpperCase(), two.address.replace('@', '+tag@')],
@@ -267,7 +267,7 @@ test('mail to another inbox arrives in its own thread; mail to an unknown inbox 
   expect(sink.mails.some((mail) => mail.email.messageId === sent.messageId)).toBe(false)
 })
 
-test('local inboxes get a message at once and once, while a remote host hangs', async () => {
+test('local inboxes get a message at once, and only once, while a remote host hangs', async () => {
   const [writer, inbox] = [await service.newAgent(), await service.newAgent()]
   const { promise, resolve: release } = Promise.withResolvers<null>()
   let transactions = 0
@@ -302,7 +302,7 @@ test('local inboxes get a message at once and once, while a remote host hangs', 
   }
 })
 
-test('an outbound mail whose last recipient bounced meanwhile is done', async () => {
+test('an outbound mail is done when a bounce ends its last deferred recipient', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 451, message: 'greylisted' })
   const { messageId } = await sendMail(agent)

@@ -1,4 +1,4 @@
-/** SMTP replies and the outcome of each recipient. */
+/** Tests which outcome an SMTP reply gives to each recipient. */
 import { expect, test } from 'bun:test'
 import {
   allOf,
@@ -12,7 +12,7 @@ const failure = (more: Partial<SmtpFailure>): SmtpFailure =>
 const stateOf = (more: Partial<SmtpFailure>) =>
   outcomesOfFailure(['a@x.test'], failure(more))[0]!.state
 
-test('5xx fails a message; 4xx and silence defer it', () => {
+test('a 5xx fails a message, and a 4xx or silence defers the message', () => {
   expect(stateOf({ responseCode: 550, command: 'RCPT TO' })).toBe('failed')
   expect(stateOf({ responseCode: 500, command: 'DATA' })).toBe('failed')
   expect(stateOf({ responseCode: 554 })).toBe('failed')
@@ -34,7 +34,7 @@ test('a refused greeting, login or TLS defers the message', () => {
   }
 })
 
-test('each recipient gets its own reply', () => {
+test('each recipient gets an outcome and a reply of its own', () => {
   const rejectedErrors = [
     {
       ...failure({ responseCode: 550, command: 'RCPT TO', response: '550 5.1.1 no such user' }),
@@ -58,7 +58,7 @@ test('each recipient gets its own reply', () => {
   ])
 })
 
-test('a missing mailbox is recognised at RCPT only', () => {
+test('a missing mailbox is recognised only at RCPT', () => {
   const said = { responseCode: 550, response: '550 5.1.1 no such user' }
   expect(outcomesOfFailure(['a@x.test'], failure({ ...said, command: 'DATA' }))[0]).toEqual({
     address: 'a@x.test',
@@ -67,7 +67,7 @@ test('a missing mailbox is recognised at RCPT only', () => {
   })
 })
 
-test('a reply is kept as one line of bounded length, cut between characters', () => {
+test('a reply is kept as one line of bounded length, and is cut between characters', () => {
   const [told] = allOf(['a@x.test'], 'failed', ` a\r\n\tb\0c ${'x'.repeat(600)}`)
   expect(told?.error).toBe(`a b c ${'x'.repeat(494)}`)
   expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(

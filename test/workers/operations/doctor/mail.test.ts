@@ -1,4 +1,4 @@
-/** Mail in, mail out and policies, with a name server that serves right and wrong zones, and real SMTP and HTTPS servers. */
+/** Tests the mail sections with a name server of right and wrong zones, and with real SMTP and HTTPS servers. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Answer } from 'dns-packet'
 import type { Config } from '../../../../shared/config/config.ts'
@@ -72,7 +72,7 @@ const mx = (name: string, exchange: string, preference = 10): Answer => ({
   data: { preference, exchange },
 })
 const address = (name: string, data: string): Answer => ({ type: 'A', name, data })
-/** A key is longer than one string of a record. */
+/** Splits a key, because a key is longer than one string of a record. */
 const long = (text: string) => text.match(/.{1,255}/g)!
 
 const rightZone = (): Answer[] => [
@@ -128,7 +128,7 @@ const wrong = (findings: readonly Finding[]) =>
 const of = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-test('a right installation has nothing broken, and each thing was looked at', async () => {
+test('a right installation has nothing broken, and each check was made', async () => {
   const findings = await lookAt()
   // The certificate of the test ends in two days, and its addresses are private.
   expect(wrong(findings)).toEqual([`address of ${MX}`, 'certificate of the listener'])
@@ -178,7 +178,7 @@ test.each([
     `_domainkey.${D}. IN TXT "v=DKIM1; k=rsa; p=`,
   ],
 ] as const)(
-  'a missing or doubled %s record of %s has the line to publish',
+  'a missing or doubled %s record of %s has the line to publish as its fix',
   async (kind, domain, change, fix) => {
     change()
     const findings = await lookAt()
@@ -188,7 +188,7 @@ test.each([
   },
 )
 
-test('SPF has at most ten look-ups', async () => {
+test('an SPF record with more than ten lookups is broken', async () => {
   without(D, 'TXT')
   records.push(txt(D, `v=spf1 include:spf0.${D} a:${MX} -all`))
   for (let n = 0; n < 11; n++) {
@@ -201,7 +201,7 @@ test('SPF has at most ten look-ups', async () => {
   })
 })
 
-test('reports to a stranger need its consent', async () => {
+test('a DMARC record with reports to another domain needs the consent of that domain', async () => {
   without(`_dmarc.${D}`, 'TXT')
   records.push(txt(`_dmarc.${D}`, 'v=DMARC1; p=none; rua=mailto:x@reports.test'))
   const line = `${D}._report._dmarc.reports.test`
@@ -210,7 +210,7 @@ test('reports to a stranger need its consent', async () => {
   expect(of(await lookAt(), `DMARC of ${D}`).verdict).toBe('ok')
 })
 
-test('a reverse name that leads elsewhere, and a host that is an alias, are broken', async () => {
+test('a missing reverse name and a mail host that is an alias are broken', async () => {
   records.push(
     { type: 'CNAME', name: MX, data: 'other.a.example' },
     address('other.a.example', '127.0.0.1'),
@@ -228,7 +228,7 @@ test('a reverse name that leads elsewhere, and a host that is an alias, are brok
   })
 })
 
-test('a policy for another host would lose all mail', async () => {
+test('an MTA-STS policy for another host is broken, because all mail would be lost', async () => {
   policy = POLICY.replace(MX, 'mx.other.example')
   expect(of(await lookAt(), `policy of ${D}`)).toMatchObject({
     verdict: 'broken',
@@ -239,7 +239,7 @@ test('a policy for another host would lose all mail', async () => {
   expect(of(await lookAt(), `policy of ${D}`).found).toBe('it cannot be fetched: malformed')
 })
 
-test('a listener on another port than 25 has the line that moves it', async () => {
+test('a listener on another port than 25 has the settings that move the listener as its fix', async () => {
   const smtp = { ...service.config.smtp, host: '127.0.0.1', port: sink.port }
   // Port 1 has no listener.
   const findings = await lookAt({ smtp }, { ports: { smtp: 1, https } })
@@ -249,7 +249,7 @@ test('a listener on another port than 25 has the line that moves it', async () =
     fix: expect.stringMatching(/^SMTP_HOST=0\.0\.0\.0 SMTP_PORT=25/),
   })
   expect(of(findings, 'port 25 outward').verdict).toBe('broken')
-  // The certificate is that of the listener on the inside.
+  // The certificate comes from the listener on the inside.
   expect(of(findings, 'certificate of the listener').found).toContain(`for ${MX}`)
   const foreign = await lookAt({ smtp, mailHostname: 'gmail.com' })
   expect(of(foreign, 'certificate of the listener')).toMatchObject({
@@ -258,7 +258,7 @@ test('a listener on another port than 25 has the line that moves it', async () =
   })
 })
 
-test('a name server that fails gives no verdict, and hides nothing else', async () => {
+test('a name server that fails gives a warning without a verdict, and hides no other finding', async () => {
   const findings = await lookAt({ mailDomain: 'broken.example' })
   const failed = findings.filter(({ found }) => found === 'the name servers did not answer')
   expect(failed.map(({ check }) => check)).toEqual([
@@ -271,7 +271,7 @@ test('a name server that fails gives no verdict, and hides nothing else', async 
   expect(of(findings, 'DKIM of broken.example').fix).toBe('bun run dkim:new broken.example')
 })
 
-test('a relay is logged in to; its password stands nowhere', async () => {
+test('the login to a relay is tried, and no finding holds its password', async () => {
   records.push(address('relay.a.example', '127.0.0.1'))
   const relayUrl = `smtp://user:hunter22@127.0.0.1:${sink.port}`
   const right = await lookAt({ relayUrl: `smtp://127.0.0.1:${sink.port}`, relayTls: 'off' })
@@ -291,7 +291,7 @@ test('a relay is logged in to; its password stands nowhere', async () => {
   expect(JSON.stringify([right, untrusted, away])).not.toContain('hunter22')
 })
 
-test('a project that holds a kept name is told', async () => {
+test('a project that holds a kept name is a finding', async () => {
   const agent = await service.newAgent({ emailName: 'abuse' })
   const finding = of(await lookAt(), `abuse@${D}`)
   expect(finding.verdict).toBe('warning')

@@ -1,4 +1,4 @@
-/** Settings, database, web, webhooks, storage and chain, each against real parts. */
+/** Tests settings, database, web, webhooks, storage and chain against real parts. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Config, parseConfig } from '../../../../shared/config/config.ts'
 import type { Finding } from '../../../../shared/doctor/finding.ts'
@@ -30,7 +30,7 @@ function lookAt(
   more: Partial<DoctorTools> = {},
 ): Promise<Finding[]> {
   const { config, url, database } = till.service
-  // The port of the API was chosen after its settings. The receipt key has the name of the settings.
+  // The port of the API was chosen after its settings were read. The receipt key has the name of the settings.
   const http = section === 'service' ? { ...config.http, baseUrl: url } : config.http
   const base = { ...config, http }
   const own = { ...base, chain: { ...config.chain, rpcUrls: [till.rpcUrl] }, ...change }
@@ -46,7 +46,7 @@ function lookAt(
 const of = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-test('a service is looked at with its database, and a backup has an age', async () => {
+test('a service is checked with its database, and a recorded backup has an age', async () => {
   const before = await lookAt('service')
   expect(of(before, 'version').verdict).toBe('ok')
   expect(of(before, 'migrations').verdict).toBe('ok')
@@ -68,7 +68,7 @@ test('a service is looked at with its database, and a backup has an age', async 
   })
 })
 
-test('other master keys than those of stored secrets are broken, and are not registered', async () => {
+test('master keys that do not decrypt stored secrets are broken and are not registered', async () => {
   const seller = await till.newSeller()
   await seller.put('/v0/vault/n', { type: 'API_KEY', data: { key: 'k' } })
   const other = parseConfig({ MASTER_KEYS: `other:${Buffer.alloc(32, 9).toString('base64')}` })
@@ -81,7 +81,7 @@ test('other master keys than those of stored secrets are broken, and are not reg
   expect(rows).toEqual([{ id: 'development' }])
 })
 
-test('without its database the rest is looked at', async () => {
+test('a service without its database still gets its other findings', async () => {
   const reason = 'DATABASE_URL: no database answers at 127.0.0.1:1 (ECONNREFUSED)'
   const findings = await lookAt('service', {}, { database: { pool: null, reason } })
   expect(of(findings, 'connection')).toMatchObject({
@@ -91,7 +91,7 @@ test('without its database the rest is looked at', async () => {
   expect(of(findings, 'answer at BASE_URL').verdict).toBe('ok')
 })
 
-test('a clock that is wrong, a page behind a wrong name, and a closed way out are told', async () => {
+test('a wrong clock, a certificate for another name and a closed way to the outside are findings', async () => {
   const late = await serve((_request, response) => {
     response.setHeader('date', new Date(Date.now() - 60_000).toUTCString()).end('x')
   })
@@ -117,7 +117,7 @@ test('a clock that is wrong, a page behind a wrong name, and a closed way out ar
   expect(of(shut, 'way to the outside').found).toContain('its address is not public')
 })
 
-test('the chain is looked at: its contract, its fees and the gas wallets', async () => {
+test('the chain section checks the contract, the fees, the receipt key and the gas wallets', async () => {
   const findings = await lookAt('chain')
   expect(of(findings, 'USDC').verdict).toBe('ok')
   expect(of(findings, 'old state').verdict).toBe('ok')
@@ -140,7 +140,7 @@ test('the chain is looked at: its contract, its fees and the gas wallets', async
   expect(of(broken, 'receipt key').verdict).toBe('broken')
 })
 
-test('an RPC that is away, slow to answer or on another chain is told without its key', async () => {
+test('an RPC that is away, busy or on another chain is a finding without the key of the RPC', async () => {
   const { chain } = till.service.config
   const at = (rpcUrl: string) => lookAt('chain', { chain: { ...chain, rpcUrls: [rpcUrl] } })
   const away = await at('http://127.0.0.1:1/v2/rpc-secret-key')
@@ -157,7 +157,7 @@ test('an RPC that is away, slow to answer or on another chain is told without it
   expect(of(await at(`http://127.0.0.1:${plain}/`), 'RPC').found).toBe('no answer: HTTP 429')
 })
 
-test('an object store is written, read and deleted; one that refuses is told', async () => {
+test('an object is written, read and deleted in the object store, and a refusal is a finding', async () => {
   await using bucket = await startBucket()
   const blobStore = parseConfig(bucket.env).blobStore
   const right = await lookAt('mail', { blobStore })

@@ -1,4 +1,4 @@
-/** Several nodes of the chain: what they must agree on, and what one of them can do. */
+/** Tests several nodes of the chain: on which answers they must agree, and how much one node can do. */
 import { expect, test } from 'bun:test'
 import {
   readBlock,
@@ -30,10 +30,10 @@ const receipt = (status: '0x0' | '0x1') => ({
   l1Fee: `0x${Math.floor(Math.random() * 1e6).toString(16)}`,
 })
 
-/** What a node answers to a method; 'silent': never, 429: too many requests. */
+/** Holds a node's answers by method. 'silent' means no answer, and 429 means too many requests. */
 type Answers = Record<string, (params: any[]) => unknown> | 'silent' | 429
 
-/** Nodes with these answers, as one. */
+/** Starts nodes with these answers, and returns one RPC over all nodes. */
 async function together(all: Answers[], { quorum = 2, timeoutMs = 1_500 } = {}) {
   const servers = all.map((answers) =>
     startNode((method, params) => {
@@ -59,7 +59,7 @@ async function together(all: Answers[], { quorum = 2, timeoutMs = 1_500 } = {}) 
   }
 }
 
-/** A node with blocks up to a number. */
+/** Returns the answers of a node with blocks up to a number. */
 const upTo = (head: number, hash = HASH): Answers => ({
   eth_getBlockByNumber: ([tag]) => {
     const number = tag === 'latest' ? head : tag === 'finalized' ? head - 10 : Number(tag)
@@ -67,7 +67,7 @@ const upTo = (head: number, hash = HASH): Answers => ({
   },
 })
 
-test('the head is the highest that a quorum has: one far ahead or far behind does not move it', async () => {
+test('the head is the highest block of a quorum, and no node far ahead or behind moves the head', async () => {
   const cases: [string, Answers[], bigint | null][] = [
     ['all alike', [upTo(100), upTo(100), upTo(100)], 100n],
     ['one ahead', [upTo(999_999), upTo(100), upTo(100)], 100n],
@@ -85,7 +85,7 @@ test('the head is the highest that a quorum has: one far ahead or far behind doe
   }
 })
 
-test('below the quorum there is no answer, and the trouble names each node', async () => {
+test('a read below the quorum throws RpcTrouble, which names the nodes', async () => {
   for (const answers of [
     ['silent', 429, upTo(100)],
     [upTo(100, OTHER), 'silent', upTo(100)],
@@ -98,7 +98,7 @@ test('below the quorum there is no answer, and the trouble names each node', asy
   }
 })
 
-test('a receipt counts when a quorum has the same one', async () => {
+test('a receipt counts when a quorum has the same receipt', async () => {
   const holds = (status: '0x0' | '0x1'): Answers => ({
     eth_getTransactionReceipt: () => receipt(status),
   })
@@ -122,14 +122,14 @@ test('a receipt counts when a quorum has the same one', async () => {
   }
 })
 
-test('two nodes must both agree, and one alone is never enough', async () => {
+test('two nodes must agree with each other, and one node alone is never enough', async () => {
   using both = await together([upTo(100), upTo(90)])
   expect((await readBlock(both.rpc, 'latest'))?.number).toBe(90n)
   using one = await together([upTo(100), 429])
   await expect(readBlock(one.rpc, 'latest')).rejects.toBeInstanceOf(RpcTrouble)
 })
 
-test('counts and balances are those that a quorum reaches', async () => {
+test('one lying node does not change the nonce and the balance of a wallet', async () => {
   const wallet = (nonce: string, balance: string): Answers => ({
     eth_getTransactionCount: () => nonce,
     eth_getBalance: () => balance,
@@ -154,12 +154,12 @@ test('a transaction is taken when one node takes it, and refused when a quorum r
   expect(await sendRaw(refused.rpc, ['0x01'])).toEqual(['nonce too low'])
 })
 
-test('a silent node delays no answer that the others give', async () => {
+test('a silent node does not delay the answer of the other nodes', async () => {
   using nodes = await together(['silent', upTo(100), upTo(100)], { timeoutMs: 60_000 })
   expect((await readBlock(nodes.rpc, 'latest'))?.number).toBe(100n)
 })
 
-test('each node is known by what its answers were worth, late ones too', async () => {
+test('each node is observed by whether its answer agrees, even after a late answer', async () => {
   const { promise: late, resolve: answerNow } = Promise.withResolvers<void>()
   using nodes = await together([
     upTo(100),
@@ -178,14 +178,14 @@ test('each node is known by what its answers were worth, late ones too', async (
   expect(nodes.outcomes).toContainEqual(['a', 'agrees'])
 })
 
-test('a node that answers 429 is left alone for the time that it names', async () => {
+test('a node that answers 429 is not asked again for the time that its answer names', async () => {
   using nodes = await together([429, upTo(100), upTo(100)])
   for (let look = 0; look < 5; look++) await readBlock(nodes.rpc, 'latest')
   expect(nodes.servers[0]!.requests).toBe(1)
   expect(nodes.servers[1]!.requests).toBeGreaterThan(4)
 })
 
-test('one node that lies about chain, logs, code or a call loses; two that lie alike win', async () => {
+test('one node that lies about chain, logs, code or a call loses, but two nodes with the same lie win', async () => {
   const says = (result: unknown): Answers =>
     Object.fromEntries(
       ['eth_chainId', 'eth_getLogs', 'eth_getCode', 'eth_call'].map((method) => [
@@ -206,14 +206,14 @@ test('one node that lies about chain, logs, code or a call loses; two that lie a
     using one = await together([liar, honest, honest])
     const answer = JSON.stringify(await one.rpc.call(method, []))
     expect([method, answer.includes(HASH)]).toEqual([method, true])
-    // The quorum is the number of liars that it takes: choose nodes of different owners.
+    // As many liars as the quorum win, so an operator must choose nodes of different owners.
     using two = await together([liar, honest, liar])
     const wrong = JSON.stringify(await two.rpc.call(method, []))
     expect([method, wrong.includes(HASH)]).toEqual([method, false])
   }
 })
 
-test('a revert is the word of the chain; another error is a fault of the node', async () => {
+test('a revert is an answer of the chain, and any other error is a fault of the node', async () => {
   const reverts: Answers = {
     eth_call: () => ({ error: { code: 3, message: 'execution reverted: x', data: '0x08' } }),
   }

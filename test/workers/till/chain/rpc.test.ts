@@ -1,4 +1,4 @@
-/** Answers of a node, and faulty answers. */
+/** Tests how the client reads right and faulty answers of a node. */
 import { expect, test } from 'bun:test'
 import { serve } from 'bun'
 import { findAuthorizationEvent, sendRaw } from '../../../../workers/till/chain/chain.ts'
@@ -9,7 +9,7 @@ import { newHash } from '../../../support/till/tillRows.ts'
 
 type Message = { id: number; method: string; params: any[] }
 
-/** A node that gives the test's answers. */
+/** Starts a node that gives the test's answers. */
 function node(answer: (messages: Message[]) => Response | unknown) {
   const requests: Message[][] = []
   const server = serve({
@@ -97,7 +97,7 @@ test('events are searched two thousand blocks at a time, from block 0 at the ear
   ])
 })
 
-test('a lagging node does not take the head back; a block of the same height replaces it', async () => {
+test('a lower block does not replace the head, and another block of the same height does', async () => {
   let newest = block(7, '0x07')
   using lagging = node((messages) => results(messages, () => newest))
   const view: Parameters<typeof refreshHead>[0] = { rpc: lagging.rpc, head: null }

@@ -1,4 +1,4 @@
-/** A till with three nodes. One is silent, slow, behind, on another chain, or lies in one method. */
+/** Tests a till with three nodes when one node is silent, slow, behind, on another chain, or lies in one method. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,14 +19,14 @@ import {
 } from '../../../support/till/till.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** A grant may take this long while one node is bad. */
+/** Holds how long a grant may take while one node is bad. */
 const GRANT_MAX_MS = 5_000
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
 let till: TestTill
 let seller: Agent
 let bad: RpcProxy
-/** An anvil of its own, with the same contracts and another history. */
+/** Holds an anvil with the same contracts and another history. */
 let other: Devnet
 let folder: string
 const observed: string[] = []
@@ -116,10 +116,10 @@ function tellHits(): { hits: number } {
   return told
 }
 
-test.each(Object.entries(FAULTS))('one node is %s, and payments go on', async (_, breakIt) => {
+test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The tip is read now and then, the rest at each payment.
+  // The tip is read from time to time, and every other value is read at each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }
@@ -128,9 +128,9 @@ test.each(Object.entries(FAULTS))('one node is %s, and payments go on', async (_
   const answer = await redeemToEnd(seller, header)
   expect(answer.body).toMatchObject({ ok: true })
   expect(performance.now() - startedMs).toBeLessThan(GRANT_MAX_MS)
-  // The bad node had its say.
+  // The bad node gave at least one changed answer.
   if (bad.fault === null) expect(told.hits).toBeGreaterThan(0)
-  // The grant is of a transfer that the chain really holds.
+  // The chain holds the transfer of the grant.
   const receipt = await till.client.getTransactionReceipt({ hash: answer.body.txHash })
   expect(receipt.status).toBe('success')
   expect(receipt.logs.some(({ topics }) => topics[2] === authorization.nonce)).toBe(true)
@@ -172,7 +172,7 @@ test('a receipt that one node invents grants nothing', async () => {
   }
 })
 
-test('one node on a chain of its own changes nothing, and is named', async () => {
+test('a node on a chain of its own stops no payment, and is observed as a node that differs', async () => {
   await using strange = await startTestTill({ worker: false })
   await strange.startWorker({
     rpcUrls: [other.rpcUrl, strange.devnet.rpcUrl, `${strange.devnet.rpcUrl}/`],
@@ -191,7 +191,7 @@ test('one node on a chain of its own changes nothing, and is named', async () =>
   await waitFor('the node to be named', () => observed.includes(`${host} differs`))
 })
 
-test('below the quorum payments wait, and settle when a second node is back', async () => {
+test('payments wait below the quorum, and settle when a second node is back', async () => {
   await using lone = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '500' } })
   const [one, two] = [startRpcProxy(lone.devnet.rpcUrl), startRpcProxy(lone.devnet.rpcUrl)]
   await lone.startWorker({ rpcUrls: [lone.devnet.rpcUrl, one.url, two.url] })

@@ -1,4 +1,4 @@
-/** The chain drops, stalls and reorganises payments under way, and strangers broadcast them first. */
+/** Tests payments under way that the chain drops or stalls, and payments that strangers broadcast first. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -42,7 +42,7 @@ const reaches = (id: string, status: string) =>
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const deliveries = async (id: string): Promise<number> => (await record(id)).deliveries.length
 
-/** Whether the node has a transaction, in its pool or in a block. */
+/** Returns whether the node has a transaction, in its pool or in a block. */
 const has = (hash: Hex) =>
   till.client.getTransaction({ hash }).then(
     () => true,
@@ -77,7 +77,7 @@ test('a stuck transaction is raised to a higher fee on the same nonce', async ()
   const before = await nonceOf()
   const { payment, id, txHash } = await inPool()
   const settled = await waitFor('the settlement', async () => {
-    // Empty blocks lower the base fee; after some dozen of them the first fee would do.
+    // Empty blocks lower the base fee, so the first fee would be enough after some dozen blocks.
     await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('40') })
     await till.client.mine({ blocks: 1 })
     const now = await record(id)
@@ -100,7 +100,7 @@ test('a payment settles by the transaction that a stranger broadcast first', asy
   const { payment, id, txHash } = await inPool()
   const foreign = await broadcastPayment(till.client, payment)
   await waitFor('the foreign transaction to be in the pool', () => has(foreign))
-  // Earlier tests raised the base fee. The foreign tip must still stand above ours.
+  // Earlier tests raised the base fee. The foreign tip must still stand above the tip of the service.
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas: parseGwei('1') })
   await till.client.mine({ blocks: 1 })
   const settled = await reaches(id, 'settled')

@@ -1,4 +1,4 @@
-/** The events that prove the transfer of one payment, and of no other. */
+/** Tests which events prove the transfer of one payment. */
 import { expect, test } from 'bun:test'
 import { type Address, encodeAbiParameters, encodeEventTopics, type Hex, pad, parseAbi } from 'viem'
 import {
@@ -47,7 +47,11 @@ const moved = ({
 
 test.each<[string, boolean, Log[]]>([
   ['both events', true, [used(), moved()]],
-  ['both among others', true, [moved({ value: 1n }), used({ of: pad('0x5b') }), used(), moved()]],
+  [
+    'both events among other events',
+    true,
+    [moved({ value: 1n }), used({ of: pad('0x5b') }), used(), moved()],
+  ],
   ['a transfer that is not the next event', false, [used(), moved({ value: 1n }), moved()]],
   ['a use after the transfer', false, [moved(), used()]],
   ['no event', false, []],
@@ -61,13 +65,13 @@ test.each<[string, boolean, Log[]]>([
   ['a larger transfer', false, [used(), moved({ value: 10_001n })]],
   ['a transfer of another token', false, [used(), moved({ address: other })]],
   ['a use at another token', false, [used({ address: other }), moved()]],
-])('%s: proved is %p', (_, proved, logs) => {
+])('with %s the transfer counts as proved: %p', (_, proved, logs) => {
   const numbered = logs.map((log, n) => ({ ...log, logIndex: BigInt(n) }))
   const found = transferIndex(readTransfers(numbered, payment.asset), payment)
   expect(found !== null).toBe(proved)
 })
 
-test('the gas limit follows the signer: an account, a wallet, a wallet to be deployed', () => {
+test('the gas limit of a transfer depends on its signer: an account, a wallet or a wallet to be deployed', () => {
   const account = { signature: `0x${'11'.repeat(65)}`, deployment: null } as const
   const deployment = { factory: other, factoryData: '0x' } as const
   const bounds = [

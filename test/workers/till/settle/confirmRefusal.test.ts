@@ -1,4 +1,4 @@
-/** A refusal fails a payment only when the highest block seen confirms it. */
+/** Tests that a refusal fails a payment only when the highest block seen confirms the refusal. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { confirmRefusal } from '../../../../workers/till/settle/verdict.ts'
 import { simulate } from '../../../../workers/till/trial/trialCalls.ts'
@@ -22,7 +22,7 @@ describe('a refusal is confirmed', () => {
   const confirm = async (id: string) => confirmRefusal(till.chain, await till.payment(id), refusal)
   const poor = async () => pay({}, { account: await newPayer(till.client, 1n) })
 
-  test('by the same refusal at the highest block, and by no other', async () => {
+  test('only by the same refusal at the highest block', async () => {
     const id = await till.claim(await poor())
     expect(await confirm(id)).toBe(true)
     const other = 'execution reverted: Pausable: paused'

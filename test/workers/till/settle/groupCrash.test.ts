@@ -1,4 +1,6 @@
-/** A worker process is killed at every step of a group. Another process finishes it, and each payment is paid once. */
+/**
+ * Kills a worker process at every step of a group. Another process finishes the group, and each payment is paid once.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { some, testWhole } from '../../../support/database/extent.ts'
@@ -43,7 +45,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-/** A worker as an operator starts it; resolves when it is ready. */
+/** Starts a worker as an operator does, and resolves when the worker is ready. */
 async function startWorkerProcess(): Promise<Bun.Subprocess> {
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   const child = Bun.spawn(
@@ -67,7 +69,7 @@ async function startWorkerProcess(): Promise<Bun.Subprocess> {
 
 for (const { step, hold } of some(
   [
-    { step: 'before it tries the group', hold: { method: 'eth_call', when: 'before' } },
+    { step: 'before the trial of the group', hold: { method: 'eth_call', when: 'before' } },
     {
       step: 'between storing and sending',
       hold: { method: 'eth_sendRawTransaction', when: 'before' },
@@ -79,7 +81,7 @@ for (const { step, hold } of some(
   ] as const,
   0,
 )) {
-  test(`a group settles once, with its worker killed ${step}`, async () => {
+  test(`a group settles once though its worker is killed ${step}`, async () => {
     const payments = await claimAll(seller, 6)
     proxy.held = 0
     proxy.hold = hold
@@ -91,7 +93,7 @@ for (const { step, hold } of some(
   })
 }
 
-test('a group settles once, with its worker killed before it sees the receipt', async () => {
+test('a group settles once though its worker is killed before the receipt is read', async () => {
   await till.client.setAutomine(false)
   const payments = await claimAll(seller, 6)
   const doomed = await startWorkerProcess()
@@ -113,7 +115,7 @@ async function replace(doomed: Bun.Subprocess): Promise<void> {
   await startWorkerProcess()
 }
 
-/** One group has settled them all, each is announced once and granted once. */
+/** Expects that one group settled all payments, and that each payment is announced once and granted once. */
 async function expectOnce(payments: readonly WaitingPayment[], records: readonly any[]) {
   expect(await transactionsOf(till, payments)).toEqual([
     { hash: records[0].txHash, members: payments.length, state: 'mined' },
@@ -126,7 +128,7 @@ async function expectOnce(payments: readonly WaitingPayment[], records: readonly
   }
 }
 
-testWhole('two worker processes share waiting payments, and pay each once', async () => {
+testWhole('two worker processes share waiting payments, and pay each payment once', async () => {
   const payments = await claimAll(seller, 150)
   await Promise.all([startWorkerProcess(), startWorkerProcess()])
   const records = await Promise.all(payments.map(({ id }) => reaches(seller, id, 'settled')))

@@ -1,4 +1,4 @@
-/** Strangers and payers harm a group between its sending and its block: nothing is paid twice or lost. */
+/** Tests strangers and payers who harm a group between its sending and its block: nothing is paid twice or lost. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
@@ -38,7 +38,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const PRICE_ATOMIC = 10_000n
 const three: readonly Order[] = [{}, {}, {}]
 
-test('a member that a stranger broadcast first settles by the foreign transaction, the others by the group', async () => {
+test('a member that a stranger broadcast first settles by the foreign transaction, and the other members by the group', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool([...three, {}])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -52,7 +52,7 @@ test('a member that a stranger broadcast first settles by the foreign transactio
   }
 })
 
-test('members cancelled, blacklisted, emptied or expired under way fail without a grant; the others settle', async () => {
+test('members that are cancelled, blacklisted, emptied or expired under way fail, and the other members settle', async () => {
   const before = await scene.received()
   const [barred, emptied] = [await newPayer(till.client), await newPayer(till.client)]
   const { payments, hash } = await scene.groupInPool([
@@ -90,7 +90,7 @@ test('members cancelled, blacklisted, emptied or expired under way fail without 
   }
 })
 
-test('a blacklisted payer whose transfer a stranger broadcast before has paid', async () => {
+test('a payer who is blacklisted after a stranger broadcast the transfer has paid', async () => {
   const barred = await newPayer(till.client)
   const { payments } = await scene.groupInPool([{}, { account: barred }])
   const foreign = await broadcastPayment(till.client, payments[1]!)
@@ -99,7 +99,7 @@ test('a blacklisted payer whose transfer a stranger broadcast before has paid', 
   expect(await scene.settledBy(payments[1]!)).toBe(foreign)
 })
 
-test('a payer who gets burning code under way reverts the group; the others settle alone, and the payer goes alone for a day', async () => {
+test('a payer whose code burns all gas reverts the group, then the others settle alone and the payer stays alone', async () => {
   const { pool } = till.service.database
   const before = await scene.received()
   const spoiler = await newPayer(till.client)
@@ -125,7 +125,7 @@ test('a payer who gets burning code under way reverts the group; the others sett
   expect((await transactionsOf(till, [later[0]!]))[0]!.members).toBe(1)
 })
 
-/** Sets real code of EIP-7702, in a transaction before all others of the block. */
+/** Sets code by EIP-7702, in the first transaction of the block. */
 async function delegate(account: PrivateKeyAccount, to: Hex): Promise<void> {
   const sponsor = privateKeyToAccount(generatePrivateKey())
   await till.client.setBalance({ address: sponsor.address, value: 10n ** 18n })
@@ -150,12 +150,12 @@ async function delegate(account: PrivateKeyAccount, to: Hex): Promise<void> {
 }
 
 for (const [refusals, fate, members] of [
-  [5, 'waits for its group', [2]],
+  [5, 'waits for the next group', [2]],
   [6, 'goes alone', [2, 1]],
 ] as const) {
-  test(`a payment that ${refusals} groups refused before ${fate}`, async () => {
+  test(`a payment that was refused by ${refusals} groups ${fate}`, async () => {
     const { pool } = till.service.database
-    // The money of one: alone each payment passes, and behind the first one the second does not.
+    // The payer has money for one payment. Each payment passes alone, but the second fails behind the first.
     const poor = await newPayer(till.client, PRICE_ATOMIC)
     await till.client.mine({ blocks: 1 })
     await till.client.setAutomine(false)
@@ -179,7 +179,7 @@ for (const [refusals, fate, members] of [
     expect(transactions.map(({ members }) => members)).toEqual([...members])
     await scene.mineOn()
     for (const n of [0, 1]) await scene.settledBy(payments[n]!)
-    // The test waits for no pause of a payment: it is due at once.
+    // The payment is made due at once, so that the test does not wait for the payment's pause.
     await pool.query(`update graphile_worker._private_jobs set run_at = now() where key = $1`, [
       `settle_payment:${id}`,
     ])

@@ -1,4 +1,4 @@
-/** The chain drops a group, passes it by, or takes it back. */
+/** Tests a group that the chain drops, passes by, or takes back. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -38,8 +38,8 @@ test('a dropped group is broadcast again, with the same bytes', async () => {
 })
 
 /**
- * Mines an empty block: its base fee is just above the fee of every open transaction. It stops once the dearest one has
- * `members`: each raise doubles the fee, and no fee is raised above 100 gwei.
+ * Mines an empty block whose base fee is just above the fee of every open transaction. Stops once the dearest
+ * transaction has `members`, because each raise doubles the fee and no fee goes above 100 gwei.
  */
 async function passBy(members: number): Promise<void> {
   const { rows } = await till.service.database.pool.query(
@@ -47,7 +47,7 @@ async function passBy(members: number): Promise<void> {
             (select count(*)::int from transaction_payments m where m.hash = t.hash) as members
      from chain_transactions t where state = 'open' order by max_fee_wei desc limit 1`,
   )
-  // A replacement that is about to be sent must find the base fee that it was made for.
+  // A replacement that is about to be sent must find the base fee that the replacement was made for.
   if (rows[0] === undefined || rows[0].send_count === 0 || rows[0].members === members) return
   const baseFeePerGas = BigInt(rows[0].fee) + 1n
   await till.client.setNextBlockBaseFeePerGas({ baseFeePerGas })
@@ -64,13 +64,13 @@ const passByUntil = <Result>(wanted: string, members: number, probe: () => Promi
     return probe()
   })
 
-/** Wakes the settler: it fails an authorization that has expired by the chain's clock. */
+/** Wakes the settler, which fails an authorization that has expired by the chain's clock. */
 async function hasFailed({ id }: WaitingPayment): Promise<boolean> {
   await queueSettlement(till.service.database.pool, id, null)
   return (await seller.get(`/v0/payments/${id}`)).body.status === 'failed'
 }
 
-test('a stuck group is raised on its nonce, without the members that have ended; without any it is empty', async () => {
+test('a stuck group is raised on its nonce without the members that have ended', async () => {
   const nonce = await scene.nonceOf()
   const { payments, hash } = await scene.groupInPool([{}, await scene.expiring(), {}])
   await till.client.increaseTime({ seconds: 120 })
@@ -121,7 +121,7 @@ const mineUntilUsed = (nonce: number) =>
     return (await scene.nonceOf()) > nonce
   })
 
-test('a reorganisation takes a group back; the same transaction settles all again, with the same receipts', async () => {
+test('after a reorganisation the same transaction settles the group again, with the same receipts', async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool(three)
   await till.client.mine({ blocks: 1 })
@@ -136,7 +136,7 @@ test('a reorganisation takes a group back; the same transaction settles all agai
   expect(await scene.received()).toBe(before + 3n * PRICE_ATOMIC)
 })
 
-test('a member that a stranger settles in the new chain is settled there, though the group stands again', async () => {
+test("after a reorganisation a member settles by a stranger's transaction, and the other members by the group", async () => {
   const before = await scene.received()
   const { payments, hash } = await scene.groupInPool(three)
   await till.client.mine({ blocks: 1 })

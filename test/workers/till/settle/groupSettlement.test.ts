@@ -1,4 +1,4 @@
-/** Payments that wait together settle in one transaction; each succeeds or fails by itself. */
+/** Tests that waiting payments settle in one transaction, and that each payment succeeds or fails by itself. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { decodeEventLog, parseAbi } from 'viem'
 import { MULTICALL3_ADDRESS } from '../../../../workers/till/wallets/walletDeployment.ts'
@@ -42,7 +42,7 @@ afterAll(() => scene[Symbol.asyncDispose]())
 const allSettle = (payments: readonly WaitingPayment[]) =>
   Promise.all(payments.map(({ id }) => reaches(seller, id, 'settled')))
 
-test('payments that wait settle in one transaction, each with its own receipt and event', async () => {
+test('waiting payments settle in one transaction, each with its own receipt and event', async () => {
   const [nonce, balance] = [await scene.nonceOf(), await scene.received()]
   const payments = await claimAll(seller, 5)
   await scene.start()
@@ -72,7 +72,7 @@ test('a payment that waits alone is sent to the token itself', async () => {
   expect(to?.toLowerCase()).toBe(SEPOLIA.usdcAddress.toLowerCase())
 })
 
-test('a hundred payments need two groups, of at most 64, below the bounds of gas and size', async () => {
+test('a hundred payments settle in two groups of at most 64 members, within the bounds of gas and size', async () => {
   const nonce = await scene.nonceOf()
   const payments = await claimAll(seller, 100)
   await scene.start()
@@ -87,7 +87,7 @@ test('a hundred payments need two groups, of at most 64, below the bounds of gas
   }
 })
 
-test('a contract wallet and an account with code go alone, beside the group', async () => {
+test('an account with code goes alone, beside the group', async () => {
   const wallet = await deployWallet(till.client, payer.address)
   await fund(till.client, wallet, 1_000_000n)
   const coded = await newPayer(till.client)
@@ -99,12 +99,12 @@ test('a contract wallet and an account with code go alone, beside the group', as
   await reaches(seller, payments[1]!.id, 'settled')
   const [group] = await transactionsOf(till, payments.slice(0, 2))
   expect(group).toMatchObject({ members: 2, state: 'mined' })
-  // The code is not that of this account's wallet: it refuses the signature.
+  // The account has the code of another wallet, which refuses the signature.
   await reaches(seller, payments[2]!.id, 'failed')
 })
 
 describe('a member that the token refuses', () => {
-  test('is refused alone, and the others settle', async () => {
+  test('is refused alone, and the other members settle', async () => {
     const poor = await newPayer(till.client, 9_999n)
     const barred = await newPayer(till.client)
     const payments = await claimAll(seller, [{}, { account: poor }, {}, { account: barred }, {}])
@@ -124,7 +124,7 @@ describe('a member that the token refuses', () => {
     expect(groups.map(({ members }) => members)).toEqual([3])
   })
 
-  test('because the payer has money for three of five is refused, and three settle', async () => {
+  test('fails when its payer has money for three of five members, and three members settle', async () => {
     const before = await scene.received()
     const account = await newPayer(till.client, 30_000n)
     const payments = await claimAll(
@@ -143,7 +143,7 @@ describe('a member that the token refuses', () => {
     expect(ends.filter(({ reason }) => reason === 'insufficient_funds')).toHaveLength(2)
   })
 
-  test('because its authorization is used settles on that transaction; a cancelled one fails', async () => {
+  test('settles on the transaction that used its authorization, but fails when the authorization was cancelled', async () => {
     const payments = await claimAll(seller, 4)
     const foreign = await broadcastPayment(till.client, payments[1]!)
     await till.client.waitForTransactionReceipt({ hash: foreign })
@@ -169,7 +169,7 @@ test('on a chain without Multicall3 each payment goes alone', async () => {
   await till.client.setCode({ address: MULTICALL3_ADDRESS, bytecode: code! })
 })
 
-test('the projects of a group share its gas by their payments', async () => {
+test('the projects of a group share its gas in proportion to their payments', async () => {
   const [one, two] = [await till.newSeller(), await till.newSeller()]
   const payments = [...(await claimAll(one, 2)), ...(await claimAll(two, 1))]
   await scene.start()

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, GROUP_STATES, LOOK_STATES } from '../../../../workers/till/settle/laneStates.ts'
 
-/** The lines of a diagram for a table, without steps that change nothing. */
+/** Returns the lines of a diagram for a table, without steps that change nothing. */
 const draw = (states: Record<string, Record<string, string>>) =>
   Object.entries(states).flatMap(([from, events]) =>
     Object.entries(events)
@@ -11,20 +11,20 @@ const draw = (states: Record<string, Record<string, string>>) =>
       .map(([event, to]) => `${from} --> ${to}: ${event}`),
   )
 
-test('ARCHITECTURE draws the states of looks and groups', () => {
+test('ARCHITECTURE.md draws the states of looks and groups', () => {
   const text = readFileSync(join(import.meta.dir, '../../../../ARCHITECTURE.md'), 'utf8')
   const drawn = text.match(/^ {4}\S.* --> .*(?:: (?:asked|looked|begun|ended))$/gm)!
   const tables = [LOOK_STATES, GROUP_STATES].flatMap((states) => draw(states as never))
   expect(drawn.map((line) => line.trim()).toSorted()).toEqual(tables.toSorted())
 })
 
-test('what is asked during a look leads to one more look', () => {
+test('a request during a look leads to one more look', () => {
   const asked = after(LOOK_STATES, after(LOOK_STATES, 'idle', 'asked'), 'asked')
   expect(after(LOOK_STATES, asked, 'looked')).toBe('looking')
   expect(after(LOOK_STATES, 'looking', 'looked')).toBe('idle')
 })
 
-test('a third group, and an end without a group, are bugs', () => {
+test('a third group, and an end without a group, throw an error', () => {
   expect(() => after(GROUP_STATES, 'two groups', 'begun')).toThrow('begun in the state two groups')
   expect(() => after(GROUP_STATES, 'free', 'ended')).toThrow('ended in the state free')
 })

@@ -1,4 +1,4 @@
-/** An expired payment fails only if the chain says that its authorization was not used. */
+/** Tests that an expired payment fails only if the chain says that its authorization was not used. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -36,7 +36,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-test('a mined transfer never fails, though its receipt is withheld past the expiry', async () => {
+test('a mined transfer does not fail, though its receipt is withheld past the expiry', async () => {
   const { pool } = till.service.database
   proxy.answers.set('eth_getTransactionReceipt', () => null)
   const { address } = DEVNET_ACCOUNTS.gasWallet

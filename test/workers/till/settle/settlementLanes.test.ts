@@ -1,4 +1,4 @@
-/** Which payments share a group: projects take turns, and payments that go alone never hold up the groups. */
+/** Tests which payments share a group: projects take turns, and payments that go alone never hold up the groups. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { keepAlone } from '../../../../sql/till/settle/settlementQueue.ts'
 import { testWhole } from '../../../support/database/extent.ts'
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterEach(() => scene.rest())
 afterAll(() => scene[Symbol.asyncDispose]())
 
-test('behind hundreds of payments of one project, the one of another goes in the first group', async () => {
+test('a payment behind hundreds of payments of another project goes in the first group', async () => {
   const greedy = await claimAll(scene.seller, 300)
   const other = await till.newSeller()
   const [single] = await claimAll(other, 1)
@@ -31,24 +31,27 @@ test('behind hundreds of payments of one project, the one of another goes in the
   })
   const [first, ...later] = await transactionsOf(till, [...greedy, single!])
   expect((await transactionsOf(till, [single!]))[0]!.hash).toBe(first!.hash)
-  // While another project waits, one has a quarter of a group. Then it has whole groups.
+  // While another project waits, a project has a quarter of a group. Then the project has whole groups.
   expect(first!.members).toBe(17)
   expect(Math.max(...later.map(({ members }) => members))).toBe(64)
 })
 
-testWhole('behind hundreds of payments that go alone, a group goes among the first', async () => {
-  const { pool } = till.service.database
-  await keepAlone(pool, [{ chainId: SEPOLIA.chainId, payer: payer.address }])
-  const lone = await claimAll(scene.seller, 200)
-  const account = await newPayer(till.client)
-  const payments = await claimAll(scene.seller, [{ account }, { account }, { account }])
-  const before = await scene.nonceOf()
-  await scene.start()
-  const [hash] = await Promise.all(payments.map(scene.settledBy))
-  expect((await transactionsOf(till, payments)).map(({ members }) => members)).toEqual([3])
-  const { nonce } = await till.client.getTransaction({ hash: hash! })
-  expect(nonce - before).toBeLessThan(40)
-  await Promise.all(lone.map(scene.settledBy))
-  expect(await scene.nonceOf()).toBe(before + 201)
-  await pool.query('delete from lone_payers')
-})
+testWhole(
+  'a group behind hundreds of payments that go alone is among the first transactions',
+  async () => {
+    const { pool } = till.service.database
+    await keepAlone(pool, [{ chainId: SEPOLIA.chainId, payer: payer.address }])
+    const lone = await claimAll(scene.seller, 200)
+    const account = await newPayer(till.client)
+    const payments = await claimAll(scene.seller, [{ account }, { account }, { account }])
+    const before = await scene.nonceOf()
+    await scene.start()
+    const [hash] = await Promise.all(payments.map(scene.settledBy))
+    expect((await transactionsOf(till, payments)).map(({ members }) => members)).toEqual([3])
+    const { nonce } = await till.client.getTransaction({ hash: hash! })
+    expect(nonce - before).toBeLessThan(40)
+    await Promise.all(lone.map(scene.settledBy))
+    expect(await scene.nonceOf()).toBe(before + 201)
+    await pool.query('delete from lone_payers')
+  },
+)

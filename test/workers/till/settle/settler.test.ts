@@ -1,4 +1,4 @@
-/** One run sends, ends or postpones each payment. */
+/** Tests how one run sends, ends or postpones each payment. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { toFunctionSelector } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
@@ -32,7 +32,7 @@ afterEach(async () => {
 afterAll(() => till[Symbol.asyncDispose]())
 
 const run = (...ids: string[]) => settlePayments(till.chain, ids)
-/** The gas wallet's transactions at the node, mined or in its pool. */
+/** Counts the gas wallet's transactions at the node, mined or in the node's pool. */
 const sent = () => till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 const stateOf = async (id: string) => (await till.payment(id)).state
 const expired = async () => {
@@ -81,7 +81,7 @@ describe('a payment is sent', () => {
 })
 
 describe('a payment ends', () => {
-  test('when it has expired unused, though another payment has trouble', async () => {
+  test('when its authorization has expired unused, even while another payment has trouble', async () => {
     const troubled = await expired()
     const { nonce } = await till.payment(troubled)
     const id = await expired()
@@ -99,7 +99,7 @@ describe('a payment ends', () => {
     expect(await queuedPayments(till.pool)).toEqual([troubled])
   })
 
-  test('only once the node tells whether it was used; until then it is not sent', async () => {
+  test('only when the node says whether its authorization was used, and is not sent before', async () => {
     const id = await till.claim(await pay())
     const before = await sent()
     till.chain.head = { ...till.chain.head, timestamp: (await till.payment(id)).validBefore + 1n }
@@ -114,7 +114,7 @@ describe('a payment ends', () => {
     expect(await queuedPayments(till.pool)).toEqual([id])
   })
 
-  test('when it was used, even after its expiry', async () => {
+  test('when its authorization was used, even after its expiry', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await till.client.waitForTransactionReceipt({
@@ -134,7 +134,7 @@ describe('a payment ends', () => {
     await till.look()
   })
 
-  test('when it has reverted three times, and not before', async () => {
+  test('after three reverts, and not before', async () => {
     const reverted = async (times: number) => {
       const id = await till.claim(await pay())
       await till.pool.query('update payments set revert_count = $2 where id = $1', [id, times])
@@ -151,7 +151,7 @@ describe('a payment ends', () => {
     })
   })
 
-  test('at its current stage', async () => {
+  test('with the failure stage settle once its transaction was sent', async () => {
     const id = await till.claim(await pay())
     await till.client.setAutomine(false)
     await run(id)

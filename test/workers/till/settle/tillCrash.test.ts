@@ -1,4 +1,4 @@
-/** A worker process is killed at every step of a settlement. Another process finishes the settlement, once. */
+/** Kills a worker process at every step of a settlement. Another process finishes the settlement once. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -42,7 +42,7 @@ afterAll(async () => {
   await proxy.stop()
 })
 
-/** A worker as an operator starts it; resolves when it is ready. */
+/** Starts a worker as an operator does, and resolves when the worker is ready. */
 async function startWorkerProcess(rpcUrl = proxy.url): Promise<Bun.Subprocess> {
   const { promise: ready, resolve } = Promise.withResolvers<void>()
   const child = Bun.spawn(
@@ -67,7 +67,7 @@ async function startWorkerProcess(rpcUrl = proxy.url): Promise<Bun.Subprocess> {
 const sent = () => till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
 for (const { step, hold } of some([
-  { step: 'before it simulates', hold: { method: 'eth_call', when: 'before' } },
+  { step: 'before the simulation', hold: { method: 'eth_call', when: 'before' } },
   {
     step: 'between storing and sending',
     hold: { method: 'eth_sendRawTransaction', when: 'before' },
@@ -77,17 +77,17 @@ for (const { step, hold } of some([
     hold: { method: 'eth_sendRawTransaction', when: 'after' },
   },
   {
-    step: 'before it sees the receipt',
+    step: 'before the receipt is read',
     hold: { method: 'eth_getTransactionReceipt', when: 'before' },
   },
 ] as const)) {
-  test(`a payment settles once, with its worker killed ${step}`, async () => {
+  test(`a payment settles once though its worker is killed ${step}`, async () => {
     const before = await sent()
     const doomed = await startWorkerProcess()
     proxy.held = 0
     proxy.hold = hold
     const { header } = await pay()
-    // A payer asks again while the payment is pending.
+    // The payer asks again while the payment is pending.
     const answer = redeemToEnd(seller, header)
     await waitFor('the step', () => proxy.held > 0)
     doomed.kill('SIGKILL')
@@ -117,7 +117,7 @@ testWhole(
      from chain_transactions where nonce >= $1`,
       [before],
     )
-    // Groups: fewer transactions than payments.
+    // Payments share transactions, so the transactions are fewer than the payments.
     const transactions = (await sent()) - before
     expect(transactions).toBeLessThan(120)
     expect(rows[0]).toEqual({ transactions, nonces: transactions, paid: transactions })

@@ -1,4 +1,4 @@
-/** Trouble on our side never fails a payment: every payment here settles or waits. */
+/** Tests that trouble of the service or of its RPC never fails a payment. Every payment here settles or waits. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import { some, testWhole } from '../../../support/database/extent.ts'
@@ -64,11 +64,11 @@ async function outlives(mend: () => unknown): Promise<void> {
 }
 
 for (const [name, fault] of some([
-  ['5xx', { status: 503 }],
-  ['too many requests', { status: 429 }],
-  ['slow', { delayMs: 900 }],
+  ['an RPC that answers 503', { status: 503 }],
+  ['an RPC that answers 429', { status: 429 }],
+  ['a slow RPC', { delayMs: 900 }],
 ] as const)) {
-  test(`a payment outlives a faulty RPC: ${name}`, async () => {
+  test(`a payment outlives ${name}`, async () => {
     proxy.fault = fault
     await outlives(() => {
       proxy.fault = null
@@ -81,7 +81,7 @@ testWhole('a payment outlives a node that cannot simulate', async () => {
   await outlives(() => proxy.errors.clear())
 })
 
-test('a payment settles though the node reports an error for the transaction it took', async () => {
+test('a payment settles though the node reports an error for the transaction that it took', async () => {
   proxy.errors.set('eth_sendRawTransaction', () => ({ code: 1, message: 'lost', after: true }))
   const { header } = await pay()
   expect((await redeemToEnd(seller, header)).body.ok).toBe(true)
@@ -101,7 +101,7 @@ testWhole('a payment outlives a node without receipts', async () => {
   await settled(first.body.paymentId)
 })
 
-test('a lagging node that shows no funds refuses no payment', async () => {
+test('a payment is not refused when a lagging node shows no funds', async () => {
   // The node judges "latest" by an old state, and does not have the newest block.
   proxy.errors.set('eth_call', ([, block]) =>
     block === 'latest'
@@ -124,7 +124,7 @@ test('an unsupported chain is refused at start', async () => {
   )
 })
 
-test('on base the public keys of the devnet are refused at start', async () => {
+test('the public keys of the devnet are refused at start on the chain base', async () => {
   proxy.answers.set('eth_chainId', () => '0x2105')
   await expect(till.startWorker()).rejects.toThrow('SETTLEMENT_KEYS: must be keys of your own')
 })

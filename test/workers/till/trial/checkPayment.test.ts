@@ -1,4 +1,4 @@
-/** A check simulates a payment on the chain before anything is claimed. */
+/** Tests the check that simulates a payment on the chain before anything is claimed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'
@@ -56,7 +56,7 @@ const isQueued = async (checkId: string) => {
 }
 
 describe('a check', () => {
-  test('passes when a deployed wallet accepts the signature, without its deployment', async () => {
+  test('passes when a deployed wallet accepts the signature, and drops the deployment', async () => {
     const id = await newCheck(await pay({ from: wallet }), {
       factory: FACTORY,
       factoryData: '0x1234',
@@ -74,7 +74,7 @@ describe('a check', () => {
     expect(await run(await newCheck(await pay({ from: fresh })))).toMatchObject({ state: 'passed' })
   })
 
-  test('is refused without a wallet, unless an allowed factory deploys it', async () => {
+  test('is refused without a wallet, unless an allowed factory deploys the wallet', async () => {
     const future = futureWallet(payer.address)
     await fund(till.client, future.address, 10_000n)
     const payment = await pay({ from: future.address })
@@ -89,7 +89,7 @@ describe('a check', () => {
     })
   })
 
-  test('is refused for a used, an expired and a forged authorization', async () => {
+  test('is refused for a used, an expired or a forged authorization', async () => {
     const used = await pay({ from: wallet })
     const broadcast = await broadcastPayment(till.client, used)
     await till.client.waitForTransactionReceipt({ hash: broadcast })

@@ -1,4 +1,4 @@
-/** The outcome of a simulated transfer: passed, refused by the chain, or trouble of the node. */
+/** Tests the outcome of a simulated transfer: passed, refused by the chain, or trouble of the node. */
 import { describe, expect, test } from 'bun:test'
 import { encodeErrorResult, encodeFunctionResult, type Hex, multicall3Abi, parseAbi } from 'viem'
 import type { RpcAnswer } from '../../../../workers/till/chain/rpc.ts'
@@ -59,7 +59,7 @@ describe('a transfer', () => {
       error(3, 'x', revert('FiatTokenV2: authorization is not yet valid')),
       'early: invalid_exact_evm_payload_authorization_valid_after',
     ],
-  ])('%j: %s', (answer, expected) => {
+  ])('with the RPC answer %j has the outcome %s', (answer, expected) => {
     expect(outcome(answer, { deployment: null })).toBe(expected)
   })
 })
@@ -67,7 +67,7 @@ describe('a transfer', () => {
 describe('a transfer that deploys its wallet', () => {
   const badSignature = revert('FiatTokenV2: invalid signature')
   test.each<[string, RpcAnswer, string]>([
-    ['both pass', trial(true, true, '0x'), 'passes'],
+    ['deployment and charge pass', trial(true, true, '0x'), 'passes'],
     ['the wallet was deployed before', trial(false, true, '0x'), 'passes'],
     [
       'the charge fails',
@@ -79,17 +79,21 @@ describe('a transfer that deploys its wallet', () => {
       trial(true, false, '0x'),
       'final: invalid_transaction_state',
     ],
-    ['both fail', trial(false, false, badSignature), 'final: smart_wallet_deployment_failed'],
+    [
+      'deployment and charge fail',
+      trial(false, false, badSignature),
+      'final: smart_wallet_deployment_failed',
+    ],
     ['no gas is left', trial(false, false, '0x'), 'final: smart_wallet_deployment_failed'],
     [
       'the deployed wallet lacks funds',
       trial(false, false, revert('ERC20: transfer amount exceeds balance')),
       'final: insufficient_funds',
     ],
-    ['the whole fails', error(-32000, 'out of gas'), 'final: smart_wallet_deployment_failed'],
+    ['the whole call fails', error(-32000, 'out of gas'), 'final: smart_wallet_deployment_failed'],
     ['Multicall3 is not deployed', { ok: true, result: '0x' }, 'trouble'],
     ['the node lags', error(-32000, 'header not found'), 'trouble'],
-  ])('%s', (_, answer, expected) => {
+  ])('has the expected outcome when %s', (_, answer, expected) => {
     expect(outcome(answer, { deployment })).toBe(expected)
   })
 })

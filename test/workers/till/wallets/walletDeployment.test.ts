@@ -1,4 +1,4 @@
-/** One transaction deploys a wallet and charges it. A failed charge undoes the deployment. */
+/** Tests the transaction that deploys a wallet and charges the wallet. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { concat, encodeFunctionData, parseAbi } from 'viem'
 import { deployAndCharge } from '../../../../workers/till/wallets/walletDeployment.ts'

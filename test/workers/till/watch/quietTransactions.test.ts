@@ -1,4 +1,4 @@
-/** Silent transactions are broadcast again, raised and replaced. */
+/** Tests that quiet transactions are broadcast again, raised and replaced. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { type Hex, parseGwei, parseTransaction } from 'viem'
 import { findOpenTransactions } from '../../../../sql/till/watch/openTransactions.ts'
@@ -46,7 +46,7 @@ describe('a quiet transaction', () => {
     expect(await sendsOf(txHash)).toBe(2)
   })
 
-  test('is raised by a quarter after a second send and three blocks without it', async () => {
+  test('is raised by a quarter after a second send, when three blocks passed without the transaction', async () => {
     const { id, txHash } = await till.send()
     const passBlocks = (count: number) => {
       till.chain.head = { ...till.chain.head, number: till.chain.head.number + BigInt(count) }
@@ -68,7 +68,7 @@ describe('a quiet transaction', () => {
     expect([await sendsOf(txHash), await sendsOf(raised!)]).toEqual([4, 2])
   })
 
-  test('is raised to the market price when that is higher, up to 100 gwei', async () => {
+  test('is raised to a higher market price, but never above 100 gwei', async () => {
     const refuse = () => ({ code: -32000, message: 'transaction underpriced' })
     const { id } = await till.send()
     till.proxy.errors.set('eth_sendRawTransaction', refuse)
@@ -89,7 +89,7 @@ describe('a quiet transaction', () => {
     expect(rows).toHaveLength(4)
   })
 
-  test('is replaced without the deployment of a wallet that has code', async () => {
+  test('is replaced without the deployment when its wallet already has code', async () => {
     await till.client.setAutomine(true)
     const wallet = futureWallet(payer.address)
     await fund(till.client, wallet.address, 10_000n)
@@ -119,7 +119,7 @@ describe('a quiet transaction', () => {
     expect(await targetOf()).toBe(SEPOLIA.usdcAddress.toLowerCase() as Hex)
   })
 
-  test('is raised by one process only; the other process sends nothing', async () => {
+  test('is raised by one process only, and the other process sends nothing', async () => {
     const { id } = await till.send()
     const [stuck] = await findOpenTransactions(till.pool, [id])
     const raise = async () =>

@@ -1,4 +1,4 @@
-/** Reconciliation, one look at a time. */
+/** Tests reconciliation one look at a time. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'
@@ -40,7 +40,7 @@ const reorganise = () => till.client.request({ method: 'anvil_reorg', params: [1
 const transactionOf = (hash: Hex) => row(till.pool, 'chain_transactions', hash)
 
 describe('a settlement is taken back', () => {
-  test('after two looks without it, though its block came and went between looks', async () => {
+  test('after two looks without the settlement, though its block came and went between the looks', async () => {
     await look()
     const { id } = await sendAndSettle()
     await till.client.setAutomine(false)
@@ -52,7 +52,7 @@ describe('a settlement is taken back', () => {
     expect(till.chain.head.hash).toBe((await till.client.getBlock()).hash)
   })
 
-  test('never by single looks without it, when the look between finds it', async () => {
+  test('never when every second look finds the settlement', async () => {
     const { id } = await sendAndSettle()
     for (let n = 0; n < 3; n++) {
       memory.suspicious = true
@@ -122,7 +122,7 @@ test('a settlement that moved to another block becomes final in that block', asy
   expect((await row(till.pool, 'payments', id)).finalized_at).not.toBeNull()
 })
 
-test('a final block without its settlement makes all settlements suspect', async () => {
+test('a settlement with a wrong block hash becomes final only after another look corrects the hash', async () => {
   const { id } = await sendAndSettle()
   await sendAndSettle()
   await look()
@@ -166,11 +166,11 @@ test('the first look queues lost payments and deletes stale checks', async () =>
   expect(await findCheck(till.pool, check)).toBeNull()
 })
 
-describe('a gap', () => {
+describe('a gap in the nonces', () => {
   const next = () =>
     till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 
-  test('is filled when two looks find it', async () => {
+  test('is filled after two looks find the gap', async () => {
     await till.pool.query('update gas_wallets set next_nonce = next_nonce + 1')
     const before = await next()
     await look()
@@ -179,7 +179,7 @@ describe('a gap', () => {
     expect(await next()).toBe(before + 1)
   })
 
-  test('is mended by the transaction that a reorganisation threw out', async () => {
+  test('is filled again by the transaction that a reorganisation removed', async () => {
     const { txHash } = await sendAndSettle()
     await till.client.setAutomine(false)
     await reorganise()

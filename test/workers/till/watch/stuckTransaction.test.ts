@@ -1,4 +1,4 @@
-/** Blocks pass transactions by because their fee is too low. */
+/** Tests transactions that blocks pass by because their fee is too low. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -20,7 +20,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 
 const nonceOf = () => till.client.getTransactionCount({ address: gasWallet })
 const statusOf = async (id: string) => (await seller.get(`/v0/payments/${id}`)).body.status
-/** Mines an empty block: its base fee is above every transaction's fee, even a raised one. */
+/** Mines an empty block whose base fee is above the fee of every transaction, even above a raised fee. */
 async function passBy(): Promise<void> {
   const { rows } = await till.service.database.pool.query(
     'select coalesce(max(max_fee_wei), 0)::text as dearest from chain_transactions',
@@ -68,7 +68,7 @@ test('the transaction of a failed payment becomes an empty transfer on the same 
     )
     return rowCount === 1
   })
-  // It may have been raised since. No payment's transaction took the nonce.
+  // The empty transfer may have been raised since. No transaction of a payment took the nonce.
   const { rows } = await till.service.database.pool.query(
     `select payment_id from chain_transactions where nonce = $1 and state = 'mined'`,
     [before],

@@ -1,4 +1,4 @@
-/** The outcome of a payment whose authorization is used. */
+/** Tests the outcome of a payment whose authorization is used. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { examineUsed } from '../../../../workers/till/watch/usedAuthorization.ts'
 import { type HandTill, startHandTill } from '../../../support/till/handTill.ts'
@@ -26,7 +26,7 @@ const refusedBefore = (txHash: string) => ({
   failureDetail: `the authorization was used before, by ${txHash}`,
 })
 
-/** The node no longer has the state of all blocks up to this one. */
+/** Makes the node forget the state of all blocks up to this block. */
 const forgetUpTo = (head: bigint) =>
   till.proxy.errors.set('eth_call', ([, block]) =>
     /^0x/.test(block) && BigInt(block) <= head
@@ -49,7 +49,7 @@ describe('an authorization that was used before the claim is refused', () => {
     expect(await till.payment(id)).toMatchObject(refusedBefore(transactionHash))
   })
 
-  test('though the node does not return its transaction', async () => {
+  test('though the node cannot search for its transaction', async () => {
     const payment = await pay()
     await used(payment)
     const id = await till.claim(payment)
@@ -62,7 +62,7 @@ describe('an authorization that was used before the claim is refused', () => {
   })
 
   for (const blocks of [1, 5]) {
-    test(`${blocks} blocks before, by a node without old state`, async () => {
+    test(`${blocks} blocks before, though the node has no old state`, async () => {
       const payment = await pay()
       await blockIn(3)
       const { transactionHash } = await used(payment)
@@ -74,7 +74,7 @@ describe('an authorization that was used before the claim is refused', () => {
     })
   }
 
-  test('in a block above the head of the claim', async () => {
+  test('in a block above the head of the claim, but before the time of the claim', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -88,7 +88,7 @@ describe('an authorization that was used before the claim is refused', () => {
 })
 
 describe('an authorization that was used after the claim', () => {
-  test('settles the payment, though a stranger broadcast it in a block not seen yet', async () => {
+  test('settles the payment, though a stranger broadcast the transfer in an unseen block', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const { transactionHash } = await used(payment)
@@ -115,7 +115,7 @@ describe('an authorization that was used after the claim', () => {
     expect((await row(till.pool, 'chain_transactions', transactionHash)).state).toBe('mined')
   })
 
-  test('for a transfer to another recipient is refused', async () => {
+  test('for a transfer to another recipient fails the payment', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await used(await pay({ nonce: payment.authorization.nonce, to: stranger }))
@@ -126,7 +126,7 @@ describe('an authorization that was used after the claim', () => {
     })
   })
 
-  test('for a smaller transfer is refused', async () => {
+  test('for a smaller transfer fails the payment', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     await used(await pay({ nonce: payment.authorization.nonce, value: 9_999n }))
@@ -134,7 +134,7 @@ describe('an authorization that was used after the claim', () => {
     expect((await till.payment(id)).state).toBe('failed')
   })
 
-  test('by a cancellation is refused', async () => {
+  test('by a cancellation fails the payment', async () => {
     const payment = await pay()
     const id = await till.claim(payment)
     const hash = await cancelPayment(till.client, payer, payment.authorization.nonce)
@@ -151,7 +151,7 @@ describe('an authorization that was used after the claim', () => {
     ['eth_getTransactionReceipt', null],
     ['eth_getBlockByNumber', null],
   ] as const) {
-    test(`stays undecided while ${method} finds nothing`, async () => {
+    test(`leaves the payment undecided while ${method} finds nothing`, async () => {
       const payment = await pay()
       const id = await till.claim(payment)
       await used(payment)

@@ -1,4 +1,4 @@
-/** A receipt settles its payment only if the USDC moved. */
+/** Tests that a receipt settles its payment only if the USDC moved. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -43,7 +43,7 @@ for (const [name, edit] of [
 ] as const) {
   test(`a transaction ${name} settles nothing`, async () => {
     proxy.edits.set('eth_getTransactionReceipt', edit)
-    // Hides the true events meanwhile.
+    // Hides the true events until the receipt is judged.
     proxy.answers.set('eth_getLogs', () => [])
     const { body } = await redeem(seller, (await pay()).header)
     expect(body).toMatchObject({ ok: false, reason: 'settlement_pending' })
@@ -79,7 +79,7 @@ test('a late receipt settles the payment, without a second transaction', async (
   expect(await sent()).toBe(before + 1)
 })
 
-test('a transaction is displaced when a stranger used its nonce, and its payment gets another', async () => {
+test('a transaction is displaced when a stranger used its nonce, and its payment gets another transaction', async () => {
   await till.client.setAutomine(false)
   const before = await sent()
   const { header } = await pay()
@@ -104,7 +104,7 @@ test('a transaction is displaced when a stranger used its nonce, and its payment
   expect((await redeem(seller, header)).body.ok).toBe(true)
 })
 
-test('a transaction without a payment ends once it is mined', async () => {
+test('a transaction without a payment ends once the transaction is mined', async () => {
   const { rows } = await pool().query(
     'update gas_wallets set next_nonce = next_nonce + 1 returning *',
   )
