@@ -106,7 +106,7 @@ export function authorizationOf(
 export const authorize = (url: string, { query }: Asked, cookie = '') =>
   ask(`${url}/oauth/authorize?${query}`, { headers: { cookie } })
 
-/** Makes a request that waits for consent in the browser of the owner. Without `person` the first operator is the owner. */
+/** Makes a request that waits for consent in the browser of the owner. The default owner is the first operator. */
 export async function requestConsent(service: TestService, asked: Asked, person?: ConsoleClient) {
   const { status, headers } = await authorize(service.url, asked)
   if (status !== 303) throw new Error(`not asked: ${status}`)

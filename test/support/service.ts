@@ -100,8 +100,8 @@ export type TestServiceOptions = {
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
- * Makes a cut wait for the running jobs. Graphile Worker does not await the deletion of the row of a finished job. A cut
- * at that moment would reject a promise and fail the test. workers/main.ts handles this rejection.
+ * Makes a cut wait for the running jobs. Graphile Worker does not await the deletion of the row of a finished job. A
+ * cut at that moment would reject a promise and fail the test. workers/main.ts handles this rejection.
  */
 function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   const { cut } = proxy
@@ -277,8 +277,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 }
 
 /**
- * Makes a client for one key. Without a key the client sends no Authorization header. The client compares each answer with
- * the OpenAPI document, unless the service is of another release.
+ * Makes a client for one key. Without a key the client sends no Authorization header. The client compares each answer
+ * with the OpenAPI document, unless the service is of another release.
  */
 export function createClient(
   url: string,

@@ -1,4 +1,4 @@
-/** Stands between the service and PostgreSQL, follows the wire protocol, and cuts a connection at a chosen round trip. */
+/** Stands between service and PostgreSQL, follows the wire protocol, and cuts a connection at a chosen round trip. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export const MOMENTS = ['before', 'after'] as const

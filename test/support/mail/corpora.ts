@@ -1,6 +1,6 @@
 /**
- * Reads mails, replies and conversations whose authors had not seen the code. Own sets are in test/fixtures. Public sets
- * may be beside the project, in `../shared/fixtures`. `npm test` reads the own sets, and the whole suite reads all sets.
+ * Reads mails, replies and conversations whose authors had not seen the code. Own sets are in test/fixtures. Public
+ * sets may be beside the project, in `../shared/fixtures`. `npm test` reads the own sets, the whole suite all sets.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -54,9 +54,9 @@ export function readReplies(path: string): ReplyCase[] {
 }
 
 /**
- * Returns the sets of replies. The set `edges` has joined and cut attributions, unlisted devices and odd characters, each
- * with hard negatives. The set `sealed` is read without its inline answers: its author omitted the quoted questions, and
- * docs/contract.md keeps the questions.
+ * Returns the sets of replies. The set `edges` has joined and cut attributions, unlisted devices and odd characters,
+ * each with hard negatives. The set `sealed` is read without its inline answers: its author omitted the quoted
+ * questions, and docs/contract.md keeps the questions.
  */
 export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'sealed' | 'public'>[] => [
   ...corporaOf('replies/strangers.jsonl', 'replies/development.jsonl', readReplies),

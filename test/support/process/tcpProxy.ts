@@ -6,7 +6,7 @@ export type TcpProxy = AsyncDisposable & {
   /** Ends every connection and refuses new ones until `mend`. */
   cut(): Promise<void>
   mend(): Promise<void>
-  /** Mutes a connection that has sent this text: its client gets no more answers, and the target still gets its data. */
+  /** Mutes a connection that has sent this text. The client gets no more answers, and the target still gets the data. */
   muteOn: string | null
   /** Counts the muted connections. */
   muted: number

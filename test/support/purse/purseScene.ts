@@ -1,4 +1,4 @@
-/** Starts a service with a funded purse, and a seller on the same chain. The test decides every answer of the seller. */
+/** Starts a service with a funded purse, and a seller on the same chain. The test chooses the answers of the seller. */
 import { type Address, type Hex, parseAbiItem } from 'viem'
 import type { PaymentPayload } from '../../../shared/till/x402.ts'
 import { decodePaymentHeader } from '../../../shared/till/x402.ts'

