@@ -141,7 +141,7 @@ test('a held mail with a large attachment is edited, and then approved with the 
   expect(copy.email.subject).toBe('Other')
 })
 
-test('while the store is away small mail is delivered, calls with large contents get 503, and no mail is lost', async () => {
+test('while the store is away small mail is delivered, large calls get 503, and no mail is lost', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Before'))
   const [before] = await waitForMessages(agent, 1)

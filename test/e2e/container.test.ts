@@ -1,7 +1,7 @@
 /**
- * Builds the image of the Dockerfile with buildah on a Debian of mmdebstrap, then sends a mail and a payment through the
- * containers. Runs only as root with `CONTAINER=1 npm test -- e2e/container`. Because only chroot isolates the parts,
- * networks and read-only roots are not tested.
+ * Builds the image of the Dockerfile with buildah on a Debian of mmdebstrap, then sends a mail and a payment through
+ * the containers. Runs only as root with `CONTAINER=1 npm test -- e2e/container`. Because only chroot isolates the
+ * parts, networks and read-only roots are not tested.
  */
 import { expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Checks deploy/kubernetes with the schemas of Kubernetes, KEDA and CloudNativePG. Without a cluster no part is started. */
+/** Checks deploy/kubernetes with the schemas of Kubernetes, KEDA and CloudNativePG. No test has a cluster. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

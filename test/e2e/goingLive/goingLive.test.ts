@@ -1,6 +1,6 @@
 /**
- * Follows docs/going-live.md line by line, on a separate machine and a separate internet (machine.ts, internet.ts). Then
- * the mail host of a stranger obeys our MTA-STS policy.
+ * Follows docs/going-live.md line by line, on a separate machine and a separate internet (machine.ts, internet.ts).
+ * Then the mail host of a stranger obeys our MTA-STS policy.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'

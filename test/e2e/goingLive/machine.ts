@@ -1,6 +1,6 @@
 /**
- * Starts a separate machine for one test, from namespaces of Linux. Its copy of this system keeps each change to itself. A
- * virtual cable joins the machine to the internet of the test. Needs root, and the right to make namespaces.
+ * Starts a separate machine for one test, from namespaces of Linux. Its copy of this system keeps each change to
+ * itself. A virtual cable joins the machine to the internet of the test. Needs root, and the right to make namespaces.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Stands in for `systemctl`, because a test has no systemd. Runs the ExecStart line of a unit as the user of the unit, with
- * its environment and its capabilities. Has no sandbox, no order and no restart.
+ * Stands in for `systemctl`, because a test has no systemd. Runs the ExecStart line of a unit as the user of the unit,
+ * with its environment and its capabilities. Has no sandbox, no order and no restart.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -24,7 +24,7 @@ const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
     }),
   )
 
-/** Holds the worst load that a neighbour can put on each shared resource. An attack runs until its process is killed. */
+/** Holds the worst load of a neighbour on each shared resource. An attack runs until its process is killed. */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),
   'many values': ({ url, key }) => {
