@@ -167,7 +167,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
   })
 }
 
-test('a paywall that is made anew for each request sells one answer for a payment', async () => {
+test('a paywall that is made again for each request sells one answer for a payment', async () => {
   let served = 0
   const { headers } = await newPayment()
   for (let n = 0; n < 3; n++) {

@@ -46,7 +46,7 @@ test('text of a stranger is shown as one short line without control characters',
   expect(shown('x'.repeat(5_000)).length).toBeLessThan(110)
 })
 
-test('no form of a secret stands in a finding', () => {
+test('a finding contains no form of a secret', () => {
   const seed = Buffer.alloc(32, 7)
   const env = {
     DATABASE_URL: 'postgres://purser:db%2Fsecret@db/purser',

@@ -14,7 +14,7 @@ function attemptsAt(route: MailRoute): number[] {
   }
 }
 
-test('direct mail has two retries in the first hour, then retries 30 minutes to 3 hours apart for five days', () => {
+test('direct mail is retried twice in the first hour, then every 30 minutes to 3 hours for five days', () => {
   const at = attemptsAt('direct')
   expect(at.slice(1).filter((s) => s <= HOUR_S).length).toBeGreaterThanOrEqual(2)
   const gaps = at.slice(2).map((s, n) => s - at[n + 1]!)

@@ -30,7 +30,7 @@ test('signatures equal the vectors of RFC 8032', () => {
   }
 })
 
-test('signatures equal those of @noble/ed25519, which verifies them', () => {
+test('signatures equal the signatures of @noble/ed25519, which accepts them', () => {
   // receiptKey sets the hash function that @noble/ed25519 needs.
   receiptKey({ seed: new Uint8Array(32).fill(1), did: 'did:web:localhost' })
   for (let n = 0; n < 200; n++) {

@@ -23,7 +23,7 @@ test('an https URL is escaped for the header, and another URL is refused', () =>
   expect(folded ?? '').not.toMatch(/[\r\n\s]/)
 })
 
-test('List-Unsubscribe-Post is written only beside a URL', () => {
+test('List-Unsubscribe-Post is written only with a URL', () => {
   const url = 'https://example.com/u'
   expect(unsubscribeFields({ url, mailto: 'leave@example.com' })).toBe(
     'List-Unsubscribe: <https://example.com/u>,\r\n <mailto:leave@example.com>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n',

@@ -53,7 +53,7 @@ describe('a header block or a separator', () => {
   ])('does not include the text: %s', (text) => expect(replyText(text)).toBe(text))
 })
 
-describe('of a whole mail', () => {
+describe('the reply text of a whole mail', () => {
   const tail = '\nFrom: Ann <ann@x.test>\nDate: Mon, Jun 1, 2026\nSubject: Report\n\nBody of it.'
   test.each([
     '---------- Forwarded message ---------',
@@ -73,23 +73,23 @@ describe('of a whole mail', () => {
     '---------- 转发的邮件 ---------',
     '---------- 転送メッセージ ---------',
     '---------- 전달된 메시지 ---------',
-  ])('a forward stays: %s', (mark) => {
+  ])('keeps a forward: %s', (mark) => {
     expect(replyText(`FYI\n\n${mark}${tail}`)).toBe(`FYI\n\n${mark}${tail}`)
     expect(replyText(`${mark}${tail}`)).toBe(`${mark}${tail}`)
   })
 
-  test('a pasted forward stays', () => {
+  test('keeps a pasted forward', () => {
     const text = 'Fwd: Invoice\nFrom: billing@x.test\nDate: Mon, 1 Jun 2026\n\nSee below.'
     expect(replyText(text)).toBe(text)
   })
 
-  test('a forward inside the history is cut with the history', () => {
+  test('ends before a history with a forward', () => {
     expect(
       below('On 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:|> -- Forwarded message --|> x'),
     ).toBe(OWN)
   })
 
-  test('a bounce stays, and a quoted bounce is cut', () => {
+  test('keeps a bounce, and ends before a quoted bounce', () => {
     const bounce =
       'Delivery has failed to these recipients:\n\na@x.test\nFrom: B <b@x.test>\nTo: a\nDate: 1'
     expect(replyText(bounce)).toBe(bounce)
@@ -105,14 +105,14 @@ describe('of a whole mail', () => {
     'Sent from my iPhone',
     '-----Original Message-----\nHello',
     'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
-  ])('the reply text is never empty: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('is never empty: %s', (text) => expect(replyText(text)).toBe(text))
 
-  test('only white space has an empty reply text', () => {
+  test('is empty for white space', () => {
     expect(replyText('')).toBe('')
     expect(replyText(' \r\n\t\n')).toBe('')
   })
 
-  test('CRLF and CR count as line ends', () => {
+  test('has CRLF and CR as line ends', () => {
     expect(replyText('Yes.\r\n\r\nOn 1 Jun 2026 at 9:00, B <b@x.test> wrote:\r\n> a\r\n')).toBe(
       'Yes.',
     )

@@ -102,7 +102,7 @@ test('tag characters and bidirectional overrides are removed, and right-to-left 
   expect(hebrew.labels).not.toContain('hidden-text')
 })
 
-test('a mail whose plain text says something else than its HTML is labelled', async () => {
+test('a mail whose plain text differs from its HTML is labelled text-differs', async () => {
   const html =
     '<p>Dear Ada, your parcel comes on Monday between nine and noon. Kind regards, Bob</p>'
   const other = await bothParts(

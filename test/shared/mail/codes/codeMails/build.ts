@@ -115,7 +115,7 @@ export function valuesOf(name: string, language: string): Values {
       : pick(PLAIN[key]!)
   return {
     digits: (length) => draw('0123456789', length),
-    // At least one digit, because the layout `letters-alone` has the codes without digits.
+    // A code has at least one digit, because only the layout `letters-alone` has codes without digits.
     letters: (length) =>
       draw('ABCDEFGHJKLMNPQRSTUVWXYZ23456789', length - 2) + draw('2345678', 1) + draw('KQX', 1),
     pick,
