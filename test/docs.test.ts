@@ -1,4 +1,4 @@
-/** The pages for readers: short, with links that lead somewhere, complete about settings and examples. */
+/** Tests that the pages are short, have valid links, and are complete about settings and examples. */
 import { expect, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { X402_REASONS } from '../shared/till/x402.ts'
 
 const ROOT = join(import.meta.dir, '..')
 const README_LINES_MAX = 130
-/** Folders of the house, at the start of a path in backticks. */
+/** Matches a path in backticks that begins with a folder of the project. */
 const PATH = /`((?:api|workers|shared|sql|test|docs|examples)\/[\w./-]+)`/g
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -16,14 +16,14 @@ const pages = git('ls-files', '--cached', '--others', '--exclude-standard', '*.m
   .split('\n')
   .filter((path) => path !== '')
 
-/** Text without code blocks, where brackets and backticks are something else. */
+/** Returns the text without code blocks, in which brackets and backticks have other meanings. */
 const prose = (path: string) => read(path).replace(/```[\s\S]*?```/g, '')
 
-test('the README is short', () => {
+test(`the README has at most ${README_LINES_MAX} lines`, () => {
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(README_LINES_MAX)
 })
 
-test('every link of every page leads to a file, and to a heading in it', () => {
+test('every link of every page leads to an existing file and an existing heading', () => {
   const dead: string[] = []
   for (const page of pages) {
     for (const [, target = ''] of prose(page).matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -40,7 +40,7 @@ test('every link of every page leads to a file, and to a heading in it', () => {
   expect(dead).toEqual([])
 })
 
-/** The anchors of a page's headings, as GitHub makes them. */
+/** Returns the anchors that GitHub makes from the headings of a page. */
 const headings = (path: string): string[] =>
   [...prose(path).matchAll(/^#+ (.*)$/gm)].map(([, text]) =>
     text!
@@ -62,7 +62,7 @@ test('every path that a page names exists', () => {
   expect(missing).toEqual([])
 })
 
-test('every variable that is read stands in the settings', () => {
+test('docs/settings.md names every variable that the service reads', () => {
   const schemas = read('shared/config/variables.ts').matchAll(
     /const \w*[vV]ariables = z\.object\(\{([\s\S]*?)\n\}\)/g,
   )
@@ -75,7 +75,7 @@ test('every variable that is read stands in the settings', () => {
   for (const name of names) expect([name, settings.includes(`\`${name}\``)]).toEqual([name, true])
 })
 
-test('every example is linked from a page for its reader', () => {
+test('every example is linked from a page of docs/', () => {
   const guides = pages.filter((page) => page.startsWith('docs/')).map(read)
   const examples = git('ls-files', 'examples/*.ts').trim().split('\n')
   expect(examples.length).toBeGreaterThan(5)
@@ -87,7 +87,7 @@ test('every example is linked from a page for its reader', () => {
   }
 })
 
-test('every command of the package is known to a page or to the package itself', () => {
+test('every command of package.json is named on a page', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const text = pages.map(read).join('\n')
   const unknown = Object.keys(scripts).filter(
@@ -97,7 +97,7 @@ test('every command of the package is known to a page or to the package itself',
   expect(unknown).toEqual([])
 })
 
-test('every command of a bare clone that runs tests or measures installs first what it needs', () => {
+test('every command that runs tests or measurements first installs the packages of test/clients', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   const installs = (name: string): boolean =>
     /install --frozen-lockfile --cwd test\/clients/.test(scripts[`pre${name}`] ?? '') ||
@@ -107,7 +107,7 @@ test('every command of a bare clone that runs tests or measures installs first w
   expect(ofTests.filter((name) => !installs(name))).toEqual([])
 })
 
-test('the page for sellers names every reason of a refused payment', () => {
+test('docs/seller.md names every reason of a refused payment', () => {
   const page = read('docs/seller.md')
   expect(X402_REASONS.filter((reason) => !page.includes(`\`${reason}\``))).toEqual([])
 })

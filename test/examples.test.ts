@@ -1,4 +1,4 @@
-/** Every example runs as its reader runs it, on a real service. */
+/** Runs every example on a real service, as a reader would. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { readdirSync } from 'node:fs'
@@ -46,7 +46,7 @@ afterAll(async () => {
   closeServers()
 })
 
-/** Starts an example and waits for its first line. @returns the first capture of `pattern`. */
+/** Starts an example and waits until it has printed `pattern`. @returns the first capture of `pattern` */
 async function run(file: string, pattern: RegExp, env: Record<string, string> = {}) {
   tried.add(file)
   const settings = { KEY: agent.key, API: till.service.url, PORT: '0', ...env }
@@ -104,7 +104,7 @@ test('paidMcpTool.ts asks for a payment', async () => {
 
 for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
   test.skipIf(file.endsWith('.py') && !hasPython)(
-    `${file} believes a signed webhook with a signed receipt, and refuses others`,
+    `${file} accepts a signed webhook with a valid receipt, and refuses other webhooks`,
     async () => {
       const { found: shop } = await run('sellerHono.ts', /selling at (\S+)/)
       const secret = 'whsec_of_this_example_and_no_other'
@@ -137,7 +137,7 @@ for (const file of ['webhookReceiver.ts', 'webhook_receiver.py']) {
   )
 }
 
-test('useSecret.ts uses a token that it cannot read', async () => {
+test('useSecret.ts sends a token without being able to read it', async () => {
   const TOKEN = 'tok_8f7a6b5c4d3e2f1a'
   const port = await serveTls(certificate, ({ headers }, response) => {
     const isRight = headers.authorization === `Bearer ${TOKEN}`
@@ -184,7 +184,7 @@ for (const file of ['agent.ts', 'agent.py']) {
   )
 }
 
-test('signUp.ts waits for the code of a sign-up', async () => {
+test('signUp.ts prints the code of a sign-up after the mail arrives', async () => {
   const reader = await till.service.newAgent()
   const { process, found } = await run('signUp.ts', /sign up with (\S+)/, { KEY: reader.key })
   expect(found).toBe(reader.address)
@@ -198,7 +198,7 @@ test('signUp.ts waits for the code of a sign-up', async () => {
   expect(process.stdout()).toContain('code: 482913\nor confirm at https://s.example/verify?token=')
 })
 
-test('askFirst.ts waits for the owner of its mail', async () => {
+test('askFirst.ts waits for the decision of the owner about its mail', async () => {
   const { service } = till
   for (const [decision, said] of [
     ['approve', 'sent: as approved'],
@@ -214,7 +214,7 @@ test('askFirst.ts waits for the owner of its mail', async () => {
   }
 })
 
-test('every example was run', () => {
+test('this file runs every example', () => {
   const programs = readdirSync(join(import.meta.dir, '../examples')).filter(
     (file) => file.endsWith('.ts') || (file.endsWith('.py') && hasPython),
   )

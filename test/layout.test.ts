@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, '..')
 const ROOMS = ['api', 'workers', 'sql', 'shared'] as const
 type Room = (typeof ROOMS)[number]
 
-/** Who may import whom. */
+/** Maps each room to the rooms that it may import. */
 const MAY_IMPORT: Record<Room, readonly Room[]> = {
   shared: ['shared'],
   sql: ['sql', 'shared'],
@@ -14,7 +14,7 @@ const MAY_IMPORT: Record<Room, readonly Room[]> = {
   workers: ['workers', 'sql', 'shared'],
 }
 
-/** The files that a process starts with: they alone read the environment and the arguments. */
+/** Lists the entry files of processes. Only entry files may read the environment and the arguments. */
 const ENTRIES = new Set([
   'api/main.ts',
   'api/operations/backupMain.ts',
@@ -37,12 +37,12 @@ const ENTRIES = new Set([
   'sql/purse/sweepMain.ts',
 ])
 
-/** What runs in the operator's browser. */
+/** Is the folder of the code that runs in the browser of the operator. */
 const PAGE = 'api/web/'
 
-/** The aim is 250: a file has one reason to change. Nobody splits one to keep a count. */
+/** Bounds the lines of a file. The aim is 250, because a file should have one reason to change. */
 const FILE_LINES_MAX = 400
-/** Files side by side in a folder: a reader finds one by its name at a glance. */
+/** Bounds the files in one folder, so that a reader finds a file by its name. */
 const FOLDER_FILES_MAX = 20
 
 const files = ROOMS.flatMap((room) =>
@@ -56,23 +56,23 @@ const sources = files.map((path) => ({
   text: readFileSync(join(ROOT, path), 'utf8'),
 }))
 
-/** Source without comments, so that a comment may speak of what code may not do. */
+/** Removes the comments, because a comment may name things that code must not do. */
 const code = (text: string) =>
   text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1')
 
-/** Which files break a rule, as `path: what was found`. */
+/** Lists the files that break a rule as `path: text`. */
 const offenders = (rule: (source: (typeof sources)[number]) => string | undefined) =>
   sources.flatMap((source) => {
     const found = rule(source)
     return found === undefined ? [] : [`${source.path}: ${found}`]
   })
 
-test('there is something to check', () => {
+test('the rooms have files, and every entry file exists', () => {
   expect(files.length).toBeGreaterThan(40)
   for (const entry of ENTRIES) expect(files).toContain(entry)
 })
 
-/** The files that each file imports, types included. */
+/** Maps each file to the files that it imports, also for types. */
 const imports = new Map(
   sources.map(({ path, text }) => [
     path,
@@ -82,19 +82,19 @@ const imports = new Map(
   ]),
 )
 
-test('rooms import only whom they may', () => {
+test('each room imports only the rooms that MAY_IMPORT allows', () => {
   expect(
     offenders(({ path, room }) =>
       imports
         .get(path)!
-        // The package's version is everybody's.
+        // Every room may read the version of the package.
         .filter((other) => other !== 'package.json')
         .find((other) => !MAY_IMPORT[room].includes(other.split('/')[0] as Room)),
     ),
   ).toEqual([])
 })
 
-test('no file imports itself by way of others, not even for a type', () => {
+test('no file imports itself through other files, not even for a type', () => {
   const done = new Set<string>()
   const circles: string[] = []
   const visit = (path: string, way: readonly string[]): void => {
@@ -110,7 +110,7 @@ test('no file imports itself by way of others, not even for a type', () => {
   expect(circles).toEqual([])
 })
 
-test('a folder of tests has the name of the folder it tests', () => {
+test('a folder of tests has the name of the tested folder', () => {
   const houses = new Set(files.map((path) => dirname(path)))
   const folders = readdirSync(join(ROOT, 'test'))
     .filter((name) => name !== 'clients')
@@ -130,7 +130,7 @@ test('a folder of tests has the name of the folder it tests', () => {
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
-test('one name a triple: xRoutes.ts has the routes, x.ts what they do, xDocs.ts their schemas and examples', () => {
+test('routes are only in files xRoutes.ts of the same name, beside x.ts and xDocs.ts', () => {
   const inApi = sources.filter(
     ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
   )
@@ -148,10 +148,10 @@ test('one name a triple: xRoutes.ts has the routes, x.ts what they do, xDocs.ts 
   expect(astray).toEqual([])
 })
 
-test('shared is pure: no database, no web framework, no files, no sockets', () => {
+test('shared/ imports no database, no web framework, no files and no sockets', () => {
   const impure =
     /from '(pg|elysia|graphile-worker|bun:sqlite|smtp-server|nodemailer|node:(fs|net|http|https|child_process|dns|os)(\/\w+)?)'/
-  // A process looks at its own descriptors, which /proc shows as files.
+  // openFiles.ts reads the descriptors of its own process, which /proc shows as files.
   const own = 'shared/process/openFiles.ts'
   expect(
     offenders(({ path, room, text }) => {
@@ -164,10 +164,10 @@ test('shared is pure: no database, no web framework, no files, no sockets', () =
   ).toEqual([])
 })
 
-test('SQL text stands only in sql/, and only there is graphile_worker called', () => {
+test('only sql/ and the spool contain SQL text, and only sql/ calls graphile_worker', () => {
   const statement =
     /\b(select\s[\s\S]{0,200}\sfrom\s|insert\s+into\s|delete\s+from\s|update\s+\w+\s+set\s|graphile_worker\.)/i
-  // The spool is a database of the SMTP listener alone, in a file of its own.
+  // The spool is a separate database of the SMTP listener.
   const own = new Set(
     ['spool.ts', 'spoolAddresses.ts', 'spoolThread.ts'].map((name) => `api/smtp/${name}`),
   )
@@ -178,7 +178,7 @@ test('SQL text stands only in sql/, and only there is graphile_worker called', (
   ).toEqual([])
 })
 
-test('the client library imports nothing but itself', () => {
+test('the client library imports only itself, and the service does not import the library', () => {
   const library = /(?:from|import\()\s*'(?!\.)([^']+)'/
   expect(
     offenders(({ path, text }) =>
@@ -190,7 +190,7 @@ test('the client library imports nothing but itself', () => {
   ).toEqual([])
   expect(
     offenders(({ path, text }) =>
-      // The seller's proxy is a program of a seller: it uses the library as one does.
+      // The proxy of a seller uses the library as a program of a seller does.
       path.startsWith('api/client/') || path.startsWith(PAGE) || path.startsWith('api/sell/')
         ? undefined
         : /from '\.[^']*\/client\/[^']*'/.exec(text)?.[0],
@@ -198,7 +198,7 @@ test('the client library imports nothing but itself', () => {
   ).toEqual([])
 })
 
-test('the page of the console, which runs in a browser, imports itself and the client library alone', () => {
+test('the console page in the browser imports only itself and the client library', () => {
   const isPage = (path: string) => path.startsWith(PAGE)
   expect(
     offenders(({ path, text }) => {
@@ -212,9 +212,8 @@ test('the page of the console, which runs in a browser, imports itself and the c
   ).toEqual([])
 })
 
-test('sockets to the outside are opened only in workers/', () => {
-  // Not part of the service, but what its users reach it with: the client library, the page of the console in its
-  // browser, and the relay of MCP over stdio.
+test('only workers/ opens sockets to the outside', () => {
+  // The client library, the console page in the browser and the MCP relay over stdio run at the users of the service.
   const own = (path: string) =>
     path.startsWith('api/client/') || path.startsWith(PAGE) || path === 'api/mcp/relay.ts'
   const outbound =
@@ -226,7 +225,7 @@ test('sockets to the outside are opened only in workers/', () => {
   ).toEqual([])
 })
 
-test('the libraries of OpenTelemetry are loaded only for traces', () => {
+test('only openTelemetry.ts imports OpenTelemetry, and no file imports openTelemetry.ts statically', () => {
   expect(
     offenders(({ path, text }) =>
       path === 'shared/process/openTelemetry.ts'
@@ -252,7 +251,7 @@ test('only entry files write to the terminal', () => {
   ).toEqual([])
 })
 
-test('no file outgrows its one purpose', () => {
+test('no file has more than 400 lines', () => {
   expect(
     offenders(({ text }) => {
       const lines = text.split('\n').length
@@ -261,7 +260,7 @@ test('no file outgrows its one purpose', () => {
   ).toEqual([])
 })
 
-test('a folder holds at most twenty files side by side', () => {
+test('no folder has more than twenty files', () => {
   const tests = (readdirSync(join(ROOT, 'test'), { recursive: true }) as string[])
     .filter((name) => name.endsWith('.ts') && !name.includes('node_modules'))
     .map((name) => join('test', name))
@@ -270,7 +269,7 @@ test('a folder holds at most twenty files side by side', () => {
   expect(full.map(([folder, own]) => `${folder}: ${own.length} files`)).toEqual([])
 })
 
-test('jobs are queued by queue_jobs, because add_jobs can drop one', () => {
+test('no code calls add_job or add_jobs, because add_jobs can lose a job', () => {
   expect(
     offenders(({ path, text }) =>
       path.startsWith('test/') ? undefined : /\badd_jobs?\(/.exec(code(text))?.[0],

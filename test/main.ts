@@ -1,31 +1,32 @@
 /**
- * `npm test`: starts one embedded PostgreSQL with a migrated template database, runs the test files by `bun test`, and closes with
- * a line `N passed, N failed, N skipped`. Words choose the files whose path contains one of them; options go to `bun test`.
+ * Runs `npm test`: starts one embedded PostgreSQL with a migrated template database, runs the test files by `bun test`,
+ * and ends with a line `N passed, N failed, N skipped`. Arguments without a dash choose the files whose path contains
+ * an argument. Options go to `bun test`.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startSuite } from './support/suite.ts'
 
-/** A test that hangs ends after this time, milliseconds. It is generous: a busy machine must not fail a test. */
+/** Ends a test that hangs, in milliseconds. The time is long, because a busy machine must not fail a test. */
 const TEST_LIMIT_MS = 180_000
 
-/** Test files at the same time. Many wait for a process or a delay, so that a third one finds room on two cores. */
+/** Is the number of concurrent test files. Many files wait for a process or a delay, so two cores run more than two. */
 const LANES = 4
 
-/** Folders whose files take longest. They begin first, so that no lane works on alone at the end. */
+/** Matches the folders with the longest files, which begin first, so that no lane is alone at the end. */
 const LONG = /^test\/(?:e2e|chaos|steps|clients|api\/console)\//
 
-/** Files that import this one hold the service to a time or to memory. They run last, one by one. */
+/** Matches files that measure time or memory of the service. These files run last, one by one. */
 const RUNS_ALONE = importOf('support/process/alone.ts')
 
-/** Files that import this one are a part of the whole suite only, unless a word names them. */
+/** Matches files that only the whole suite runs, unless an argument names the file. */
 const RUNS_IN_WHOLE = importOf('support/whole.ts')
 
 const isWhole = process.env.TEST_WHOLE === '1'
 const rank = (file: string) => (LONG.test(file) ? 0 : 1)
 
-/** Matches the import of a file of this folder. A file that has moved would match nothing, and nobody would see it. */
+/** Matches the import of a file of this folder. Throws for a moved file, which would silently match no import. */
 function importOf(file: string): RegExp {
   if (!existsSync(join(import.meta.dir, file))) throw new Error(`test/${file} does not exist`)
   return new RegExp(`(?:from|import) '[./]*${RegExp.escape(file)}'`)
@@ -64,7 +65,7 @@ async function runSuite(env: Env): Promise<number> {
   const others = files.filter((file) => !alone.includes(file))
   const total: Outcome = { exit: 0, passed: 0, failed: 0, skipped: 0 }
   for (const [lanes, group] of [
-    // Loading the service anew for each file would cost a quarter of the processor time.
+    // Without `--no-isolate` each file loads the service again, which takes a quarter of the processor time.
     [[`--parallel=${LANES}`, '--no-isolate'], others],
     [['--parallel=1'], alone],
   ] as const) {

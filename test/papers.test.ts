@@ -1,4 +1,4 @@
-/** The pages and the comments agree with the code: names, routes, numbers, and the decisions with the code that they govern. */
+/** Tests that the pages and the comments agree with the code about names, routes, numbers and decisions. */
 import { expect, test } from 'bun:test'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -20,20 +20,20 @@ const code = withEnding(/\.(?:ts|sql|json|ya?ml|mjs|js|py|toml|css|html|conf|ser
 const names = new Set(
   code.flatMap((text) => text.replace(COMMENT, '').match(/[A-Za-z_][A-Za-z0-9_]*/g) ?? []),
 )
-/** The changelog tells of names that are gone. */
+/** Lists the pages. The changelog is omitted, because it names things that no longer exist. */
 const pages = withEnding(/\.md$/).filter((path) => path !== 'CHANGELOG.md')
 const prose = pages.map((path) => [path, read(path).replace(/```[\s\S]*?```/g, '')] as const)
 const comments = withEnding(/^(?:api|workers|sql|shared|test)\/.*\.ts$/).map(
   (path) => [path, (read(path).match(COMMENT) ?? []).join('\n')] as const,
 )
 
-/** Names that other programs and standards give. */
+/** Holds names of other programs and standards. */
 const FOREIGN = new Set(
   `count_example OTEL_EXPORTER_OTLP_HEADERS REPLICATION_URL archive_timeout recovery_target_time transport_maps
    TRANSFER_WITH_AUTHORIZATION_TYPEHASH iPhonetik`.split(/\s+/),
 )
 
-test('each name in backticks is a name of the code', () => {
+test('each name in backticks on a page or in a comment is a name of the code', () => {
   const NAME = /`([a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]+_[A-Z_]+|[a-z]+_[a-z_]+)(?:\(\))?`/g
   const unknown = [...prose, ...comments].flatMap(([path, text]) =>
     [...text.matchAll(NAME)]
@@ -59,7 +59,7 @@ test('each route that a page names exists', () => {
   expect(unknown).toEqual([])
 })
 
-test('each decision names the code that it governs, and that code names the decision', () => {
+test('each decision names the code that it governs, and this code names the decision', () => {
   const decisions = pages.filter((path) => /^docs\/decisions\/(?!README)/.test(path))
   expect(decisions.length).toBeGreaterThan(4)
   const apart = decisions.filter(
@@ -71,7 +71,7 @@ test('each decision names the code that it governs, and that code names the deci
   expect(apart).toEqual([])
 })
 
-test('the README counts the examples', () => {
+test('the README has the right number of examples', () => {
   const examples = withEnding(/^examples\/.*\.(?:ts|py)$/).length
   const NUMBERS = 'ten eleven twelve thirteen fourteen fifteen sixteen'.split(' ')
   expect(read('README.md')).toContain(`${NUMBERS[examples - 10]} programs`)
@@ -108,7 +108,7 @@ test('the state diagrams have the states of the schema', () => {
   expect(drawn).toEqual(drawn.map(([table]) => [table, statesOf(table)]))
 })
 
-test('ARCHITECTURE names files that exist', () => {
+test('ARCHITECTURE.md names only existing files', () => {
   const named = [
     ...read('ARCHITECTURE.md').matchAll(/`((?:api|workers|sql|shared|test)\/[\w/.]+)`/g),
   ].map(([, path]) => path!)

@@ -4,11 +4,11 @@ import { compare, perSecond, type Row } from './measure.ts'
 import type { Setting } from './setting.ts'
 
 const LANES = 32
-/** Connections of the row of sends. */
+/** Is the number of connections for the row of sends. */
 const SENDING_LANES = 64
 const DURATION_MS = 2_000
 
-/** The API against a bare Elysia route with the same SQL, and against the bare statements behind a send. */
+/** Compares the API with a bare Elysia route with the same SQL, and a send with its bare statements. */
 export async function apiRows(setting: Setting): Promise<Row[]> {
   const [port, barePort] = [await freePort(), await freePort()]
   await using _api = startProcess('api/main.ts', { ...setting.env, PORT: String(port) })
@@ -75,7 +75,7 @@ export async function apiRows(setting: Setting): Promise<Row[]> {
   ]
 }
 
-/** The minimum of a send: one row and one job, committed together. */
+/** Does the least work of a send: one row and one job, committed together. */
 async function bareIntent({ pool }: Setting): Promise<void> {
   const client = await pool.connect()
   try {

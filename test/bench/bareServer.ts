@@ -1,6 +1,6 @@
 /**
- * The baseline server: Elysia with the same queries and the same JSON, without keys, limits, validation, cryptography or
- * logs.
+ * Runs the baseline server: Elysia with the same queries and the same JSON, without keys, limits, validation,
+ * cryptography or logs.
  */
 import { Elysia } from 'elysia'
 import { toItem, toWhole } from '../../api/mail/messages/messageDocs.ts'
@@ -19,7 +19,7 @@ const pool = createPool({
 const projectId = process.env.BENCH_PROJECT!
 const actor = { projectId, keyPrefix: 'loid-bench', requestId: 'bench' }
 
-/** Bytes pass unchanged. */
+/** Leaves the bytes unchanged. */
 const keyring = {
   seal: (plaintext: Buffer) => ({
     keyId: 'none',

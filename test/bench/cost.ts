@@ -2,21 +2,21 @@ import { readFileSync } from 'node:fs'
 import { processesBelow } from '../support/process/processTree.ts'
 import type { Setting } from './setting.ts'
 
-/** What one job, or request, costs. */
+/** Is the cost of one job or request. */
 export type Cost = {
   perSecond: number
-  /** CPU of our processes. */
+  /** Is the CPU time of our processes. */
   oursMs: number
   databaseMs: number
-  /** Cores that both kept busy. */
+  /** Is the number of cores that our processes and the database kept busy. */
   cores: number
   walKb: number
-  /** The most memory of our processes, and the connections of all of them. */
+  /** The peak memory of our processes, and the connections of all our processes. */
   memoryMb: number
   connections: number
 }
 
-/** Begins to measure. @param ours the main file of our processes. @returns the cost of one of `count` works since then. */
+/** Begins to measure. @param ours the main file of our processes. @returns the cost of each of `count` works. */
 export async function beginCost(
   { pool }: Setting,
   ours = 'workers/main.ts',
@@ -46,7 +46,7 @@ export async function beginCost(
   }
 }
 
-/** The means of several rounds. */
+/** Writes the means of several rounds. */
 export function costText(rounds: readonly Cost[]): string {
   const mean = (field: keyof Cost) =>
     rounds.reduce((sum, one) => sum + one[field], 0) / rounds.length
@@ -57,10 +57,10 @@ export function costText(rounds: readonly Cost[]): string {
   )
 }
 
-/** Linux counts CPU time in ticks of this length, milliseconds. */
+/** Is the length of a tick, in which Linux counts CPU time, in milliseconds. */
 const TICK_MS = 10
 
-/** CPU milliseconds so far of processes of ours and of PostgreSQL, below this process (Linux). `ours`: its main file. */
+/** Returns the CPU milliseconds of our processes and of PostgreSQL below this process (Linux). */
 function cpuMs(ours: string): { ours: number; database: number } {
   const sum = { ours: 0, database: 0 }
   for (const { pid, command } of processesBelow(process.pid)) {
@@ -70,7 +70,7 @@ function cpuMs(ours: string): { ours: number; database: number } {
   return sum
 }
 
-/** The most memory that each of these processes has held (VmHWM of proc(5)), together, in MB. */
+/** Returns the sum of the peak memory of our processes (VmHWM of proc(5)), in MB. */
 function memoryMb(ours: string): number {
   const kb = processesBelow(process.pid)
     .filter(({ command }) => command.includes(ours))
@@ -78,14 +78,14 @@ function memoryMb(ours: string): number {
   return kb.reduce((sum, one) => sum + Number(one), 0) / 1024
 }
 
-/** Fields 14 to 17 of /proc/PID/stat: user and system time of the process and of its ended children (proc(5)). */
+/** Sums fields 14 to 17 of /proc/PID/stat: user and system time of a process and of its ended children (proc(5)). */
 function cpuMsOf(pid: number): number {
   const text = readProc(`/proc/${pid}/stat`)
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return fields.slice(11, 15).reduce((ms, ticks) => ms + Number(ticks) * TICK_MS, 0)
 }
 
-/** Reads a file of /proc. @returns '' for a process that ended in between. */
+/** Reads a file of /proc. @returns '' for a process that has ended */
 export function readProc(file: string): string {
   try {
     return readFileSync(file, 'utf8')

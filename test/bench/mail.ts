@@ -11,7 +11,7 @@ const CONNECTIONS = 20
 const MESSAGES = 1_000
 const BODY = `${'Lorem ipsum dolor sit amet, consectetur adipisici elit.\r\n'.repeat(70)}`
 
-/** Mail in: durable acceptance against acceptance only; parsing and storing against parsing and one insert. */
+/** Compares durable acceptance of mail with mere acceptance, and parsing and storing with parsing and one insert. */
 export async function mailRows(setting: Setting): Promise<Row[]> {
   await using smtp = startListener(setting)
   const smtpPort = await portOf(smtp)
@@ -37,7 +37,7 @@ export async function mailRows(setting: Setting): Promise<Row[]> {
     ours: async () => {
       const before = await arrived()
       const rate = await deliver(smtpPort)
-      // The mover's backlog must not burden the baseline's turn.
+      // The backlog of the mover must not slow the turn of the baseline.
       await waitFor(
         'the spool to be empty',
         async () => (await arrived()) === before + MESSAGES,
@@ -74,7 +74,7 @@ async function parsedRow(setting: Setting): Promise<Row> {
     unit: 'messages/s',
     detail: 'postal-mime and one insert a message, in 8 lanes, no SMTP, no jobs, no threads',
     ours: async () => {
-      // Of this round alone: to count the whole table, again and again, would be a part of the work.
+      // Only the mails of this round are counted, because repeated counts of the whole table would add work.
       const before = await lastId()
       const startMs = performance.now()
       await deliver(port)
@@ -98,7 +98,7 @@ async function parsedRow(setting: Setting): Promise<Row> {
   })
 }
 
-/** Delivers MESSAGES over CONNECTIONS that stay open. @returns messages a second. */
+/** Delivers MESSAGES over CONNECTIONS that stay open. @returns messages a second */
 async function deliver(port: number): Promise<number> {
   const startMs = performance.now()
   let next = 0

@@ -12,10 +12,10 @@ const LOADS = [
   { name: '1 MB, 20 connections', sessions: 20, messages: 60, bytes: 1024 * 1024 },
 ]
 
-/** The rates of one turn, messages a second: until all were accepted, and until all could be read. */
+/** Holds the rates of one turn in messages a second, until all messages are accepted and until all are stored. */
 type Turn = { accepted: number; stored: number }
 
-/** Mail in beside Postfix: accepted, and delivered to the inbox. */
+/** Compares the acceptance of mail and the delivery to the inbox with Postfix. */
 export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
   if (!hasPostfix()) {
     process.stderr.write("Left out: Debian's package postfix is not there, or this is not root.\n")
@@ -54,7 +54,7 @@ export async function* mailPeerRows(setting: Setting): AsyncGenerator<Row> {
   }
 }
 
-/** Delivers a load, and waits until it is stored: it must not burden the next turn. */
+/** Delivers a load, and waits until all mail is stored, so that no work is left for the next turn. */
 async function turn(
   load: (typeof LOADS)[number],
   port: number,

@@ -1,6 +1,6 @@
 /**
- * `bun run bench [part …] [rounds]`: the service beside the minimum cost of the same work, measured by turns in one run. Read
- * the ratios; the absolute figures hold for this machine and minute only.
+ * Compares the service with the least cost of the same work, by turns in one run: `bun run bench [part …] [rounds]`.
+ * Compare the ratios, because the absolute figures depend on the machine and its load.
  */
 import { cpus, loadavg, totalmem } from 'node:os'
 import { apiRows } from './api.ts'

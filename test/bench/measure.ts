@@ -1,19 +1,19 @@
-/** One row of the table: our figure beside the baseline of the same run. */
+/** Is one row of the table: our figure and the baseline of the same run. */
 export type Row = {
   name: string
   unit: string
-  /** Median of ours and of the baseline, in `unit`. */
+  /** The medians of ours and of the baseline, in `unit`. */
   ours: number
   baseline: number
-  /** Median over the rounds of ours / baseline. */
+  /** Is the median of ours / baseline over the rounds. */
   ratio: number
-  /** The baseline, and how it was measured. */
+  /** Describes the baseline and its measurement. */
   detail: string
 }
 
 let measuredRounds = 5
 
-/** The measured rounds of each row. */
+/** Returns the number of measured rounds of each row. */
 export const rounds = (): number => measuredRounds
 
 export function setRounds(count: number): void {
@@ -27,9 +27,9 @@ const median = (values: number[]): number => {
 }
 
 /**
- * Measures by turns, so that other load on the machine burdens all contenders alike: one unmeasured round, then the
- * measured ones.
- * @returns the answers of each contender, round by round.
+ * Measures by turns, so that other load on the machine affects all contenders alike. Runs one unmeasured round, then
+ * the measured rounds.
+ * @returns the answers of each contender, round by round
  */
 export async function byTurns<T>(
   contenders: readonly (() => Promise<T>)[],
@@ -47,7 +47,7 @@ export async function byTurns<T>(
 
 type Measured = Pick<Row, 'name' | 'unit' | 'detail'>
 
-/** @param ours and `baseline`: round by round. */
+/** Makes a row from the figures of `ours` and `baseline`, round by round. */
 export const rowOf = (measured: Measured, ours: number[], baseline: number[]): Row => ({
   ...measured,
   ours: median(ours),
@@ -55,7 +55,7 @@ export const rowOf = (measured: Measured, ours: number[], baseline: number[]): R
   ratio: median(ours.map((value, n) => value / baseline[n]!)),
 })
 
-/** Compares two functions by turns. Each returns its units a second. */
+/** Compares two functions by turns. Each function returns its units a second. */
 export async function compare({
   ours,
   baseline,
@@ -64,14 +64,14 @@ export async function compare({
 }: Measured & {
   ours: () => Promise<number>
   baseline: () => Promise<number>
-  /** The measured rounds, if not those of every row. */
+  /** Is the number of measured rounds, if it differs from the other rows. */
   count?: number
 }): Promise<Row> {
   const [our, their] = await byTurns([ours, baseline], count)
   return rowOf(measured, our!, their!)
 }
 
-/** Runs `work` over and over in `lanes` lanes for `durationMs`. @returns runs a second. */
+/** Repeats `work` in `lanes` lanes for `durationMs`. @returns runs a second */
 export async function perSecond(options: {
   lanes: number
   durationMs: number

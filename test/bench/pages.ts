@@ -7,14 +7,14 @@ import type { Setting } from './setting.ts'
 
 const MESSAGES = 200
 const REQUESTS = 3_000
-/** Fewer than the searches of a project that may wait. */
+/** Is below the number of searches of a project that may wait. */
 const LANES = 16
 const PAGES: readonly [name: string, path: string][] = [
   ['a page of 20 messages', '/v0/messages?limit=20'],
   [`a search in ${MESSAGES} messages`, '/v0/messages?limit=20&q=text'],
 ]
 
-/** What a page costs the API and the database. */
+/** Measures the cost of a page for the API and the database. */
 export async function* pageRows(setting: Setting): AsyncGenerator<Row> {
   const intents = Array.from({ length: MESSAGES }, () => newIntent(setting.project.id))
   await acceptIntents(setting.pool, intents, null)

@@ -1,4 +1,4 @@
-/** The work beside ours: the same transfers sent raw, and settled by the reference implementation. */
+/** Runs the peers of the payments bench: the same transfers sent raw, and settled by the reference implementation. */
 import { type Hex, keccak256, numberToHex } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
@@ -9,18 +9,18 @@ import { transferCall } from '../../workers/till/chain/transfer.ts'
 import { PRICE, payTo, RESOURCE, SEPOLIA, type SignedPayment } from '../support/till/till.ts'
 
 const REFERENCE_DEADLINE_MS = 60_000
-/** Bare transactions without a receipt are counted as lost after this. */
+/** Is the time after which a bare transaction without a receipt counts as lost. */
 const BARE_DEADLINE_MS = 30_000
-/** The node leaves some in its pool: they are sent again. */
+/** Is the time after which a transaction is sent again, because the node leaves some transactions in its pool. */
 const RESEND_MS = 3_000
 
-/** Runs it in a separate Node process, as its users do. The time ends with its last settlement. */
+/** Runs the reference implementation in a separate Node process. The time ends with its last settlement. */
 export async function settleByX402(
   { rpc, rpcUrl }: { rpc: Rpc; rpcUrl: string },
   payments: SignedPayment[],
   inFlight: number,
 ): Promise<{ settled: number; ms: number }> {
-  // A lost nonce of an earlier round would hold up all of a wallet.
+  // Each round has a new wallet, because a lost nonce would block all later transactions of a wallet.
   const privateKey = generatePrivateKey()
   await fundGas(rpc, privateKeyToAccount(privateKey))
   const orders = payments.map(({ header }) => ({
@@ -48,8 +48,8 @@ export async function settleByX402(
 }
 
 /**
- * The minimum of a settlement: sign, send, wait for the receipt. Each call has a new wallet.
- * @returns milliseconds of each that was mined before the deadline.
+ * Does the least work of a settlement: sign, send, wait for the receipt. Each call has a new wallet.
+ * @returns the milliseconds of each transaction that was mined before the deadline
  */
 export async function sendAll(
   rpc: Rpc,
@@ -61,7 +61,7 @@ export async function sendAll(
   const times: number[] = []
   const deadlineMs = performance.now() + BARE_DEADLINE_MS
   let next = 0
-  // In nonce order: anvil leaves some transactions with early nonces in the pool.
+  // Transactions are sent in the order of their nonces, because anvil leaves some early nonces in the pool.
   let sent: Promise<unknown> = Promise.resolve()
   const lane = async () => {
     while (next < payments.length && performance.now() < deadlineMs) {
@@ -92,7 +92,7 @@ async function isMined(rpc: Rpc, raw: Hex, deadlineMs: number): Promise<boolean>
   return true
 }
 
-/** @returns the gas of one transfer alone. */
+/** Sends one transfer alone. @returns its gas */
 export async function sendOne(rpc: Rpc, payment: SignedPayment): Promise<number> {
   const wallet = privateKeyToAccount(generatePrivateKey())
   await fundGas(rpc, wallet)

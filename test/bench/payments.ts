@@ -31,12 +31,12 @@ const IN_FLIGHT = 50
 const FEW = 40
 const BLOCK_TIME_S = 2
 
-/** Rounds of the reference: a lost transaction costs it the whole time of a round. */
+/** Is the number of rounds of the reference. A lost transaction costs the whole time of a round. */
 const REFERENCE_ROUNDS = 3
 
 /**
- * Redeems through one gas wallet against the bare chain: nonces counted in memory, nothing checked or stored. Each row
- * comes when it is measured.
+ * Compares redeems through one gas wallet with the bare chain. The baseline counts nonces in memory, and checks and
+ * stores nothing. Yields each row after its measurement.
  */
 export async function* paymentRows(setting: Setting): AsyncGenerator<Row> {
   yield* withTill(setting, {}, async function* (bench) {
@@ -85,7 +85,7 @@ async function redeemedPerSecond(bench: Bench, { many, inFlight }: Load): Promis
   return (many * 1000) / (performance.now() - startedMs)
 }
 
-/** The gas of the settlements so far, beside one transfer in a transaction of its own. */
+/** Compares the gas of the settlements with the gas of one transfer in a separate transaction. */
 async function gasOfPayments(bench: Bench, { pool }: Setting): Promise<Row> {
   const { rows } = await pool.query(
     `select (select sum(gas_used) from chain_transactions)::float8
@@ -104,7 +104,7 @@ async function gasOfPayments(bench: Bench, { pool }: Setting): Promise<Row> {
   }
 }
 
-/** The reference implementation's settle on the same chain. A lost transaction costs it the payment. */
+/** Compares with `settle` of the reference implementation on the same chain. A lost transaction loses its payment. */
 async function besideX402(bench: Bench, name: string, { many, inFlight }: Load): Promise<Row> {
   let offered = 0
   let settled = 0
@@ -128,7 +128,7 @@ async function besideX402(bench: Bench, name: string, { many, inFlight }: Load):
   }
 }
 
-/** Both quantiles of the same rounds. */
+/** Yields both quantiles of the same rounds. */
 async function* latencies(
   bench: Bench,
   { payments, inFlight }: { payments: number; inFlight: number },
@@ -165,7 +165,7 @@ const makePayments = (count: number): Promise<SignedPayment[]> =>
     ),
   )
 
-/** @returns milliseconds of each. */
+/** Redeems all payments. @returns the milliseconds of each redeem */
 async function redeemAll(
   { url, key }: Bench,
   payments: SignedPayment[],
@@ -220,7 +220,7 @@ async function* withTill(
   }
 }
 
-/** Each chain of this bench is new but has the same chain id; its gas wallet has used no nonce. */
+/** Empties the till. Each chain of the bench has the same chain id, but its gas wallet has used no nonce. */
 async function forgetChain({ pool, project }: Setting): Promise<void> {
   await changeProject(pool, project.id, { payTo, paymentsEnabled: true })
   await pool.query('truncate payments, chain_transactions, gas_wallets, chain_status cascade')

@@ -1,6 +1,6 @@
 /**
- * A separate Postfix that delivers to a maildir, and its load generator: a peer for the same mail. From Debian's
- * package `postfix`; the system's own configuration is not touched.
+ * Runs a separate Postfix that delivers to a maildir, and its load generator. Both are from the Debian package
+ * `postfix`. The configuration of the system is not changed.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -24,13 +24,13 @@ const MASTER = '/usr/share/postfix/master.cf.dist'
 const NOBODY = 65_534
 const RECIPIENT = 'bench@mail.test'
 
-/** Whether Postfix is installed, and this user may start it. */
+/** Tells whether Postfix is installed, and this user may start it. */
 export const hasPostfix = (): boolean =>
   existsSync(join(SBIN, 'smtp-source')) && existsSync(MASTER) && process.getuid?.() === 0
 
 export type Postfix = Disposable & {
   port: number
-  /** Messages in the maildir. */
+  /** Counts the messages in the maildir. */
   delivered(): number
 }
 
@@ -94,7 +94,7 @@ maillog_file_prefixes = ${directory}
   }
 }
 
-/** A server that discards mail: the floor. */
+/** Starts a server that discards mail, as the least possible work. */
 export async function startSmtpSink(): Promise<AsyncDisposable & { port: number }> {
   const port = await freePort()
   const sink = startCommand(
@@ -104,7 +104,7 @@ export async function startSmtpSink(): Promise<AsyncDisposable & { port: number 
   return { port, [Symbol.asyncDispose]: () => sink[Symbol.asyncDispose]() }
 }
 
-/** Delivers with Postfix's own load generator. @returns seconds. */
+/** Delivers with the load generator of Postfix. @returns the seconds */
 export async function smtpSource(
   port: number,
   { sessions, messages, bytes }: { sessions: number; messages: number; bytes: number },

@@ -22,7 +22,7 @@ const FEW = 10
 const BLOCK_TIME_S = 2
 const FUNDS_ATOMIC = 1_000_000_000n
 
-/** Milliseconds of each purchase, and from the start to the end of each. */
+/** Holds the milliseconds of each purchase (`times`), and from the start of the load to each end (`ends`). */
 type Bought = { times: number[]; ends: number[] }
 type Shop = { url: string; api: string; key: string }
 
@@ -30,7 +30,7 @@ const BESIDE = `@x402/fetch with a raw key, the same seller, ${BLOCK_TIME_S} s b
 const AT_ONCE = '@x402/fetch with a raw key, the same seller, a block for each transaction at once'
 const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!
 
-/** Buys with one purse beside the reference's client with a raw key, from one seller that settles through this service. */
+/** Compares one purse with the reference client with a raw key. One seller settles through this service. */
 export async function* purseRows(setting: Setting): AsyncGenerator<Row> {
   const directory = mkdtempSync(join(tmpdir(), 'purser-bench-purse-'))
   const log = { info() {}, warn() {} }
@@ -115,7 +115,7 @@ async function* compareBuyers(shop: Shop): AsyncGenerator<Row> {
   }
 }
 
-/** Medians of purchases, milliseconds. */
+/** Holds medians of purchases in milliseconds. */
 type Alone = { p50: number; aboveSeller: number }
 
 async function buyOneByOne(
@@ -143,8 +143,8 @@ const compareRates = (shop: Shop, detail: string): Promise<Row> =>
   })
 
 /**
- * Purchases a second, from the end of the first ones in flight. A buyer that starts in the middle of a block would gain or
- * lose up to a block.
+ * Returns purchases a second, counted from the end of the first IN_FLIGHT purchases. With an earlier start, a buyer
+ * that begins in the middle of a block would gain or lose up to a block.
  */
 function rateOf({ ends }: Bought): number {
   const sorted = ends.toSorted((a, b) => a - b)
@@ -186,7 +186,7 @@ async function buyByPurse(
   return { times, ends }
 }
 
-/** In a Node process of its own, as its users run it. */
+/** Buys with the reference client in a separate Node process. */
 async function buyRaw({ url }: Shop, count: number, inFlight: number): Promise<Bought> {
   const { privateKey } = DEVNET_ACCOUNTS.payer
   const child = Bun.spawn(['node', 'test/clients/purchases.mjs'], {

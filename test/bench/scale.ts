@@ -34,13 +34,13 @@ type Work = {
   env?: Record<string, string>
   /** Queues `count` jobs while no worker runs. */
   fill(): Promise<void>
-  /** The statement that counts the jobs not yet done, as `n`. */
+  /** Is the statement that counts the open work as `n`. */
   open: string
-  /** A job can outlast its work: that of a payment whose settler is another process comes back after three seconds. */
+  /** A job may outlast its work: the job of a payment that another process settles returns after three seconds. */
   jobsStay?: true
 }
 
-/** Each pool at 1, 2 and 4 processes: what it gets done of a backlog, and the CPU of workers and database. */
+/** Measures each pool with 1, 2 and 4 processes: the rate on a backlog, and the CPU time of workers and database. */
 export async function* scaleRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes = await addInboxes(setting)
   yield* rowsOf(setting, inbound(setting, `${INBOXES} inboxes`, inboxes))
@@ -61,7 +61,7 @@ async function* rowsOf(setting: Setting, work: Work): AsyncGenerator<Row> {
   }
 }
 
-/** Fills the queue, starts the workers, and measures from the first tenth until nothing is open. */
+/** Fills the queue, starts the workers, and measures from the first tenth until no work is open. */
 export async function drain(setting: Setting, work: Work, processes: number): Promise<Cost> {
   await work.fill()
   const env = { ...setting.env, ...work.env, LOG_LEVEL: 'info' }
@@ -73,11 +73,11 @@ export async function drain(setting: Setting, work: Work, processes: number): Pr
   await Promise.all(workers.map((worker) => printed(worker, /"msg":"ready"/)))
   await waitFor('the first jobs', async () => (await open()) <= work.count * 0.9, DEADLINE_MS)
   const [first, measure] = [await open(), await beginCost(setting)]
-  // The count reads whole tables: asked all the time, it would be most of what the database does.
+  // The count reads whole tables. Repeated counts would be most of the work of the database.
   const isIdle = async () => {
     if (work.jobsStay) return (await open()) === 0
     const { rowCount } = await setting.pool.query(
-      // Words are taken into segments by the inbound runner alone.
+      // Only the inbound runner builds segments.
       `select from graphile_worker._private_jobs where key is null or key not like 'index_search:%' limit 1`,
     )
     return rowCount === 0 && (await open()) === 0
@@ -124,13 +124,13 @@ export function inbound(setting: Setting, name: string, inboxes: string[]): Work
   }
 }
 
-/** Words of letters: a digit in each would make each a candidate for a one-time code, which no real mail has. */
+/** Holds words without digits, because a word with a digit is a candidate for a one-time code. Real mail has few. */
 const WORDS = Array.from({ length: 5_000 }, (_, n) =>
   `word${n.toString(26)}`.replace(/\d/g, (digit) => 'qrstuvwxyz'[Number(digit)]!),
 )
 const SMTP_CONNECTIONS = 20
 
-/** 4 KB of words that differ from mail to mail, as real mail does. */
+/** Delivers mails of 4 KB with words that differ from mail to mail. */
 async function deliver(port: number, inboxes: string[], count: number): Promise<void> {
   let next = 0
   await Promise.all(

@@ -8,18 +8,18 @@ import { createPool, type Pool } from '../../sql/db.ts'
 import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
 import { migrate } from '../../sql/migrate.ts'
 
-/** A durable database of its own, with one project. */
+/** Is a separate durable database with one project. */
 export type Setting = AsyncDisposable & {
   url: string
   pool: Pool
   dataDir: string
   project: Project
   key: string
-  /** The environment of a process in the bench. */
+  /** Is the environment of a process in the bench. */
   env: Record<string, string>
 }
 
-/** Starts the database; synchronous_commit and fsync are on, as in production. */
+/** Starts the database with synchronous_commit and fsync, as in production. */
 export async function createSetting(): Promise<Setting> {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-bench-'))
   const postgres = await startEmbeddedPostgres({ dataDir, onLog: () => {} })
@@ -43,7 +43,7 @@ export async function createSetting(): Promise<Setting> {
       DATABASE_URL: postgres.url,
       DATA_DIR: dataDir,
       MAIL_DOMAIN: 'mail.test',
-      // Counted, but never reached.
+      // Requests are counted, but never reach this limit.
       RATE_LIMIT_REQUESTS: '1000000',
       SMTP_MESSAGES_PER_IP: '0',
       SMTP_MESSAGES_PER_INBOX: '0',

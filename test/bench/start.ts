@@ -7,14 +7,14 @@ import { processesBelow, type TreeProcess } from '../support/process/processTree
 import { readProc } from './cost.ts'
 import { byTurns, type Row, rowOf } from './measure.ts'
 
-/** The supervisor, the devnet and five parts. */
+/** Counts the supervisor, the devnet and five parts. */
 const PROGRAMS = 7
-/** Later than every first sweep of the workers. */
+/** Ends after the first sweep of every worker. */
 const IDLE_MS = 20_000
 
 type Start = { readyMs: number; memoryMb: number; parts: string }
 
-/** `npm start` on data that exists, beside PostgreSQL and as many Bun processes that load no code (Linux). */
+/** Compares `npm start` on existing data with PostgreSQL and as many Bun processes without code (Linux). */
 export async function startRows(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'purser-bench-start-'))
   try {
@@ -77,7 +77,7 @@ async function startEmpty(dataDir: string): Promise<Start> {
 
 const running = () => processesBelow(process.pid)
 
-/** Measures the memory of the processes that have started since `others` ran, once their first sweeps are over. */
+/** Measures, after the first sweeps, the memory of the processes that are not in `others`. */
 async function measureIdle(readyMs: number, others: readonly TreeProcess[]): Promise<Start> {
   await Bun.sleep(IDLE_MS)
   const known = new Set(others.map(({ pid }) => pid))
@@ -97,7 +97,7 @@ async function measureIdle(readyMs: number, others: readonly TreeProcess[]): Pro
   }
 }
 
-/** The main file of a Bun process with its pool; the name of any other program. */
+/** Returns the pool or the main file of a Bun process, or the name of another program. */
 function partOf(command: string): string {
   const [, file, pool] = /\/((?:api|workers)\/\S+)\.ts(?: --pool (\S+))?/.exec(command) ?? []
   if (file !== undefined) return pool ?? file

@@ -1,6 +1,6 @@
 /**
- * The seller of the bench. KEY is a project key with `payments:accept`, API the URL of the service. `/times` answers the
- * milliseconds of each request since it was last asked, in order, as JSON.
+ * Runs the seller of the bench. KEY is a project key with `payments:accept`, API the URL of the service. `/times`
+ * answers the milliseconds of each request since the last call of `/times`, in order, as JSON.
  */
 import { Hono } from 'hono'
 import { Purser } from '../../api/client/main.ts'

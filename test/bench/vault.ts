@@ -4,10 +4,10 @@ import type { Setting } from './setting.ts'
 
 const LANES = 32
 const DURATION_MS = 2_000
-/** Names that are written and read by turns, as agents of one project would. */
+/** Is the number of names that are written and read by turns. */
 const NAMES = 64
 
-/** The vault against a bare Elysia route with the same statements, audit entry included, and no cryptography. */
+/** Compares the vault with a bare Elysia route with the same statements and audit entry, and without cryptography. */
 export async function vaultRows(setting: Setting): Promise<Row[]> {
   const [port, barePort] = [await freePort(), await freePort()]
   await using api = startProcess('api/main.ts', {

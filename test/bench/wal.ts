@@ -2,17 +2,17 @@ import type { Row } from './measure.ts'
 import { addInboxes, drain, inbound } from './scale.ts'
 import { createSetting, type Setting } from './setting.ts'
 
-/** Kinds of WAL that are less than this share of it are summed up. */
+/** Is the least share of the WAL that gets a separate row. */
 const SHARE_MIN = 0.01
 
 /**
- * What writes the WAL while mails are parsed and stored: full-page images after a checkpoint, and changes, by table and
- * index. The figure of a row is KB a mail, its ratio the share of all. In one inbox, the words of the mails are taken into
- * segments meanwhile.
+ * Measures the WAL of parsing and storing mails by table and index: full-page images after a checkpoint, and changes.
+ * The figure of a row is KB a mail, and its ratio is the share of all WAL. With one inbox, segments are built at the
+ * same time.
  */
 export async function* walRows(setting: Setting): AsyncGenerator<Row> {
   yield* rowsOf(setting, '200 inboxes', await addInboxes(setting))
-  // Pages of the first run would be written again, because VACUUM marks their rows.
+  // The second run has another database, because VACUUM would write the pages of the first run again.
   await using other = await createSetting()
   yield* rowsOf(other, 'one inbox', (await addInboxes(other)).slice(0, 1))
 }

@@ -15,7 +15,7 @@ const LANES = 20
 const PENDING = 200
 const ENDPOINTS = 20
 
-/** Deliveries a second beside a bare loop of the same request and statements, and the lateness of retries. */
+/** Compares deliveries with a bare loop of the same request and statements. Measures the lateness of retries. */
 export async function webhookRows(setting: Setting): Promise<Row[]> {
   await using receiver = await startReceiver()
   const env = { ...setting.env, ALLOW_PRIVATE_NETWORKS: 'true' }
@@ -51,7 +51,7 @@ async function addEndpoint({ pool, project }: Setting, receiver: Receiver, n: nu
   return id
 }
 
-/** In one transaction, so that all of them are due at once. */
+/** Adds deliveries in one transaction, so that all deliveries are due at once. */
 async function addDeliveries(
   { pool, project }: Setting,
   receiver: Receiver,
@@ -85,7 +85,7 @@ async function perSecondUntilNonePending(setting: Setting, count: number): Promi
   return (count * 1000) / (performance.now() - startMs)
 }
 
-/** The minimum of a delivery: read it, sign it, send it, record it. */
+/** Does the least work of a delivery: read, sign, send and record. */
 async function bareDeliveries(
   { pool, project }: Setting,
   receiver: Receiver,
@@ -129,7 +129,7 @@ async function bareDeliveries(
   return (DELIVERIES * 1000) / (performance.now() - startMs)
 }
 
-/** The lateness of attempts as the receiver sees it: the due time is its own answer plus the delay. */
+/** Measures the lateness of attempts at the receiver. An attempt is due at the last answer plus the delay. */
 async function latenessRows(
   setting: Setting,
   receiver: Receiver,

@@ -1,4 +1,4 @@
-/** The payers of these tests: the wallets of the x402 packages. */
+/** Holds the payers of the client tests, which are the wallets of the x402 packages. */
 import { wrapAxiosWithPayment, x402Client as x402AxiosClient } from '@x402/axios'
 import { ExactEvmScheme } from '@x402/evm'
 import { registerExactEvmScheme } from '@x402/evm/exact/client'
@@ -9,13 +9,13 @@ import { withPaymentInterceptor } from 'x402-axios'
 import { wrapFetchWithPayment } from 'x402-fetch'
 import { type newPayer, SEPOLIA, type TestTill } from '../support/till/till.ts'
 
-/** An account of the product's copy of viem. The wallets have their own copies with different types. */
+/** Is an account of the viem copy of the product. The wallets have their own copies with different types. */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 
-/** The result of a purchase: status, and the settlement header of each version. */
+/** Is the result of a purchase: the status, and the settlement header of each version. */
 export type Bought = { status: number; v1: string | null; v2: string | null }
 
-/** `speaks`: the versions, the preferred one first. `only`: throws at an offer with the other version. */
+/** Is a payer. `speaks` holds its versions, the preferred first. With `only` a payer throws at other versions. */
 export type Buyer = {
   speaks: readonly (1 | 2)[]
   only?: true
@@ -31,7 +31,7 @@ const fetched = (response: Response): Bought => ({
 const buyWith = async (client: x402Client, url: string) =>
   fetched(await wrapFetchV2(fetch, client)(url))
 
-/** Real wallets, unmodified. */
+/** Holds real wallets, unmodified. */
 export const buyers: Record<string, Buyer> = {
   'x402-fetch': {
     speaks: [1],
@@ -80,13 +80,13 @@ export const buyers: Record<string, Buyer> = {
   },
 }
 
-/** The version in which a wallet pays an offer; null: it signs nothing. */
+/** Returns the version in which a wallet pays an offer, or null if the wallet signs no payment. */
 export function versionPaid(buyer: Buyer, offers: readonly (1 | 2)[]): 1 | 2 | null {
   if (buyer.only && !offers.every((version) => buyer.speaks.includes(version))) return null
   return buyer.speaks.find((version) => offers.includes(version)) ?? null
 }
 
-/** USDC of an account, in atomic units. */
+/** Reads the USDC of an account, in atomic units. */
 export const balanceOf = (till: TestTill, address: `0x${string}`) =>
   till.client.readContract({
     address: SEPOLIA.usdcAddress,

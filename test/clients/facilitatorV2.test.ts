@@ -1,4 +1,4 @@
-/** Unmodified sellers of x402 version 2 with this service as their facilitator. */
+/** Tests unmodified sellers of x402 version 2 with this service as their facilitator. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { ExactEvmScheme } from '@x402/evm'
@@ -39,7 +39,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** The SDK's client, which also counts its calls. */
+/** Is the client of the SDK, which also counts its calls. */
 class CountingClient extends HTTPFacilitatorClient {
   verified = 0
   settled = 0
@@ -73,7 +73,7 @@ const walletOf = (account: unknown) =>
 
 const settlementIn = (response: Response) => decodeHeader(response.headers.get('payment-response')!)
 
-test('F1: @x402/express starts, and asks for a payment', async () => {
+test('@x402/express starts with this facilitator, and asks for a payment', async () => {
   const { url, client } = await open()
   const response = await fetch(url)
   expect(response.status).toBe(402)
@@ -86,7 +86,7 @@ test('F1: @x402/express starts, and asks for a payment', async () => {
   })
 })
 
-test('A11: a pending settlement is asked for again by the SDK, and pays once', async () => {
+test('the SDK repeats a pending settlement with a hash, and the payer pays once', async () => {
   const { url, client, served } = await open()
   const account = await newPayer(till.client)
   await till.client.setAutomine(false)
@@ -101,7 +101,7 @@ test('A11: a pending settlement is asked for again by the SDK, and pays once', a
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('A11: without a hash the SDK asks only once', async () => {
+test('the SDK does not repeat a pending settlement without a hash, and the payment still settles later', async () => {
   const { url, client } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   expect((await fetch(url)).status).toBe(402)
@@ -114,14 +114,14 @@ test('A11: without a hash the SDK asks only once', async () => {
     errorMessage: expect.stringContaining('sign no new one'),
     transaction: '',
   })
-  // The payment is not lost.
+  // The next worker settles the payment.
   worker = await till.startWorker()
   await waitFor('the settlement', async () => {
     return (await balanceOf(till, account.address)) === 990_000n
   })
 })
 
-test('A12: an upfront seller settles without a verification', async () => {
+test('a seller with the flow `upfront` settles without a verification', async () => {
   const { url, client, served } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)
@@ -129,7 +129,7 @@ test('A12: an upfront seller settles without a verification', async () => {
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('A14: a contract wallet (ERC-1271) pays', async () => {
+test('a contract wallet (ERC-1271) pays', async () => {
   const { url } = await open()
   const address = await deployWallet(till.client, payer.address)
   await fund(till.client, address, 1_000_000n)
@@ -138,7 +138,7 @@ test('A14: a contract wallet (ERC-1271) pays', async () => {
   expect(await balanceOf(till, address)).toBe(990_000n)
 })
 
-test('A14: a wallet of an allowed factory (ERC-6492) is deployed and pays', async () => {
+test('a wallet of an allowed factory (ERC-6492) is deployed and pays', async () => {
   const { url } = await open()
   const wallet = futureWallet(payer.address)
   await fund(till.client, wallet.address, 1_000_000n)
@@ -150,7 +150,7 @@ test('A14: a wallet of an allowed factory (ERC-6492) is deployed and pays', asyn
   expect(await balanceOf(till, wallet.address)).toBe(990_000n)
 })
 
-test('A15: the buyer gets a receipt that verifies', async () => {
+test('the buyer gets a receipt with a valid signature', async () => {
   const { url } = await open()
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)

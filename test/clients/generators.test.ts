@@ -1,4 +1,4 @@
-/** Clients that generators make from the live OpenAPI document: made, compiled, and run against the service. */
+/** Generates clients from the live OpenAPI document, compiles the clients, and runs them against the service. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program; fails with all that it printed. */
+/** Runs a program. The error of a failure contains its output. */
 async function run(program: string, args: string[], env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const options = { cwd: folder, env: { PATH, HOME, ...env } }
@@ -38,7 +38,7 @@ const compile = (file: string) =>
 const execute = (file: string) =>
   run(process.execPath, [file], { KEY: agent.key, API: service.url })
 
-test('openapi-typescript: the types compile, and those of a 404 name its error', async () => {
+test('the types of openapi-typescript compile, and the type of a 404 has its error code', async () => {
   await run(join(BIN, 'openapi-typescript'), [`${service.url}/openapi.json`, '-o', 'schema.d.ts'])
   writeFileSync(
     join(folder, 'types.ts'),
@@ -66,7 +66,7 @@ test('openapi-typescript: the types compile, and those of a 404 name its error',
 }, 120_000)
 
 testWhole(
-  '@hey-api/openapi-ts: the client compiles, sends, and reads the error of a 404',
+  'the client of @hey-api/openapi-ts compiles, sends mail, and reads the error of a 404',
   async () => {
     await run(join(BIN, 'openapi-ts'), ['-i', `${service.url}/openapi.json`, '-o', 'hey'])
     writeFileSync(

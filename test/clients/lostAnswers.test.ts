@@ -1,4 +1,4 @@
-/** A payer who lost the answer asks again, and gets what it paid for; nobody gets another thing for it. */
+/** Tests a payer who lost the answer: the same request gets its answer again, and another request gets none. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../api/client/main.ts'
 import { requirePayment as fetchPaywall } from '../../api/client/paywalls/fetchPaywall.ts'
@@ -11,7 +11,7 @@ import '../support/whole.ts'
 let till: TestTill
 let seller: Agent
 let isLost = false
-/** Milliseconds by which the service says that it granted earlier. */
+/** Shifts the time of the grant into the past, in milliseconds. */
 let grantedAgoMs = 0
 beforeAll(async () => {
   till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** The client of one process of the seller. */
+/** Makes the client of one process of the seller. */
 const newPurser = () =>
   new Purser({
     apiKey: seller.key,
@@ -47,7 +47,7 @@ const reasonOf = async (response: Response) => [
 ]
 
 for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
-  test(`${name}: a restarted seller serves the request whose answer was lost`, async () => {
+  test(`the ${name} paywall of a restarted seller serves only the request whose answer was lost`, async () => {
     let served = 0
     const sell = () => new Response(`ha ${++served}`)
     const { account, headers } = await newPayment()
@@ -70,7 +70,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`${name}: the same request gets the same answer, and the handler runs once`, async () => {
+  test(`the ${name} paywall gives the same answer to the same request, and runs the handler once`, async () => {
     let served = 0
     await using shop = await open(price(), ({ method, target, body }) => {
       const headers = new Headers({ 'x-own': 'own', 'content-type': 'text/plain; charset=utf-8' })
@@ -96,7 +96,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
       expect(answer.headers.get('cache-control')).toBe('no-store')
       expect(answer.headers.get('x-payment-response')).toBeString()
     }
-    // A third party has the payment, and asks for another thing or as another.
+    // A third party that has the payment asks for another resource or as another caller.
     const json = { 'content-type': 'application/json' }
     for (const other of [
       await ask('?a=2'),
@@ -110,7 +110,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(served).toBe(1)
   })
 
-  test(`${name}: after a failure of the seller the same request is served`, async () => {
+  test(`the ${name} paywall serves the same request after a failure of the seller`, async () => {
     let served = 0
     await using shop = await open(price(), () => {
       served++
@@ -125,7 +125,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`${name}: a long answer arrives whole and is sold once`, async () => {
+  test(`the ${name} paywall sends a long answer whole, and sells the answer once`, async () => {
     const long = 'é'.repeat(200_000)
     let served = 0
     await using shop = await open(price(), () => {
@@ -142,7 +142,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(served).toBe(1)
   })
 
-  test(`${name}: a request with a long body is served once, and the handler gets it whole`, async () => {
+  test(`the ${name} paywall passes a long body whole, and runs the handler once`, async () => {
     const city = 'O'.repeat(90_000)
     const seen: string[] = []
     await using shop = await open(price(), ({ body }) => {
@@ -167,7 +167,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
   })
 }
 
-test('a paywall that is made for each request sells one answer', async () => {
+test('a paywall that is made again for each request sells one answer for a payment', async () => {
   let served = 0
   const { headers } = await newPayment()
   for (let n = 0; n < 3; n++) {

@@ -1,4 +1,4 @@
-/** Real sellers and real wallets: in every pair one payment succeeds, and its receipt and webhook verify. */
+/** Pairs real sellers with real wallets. In every pair one payment succeeds, and its receipt and webhook are valid. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
 import { PaymentRequirementsSchema } from 'x402/types'
@@ -26,7 +26,7 @@ let sellers: Record<string, Seller>
 const secrets = new Map<string, string>()
 
 beforeAll(async () => {
-  // The receipt's DID contains the base URL, so the port is fixed beforehand.
+  // The DID of the receipt contains the base URL, so the port is fixed beforehand.
   const env = { ALLOW_PRIVATE_NETWORKS: 'true', PORT: String(await freePort()) }
   till = await startTestTill({ env })
   seller = await till.newSeller()
@@ -73,7 +73,7 @@ const SELLERS: Record<string, readonly (1 | 2)[]> = {
   'x402-hono': [1],
 }
 
-test('the table names every seller with its versions', () => {
+test('the table SELLERS has every seller with its versions', () => {
   const offered = Object.entries(sellers).map(([name, { offers }]) => [name, offers])
   expect(Object.fromEntries(offered)).toEqual(SELLERS)
 })
@@ -83,7 +83,7 @@ const paymentsOf = async (account: Account) => {
   return body.payments.filter((payment: any) => payment.payerAddress === account.address)
 }
 
-// In `npm test` every fifth pair, so that each buyer and each seller has its turn.
+// `npm test` runs every fifth pair, so that each buyer and each seller has a turn.
 let pairs = 0
 for (const [sellerName, offers] of Object.entries(SELLERS)) {
   for (const [buyerName, buyer] of Object.entries(buyers)) {
@@ -160,7 +160,7 @@ for (const [sellerName, offers] of Object.entries(SELLERS)) {
   }
 }
 
-test('the challenge passes the schema of the reference implementation', async () => {
+test('the challenge fits the schema of the reference implementation', async () => {
   const response = await fetch(sellers['challenge and redeem']!.url)
   expect(response.status).toBe(402)
   const challenge = (await response.json()) as any
@@ -168,7 +168,7 @@ test('the challenge passes the schema of the reference implementation', async ()
   for (const requirement of challenge.accepts) PaymentRequirementsSchema.parse(requirement)
 })
 
-test('a buyer in a separate process pays, and its receipt verifies with the published DID document', async () => {
+test('a buyer in a separate process pays, and its receipt is valid by the published DID document', async () => {
   const { payer } = DEVNET_ACCOUNTS
   await using buyer = startCommand(['node', 'test/clients/buyer.mjs'], {
     PAYER_KEY: payer.privateKey,

@@ -1,4 +1,4 @@
-/** The MCP project's own conformance suite: every server scenario that two revisions ask for. */
+/** Runs the conformance suite of the MCP project: every server scenario that two revisions require. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
@@ -13,7 +13,7 @@ const PROGRAM = join(
 )
 const LIMIT_MS = 120_000
 
-/** Why scenarios fail. A scenario that passes and stands here fails the test. */
+/** Maps a reason to the scenarios that must fail. A listed scenario that passes fails the test. */
 const EXPECTED: Record<string, string[]> = {
   "it calls a tool of the suite's own": [
     'tools-call-simple-text',
@@ -71,7 +71,7 @@ const EXPECTED: Record<string, string[]> = {
   ],
 }
 
-/** Scenarios that apply in part: the checks that fail, because the suite's own tools, prompts and resources are missing. */
+/** Maps a scenario to the checks that fail because the service lacks the tools, prompts and resources of the suite. */
 const IN_PART: Record<string, string[]> = {
   'server-stateless': [
     'sep-2575-http-server-no-independent-requests-on-stream',
@@ -97,7 +97,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** The suite sends no key: this adds it. */
+/** Starts a proxy that adds a key, because the suite sends no key. */
 function withKey(url: string, key: string): Promise<Server> {
   const { hostname, port } = new URL(url)
   const server = createServer((from, to) => {
@@ -120,7 +120,7 @@ function withKey(url: string, key: string): Promise<Server> {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
 }
 
-/** Runs the scenarios that a revision asks for. @returns the failed checks of each. */
+/** Runs the scenarios that a revision requires. @returns the failed checks of each scenario */
 async function failedChecks(revision: string): Promise<Map<string, string[]>> {
   const folder = mkdtempSync(join(tmpdir(), 'purser-conformance-'))
   try {
@@ -152,7 +152,7 @@ test.each([
   ['2026-07-28', 8],
   ['2025-11-25', 6],
 ])(
-  'revision %s: the scenarios that apply pass, and no other does',
+  'of revision %s exactly the scenarios that apply pass',
   async (revision, least) => {
     const found = await failedChecks(revision)
     const known = new Set(Object.values(EXPECTED).flat())
@@ -162,7 +162,7 @@ test.each([
     const others = [...found].filter(([name]) => !known.has(name) && !passed.includes(name))
     const partly = Object.entries(IN_PART).filter(([name]) => found.has(name))
     expect(Object.fromEntries(others)).toEqual(Object.fromEntries(partly))
-    // What we send is in the form of the revision, in every scenario.
+    // In every scenario our messages have the form of the revision.
     expect([...found].filter(([, failed]) => failed.includes('wire-schema-valid'))).toEqual([])
   },
   LIMIT_MS,

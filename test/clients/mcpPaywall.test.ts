@@ -1,4 +1,4 @@
-/** A paid MCP tool: the official client calls it, the wallet of x402 signs. */
+/** Tests a paid MCP tool with the official client and the wallet of x402. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
@@ -108,7 +108,7 @@ for (const [key, form] of [
   })
 }
 
-test('a tool without arguments can have a price too', async () => {
+test('a tool without arguments can have a price', async () => {
   const account = await newPayer(till.client)
   const { structuredContent } = await ask(undefined, 'noise')
   const header = await createPaymentHeader(account as never, 1, structuredContent.accepts[0])

@@ -1,4 +1,4 @@
-/** A paid MCP tool in x402 version 2: the wallet of @x402/core signs. */
+/** Tests a paid MCP tool in x402 version 2 with the wallet of @x402/core. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js'
@@ -88,7 +88,7 @@ for (const [key, form] of [
   })
 }
 
-test('a tool that failed serves the same call later', async () => {
+test('a tool that failed serves the same call later for the same payment', async () => {
   const account = await newPayer(till.client)
   const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
   const payment = await wallet.createPaymentPayload((await ask()).structuredContent)

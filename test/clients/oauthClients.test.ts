@@ -1,4 +1,4 @@
-/** Strangers' programs walk the whole way of OAuth: mcp-remote, and the MCP project's authorization scenarios. */
+/** Runs the whole OAuth flow of other programs: mcp-remote, the Inspector, and scenarios of the MCP project. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -26,13 +26,13 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-/** Runs a program. `said` grows with what it prints on both streams. */
+/** Runs a program. `said` grows with the output of both streams. */
 function run(command: string[]) {
   const child = Bun.spawn(command, {
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    // No browser opens: the test is the owner. The Inspector asks for a terminal without the last one.
+    // No browser opens, because the test is the owner. Without MCP_AUTO_OPEN_ENABLED the Inspector asks for a terminal.
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,
@@ -62,7 +62,7 @@ function run(command: string[]) {
   }
 }
 
-/** The owner opens the address that a program prints, allows it, and the browser goes back to the program. */
+/** Opens the address that a program prints, allows the program as its owner, and follows the redirect. */
 async function consentTo(said: { all: string }): Promise<void> {
   const url = await waitFor(
     'the address of the consent page',
@@ -80,7 +80,7 @@ async function consentTo(said: { all: string }): Promise<void> {
 }
 
 test(
-  'mcp-remote registers, is allowed, and lists the tools',
+  'mcp-remote registers, gets consent, and lists the tools',
   async () => {
     await using program = run(['node', REMOTE, `${service.url}/mcp`, String(await freePort())])
     const send = (message: object) => {
@@ -115,7 +115,7 @@ test(
 )
 
 test(
-  "the authorization scenarios of the MCP project's own suite pass",
+  'the authorization scenarios of the suite of the MCP project pass',
   async () => {
     const port = await freePort()
     const { body: client } = await register(service.url, {
@@ -141,7 +141,7 @@ test(
   LIMIT_MS * 2,
 )
 
-// It asks for a newer Node than the tests do: it runs under Bun.
+// The Inspector runs under Bun, because it needs a newer Node than the tests.
 const INSPECTOR = [
   process.execPath,
   '--bun',
@@ -150,7 +150,7 @@ const INSPECTOR = [
 ]
 
 test(
-  "the Inspector's CLI is allowed by its owner, and lists the tools",
+  'the CLI of the Inspector gets consent of the owner, and lists the tools',
   async () => {
     await using program = run([
       ...INSPECTOR,
@@ -171,7 +171,7 @@ test(
 )
 
 test.each(['legacy', 'modern', 'auto'])(
-  "the Inspector's CLI works with a key in the era %s",
+  'the CLI of the Inspector works with a key in the protocol era %s',
   async (era) => {
     const program = run([
       ...INSPECTOR,

@@ -1,4 +1,4 @@
-/** A seller behind each of our HTTP paywalls, for one handler. */
+/** Starts a seller behind each of our HTTP paywalls, with one handler. */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
@@ -10,7 +10,7 @@ import type { HttpPaywallOptions } from '../../api/client/paywalls/httpPaywall.t
 
 type Shop = AsyncDisposable & { url: string }
 
-/** Serves the resource: gets its method, path with query, and body. */
+/** Serves the resource for a method, a path with query, and a body. */
 export type Sale = (request: {
   method: string
   target: string
@@ -25,7 +25,7 @@ export const OUR_PAYWALLS = {
       const body = request.body === undefined ? '' : JSON.stringify(request.body)
       const sold = await sell({ method: request.method, target: request.originalUrl, body })
       response.status(sold.status).set(Object.fromEntries(sold.headers))
-      // In two pieces, as a stream writes them.
+      // The answer is written in two pieces, as by a stream.
       const text = await sold.text()
       response.write(text.slice(0, 1))
       response.end(text.slice(1))

@@ -1,4 +1,4 @@
-/** The published client: packed, installed into an empty folder, type-checked there and run by Node. */
+/** Packs the published client, installs the package into an empty folder, checks its types, and runs it in Node. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program and returns its output. It runs asynchronously: this process also runs the API. */
+/** Runs a program asynchronously, because this process also runs the API. @returns the output */
 async function run(program: string, args: string[], cwd: string, env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const { stdout } = await promisify(execFile)(program, args, { cwd, env: { PATH, HOME, ...env } })
@@ -47,7 +47,7 @@ test('the package has no dependencies and holds only built files', () => {
   )
 })
 
-test('Node runs calls, pages, errors, webhooks, receipts and every entry point', async () => {
+test('calls, pages, errors, webhooks, receipts and every entry point work in Node', async () => {
   const agent = await service.newAgent()
   for (const subject of ['1', '2', '3']) {
     await agent.post('/v0/messages/send', { to: ['a@example.com'], subject, text: 't' })
@@ -110,7 +110,7 @@ test('Node runs calls, pages, errors, webhooks, receipts and every entry point',
   ])
 })
 
-test("the code of the agent's guide runs unchanged", async () => {
+test('the code of docs/agent.md runs unchanged', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@example.com'], subject: 's', text: 't' })
   const [message] = (await agent.get('/v0/messages')).body.messages
@@ -129,7 +129,7 @@ test("the code of the agent's guide runs unchanged", async () => {
   ])
 })
 
-test('its types compile for a strict consumer without other types', async () => {
+test('the types of the package compile in strict mode without other types', async () => {
   writeFileSync(
     join(app, 'use.ts'),
     `

@@ -1,4 +1,4 @@
-/** The published relay: packed, and run by npx in an empty folder as a host runs it. */
+/** Packs the published relay, and runs it with npx in an empty folder, as a host does. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -59,7 +59,7 @@ test(
   LIMIT_MS,
 )
 
-test('the record for the registry names the package, its version and its settings', () => {
+test('the record for the MCP registry names the package, its version and its settings', () => {
   const read = (name: string) => JSON.parse(readFileSync(join(PACKAGE, name), 'utf8'))
   const [server, npm] = [read('server.json'), read('package.json')]
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))

@@ -1,4 +1,4 @@
-/** The client library's paywalls with real wallets: each sends a challenge, is paid once, and serves only then. */
+/** Tests the paywalls of the client library with real wallets. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,10 +21,10 @@ let seller: Agent
 let purser: Purser
 const stops: (() => Promise<unknown>)[] = []
 const urls: Record<string, string> = {}
-/** The number of served requests of each seller. */
+/** Counts the served requests of each seller. */
 const served: Record<string, number> = {}
 
-/** Intercepts calls from the paywalls to the service; `null` passes them on. */
+/** Intercepts calls from the paywalls to the service. Null forwards the calls. */
 let disturb: ((request: Request) => Promise<Response>) | null = null
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ beforeAll(async () => {
     served[name] = (served[name] ?? 0) + 1
     return 'ha'
   }
-  // Every route allows caching; the paywall must override that.
+  // Every route allows caching, which the paywall must override.
   const PUBLIC = { 'cache-control': 'public, max-age=600' }
 
   const app = express()
@@ -77,7 +77,7 @@ beforeAll(async () => {
   }
 })
 
-/** The errors that reach the seller's error handler. */
+/** Writes the errors that reach the error handler of the seller. */
 const failure = (error: unknown): string =>
   error instanceof PaywallError ? 'set up wrongly' : String(error)
 
@@ -125,7 +125,7 @@ for (const name of SELLERS) {
     })
   }
 
-  test(`${name}: serves only after the settlement, and once per payment`, async () => {
+  test(`the paywall on ${name} serves only after the settlement, and once for a payment`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const unpaid = await fetch(url)
@@ -166,7 +166,7 @@ for (const name of SELLERS) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`${name}: answers 503 while the service is away, so that the payer does not pay again`, async () => {
+  test(`the paywall on ${name} answers 503 while the service is away, so the payer pays once`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const { accepts } = (await (await fetch(url)).json()) as any
@@ -180,7 +180,7 @@ for (const name of SELLERS) {
         expect(response.headers.get('retry-after')).toBe('5')
         expect(((await response.json()) as any).error).toBe('unavailable')
       }
-      // The payment is settled and granted; only the answer is lost.
+      // The payment is settled and granted, and only the answer is lost.
       disturb = async (request) => {
         await fetch(request)
         throw new Error('lost')
@@ -196,7 +196,7 @@ for (const name of SELLERS) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`${name}: a configuration error of the seller is no verdict on a payment`, async () => {
+  test(`the paywall on ${name} answers a configuration error of the seller 500, not 402`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     try {

@@ -1,4 +1,4 @@
-/** What a person sees who opens a paid resource in a browser; programs get JSON. */
+/** Tests the page of a paid resource in a browser, and the JSON for programs. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../api/client/main.ts'
 import type { Agent } from '../support/service.ts'
@@ -21,7 +21,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const sell = () => new Response('ha')
 
 for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
-  test(`${name}: a browser gets a page with the price, and the payment header stays`, async () => {
+  test(`the ${name} paywall sends a browser a page with the price, and the payment header`, async () => {
     const description = `Jokes & "puns" <script>alert('1')</script>`
     await using shop = await open({ purser, amount: '0.01', description }, sell)
     await purser.sellers.put({ urlPattern: shop.url, priceUsdc: '0.01' })
@@ -46,7 +46,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(policy).toContain(`'sha256-${hash}'`)
   })
 
-  test(`${name}: programs get JSON`, async () => {
+  test(`the ${name} paywall sends programs JSON`, async () => {
     await using shop = await open({ purser, amount: '0.01' }, sell)
     await purser.sellers.put({ urlPattern: shop.url, priceUsdc: '0.01' })
     for (const accept of [
@@ -63,7 +63,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     }
   })
 
-  test(`${name}: the page says why a payment was refused, and while nobody can pay`, async () => {
+  test(`the page of the ${name} paywall names the reason of a refusal, and an outage of payments`, async () => {
     let away = false
     const purser = new Purser({
       apiKey: seller.key,

@@ -1,4 +1,4 @@
-/** Our paywalls and x402 version 2: what one answer says to wallets of both versions. */
+/** Tests our paywalls with x402 version 2. One answer serves wallets of both versions. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { decodePaymentRequiredHeader } from '@x402/core/http'
 import { isPaymentRequired } from '@x402/core/schemas'
@@ -31,7 +31,7 @@ let till: TestTill
 let agent: Agent
 let purser: Purser
 let shop: Seller
-/** The requests that reach the service. */
+/** Holds the paths of the requests that reach the service. */
 let asked: string[] = []
 
 beforeAll(async () => {
@@ -65,13 +65,13 @@ async function sign(account: Account, change: (payload: any) => void = () => {})
   return encodeHeader(payload)
 }
 
-test('F6: a wallet that knows only version 2 pays', async () => {
+test('a wallet that knows only version 2 pays', async () => {
   const account = await newPayer(till.client)
   const { status, v2 } = await buyers['@x402/fetch (v2)']!.buy(account, shop.url)
   expect([status, decodeHeader(v2!).network]).toEqual([200, NETWORK])
 })
 
-test('B1: the 402 parses in both versions, and its header is below 3 kB', async () => {
+test('the 402 is valid in both versions, and its header is below 3 kB', async () => {
   const response = await bring({})
   const header = response.headers.get('payment-required')!
   const body = (await response.json()) as any
@@ -83,7 +83,7 @@ test('B1: the 402 parses in both versions, and its header is below 3 kB', async 
   expect(isPaymentRequired(decodePaymentRequiredHeader(header))).toBe(true)
 })
 
-test('a paywall of one version offers that version alone', async () => {
+test('a paywall of one version offers only this version', async () => {
   const challenge = async (versions: (1 | 2)[]) => {
     const serve = fetchPaywall(
       { purser, amount: '0.01', resource: shop.url, versions },
@@ -100,7 +100,7 @@ test('a paywall of one version offers that version alone', async () => {
   expect(await challenge([1, 2])).toEqual([true, true])
 })
 
-test('B2: a payment in both headers is redeemed once', async () => {
+test('a payment in both headers is redeemed once', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   asked = []
@@ -109,7 +109,7 @@ test('B2: a payment in both headers is redeemed once', async () => {
   expect(paid.headers.get('payment-response')).toBeString()
   expect(asked).toEqual(['/v0/payments/redeem'])
   expect(await balanceOf(till, account.address)).toBe(990_000n)
-  // The payload decides the version, not the header.
+  // The payload decides the version, and the header does not.
   const other = await bring({ 'x-payment': await sign(account) })
   expect([other.status, decodeHeader(other.headers.get('payment-response')!).network]).toEqual([
     200,
@@ -117,7 +117,7 @@ test('B2: a payment in both headers is redeemed once', async () => {
   ])
 })
 
-test('B3: garbage in PAYMENT-SIGNATURE is a 402', async () => {
+test('garbage in PAYMENT-SIGNATURE is answered 402', async () => {
   const garbage = ['x', '', 'e30=', 'bnVsbA==', '%%%', encodeHeader({ x402Version: 2 })]
   for (const header of [...garbage, 'A'.repeat(12_000)]) {
     const response = await bring({ 'payment-signature': header })
@@ -127,7 +127,7 @@ test('B3: garbage in PAYMENT-SIGNATURE is a 402', async () => {
   }
 })
 
-test('B4: a refused payment gets a new offer with the reason', async () => {
+test('a refused payment gets a new offer with the reason', async () => {
   const { authorization, signature } = await pay({ value: 9_999n })
   const response = await bring({
     'payment-signature': encodeHeader(payloadV2({ authorization, signature })),
@@ -138,7 +138,7 @@ test('B4: a refused payment gets a new offer with the reason', async () => {
   )
 })
 
-test('B4: a failed settlement names itself, and offers again', async () => {
+test('a failed settlement is answered with its reason and a new offer', async () => {
   const payment = await sign(await newPayer(till.client))
   expect((await bring({ 'payment-signature': payment })).status).toBe(200)
   const response = await bring({ 'payment-signature': payment }, '?of=another')
@@ -151,7 +151,7 @@ test('B4: a failed settlement names itself, and offers again', async () => {
   expect(response.headers.get('payment-required')).toBeString()
 })
 
-test('B4: a payment on its way offers nothing, and the same payment is served later', async () => {
+test('a pending payment gets no new offer, and the same payment is served later', async () => {
   await using slow = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '300' } })
   const owner = await slow.newSeller()
   const resource = 'https://api.example.com/report'
@@ -187,7 +187,7 @@ test('B4: a payment on its way offers nothing, and the same payment is served la
   expect(await balanceOf(slow, account.address)).toBe(980_000n)
 })
 
-test('B5: a page of the allowed origin may send and read the payment headers', async () => {
+test('a page of the allowed origin may send and read the payment headers', async () => {
   const origin = 'https://page.example'
   // The wallets send access-control-expose-headers as a request header.
   const names = 'access-control-expose-headers,payment-signature'
@@ -212,7 +212,7 @@ test('B5: a page of the allowed origin may send and read the payment headers', a
   }
 })
 
-test('B6: of 50 parallel requests with one authorization one is served', async () => {
+test('of 50 parallel requests with one authorization, one is served', async () => {
   const account = await newPayer(till.client)
   const payment = await sign(account)
   const answers = await Promise.all(
@@ -223,7 +223,7 @@ test('B6: of 50 parallel requests with one authorization one is served', async (
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('the offer is signed, and the receipt proves it', async () => {
+test('the offer is signed, and the receipt matches the offer', async () => {
   const account = await newPayer(till.client)
   const required = decodePaymentRequiredHeader((await bring({})).headers.get('payment-required')!)
   const offers = extractOffersFromPaymentRequired(required)
@@ -243,7 +243,7 @@ test('the offer is signed, and the receipt proves it', async () => {
   })
 })
 
-test('the payment-identifier of a wallet is in the record', async () => {
+test('the record of a payment has the payment-identifier of the wallet', async () => {
   const id = `pay_${crypto.randomUUID().replaceAll('-', '')}`
   const payment = await sign(await newPayer(till.client), ({ extensions }) => {
     appendPaymentIdentifierToExtensions(extensions, id)

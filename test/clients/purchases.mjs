@@ -1,6 +1,6 @@
 /**
- * The buyer beside ours in the bench: an unmodified @x402/fetch with a raw key. Reads {url, privateKey, count, inFlight} from
- * stdin, and prints the milliseconds of each purchase, and from the start to the end of each.
+ * Runs the reference buyer of the bench: an unmodified @x402/fetch with a raw key. Reads {url, privateKey, count,
+ * inFlight} from stdin. Prints the milliseconds of each purchase, and the milliseconds from the start to each end.
  */
 import { ExactEvmScheme } from '@x402/evm'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'

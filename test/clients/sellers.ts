@@ -1,4 +1,4 @@
-/** The sellers of these tests: unmodified x402 middleware with this service as its facilitator, and our own. */
+/** Starts the sellers of the client tests: unmodified x402 middleware with this service as facilitator, and our own. */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { HTTPFacilitatorClient as Facilitator, type HTTPFacilitatorClient } from '@x402/core/server'
@@ -22,7 +22,7 @@ import { NETWORK } from '../support/till/x402v2.ts'
 
 type Shop = { service: { url: string }; seller: Agent }
 
-/** `served`: how often its handler ran; null: it runs in another process. */
+/** Is a seller. `served` counts the runs of its handler, or is null for a seller in another process. */
 export type Seller = {
   url: string
   offers: readonly (1 | 2)[]
@@ -30,7 +30,7 @@ export type Seller = {
   stop: () => Promise<unknown>
 }
 
-/** This service as the facilitator. The headers have a key for each path. */
+/** Returns this service as the facilitator. The headers have a key for each path. */
 export const facilitatorOf = ({ service, seller }: Shop) => {
   const headers = { Authorization: `Bearer ${seller.key}` }
   return {
@@ -39,7 +39,7 @@ export const facilitatorOf = ({ service, seller }: Shop) => {
   }
 }
 
-/** The resource server of version 2. */
+/** Makes the resource server of version 2. */
 export const resourceServer = (
   shop: Shop,
   client: HTTPFacilitatorClient = new Facilitator(facilitatorOf(shop)),
@@ -48,7 +48,7 @@ export const resourceServer = (
 const PRICE_V1 = { price: '$0.01', network: 'base-sepolia' as const }
 const PRICE_V2 = { scheme: 'exact', price: '$0.01', network: NETWORK, payTo }
 
-/** A route of version 2 for one price. `extra` goes into the requirement. */
+/** Makes a route of version 2 for one price. `extra` goes into the requirement. */
 export const routeV2 = (extra?: Record<string, unknown>) => ({
   accepts: { ...PRICE_V2, ...(extra === undefined ? {} : { extra }) },
   description: 'A joke',
@@ -107,7 +107,7 @@ function onNext(shop: Shop): Seller {
     resourceServer(shop) as never,
   )
   const seller = onFetch((request) => handler(new NextRequest(request)), [2])
-  // NextRequest calls 127.0.0.1 localhost.
+  // NextRequest changes 127.0.0.1 to localhost.
   const url = seller.url.replace('127.0.0.1', 'localhost')
   return { ...seller, url, served: () => served }
 }

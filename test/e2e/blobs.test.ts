@@ -1,4 +1,4 @@
-/** Large contents of mail in an object store: the whole service, over its public interfaces. */
+/** Tests large contents of mail in an object store through the public interfaces of the whole service. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
@@ -49,7 +49,7 @@ async function download(agent: Agent, path: string): Promise<{ status: number; b
 }
 const rawOf = (agent: Agent, id: string) => download(agent, `${messagePath(id)}/raw`)
 const fileOf = (agent: Agent, id: string) => download(agent, `${messagePath(id)}/attachments/att_1`)
-/** Bytes of large contents that are in the database; names of objects that rows hold. */
+/** Returns the size of the largest content in the database, and the number of contents in the object store. */
 async function stored() {
   const { rows } = await service.database.pool.query(
     `select coalesce(max(octet_length(bytes)), 0) as largest, count(blob)::int as objects from (
@@ -57,7 +57,7 @@ async function stored() {
   )
   return rows[0] as { largest: number; objects: number }
 }
-/** The API asks a store that was away only once a second: it is back when the API reads this message's file again. */
+/** Mends the store, and waits until the API reads this file again. The API asks a store that is away once a second. */
 const backAgain = async (agent: Agent, messageId: string) => {
   await bucket.proxy.mend()
   await waitFor('the store', async () => (await fileOf(agent, messageId)).status === 200)
@@ -70,7 +70,7 @@ const large = (agent: Agent, subject: string) => ({
   attachments: [{ filename: 'a.bin', content: FILE }],
 })
 
-test('a large mail comes in, is read and searched, and lies encrypted in the store', async () => {
+test('a large mail is received, read and searched, and its contents are encrypted in the store', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Large one'))
   const [message] = await waitForMessages(agent, 1)
@@ -90,7 +90,7 @@ test('a large mail comes in, is read and searched, and lies encrypted in the sto
   }
 })
 
-test('a damaged or missing object is an error of its own, and the rest of the mail is read', async () => {
+test('a damaged or missing object is answered content_lost, and the rest of the mail can be read', async () => {
   const agent = await service.newAgent()
   const before = new Set(bucket.names())
   await service.deliver(large(agent, 'Damaged'))
@@ -111,7 +111,7 @@ test('a damaged or missing object is an error of its own, and the rest of the ma
   expect((await rawOf(agent, message.messageId)).bytes.length).toBeGreaterThan(200_000)
 })
 
-test('a large mail goes out to hosts and to own inboxes with its attachment', async () => {
+test('a large mail is sent with its attachment to other hosts and to inboxes of the service', async () => {
   const [agent, peer] = [await service.newAgent(), await service.newAgent()]
   const { messageId } = await sendMail(agent, {
     to: ['bob@example.com', peer.address],
@@ -126,7 +126,7 @@ test('a large mail goes out to hosts and to own inboxes with its attachment', as
   expect((await stored()).largest).toBeLessThan(65_536)
 })
 
-test('a held mail is edited and approved with the hash of its bytes in the store', async () => {
+test('a held mail with a large attachment is edited, and then approved with the hash of its new bytes', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent, { attachments: [attached] })
   const held = await requestOf(service, agent, messageId)
@@ -141,7 +141,7 @@ test('a held mail is edited and approved with the hash of its bytes in the store
   expect(copy.email.subject).toBe('Other')
 })
 
-test('while the store is away small mail flows, large calls get 503, and nothing is lost', async () => {
+test('while the store is away small mail is delivered, large calls get 503, and no mail is lost', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Before'))
   const [before] = await waitForMessages(agent, 1)
@@ -231,7 +231,7 @@ test('a job that needs the store while it is away waits without losing attempts'
   expect(sink.mails.filter(({ email }) => email.messageId === messageId)).toHaveLength(1)
 }, 60_000)
 
-test('an export holds large contents, and the objects of deleted mail go', async () => {
+test('an export contains large contents, and the objects of deleted mail are removed', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Exported'))
   const [message] = await waitForMessages(agent, 1)
@@ -247,7 +247,7 @@ test('an export holds large contents, and the objects of deleted mail go', async
   expect((await agent.delete(messagePath(message.messageId))).status).toBe(204)
   const { pool } = service.database
   await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
-  // The workers of this test have no sweep of their own.
+  // The workers of this test run no sweep.
   while ((await buryIdleBlobs(pool)) > 0);
   while ((await removeDeadBlobs(pool, bucket.store)) > 0);
   expect(bucket.names().length).toBeLessThanOrEqual(before - 2)
@@ -255,7 +255,7 @@ test('an export holds large contents, and the objects of deleted mail go', async
   expect(bucket.names()).toHaveLength(rows[0].n)
 })
 
-test('an erasure says when the objects are gone, and when they are not', async () => {
+test('an erasure names the time until which objects remain, and reports late objects', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Erased'))
   await waitForMessages(agent, 1)
@@ -273,7 +273,7 @@ test('an erasure says when the objects are gone, and when they are not', async (
   expect([late.until, late.description]).toEqual([null, expect.stringContaining('wait')])
 })
 
-test('a worker with the setting sweeps; a pool without use for it starts without the secret', async () => {
+test('a worker with BLOB_STORE removes idle objects, and the webhooks pool starts without the secret', async () => {
   const { pool, url } = service.database
   await createBlobs(pool, bucket.store).keep(FILE)
   await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
@@ -292,7 +292,7 @@ test('a worker with the setting sweeps; a pool without use for it starts without
   await waitFor('the sweep', () => bucket.names().length < due)
 })
 
-test('the metrics tell how the store answers', async () => {
+test('the metrics count the answers of the store', async () => {
   const response = await fetch(`${service.url}/metrics`)
   const text = await response.text()
   expect(text).toMatch(

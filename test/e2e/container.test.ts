@@ -1,6 +1,7 @@
 /**
- * The image of the Dockerfile, built by buildah on a Debian made by mmdebstrap: a mail and a payment pass through it. Opt-in, as root:
- * `CONTAINER=1 npm test -- e2e/container`. chroot isolates the parts: networks and read-only roots are not tried.
+ * Builds the image of the Dockerfile with buildah on a Debian of mmdebstrap, then sends a mail and a payment through
+ * the containers. Runs only as root with `CONTAINER=1 npm test -- e2e/container`. Because only chroot isolates the
+ * parts, networks and read-only roots are not tested.
  */
 import { expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
@@ -35,7 +36,7 @@ const PARTS = [
 type Part = (typeof PARTS)[number]
 const compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'), { merge: true })
 
-test('compose.yaml starts each part with its own secrets alone', () => {
+test('compose.yaml gives each part only the secrets of this part', () => {
   const services: Record<string, { command?: string[]; environment?: Record<string, string> }> =
     compose.services
   const all: readonly string[] = ALL_SECRETS
@@ -46,7 +47,7 @@ test('compose.yaml starts each part with its own secrets alone', () => {
   }
 })
 
-test('the profile caddy copies the certificate of the mail domain to where the listener reads it', () => {
+test('the profile caddy copies the certificate of the mail domain to the folder of the listener', () => {
   const { caddy, certificate, smtp } = compose.services
   expect([caddy.profiles, certificate.profiles]).toEqual([['caddy'], ['caddy']])
   for (const volume of [...caddy.volumes, ...certificate.volumes]) {
@@ -56,20 +57,20 @@ test('the profile caddy copies the certificate of the mail domain to where the l
       : source in compose.volumes
     expect([volume, isKnown]).toEqual([volume, true])
   }
-  // Caddy's image keeps its files in /data/caddy.
+  // The image of Caddy keeps its files in /data/caddy.
   expect(certificate.command.join(' ')).toContain('"$$MAIL_DOMAIN" /data/caddy /tls 10001:10001')
   expect(smtp.volumes).toContain('tls:/tls:ro')
   expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).toContain('USER 10001:10001')
 })
 
-test('the profile sell asks the health of what the program serves, from all addresses', () => {
+test('the profile sell listens on all addresses, and its health check asks the program', () => {
   const { sell, api } = compose.services
   expect([sell.profiles, api.profiles]).toEqual([['sell'], undefined])
   expect(sell.command).toEqual(expect.arrayContaining(['--host', '0.0.0.0']))
-  // A program without a database must not get its address.
+  // A program without a database must not get the address of the database.
   expect(Object.keys(sell.environment)).toEqual(['PURSER_URL', 'PURSER_API_KEY'])
   expect(sell.ports).toEqual(['127.0.0.1:4402:4402'])
-  // No path with `%2f` is ever for sale: test/api/sell/sell.test.ts.
+  // A path with `%2f` is never for sale (test/api/sell/sell.test.ts).
   expect(sell.healthcheck.test.at(-1)).toContain("127.0.0.1:4402/%2f')).status === 400")
 })
 
@@ -83,7 +84,7 @@ const reason =
 if (reason !== null) process.stderr.write(`SKIPPED: the test of the container: ${reason}\n`)
 
 test.skipIf(reason !== null)(
-  'the image takes a mail and a payment, as a user without rights',
+  'containers of the image receive a mail and a payment, as an unprivileged user',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'purser-container-'))
     await using stack = new AsyncDisposableStack()
@@ -165,7 +166,7 @@ function run(program: string, ...args: string[]): string {
   return stdout.toString()
 }
 
-/** `run-base`: Debian alone. `build-base`: with this machine's Node, npm and certificates. */
+/** Makes `run-base`, which is only Debian, and `build-base` with Node, npm and certificates of this machine. */
 function makeBases(folder: string, buildah: (...args: string[]) => string): void {
   const tar = join(folder, 'debian.tar')
   run('mmdebstrap', '--variant=minbase', '--include=ca-certificates', 'bookworm', tar)

@@ -37,7 +37,7 @@ async function startPart(
   return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
 }
 
-test('the API answers the request that was under way, then ends', async () => {
+test('the API answers the request that has begun, and then ends', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts')
@@ -51,7 +51,7 @@ test('the API answers the request that was under way, then ends', async () => {
     `POST /v0/messages/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
   )
-  // The request has passed the gate once its key has been counted.
+  // The count of the key shows that the request has passed the gate.
   await waitFor('the request to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
       'select from rate_windows where subject = $1',
@@ -64,13 +64,13 @@ test('the API answers the request that was under way, then ends', async () => {
   socket.write(body.slice(10))
   await waitFor('the answer', () => answer.includes('\r\n\r\n'))
   expect(answer).toStartWith('HTTP/1.1 201')
-  // A balancer must send the next request elsewhere.
+  // A load balancer must send the next request to another process.
   expect(answer.toLowerCase()).toContain('\r\nconnection: close\r\n')
   expect(await part.exited).toBe(0)
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a worker finishes its jobs once, and leaves no job locked', async () => {
+test('a worker finishes its running jobs, each job once, and leaves no job locked', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -104,7 +104,7 @@ test('a worker finishes its jobs once, and leaves no job locked', async () => {
   expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
 })
 
-test('the SMTP listener finishes the message under way, keeps it, and ends', async () => {
+test('the SMTP listener ends, and keeps the unfinished message exactly if it answers 250', async () => {
   await using service = await startTestService({ smtp: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/smtp/main.ts')
@@ -117,7 +117,7 @@ test('the SMTP listener finishes the message under way, keeps it, and ends', asy
   await printed(part, /draining/)
   const reply = await talk.send(' line.\r\n.\r\n').catch((error: Error) => error.message)
   expect(await part.exited).toBe(0)
-  // The message was taken or cut off: the inbox holds it only after a 250.
+  // The message was accepted or cut off. The inbox has the message only after a 250.
   if (reply.startsWith('250')) {
     const [item] = await waitForMessages(agent, 1)
     expect(item.messageId).toBe('<last@x.test>')
@@ -126,7 +126,7 @@ test('the SMTP listener finishes the message under way, keeps it, and ends', asy
   }
 })
 
-testWhole('no log line holds a key, even after errors', async () => {
+testWhole('no log line contains a key, even after errors', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts', { LOG_LEVEL: 'debug' })

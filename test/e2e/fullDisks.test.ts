@@ -18,14 +18,14 @@ function canWrite(file: number, size: number): boolean {
   }
 }
 
-/** A separate file system, small enough to be filled. */
+/** Mounts a separate file system that is small enough to be filled. */
 function mountSmallDisk(megabytes: number) {
   const path = mkdtempSync(join(tmpdir(), 'purser-disk-'))
   const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', path])
   return {
     path,
     isMounted: status === 0,
-    /** Fills the disk, and the space that other processes free meanwhile. */
+    /** Fills the disk, also the space that other processes free during the call. */
     fill() {
       const filler = openSync(join(path, 'filler'), 'a')
       try {
@@ -54,7 +54,7 @@ if (!isPossible) {
 }
 
 testWhole.skipIf(!isPossible)(
-  'a full disk gives 452 and 503 and is named; after it no acknowledged data is missing',
+  'a full disk is answered 452 and 503 and named by /readyz, and no acknowledged data is lost',
   async () => {
     using disk = mountSmallDisk(400)
     const [port, smtpPort] = [await freePort(), await freePort()]

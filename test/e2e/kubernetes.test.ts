@@ -1,4 +1,4 @@
-/** deploy/kubernetes against the schemas of Kubernetes, KEDA and CloudNativePG. No test has a cluster: nothing is started. */
+/** Checks deploy/kubernetes with the schemas of Kubernetes, KEDA and CloudNativePG. No test has a cluster. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,18 +30,18 @@ async function validate(document: Document): Promise<void> {
   new Model(document).validate()
 }
 
-test('kustomize is given every file', () => {
+test('kustomization.yaml lists every file', () => {
   const { resources } = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8'))
   expect(resources.toSorted()).toEqual(files.toSorted())
 })
 
 test.each(
   documents.map(({ name, document }) => [name, document.kind, document.metadata.name, document]),
-)('%s: the %s %s is valid', async (_name, _kind, _object, document) => {
+)('in %s the %s %s is valid', async (_name, _kind, _object, document) => {
   await validate(document)
 })
 
-test('the schemas refuse a wrong document', async () => {
+test('the schemas refuse an invalid document', async () => {
   for (const spoil of [
     (pod: Document) => (pod.containers[0].ports[0].containerPort = 'http'),
     (pod: Document) => delete pod.containers[0].name,
@@ -68,7 +68,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     .map(({ name }: { name: string }) => name)
     .filter((name: string) => !['DATABASE_URL', 'METRICS_TOKEN'].includes(name))
 
-  test('gets its own secrets alone, by reference', () => {
+  test('gets only its own secrets, by reference', () => {
     expect(secrets.toSorted()).toEqual([...readBy(part as Part)].toSorted())
     for (const { name, value, valueFrom } of container.env) {
       expect([name, value]).toEqual([name, undefined])
@@ -77,7 +77,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     }
   })
 
-  test('runs a file that exists, with settings that it accepts', () => {
+  test('runs an existing file, with settings that the part accepts', () => {
     expect(existsSync(join(ROOT, container.args[0]))).toBe(true)
     if (RUNNER_NAMES.includes(part as RunnerName))
       expect(container.args.slice(1)).toEqual(['--pool', part])
@@ -107,7 +107,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(config.health).toEqual({ host: '0.0.0.0', port: 9000 })
   })
 
-  test('runs without rights, on a root that cannot be written', () => {
+  test('runs without privileges, with a read-only root', () => {
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },
@@ -124,8 +124,8 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(container.resources.limits.memory).toBeDefined()
   })
 
-  test('is probed, and one at most is disrupted', () => {
-    // A Job ends by itself.
+  test('has three probes, and at most one pod may be disrupted', () => {
+    // A Job needs no probe, because it ends by itself.
     if (part === 'migrate') return expect(workload.kind).toBe('Job')
     for (const probe of ['startupProbe', 'readinessProbe', 'livenessProbe']) {
       const { port } = container[probe].httpGet
@@ -148,7 +148,7 @@ const OUTBOUND_TASKS = [
 ]
 
 test.each([...RUNNER_NAMES])(
-  'KEDA grows %s on the age of the oldest job of its tasks',
+  'KEDA scales %s by the age of the oldest job of its tasks',
   (runner) => {
     const scaled = ofKind('ScaledObject').filter(
       ({ spec }) => spec.scaleTargetRef.name === `purser-${runner}`,
@@ -167,10 +167,10 @@ test.each([...RUNNER_NAMES])(
   },
 )
 
-test('the internet is closed to the pool that parses, and no address within the cluster', () => {
+test('every runner but inbound may reach the internet, and none of them the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
-  // Parsing asks name servers alone.
+  // The inbound runner asks only name servers.
   expect(values.toSorted()).toEqual(RUNNER_NAMES.filter((name) => name !== 'inbound').toSorted())
   const [{ to }] = policy.spec.egress
   expect(to[0].ipBlock.except).toContain('10.0.0.0/8')

@@ -1,4 +1,4 @@
-/** `/metrics` of a running service, with the alarms and the dashboard on top of it. */
+/** Tests `/metrics` of a running service, and the alarms and the dashboard that use the metrics. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-/** The samples: name with labels, and value. The label `process` is left out. */
+/** Reads the samples. Maps the name with its labels to the value. Omits the label `process`. */
 async function samples(): Promise<Map<string, number>> {
   const text = await (await fetch(`${url}/metrics`)).text()
   const lines = text.split('\n').filter((line) => /^\w/.test(line))
@@ -70,7 +70,7 @@ async function samples(): Promise<Map<string, number>> {
   )
 }
 
-test('the listener and the workers report their figures, each as a process of its own', async () => {
+test('the listener and the workers report the figures of their own processes', async () => {
   await createProject(database.pool, {
     name: 'Ada',
     purpose: 'SELLER',
@@ -106,7 +106,7 @@ const RULES = join(ROOT, 'deploy/prometheus')
 const rules = readFileSync(join(RULES, 'rules.yml'), 'utf8')
 const namesIn = (text: string) => new Set(text.match(/\bpurser_\w+/g))
 
-/** The names of all metrics, with those of their histogram series. */
+/** Returns the names of all metrics, and the names of the series of histograms. */
 async function knownNames(): Promise<Set<string>> {
   const text = await (await fetch(`${url}/metrics`)).text()
   const declared = [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)]
@@ -117,7 +117,7 @@ async function knownNames(): Promise<Set<string>> {
   )
 }
 
-test('the dashboard and the alarms ask for metrics that exist', async () => {
+test('the dashboard and the alarms ask only for existing metrics', async () => {
   const known = await waitFor('all reports', async () => {
     const names = await knownNames()
     return (
@@ -131,7 +131,7 @@ test('the dashboard and the alarms ask for metrics that exist', async () => {
   expect(asked.filter((name) => !known.has(name))).toEqual([])
 })
 
-test('each alarm has its paragraph in docs/operating.md', () => {
+test('each alarm has a section in docs/operating.md', () => {
   const guide = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8')
   const alarms = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name!)
   const runbooks = [...rules.matchAll(/runbook: docs\/operating\.md#(\w+)/g)].map(([, to]) => to)
@@ -145,7 +145,7 @@ if (!hasPrometheus) {
   process.stderr.write('SKIPPED: the tests of alarms and panels, because there is no prometheus\n')
 }
 
-test.skipIf(!hasPrometheus)('promtool takes the alarms and their tests', async () => {
+test.skipIf(!hasPrometheus)('promtool accepts the alarms, and their tests pass', async () => {
   for (const args of [
     ['check', 'rules', 'rules.yml'],
     ['test', 'rules', 'rules.test.yml'],
@@ -186,7 +186,7 @@ scrape_configs:
       const { data } = await answer('count_over_time(purser_jobs_ended_total[30s]) > 1')
       return (data?.result.length ?? 0) > 0
     })
-    // No gas was spent here, no wallet has signed, and there is no object store.
+    // The service has spent no gas, has signed with no wallet, and has no object store.
     const silent = /open_transactions|project_gas|blob_request/
     for (const { title, queries } of PANELS) {
       for (const [query] of queries) {

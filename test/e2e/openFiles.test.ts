@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { createTestDatabase } from '../support/database/database.ts'
 import { printed, startCommand } from '../support/process/process.ts'
 
-test('a process that runs out of descriptors says so, and says when it has some again', async () => {
+test('a process logs that open files run out, and logs when open files are free again', async () => {
   await using database = await createTestDatabase()
   await using api = startCommand(
     ['sh', '-c', 'ulimit -n 256; exec "$0" "$@"', process.execPath, 'api/main.ts'],

@@ -12,7 +12,7 @@ import { PRICE, pay } from '../support/till/till.ts'
 import { waitFor } from '../support/waitFor.ts'
 import '../support/whole.ts'
 
-/** The command line of each part. */
+/** Maps each part to its command line. */
 const PARTS = {
   database: /^\S*\/bin\/postgres -D /,
   devnet: /anvil/,
@@ -26,7 +26,7 @@ type Part = keyof typeof PARTS
 const names = Object.keys(PARTS) as Part[]
 
 const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
-/** All pairs take a minute: PARTS_PAIRS=all. The suite runs the two most dependent pairs. */
+/** Holds the killed pairs. PARTS_PAIRS=all chooses all pairs, which take a minute. The suite kills two pairs. */
 const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'
     ? pairs
@@ -73,7 +73,7 @@ function kill(part: Part): void {
   process.kill(found[0]!.pid, 'SIGKILL')
 }
 
-/** Receives a mail and redeems a payment, so that every part has worked. */
+/** Waits until a mail is received and a payment is granted, so that every part has worked. */
 async function untilServing(): Promise<void> {
   const deadline = Date.now() + RECOVERY_LIMIT_MS
   const eventually = async (wanted: string, work: () => Promise<boolean>) => {
@@ -114,7 +114,7 @@ test.each(killed.map((parts) => [parts.join(', '), parts] as const))(
   },
 )
 
-test('the log reports the end and the return of each part, in few lines', () => {
+test('the log reports the end and the return of each part in few lines, without a stack trace', () => {
   const lines = service
     .stderr()
     .trim()

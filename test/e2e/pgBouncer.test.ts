@@ -1,4 +1,4 @@
-/** Every part of the service behind PgBouncer in session mode. */
+/** Runs every part of the service behind PgBouncer in session mode. */
 import { expect, test } from 'bun:test'
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -52,7 +52,7 @@ ignore_startup_parameters = options,extra_float_digits
   }
 }
 
-test.skipIf(program === null)('mail, vault and payments work behind it', async () => {
+test.skipIf(program === null)('mail, vault and payments work behind PgBouncer', async () => {
   await using parts = new AsyncDisposableStack()
   let bouncer: { url: string } | undefined
   const through = async (url: string) => {

@@ -1,4 +1,4 @@
-/** Reads on a streaming replica that lags: a caller always sees its own writes. */
+/** Tests reads on a streaming replica that lags. A caller must always see its own writes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ const stack = new AsyncDisposableStack()
 const key = generateKey('project')
 let replica: EmbeddedPostgres
 let pool: Pool
-/** The same agent at two API processes. */
+/** Hold the same agent at two API processes. */
 let clients: Client[]
 let projectId: string
 
@@ -43,7 +43,7 @@ beforeAll(async () => {
       startProcess('api/main.ts', {
         ...env,
         DATABASE_REPLICA_URL: replica.url,
-        // The generated development keys are in it.
+        // DATA_DIR holds the generated development keys.
         DATA_DIR: join(folder, 'api'),
         PORT: '0',
         LOG_LEVEL: 'info',
@@ -60,7 +60,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.disposeAsync())
 
-/** A base backup while the server runs, made a standby that applies each commit late. */
+/** Copies the running server as a standby that applies each commit late. */
 async function copyCluster(url: string): Promise<void> {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
@@ -78,7 +78,7 @@ async function copyCluster(url: string): Promise<void> {
   )
 }
 
-/** A thread that neither API process has written. */
+/** Adds a thread that neither API process has written. */
 async function addThread(): Promise<string> {
   const id = `thd_${crypto.randomUUID().replaceAll('-', '').slice(0, 24)}`
   await pool.query(
@@ -93,14 +93,14 @@ const listThreads = async (client: Client): Promise<string[]> => {
   expect(status).toBe(200)
   return body.threads.map(({ threadId }: { threadId: string }) => threadId)
 }
-/** Waits until a process reads from the replica: it misses a thread that the primary has. */
+/** Waits until a process reads from the replica, and so misses a new thread of the primary. */
 const waitForReplica = (client: Client) =>
   waitFor('a read on the replica', async () => {
     const id = await addThread()
     return !(await listThreads(client)).includes(id)
   })
 
-test('a read runs on the replica, a caller sees its own write at once at every process', async () => {
+test('a read runs on the replica, and a caller sees its own write at once at every API process', async () => {
   for (const client of clients) await waitForReplica(client)
   for (const [writer, reader] of [clients, clients.toReversed()]) {
     for (let n = 0; n < 5; n++) {
@@ -117,16 +117,16 @@ test('a read runs on the replica, a caller sees its own write at once at every p
       }
     }
   }
-  // The replica comes up, and reads move there again.
+  // After the replica has caught up, reads move to the replica again.
   await waitForReplica(clients[0]!)
 })
 
-test('one message is always found, whichever server lists it', async () => {
+test('a single thread is always found, even if the replica does not have the thread yet', async () => {
   const foreign = await addThread()
   expect((await clients[0]!.get(`/v0/threads/${foreign}`)).status).toBe(200)
 })
 
-test('a replica that became a primary is not read any more', async () => {
+test('a replica that became a primary is not read', async () => {
   const admin = new pg.Client({ connectionString: replica.url })
   await admin.connect()
   await admin.query('select pg_promote()')
@@ -137,7 +137,7 @@ test('a replica that became a primary is not read any more', async () => {
   })
 })
 
-test('without the replica the primary reads', async () => {
+test('without the replica, reads run on the primary', async () => {
   await replica.stop()
   for (const client of clients) {
     const id = await addThread()

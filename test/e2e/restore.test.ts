@@ -1,4 +1,4 @@
-/** A backup taken under load, and restored into another folder under another server. */
+/** Takes a backup under load, and restores it into another folder under another server. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { PurserEvent } from '../../api/client/events.ts'
@@ -21,7 +21,7 @@ import { type Done, isSent, type Load, redeem, SENDERS, send, startLoad } from '
 import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 import '../support/whole.ts'
 
-/** Actions of each kind before the backup begins, and again after it. */
+/** Is the number of actions of each kind before the backup begins, and again after the backup. */
 const ENOUGH = 6
 
 let around: Surroundings
@@ -31,7 +31,7 @@ let other: Server | undefined
 let restored: Installation
 let restoredDir: string
 let inbox: string
-/** The clients' answers, before the backup began and until the end. */
+/** The answers to the clients before the backup began (`before`) and until the end (`done`). */
 let before: Known
 let done: Done
 let backupEndedMs: number
@@ -46,11 +46,11 @@ let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
 /** A payment whose transaction waits for a block while the service is restored. */
 let unmined: Redeem
-/** The restored service's answers to payments. */
+/** The answers of the restored service to payments. */
 let newGrants: Promise<{ ok: boolean }[]>
 type Redeem = Parameters<typeof redeem>[1]
 
-/** A payment that is valid for longer than the whole test. */
+/** Makes a payment that is valid for longer than the whole test. */
 async function newRedeem(key: string): Promise<Redeem> {
   const { header } = await pay({ validBefore: BigInt(Math.floor(Date.now() / 1000) + 600) })
   return { resource: around.resource, header, key }
@@ -91,7 +91,7 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
-    // A transaction unknown to the backup, on a nonce that the backup counts as free.
+    // The backup does not know this transaction, and counts its nonce as free.
     await around.client.setAutomine(false)
     expect((await redeem(first.agent, unmined)).body).toMatchObject({
       reason: 'settlement_pending',
@@ -123,7 +123,7 @@ afterAll(async () => {
   await around?.[Symbol.asyncDispose]()
 })
 
-/** Presents the payment that waits for its block, and three new ones. */
+/** Redeems the payment that waits for its block, and three new payments. */
 async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
   const payments = await Promise.all([1, 2, 3].map((n) => newRedeem(`after-${n}`)))
   const answers = Promise.all(
@@ -181,8 +181,8 @@ const counts = ({ received, sent, secrets }: Done) => ({
 })
 
 /**
- * Brings work of every kind under way: a mail and a webhook wait for their answers, one payment for a block, another
- * one for an answer of the chain.
+ * Begins work of every kind, and holds the work: a mail and a webhook wait for their answers, one payment waits for a
+ * block, and another payment waits for an answer of the chain.
  */
 async function hold({ agent }: Installation) {
   const { gates, client, rpc } = around
@@ -224,7 +224,7 @@ async function follow(
 
 type Known = Awaited<ReturnType<typeof look>>
 
-/** The state that clients know before the backup begins, with the API's answers. */
+/** Reads the state that clients know before the backup begins, with the answers of the API. */
 async function look({ agent }: Installation, { done }: Load, lastIds: string[]) {
   const ask = async (path: string) => [path, (await agent.get(path)).body] as const
   const granted = done.payments.filter(({ grantedMs }) => grantedMs !== null)
@@ -270,12 +270,12 @@ async function readHeld(pool: Pool) {
   }
 }
 
-test('the load was answered, and the first installation ended in order', () => {
+test('the load got only expected answers, and the first installation ended with exit code 0', () => {
   expect(done.surprises).toEqual([])
   expect(ends.firstExit).toBe(0)
 })
 
-test('the backup holds work of every kind that was under way', () => {
+test('the backup holds unfinished work of every kind', () => {
   const tasks = new Set(held.locked.map(({ task }) => task))
   expect(tasks).toContain('send_mail')
   expect(tasks).toContain('deliver_webhook')
@@ -286,7 +286,7 @@ test('the backup holds work of every kind that was under way', () => {
 })
 
 describe('work that the backup shows as done', () => {
-  test('messages, secrets and payments are answered as before', async () => {
+  test('messages, secrets and payments are unchanged', async () => {
     const { agent } = restored
     for (const [path, answer] of before.messages) {
       expect([path, (await agent.get(path)).body]).toEqual([path, answer])
@@ -305,7 +305,7 @@ describe('work that the backup shows as done', () => {
     }
   })
 
-  test('receipts verify by the keys that the restored service publishes', async () => {
+  test('receipts are valid by the keys that the restored service publishes', async () => {
     const answer = await fetch(`${restored.url}/.well-known/jwks.json`)
     const keys = (await answer.json()) as Jwks
     for (const [, { signedReceipt, id }] of before.payments) {
@@ -313,7 +313,7 @@ describe('work that the backup shows as done', () => {
     }
   })
 
-  test('a request under its Idempotency-Key gets its former answer', async () => {
+  test('a repeated request with the same Idempotency-Key gets the former answer', async () => {
     const { agent } = restored
     for (const mail of before.sent.slice(0, 3)) {
       expect((await send(agent, mail)).body.messageId).toBe(mail.messageId)
@@ -328,8 +328,8 @@ describe('work that the backup shows as done', () => {
   })
 })
 
-describe('work that the backup shows as under way', () => {
-  test('a payment settles once, on the transaction that the chain has', async () => {
+describe('work that the backup shows as unfinished', () => {
+  test('a payment settles once, by the transaction on the chain', async () => {
     for (const { id, nonce } of held.payments) {
       const payment = await waitFor('the payment', async () => {
         const { body } = await restored.agent.get(`/v0/payments/${id}`)
@@ -339,7 +339,7 @@ describe('work that the backup shows as under way', () => {
     }
   })
 
-  test('jobs that the former pools had locked run again within seconds', async () => {
+  test('jobs that former runners had locked run again within 40 seconds', async () => {
     await inDatabase(settings, restoredDir, async (pool) => {
       await waitFor(
         'an empty queue',
@@ -358,7 +358,7 @@ describe('work that the backup shows as under way', () => {
 describe('work after the backup', () => {
   const lost = () => done.payments.filter(({ nonce }) => !held.nonces.includes(nonce))
 
-  test('a payment known only to the chain is refused as used, with its transaction', async () => {
+  test('a payment that only the chain knows is refused as used, with its transaction', async () => {
     const payments = lost()
     expect(payments.length).toBeGreaterThanOrEqual(ENOUGH)
     for (const { nonce, header, key } of payments.slice(0, 3)) {
@@ -371,7 +371,7 @@ describe('work after the backup', () => {
     }
   })
 
-  test('mail and secrets of that time are gone', async () => {
+  test('mail and secrets are lost', async () => {
     const { agent } = restored
     const message = await agent.get(messagePath(done.received.at(-1)!))
     const secret = await agent.get(`/v0/vault/${done.secrets.at(-1)!.name}`)
@@ -380,7 +380,7 @@ describe('work after the backup', () => {
 })
 
 describe('the restored service', () => {
-  test('takes mail, sends mail, keeps secrets and settles payments', async () => {
+  test('receives mail, sends mail, keeps secrets and settles payments', async () => {
     const { agent } = restored
     const messageId = '<after@example.com>'
     const mail = { from: 'ada@example.com', to: inbox, subject: 'After', text: 'x', messageId }
@@ -399,7 +399,7 @@ describe('the restored service', () => {
     expect((await agent.get('/v0/vault/after')).body.data).toEqual({ value: 'x' })
   })
 
-  test('continues the events after one that the backup has', async () => {
+  test('continues the events after an event id of the backup', async () => {
     await waitFor('the event of the new mail', () => follower.known.some(isAfter))
     const numbers = follower.known.map(({ id }) => Number.parseInt(id, 10))
     const first = Number.parseInt(before.lastEventId, 10) + 1
@@ -407,7 +407,7 @@ describe('the restored service', () => {
     expect(follower.known.map(({ type }) => type)).not.toContain('stream.gap')
   })
 
-  test('reports a gap after an event that the backup lacks, and all events since', async () => {
+  test('reports a gap after an event id that the backup lacks, and then all events since that time', async () => {
     await waitFor('the event of the new mail', () => follower.ahead.some(isAfter))
     const [gap, ...told] = follower.ahead
     expect(gap?.type).toBe('stream.gap')
@@ -426,17 +426,17 @@ describe('in the end', () => {
     const uses = await around.usedOnChain()
     expect([...uses.values()].filter((hashes) => hashes.length > 1)).toEqual([])
     for (const [nonce, hashes] of used) expect(uses.get(nonce)).toEqual(hashes)
-    // The four payments that the restored service settled.
+    // The restored service settled four payments.
     expect(uses.size).toBe(used.size + 4)
   })
 
-  test('no webhook that the backup shows as delivered came again', () => {
+  test('no webhook that the backup shows as delivered was sent again', () => {
     const now = around.webhooks()
     expect(before.delivered.length).toBeGreaterThan(ENOUGH)
     for (const key of before.delivered) expect([key, now.get(key)?.count]).toEqual([key, 1])
   })
 
-  test('only webhooks under way came again, with the same key and body', async () => {
+  test('only webhooks that the backup shows as pending were sent again, with the same key and body', async () => {
     const pending = held.pending.map(({ key }) => key)
     const cameAgain = (key: string) =>
       (around.webhooks().get(key)?.count ?? 0) > (webhooks.get(key)?.count ?? 0)
@@ -450,19 +450,19 @@ describe('in the end', () => {
     for (const key of pending) expect([key, now.get(key)?.bodies]).toEqual([key, 1])
   })
 
-  test('a payment that both installations settled was announced under one key', () => {
+  test('both installations announced a payment under one idempotency key', () => {
     const found = announcements()
     expect(found).toHaveLength(held.payments.length * 2)
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
   })
 
-  /** The announcements of payments that were under way. */
+  /** Returns the announcements of payments that were unfinished in the backup. */
   const announcements = () => {
     const ids = held.payments.map(({ id }) => id)
     return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))
   }
 
-  test('sent mail did not go out again; open mail kept its Message-ID and content', () => {
+  test('sent mail was not sent again, and unsent mail kept its Message-ID and content', () => {
     const now = around.mails()
     expect(before.sent.length).toBeGreaterThan(0)
     for (const { messageId } of before.sent) {

@@ -7,7 +7,7 @@ import { testWhole } from '../support/database/extent.ts'
 import { freePort, printed, startCommand, startProcess } from '../support/process/process.ts'
 import { createClient, deliverMail, waitForMessages } from '../support/service.ts'
 
-/** Reads the keys and the inbox out of the welcome block. */
+/** Reads the keys and the inbox from the welcome text. */
 function readWelcome(text: string) {
   const read = (pattern: RegExp) => pattern.exec(text)?.[1] ?? ''
   return {
@@ -18,7 +18,7 @@ function readWelcome(text: string) {
   }
 }
 
-test('npm start brings up everything, keeps data and keys over a restart, and drains on SIGTERM and SIGINT', async () => {
+test('npm start starts the service, keeps data and keys over a restart, and drains on SIGTERM and SIGINT', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-start-'))
   const [port, smtpPort] = [await freePort(), await freePort()]
   const env = {
@@ -59,7 +59,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
       `DATA_DIR: ${dataDir} is in use by another running service; stop that one, or name another folder`,
     )
 
-    // The last accepted message has no time to be parsed before the end: it must be there after the next start.
+    // The last message is accepted but not parsed before the end. The inbox must have it after the next start.
     await deliverMail(smtpPort, {
       from: 'ada@example.com',
       to: welcome.inbox,
@@ -74,7 +74,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
     const second = startProcess('api/start.ts', env)
     await printed(second, /Try:[\s\S]*\/v0\/messages\n/)
     expect(readWelcome(second.stdout())).toEqual(welcome)
-    // An operator has signed in: from now on links are made only on request.
+    // After the first sign-in of an operator, links are made only on request.
     expect(second.stdout()).toMatch(/Console\s+\S+\/console {8}sign in: npm run console:login\n/)
     expect(second.stdout()).not.toContain('/console/login#')
     const items = await waitForMessages(agent, 2)
@@ -90,7 +90,7 @@ test('npm start brings up everything, keeps data and keys over a restart, and dr
   }
 })
 
-testWhole('a killed service does not keep the next one from starting', async () => {
+testWhole('the service starts again after it was killed', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-killed-'))
   const env = {
     PORT: String(await freePort()),
@@ -113,7 +113,7 @@ testWhole('a killed service does not keep the next one from starting', async () 
   }
 })
 
-testWhole('npm start passes SIGTERM on, and ends with the exit code of the drain', async () => {
+testWhole('npm start forwards SIGTERM, and ends with exit code 0 after the drain', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-npm-'))
   const env = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'info' }
   try {
@@ -127,7 +127,7 @@ testWhole('npm start passes SIGTERM on, and ends with the exit code of the drain
   }
 })
 
-test('a wrong setting stops the start with a line that names it', async () => {
+test('a wrong setting stops the start with exit code 78 and a line that names the setting', async () => {
   const cases: [string, Record<string, string>, RegExp][] = [
     ['api/start.ts', { PORT: 'many' }, /^PORT: /],
     ['api/start.ts', { PORT: '70000' }, /^PORT: /],
@@ -161,7 +161,7 @@ test('a wrong setting stops the start with a line that names it', async () => {
       expect([file, env, await failed.exited]).toEqual([file, env, 78])
       const lines = failed.stderr().trimEnd().split('\n')
       expect(lines[0]).toMatch(line)
-      // Every wrong setting is named at once, each on a line of its own.
+      // Every wrong setting is named at once, each on a separate line.
       for (const each of lines) expect(each).toMatch(/^[A-Z][A-Z0-9_]+: /)
     }),
   )

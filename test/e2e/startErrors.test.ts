@@ -27,7 +27,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Starts an entry file that must fail. @returns its exit code and output. */
+/** Starts an entry file that must fail. @returns its exit code and output */
 async function failToStart(file: string, env: Record<string, string>) {
   const failed = startProcess(file, { DATA_DIR: join(folder, crypto.randomUUID()), ...env })
   const code = await failed.exited
@@ -36,7 +36,7 @@ async function failToStart(file: string, env: Record<string, string>) {
 
 const MASTER_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
-/** Leaves out the embedded parts that the variable does not concern. */
+/** Returns an environment without the embedded parts that the variable does not concern. */
 const minimalEnv = (variable: string): Record<string, string> => ({
   ...PORTS,
   DATABASE_URL: database.url,
@@ -47,7 +47,7 @@ const minimalEnv = (variable: string): Record<string, string> => ({
 const PORTS = { PORT: '0', SMTP_PORT: '0', DEVNET_PORT: '0' }
 
 test.each(some(['PORT', 'SMTP_PORT', 'DEVNET_PORT']))(
-  'npm start: a taken %s fails with one line',
+  'npm start fails with one line if the port of %s is taken',
   async (variable) => {
     const env = { ...minimalEnv(variable), [variable]: String(port), LOG_LEVEL: 'fatal' }
     const { code, lines } = await failToStart('api/start.ts', env)
@@ -57,7 +57,7 @@ test.each(some(['PORT', 'SMTP_PORT', 'DEVNET_PORT']))(
   },
 )
 
-test('npm start: a foreign HOST or an unwritable DATA_DIR fails with one line', async () => {
+test('npm start fails with one line if HOST is no own address or DATA_DIR cannot be written', async () => {
   const host = await failToStart('api/start.ts', {
     ...minimalEnv('HOST'),
     HOST: '192.0.2.1',
@@ -74,7 +74,7 @@ test('npm start: a foreign HOST or an unwritable DATA_DIR fails with one line', 
   })
 })
 
-testWhole('a part started alone: a taken port fails with one line', async () => {
+testWhole('a part that is started alone fails with one line if its port is taken', async () => {
   const env = { DATABASE_URL: database.url, MASTER_KEYS, LOG_LEVEL: 'fatal' }
   const api = await failToStart('api/main.ts', { ...env, PORT: String(port) })
   const smtp = await failToStart('api/smtp/main.ts', { ...env, SMTP_PORT: String(port) })
@@ -85,7 +85,7 @@ testWhole('a part started alone: a taken port fails with one line', async () => 
   })
 })
 
-test('a database that refuses, is missing, is away or is too old fails with one line', async () => {
+test('a start fails with one line if the database refuses, is missing, is away or is too old', async () => {
   const url = (change: (url: URL) => void) => {
     const changed = new URL(database.url)
     change(changed)
@@ -118,7 +118,7 @@ test('a database that refuses, is missing, is away or is too old fails with one 
     [old.url, /^DATABASE_URL: PostgreSQL 14\.9 at .* is too old; use version 15 or newer/],
   ]
   for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
-    // All files call the same function: one case shows that a file calls it.
+    // All files call the same function. One case shows that a file calls the function.
     const asked = file === 'sql/main.ts' ? cases : cases.slice(0, 1)
     await Promise.all(
       asked.map(async ([DATABASE_URL, line]) => {
@@ -131,24 +131,27 @@ test('a database that refuses, is missing, is away or is too old fails with one 
   }
 })
 
-testWhole('without DEVNET_PORT the devnet avoids a taken 8545, and prints its port', async () => {
-  const anvil = createServer()
-  const held = await new Promise<boolean>((resolve) => {
-    anvil.once('error', () => resolve(false))
-    anvil.listen(8545, '127.0.0.1', () => resolve(true))
-  })
-  try {
-    const { DEVNET_PORT: _, ...ports } = PORTS
-    await using started = startProcess('api/start.ts', {
-      ...ports,
-      DATA_DIR: join(folder, 'devnet'),
-      LOG_LEVEL: 'warn',
+testWhole(
+  'without DEVNET_PORT the devnet avoids the taken port 8545, and prints its own port',
+  async () => {
+    const anvil = createServer()
+    const held = await new Promise<boolean>((resolve) => {
+      anvil.once('error', () => resolve(false))
+      anvil.listen(8545, '127.0.0.1', () => resolve(true))
     })
-    const [, devnetPort] = await printed(started, /Devnet\s+http:\/\/127\.0\.0\.1:(\d+)/)
-    // Another test or another anvil may hold 8545 instead of this one.
-    expect(devnetPort).not.toBe('8545')
-    expect(started.stderr()).toContain('port 8545 is taken')
-  } finally {
-    if (held) anvil.close()
-  }
-})
+    try {
+      const { DEVNET_PORT: _, ...ports } = PORTS
+      await using started = startProcess('api/start.ts', {
+        ...ports,
+        DATA_DIR: join(folder, 'devnet'),
+        LOG_LEVEL: 'warn',
+      })
+      const [, devnetPort] = await printed(started, /Devnet\s+http:\/\/127\.0\.0\.1:(\d+)/)
+      // Instead of this server another test or another anvil may hold port 8545.
+      expect(devnetPort).not.toBe('8545')
+      expect(started.stderr()).toContain('port 8545 is taken')
+    } finally {
+      if (held) anvil.close()
+    }
+  },
+)

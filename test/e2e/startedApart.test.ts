@@ -1,4 +1,4 @@
-/** Each part of the service in production, with its own secrets and nothing else. */
+/** Starts each part of the service in production, with only its own secrets. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -72,23 +72,26 @@ test('the table of docs/operating.md names the secrets of each process', () => {
 })
 
 describe.each(some(names, 2))('%s in production', (part) => {
-  test('starts with its own secrets alone', async () => {
+  test('starts with only its own secrets', async () => {
     await using process = start(part, SECRETS_OF[part])
     if (part !== 'migrate') await printed(process, /"msg":"ready"/)
     else expect(await process.exited).toBe(0)
     expect(process.stdout() + process.stderr()).not.toContain('BASE_URL')
   })
 
-  test.each([...SECRETS_OF[part]])('names %s when it is missing', async (missing) => {
-    const others = SECRETS_OF[part].filter((name) => name !== missing)
-    await using process = start(part, others)
-    expect(await process.exited).toBe(78)
-    expect(process.stderr()).toStartWith(`${missing}: `)
-  })
+  test.each([...SECRETS_OF[part]])(
+    'ends with a line that names %s if %s is missing',
+    async (missing) => {
+      const others = SECRETS_OF[part].filter((name) => name !== missing)
+      await using process = start(part, others)
+      expect(await process.exited).toBe(78)
+      expect(process.stderr()).toStartWith(`${missing}: `)
+    },
+  )
 })
 
 test.each(['api', 'smtp', 'inbound'] as const)(
-  '%s answers for its health on HEALTH_PORT',
+  '%s answers /healthz on HEALTH_PORT, and does not answer while it is frozen',
   async (part) => {
     const port = await freePort()
     await using process = start(part, SECRETS_OF[part], { HEALTH_PORT: String(port) })
@@ -105,17 +108,17 @@ test.each(['api', 'smtp', 'inbound'] as const)(
   },
 )
 
-test('a wrong key of another process is not even read', async () => {
+test('a process does not read a secret of another process', async () => {
   await using process = start('smtp', [], { MASTER_KEYS: 'nonsense', SETTLEMENT_KEYS: 'nonsense' })
   await printed(process, /"msg":"ready"/)
 })
 
-test('an API that others cannot reach warns of its BASE_URL', async () => {
+test('an API with a local BASE_URL warns in production', async () => {
   await using process = start('api', SECRETS_OF.api, { BASE_URL: 'http://127.0.0.1:3000' })
   await printed(process, /BASE_URL: must be the public https URL/)
 })
 
-test('an unknown pool is named with the pools that exist', async () => {
+test('an unknown pool is refused with the names of the existing pools', async () => {
   await using process = startProcess('workers/main.ts', {}, ['--pool', 'mail,none'])
   expect(await process.exited).toBe(78)
   expect(process.stderr()).toBe(
@@ -123,7 +126,7 @@ test('an unknown pool is named with the pools that exist', async () => {
   )
 })
 
-test('migrate stores the first keys, and keys:new makes more, without a browser', async () => {
+test('migrate stores the first keys, and keys:new makes further keys, without a browser', async () => {
   const [platformKey, projectKey] = [generateKey('platform'), generateKey('project')]
   const given = { BOOTSTRAP_PLATFORM_KEY: platformKey, BOOTSTRAP_PROJECT_KEY: projectKey }
   for (let twice = 0; twice < 2; twice++) {

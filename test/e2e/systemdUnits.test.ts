@@ -1,4 +1,4 @@
-/** The units of deploy/systemd, as systemd itself judges them. They are not run here: no test has a systemd of its own. */
+/** Checks the units of deploy/systemd with systemd-analyze. The units are not run, because a test has no systemd. */
 import { expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ const UNITS = join(ROOT, 'deploy/systemd')
 const units = readdirSync(UNITS)
   .filter((name) => name.endsWith('.service'))
   .toSorted()
-/** The most exposure that `systemd-analyze security` may find, in tenths; 10 is no protection at all. */
+/** Is the greatest exposure that `systemd-analyze security` may find, in tenths. 10.0 means no protection. */
 const EXPOSURE_MAX = 20
 
 const hasSystemd = Bun.which('systemd-analyze') !== null
@@ -18,7 +18,7 @@ if (!hasSystemd) {
   process.stderr.write('SKIPPED: the check of the systemd units, because there is no systemd\n')
 }
 
-test('each part has a unit whose program exists', () => {
+test('each part has a unit with an existing program', () => {
   expect(units).toEqual([
     'purser-api.service',
     'purser-certificate.service',
@@ -35,10 +35,10 @@ test('each part has a unit whose program exists', () => {
   }
 })
 
-test.skipIf(!hasSystemd)('systemd takes every unit and finds it well protected', () => {
+test.skipIf(!hasSystemd)('systemd accepts every unit, and rates its exposure at most 2.0', () => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
   try {
-    // The instances of the template, with the program where it is here.
+    // Each instance of the template is a separate file, with the program in this folder.
     const written = units.flatMap((name) => {
       const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)
       const names = name.includes('@')

@@ -1,4 +1,4 @@
-/** One trace from each entry to the last step, as an OTLP collector gets it from the real processes. */
+/** Follows a trace from each entry to the last step, in an OTLP collector for the real processes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -83,7 +83,7 @@ beforeAll(async () => {
 afterAll(() => stack.disposeAsync())
 
 const ofTrace = (traceId: string) => spans.filter((span) => span.traceId === traceId)
-/** The names of a trace's spans from its root down, each below its parent. */
+/** Returns the path of each span of a trace, from the root to the span. */
 function pathsOf(traceId: string): string[] {
   const trace = ofTrace(traceId)
   const pathTo = (span: Span): string => {
@@ -99,7 +99,7 @@ const newTrace = () => {
   return { traceId, traceparent: `00-${traceId}-00f067aa0ba902b7-01` }
 }
 
-test('a sent mail: request, job, SMTP, and the webhook that tells', async () => {
+test('the trace of a sent mail has the request, the job, the SMTP send and the webhook', async () => {
   await client.post('/v0/webhooks', { url: `${receiver.url}/events`, events: ['message.sent'] })
   const { traceId, traceparent } = newTrace()
   const answer = await client.post(
@@ -116,7 +116,7 @@ test('a sent mail: request, job, SMTP, and the webhook that tells', async () => 
   expect(String(request!.headers.traceparent)).toInclude(traceId)
 })
 
-test('a received mail: SMTP, parsing, and the webhook that tells', async () => {
+test('the trace of a received mail has the SMTP DATA, the parsing and the webhook', async () => {
   await client.post('/v0/webhooks', { url: `${receiver.url}/mail`, events: ['message.received'] })
   const transport = nodemailer.createTransport({
     host: '127.0.0.1',
@@ -140,7 +140,7 @@ test('a received mail: SMTP, parsing, and the webhook that tells', async () => {
   )
 })
 
-test('a payment: request, chain, and the webhook with the receipt', async () => {
+test('the trace of a payment has the request, the transaction and the webhook', async () => {
   const { traceId, traceparent } = newTrace()
   const { header } = await pay()
   const post: Client['post'] = (path, body) => client.post(path, body, { traceparent })
@@ -150,7 +150,7 @@ test('a payment: request, chain, and the webhook with the receipt', async () => 
   await waitForPath(traceId, 'POST /v0/payments/redeem > deliver webhook > HTTP POST')
 })
 
-test("a check of a receiver continues the trace of the seller's request", async () => {
+test('the verification of an endpoint continues the trace of the request of the seller', async () => {
   const { traceId, traceparent } = newTrace()
   await client.post('/v0/sellers/endpoints', {}, { traceparent })
   const answer = await fetch(`${url}/v0/sellers/endpoints`, {
@@ -168,7 +168,7 @@ test("a check of a receiver continues the trace of the seller's request", async 
   expect(String(request!.headers.traceparent)).toInclude(traceId)
 })
 
-test('log lines name request, job and trace; the trace names no mail, no key and no path of a tenant', async () => {
+test('log lines name request, job and trace, and no trace contains mail, a key or a path of a project', async () => {
   const lines = parts.flatMap((part) =>
     part
       .stdout()

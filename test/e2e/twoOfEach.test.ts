@@ -1,4 +1,4 @@
-/** Two processes of every part on one database: nothing is lost, done twice or counted twice. */
+/** Runs two processes of every part on one database. No work may be lost, done twice or counted twice. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ const seed = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
 let till: TestTill
 let sink: Sink
 let receiver: Receiver
-/** Gets one delivery whose job is lost. */
+/** Receives the one delivery whose job is lost. */
 let forgotten: Receiver
 let apis: string[]
 let smtpPorts: number[]
@@ -72,7 +72,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.disposeAsync())
 
-/** The same agent at both API processes. */
+/** Makes clients of the same agent at both API processes. */
 const atBoth = (agent: Agent) => apis.map((url) => createClient(url, agent.key))
 const waitForNoJobs = () =>
   waitFor('the end of the jobs', async () => {
@@ -82,7 +82,7 @@ const waitForNoJobs = () =>
     return rows.length === 0
   })
 
-test('a limit counts the requests of both API processes together, exactly', async () => {
+test('a rate limit counts the requests at both API processes together, and exactly', async () => {
   const clients = atBoth(await till.service.newAgent())
   await waitFor('a minute with room', () => Date.now() % WINDOW_MS < WINDOW_MS - 20_000)
   const answers = await Promise.all(
@@ -92,7 +92,7 @@ test('a limit counts the requests of both API processes together, exactly', asyn
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(50)
 })
 
-test('mail from two listeners arrives once each', async () => {
+test('each mail over two listeners arrives once', async () => {
   const agent = await till.service.newAgent()
   await Promise.all(
     smtpPorts.map(async (port, listener) => {
@@ -123,7 +123,7 @@ test('mail from two listeners arrives once each', async () => {
   expect(messages).toHaveLength(80)
 })
 
-test('mail sent over two APIs leaves once each, and a key used at both sends one', async () => {
+test('a mail that is sent at both APIs with the same Idempotency-Key leaves once', async () => {
   const agent = await till.service.newAgent()
   const clients = atBoth(agent)
   const before = sink.mails.length
@@ -141,7 +141,7 @@ test('mail sent over two APIs leaves once each, and a key used at both sends one
   expect(subjects.toSorted()).toEqual(Array.from({ length: 30 }, (_, n) => `two-${n}`).toSorted())
 })
 
-test('each payment is paid once, each nonce is used once, each webhook has one key', async () => {
+test('each payment is granted once, each nonce is mined once, and each webhook has one key', async () => {
   const seller = await till.newSeller({ webhookUrl: receiver.url })
   const payments = await Promise.all(Array.from({ length: 80 }, () => pay()))
   const bodies = payments.map(({ header }) => ({
@@ -175,13 +175,13 @@ test('each payment is paid once, each nonce is used once, each webhook has one k
   expect(keys.size).toBe(80)
 })
 
-test('housekeeping of eight worker processes queues a lost delivery once', async () => {
+test('the housekeeping of all worker processes queues a lost delivery once', async () => {
   await waitFor('the delivery', () => forgotten.requests.length > 0)
   await waitForNoJobs()
   expect(forgotten.requests).toHaveLength(1)
 })
 
-/** Stores a delivery that was due an hour ago and has no job. Housekeeping looks for such every 30 s. */
+/** Stores a delivery that was due an hour ago and has no job. Housekeeping looks for lost deliveries every 30 s. */
 async function loseDelivery(): Promise<void> {
   const { pool } = till.service.database
   const seller = await till.newSeller({ webhookUrl: forgotten.url })

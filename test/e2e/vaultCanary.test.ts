@@ -19,16 +19,16 @@ import { type Client, createClient } from '../support/service.ts'
 import { vaultPath as path } from '../support/vault/vault.ts'
 import { waitFor } from '../support/waitFor.ts'
 
-/** Random text that occurs only where the test puts it. */
+/** Returns random text that occurs only where the test puts it. */
 const canary = () => `canary${randomBytes(12).toString('hex')}`
 const pair = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 
-/** A secret in every encoding that might leak. */
+/** Returns a secret in every encoding that might leak. */
 function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const
   const encoded = texts.flatMap((form) => {
-    // Cut to whole groups, so that it matches inside a longer encoded text.
+    // The bytes are cut to whole groups, so that the encoded text matches inside a longer encoded text.
     const text = bytes.subarray(0, bytes.length - (bytes.length % 3)).toString(form)
     return [text, text.toUpperCase()]
   })
@@ -38,7 +38,7 @@ function forms(secret: string | Buffer): Buffer[] {
 const isIn = (haystack: Buffer, secret: string | Buffer) =>
   forms(secret).some((form) => haystack.includes(form))
 
-/** Every row of every table, as text. */
+/** Returns every row of every table as text. */
 async function dump(pool: Pool): Promise<Buffer> {
   const { rows } = await pool.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -60,13 +60,13 @@ function filesBelow(folder: string): { path: string; bytes: Buffer }[] {
     .map((file) => ({ path: file, bytes: readFileSync(file) }))
 }
 
-test('no secret is in Postgres, its write-ahead log, its most verbose log, our logs, jobs or errors', async () => {
+test('no secret is in PostgreSQL, its write-ahead log, its most verbose log, our logs, jobs or errors', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-canary-'))
   const databaseLog: string[] = []
   const database = await startEmbeddedPostgres({ dataDir, onLog: (line) => databaseLog.push(line) })
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
-  /** Text that may be seen. The search must find it, or it would prove nothing. */
+  /** Is text that may be seen. If the search did not find this text, the search would prove nothing. */
   const plain = canary()
   const answers: string[] = []
   const output: string[] = []
@@ -141,7 +141,7 @@ test('no secret is in Postgres, its write-ahead log, its most verbose log, our l
   }
 })
 
-/** Makes Postgres log every statement with all its parameters, in errors too. */
+/** Makes PostgreSQL log every statement with all its parameters, also in errors. */
 async function logEverything(url: string): Promise<void> {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
@@ -253,7 +253,7 @@ async function failVault(
     expect(answer.status).toBe(status)
     answers.push(JSON.stringify(answer.body))
   }
-  // A statement that fails with the sealed secret among its parameters.
+  // The statement fails with the sealed secret among its parameters.
   const lost = canary()
   secrets['value that Postgres refused'] = lost
   await pool.query(
@@ -279,7 +279,7 @@ async function failVault(
     answers.push(JSON.stringify(body))
   }
   await pool.query('alter table hidden rename to credential_versions')
-  // A secret that no longer decrypts.
+  // The changed ciphertext no longer decrypts.
   await pool.query(
     `update credential_versions v set ciphertext = set_byte(ciphertext, 20, 255 - get_byte(ciphertext, 20))
      from credentials c where c.row = v.credential_row and c.name = 'large'`,

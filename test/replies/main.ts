@@ -1,4 +1,4 @@
-/** `npm run replies -- SET.jsonl.gz…`: scores the reply text of sets of mails by class, with 95 % intervals, and prints the misses. */
+/** Scores the reply text of sets of mails by class, and prints the misses: `npm run replies -- SET.jsonl.gz…`. */
 import { shown } from '../codes/report.ts'
 import { scoreReplies } from '../shared/mail/replyText/score.ts'
 import { readReplies } from '../support/mail/corpora.ts'

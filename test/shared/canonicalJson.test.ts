@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { canonicalJson } from '../../shared/canonicalJson.ts'
 
 describe('canonicalJson', () => {
-  test('RFC 8785 §3.2.2: literals, numbers and strings', () => {
+  test('writes the literals, numbers and strings of RFC 8785 §3.2.2 as the RFC does', () => {
     const input =
       '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],' +
       '"string":"\\u20ac$\\u000F\\u000aA\'\\u0042\\u0022\\u005c\\\\\\"\\/","literals":[null,true,false]}'
@@ -12,7 +12,7 @@ describe('canonicalJson', () => {
     )
   })
 
-  test('RFC 8785 §3.2.3: members sort by UTF-16 code units', () => {
+  test('sorts members by UTF-16 code units (RFC 8785 §3.2.3)', () => {
     const text = canonicalJson({
       '\u20ac': 'Euro Sign',
       '\r': 'Carriage Return',
@@ -53,17 +53,17 @@ describe('canonicalJson', () => {
     ['41b3de4355555557', '333333333.33333343'],
     ['becbf647612f3696', '-0.0000033333333333333333'],
     ['43143ff3c1cb0959', '1424953923781206.2'],
-  ])('RFC 8785 appendix B: %s', (ieee754, text) => {
+  ])('writes the number %s of RFC 8785 appendix B as the RFC does', (ieee754, text) => {
     expect(canonicalJson(Buffer.from(ieee754, 'hex').readDoubleBE())).toBe(text)
   })
 
-  test('control characters have the short escape if JSON defines one', () => {
+  test('writes a control character with its short escape if JSON defines one', () => {
     expect(canonicalJson('\b\t\n\f\r\u0001\u001f\u007f')).toBe(
       '"\\b\\t\\n\\f\\r\\u0001\\u001f\u007f"',
     )
   })
 
-  test('the result ignores member order and undefined members', () => {
+  test('ignores the order of members, and omits undefined members', () => {
     expect(canonicalJson({ b: [{ d: 1, c: 2 }], a: null, x: undefined })).toBe(
       '{"a":null,"b":[{"c":2,"d":1}]}',
     )
@@ -74,11 +74,11 @@ describe('canonicalJson', () => {
   test.each<[string, unknown]>([
     ['undefined', undefined],
     ['a function', () => 1],
-    ['bigint', { amount: 1n }],
+    ['a bigint', { amount: 1n }],
     ['NaN', [Number.NaN]],
     ['infinity', { a: Number.POSITIVE_INFINITY }],
     ['a lone surrogate', '\ud800'],
-    ['a lone surrogate as name', { '\udc00': 1 }],
+    ['a lone surrogate in the name of a member', { '\udc00': 1 }],
     ['a cycle', cycle],
   ])('refuses %s', (_name, value) => {
     expect(() => canonicalJson(value)).toThrow(TypeError)

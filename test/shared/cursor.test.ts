@@ -11,7 +11,7 @@ test('a cursor is an ISO 8601 time that keeps its position', () => {
   expect(Number.isNaN(Date.parse(token))).toBe(false)
 })
 
-test('any other text is no cursor', () => {
+test('a text in any other form is no cursor', () => {
   for (const text of [
     '',
     '2026-01-05T09:30:00Z',

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { isoSeconds, parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
 
-test('times with zones and dates are read', () => {
+test('dates and times with a zone are read', () => {
   for (const [text, iso] of [
     ['2026-12-31T23:59:59Z', '2026-12-31T23:59:59.000Z'],
     ['2026-12-31T23:59Z', '2026-12-31T23:59:00.000Z'],
@@ -17,7 +17,7 @@ test('times with zones and dates are read', () => {
   }
 })
 
-test('malformed and ambiguous times are refused', () => {
+test('malformed times and times without a zone are refused', () => {
   for (const text of [
     '',
     'now',
@@ -44,7 +44,7 @@ test('malformed and ambiguous times are refused', () => {
   }
 })
 
-test('durations', () => {
+test('a duration is a whole number with a unit of s, m, h, d or w', () => {
   expect(['1s', '30m', '12h', '7d', '2w'].map(parseDuration)).toEqual([
     1_000, 1_800_000, 43_200_000, 604_800_000, 1_209_600_000,
   ])
@@ -66,6 +66,6 @@ test('durations', () => {
   }
 })
 
-test('seconds without milliseconds', () => {
+test('isoSeconds omits the milliseconds', () => {
   expect(isoSeconds(new Date('2026-01-05T09:30:00.999Z'))).toBe('2026-01-05T09:30:00Z')
 })

@@ -1,13 +1,13 @@
-/** Built-ins hide loops. Each adds the length of what it really reads or copies. */
+/** Makes built-ins count steps, because built-ins hide loops. Each adds the length that it really reads or copies. */
 import { Hash, Hmac } from 'node:crypto'
 import { add, counts, uncounted } from './counter.ts'
 
 type Method = (this: never, ...given: never[]) => unknown
-/** The steps of one call, from its object, its arguments and its result. */
+/** Returns the steps of one call from its object, its arguments and its result. */
 type Cost = (self: never, given: never[], result: never) => number
 type Holder = Record<string, unknown>
 
-/** Replaces a method by one that counts. */
+/** Replaces a method by a method that counts its steps. */
 function count(holder: object, names: string, cost: Cost): void {
   for (const name of names.split(' ')) {
     const native = (holder as Holder)[name] as Method | undefined
@@ -15,7 +15,7 @@ function count(holder: object, names: string, cost: Cost): void {
     const counted = {
       [name](this: never, ...given: never[]) {
         if (!counts()) return Reflect.apply(native, this, given)
-        // A built-in may call others: only the outer one counts.
+        // A built-in may call further built-ins. Only the outer built-in counts.
         const result = takesFunction(given)
           ? Reflect.apply(native, this, given)
           : uncounted(() => Reflect.apply(native, this, given))
@@ -29,7 +29,7 @@ function count(holder: object, names: string, cost: Cost): void {
   }
 }
 
-/** A function that the caller gives is code under test: it counts itself. A regular expression counts too. */
+/** Tells whether an argument counts its own steps: a function is code under test, and a regular expression counts. */
 const takesFunction = (given: unknown[]): boolean =>
   given.some((one) => typeof one === 'function' || one instanceof RegExp)
 
@@ -40,7 +40,7 @@ const sizeOf = (value: unknown): number => {
   return typeof value === 'object' && value !== null ? Object.keys(value).length : 0
 }
 
-/** Comparisons of a plain search for `needle` from `from` to `found`: places, and the letters that agree there. */
+/** Counts the comparisons of a plain search from `from` to `found`: the places, and the equal letters at each place. */
 function searchCost(text: string, needle: string, from: number, found: number): number {
   const last = found === -1 ? text.length - needle.length : found
   if (needle.length < 2) return Math.max(0, last - from)
@@ -120,7 +120,7 @@ export function countBuiltIns(): void {
     (_self, [given], result) => sizeOf(given) + sizeOf(result),
   )
   count(globalThis, 'parseInt parseFloat structuredClone', firstGiven)
-  // A number of n digits takes steps in proportion to n * n.
+  // BigInt of n digits takes steps in proportion to n * n.
   const integer = globalThis.BigInt
   globalThis.BigInt = new Proxy(integer, {
     apply(target, self, given: [string]) {

@@ -1,4 +1,4 @@
-/** Builds one file of a module and all that it imports, packages too, with the counter in it. */
+/** Builds one file of a module, its imports and their packages, with the counter inserted. */
 import { writeFileSync } from 'node:fs'
 import { instrument } from './instrument.ts'
 

@@ -1,20 +1,20 @@
-/** The counter of steps of this process. Instrumented code adds one at each function and each round of a loop. */
+/** Counts the steps of this process. Instrumented code adds one step at each function and each round of a loop. */
 import { TooManyStepsError } from './regex/regexRun.ts'
 
-/** Position 0: the steps. Instrumented code finds it as `$steps` (`instrument.ts`). */
+/** Holds the steps at position 0. Instrumented code uses the name `$steps` (`instrument.ts`). */
 const counter = new Float64Array(1)
 Object.assign(globalThis, { $steps: counter })
 
 let isCounting = false
 
-/** Whether built-ins count now: not outside of a measurement, and not inside of the counter's own work. */
+/** Tells whether built-ins count now. They count only in a measurement, and not in the work of the counter. */
 export const counts = (): boolean => isCounting
 
 export const add = (steps: number): void => {
   if (isCounting) counter[0]! += steps
 }
 
-/** Does the counter's own work, which costs no steps. */
+/** Does work of the counter, which costs no steps. */
 export function uncounted<Result>(work: () => Result): Result {
   const before = isCounting
   isCounting = false
@@ -25,7 +25,7 @@ export function uncounted<Result>(work: () => Result): Result {
   }
 }
 
-/** The steps of `work`. What it throws is an answer too. Infinity: one search took too many. */
+/** Returns the steps of `work`, which may also throw. Returns Infinity if a search took too many steps. */
 export async function stepsOf(work: () => unknown): Promise<number> {
   counter[0] = 0
   isCounting = true

@@ -1,11 +1,11 @@
-/** Adds a step to each function entry and each round of a loop of JavaScript. */
+/** Inserts a step at each function entry and in each round of a loop of JavaScript. */
 import { parseSync } from 'oxc-parser'
 
 type Node = { type: string; start: number; end: number } & Record<string, unknown>
 
 const STEP = '$steps[0]++'
 
-/** What stands before instrumented code. A spread reads all of its operand. */
+/** Is the code before instrumented code. A spread counts its whole operand. */
 const PRELUDE = `const $steps = globalThis.$steps;
 function $spread(value) {
   const size = value?.length ?? value?.size ?? 0;
@@ -18,7 +18,7 @@ function $copied(value) {
 }
 `
 
-/** The same program; `$steps[0]` (counter.ts) grows by one at each function entry and each round of a loop. */
+/** Returns the program with `$steps[0]++` (counter.ts) at each function entry and in each round of a loop. */
 export function instrument(source: string): string {
   const { program, errors } = parseSync('bundle.js', source)
   if (errors.length > 0) throw new Error(errors[0]!.message)
@@ -26,7 +26,7 @@ export function instrument(source: string): string {
   const insert = (at: number, text: string) => inserted.push({ at, text, order: inserted.length })
   const wrap = (node: Node, before: string, after: string) => {
     insert(node.start, before)
-    // What ends here ends before anything else begins, the inner node first.
+    // A node that ends at this place ends before the next node begins, the inner node first.
     inserted.push({ at: node.end, text: after, order: -inserted.length })
   }
   const objectSpreads = new Set<unknown>()

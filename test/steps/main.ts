@@ -1,6 +1,6 @@
 /**
- * Measures readers in a process of its own, because it replaces built-ins. Arguments: the bundle, the name of its export,
- * the effort as JSON. It prints a JSON report.
+ * Measures readers in a separate process, because the measurement replaces built-ins. The arguments are the bundle, the
+ * name of its export, and the effort as JSON. Prints a JSON report.
  */
 import { countBuiltIns } from './builtIns.ts'
 import { type Effort, type Growth, growthOf } from './measure.ts'

@@ -1,18 +1,18 @@
-/** Measures how the steps of a reader grow. */
+/** Measures the growth of the steps of a reader. */
 import { stepsOf } from './counter.ts'
 import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
 
-/** Twice the input may cost so many times the steps. A sort of n log n costs 2.2 times. */
+/** Is the greatest ratio of the steps for a double input. A sort of n log n has the ratio 2.2. */
 const RATIO_MAX = 2.5
-/** With the bound before: linear work beside a quadratic part that has begun to show. */
+/** Is the greatest ratio of the doubling before. A quadratic part beside linear work shows only at longer inputs. */
 const EARLIER_RATIO_MAX = 2.1
-/** Steps that need no explanation: a table that is built once, a branch that only the longer text takes. */
+/** Is the number of steps that need no explanation, e.g. for a table that is built once. */
 const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
 
-/** Lengths from `first`, doubled to `last`. A reader ends after `stepsMax` steps; the seed orders and draws its shapes. */
+/** Doubles the length from `first` to `last`. A reader ends after `stepsMax` steps. The seed draws and sorts shapes. */
 export type Effort = {
   first: number
   last: number
@@ -21,7 +21,7 @@ export type Effort = {
   stepsMax: number
 }
 
-/** The worst growth of a reader; `isLinear`: none is above the bound. */
+/** Returns the worst growth of a reader. `isLinear` is true if no growth is above the bound. */
 export async function growthOf(
   { name, max, grammar, read, own = {}, budget = 0 }: Reader,
   { first, last, draws, seed, stepsMax }: Effort,
@@ -42,7 +42,7 @@ export async function growthOf(
       all.push(steps)
       spent += steps
       const ratio = steps / Math.max(before, 1)
-      // A branch that only the longer text takes makes one step up. Growth goes on.
+      // A branch that only the longer text takes raises the steps once. Real growth continues.
       const isOver =
         steps === Number.POSITIVE_INFINITY ||
         (steps > before * RATIO_MAX + FLOOR + budget &&

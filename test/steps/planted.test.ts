@@ -1,8 +1,8 @@
-/** The count of steps finds what it is for: a fault on purpose of each kind. */
+/** Tests that the count of steps finds planted faults of each kind. */
 import { expect, test } from 'bun:test'
 import { measureTable } from './measureTable.ts'
 
-test('a count of steps finds every planted fault, at lengths that take no time', async () => {
+test('the count of steps finds every planted fault in texts of at most 1,000 characters', async () => {
   const effort = { first: 250, last: 1_000, draws: 0, seed: 1, stepsMax: 1e9 }
   const { growths, differences } = await measureTable('planted.ts', 'PLANTED', effort)
   const missed = growths.filter(({ isLinear }) => isLinear).map(({ reader }) => reader)
@@ -11,7 +11,7 @@ test('a count of steps finds every planted fault, at lengths that take no time',
   expect(differences).toEqual([])
 })
 
-test('linear work of the same built-ins passes', async () => {
+test('linear work with the same built-ins is judged linear', async () => {
   const effort = { first: 500, last: 4_000, draws: 20, seed: 1, stepsMax: 1e9 }
   const { growths } = await measureTable('planted.ts', 'LINEAR', effort)
   expect(growths.filter(({ isLinear }) => !isLinear)).toEqual([])

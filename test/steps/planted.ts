@@ -1,4 +1,4 @@
-/** Faults on purpose: each costs more than linear work. The check must find every one. */
+/** Holds planted faults, which each cost more than linear work. The check must find every fault. */
 import type { Reader } from './readers/reader.ts'
 
 const plant = (name: string, read: (text: string) => unknown): Reader => ({
@@ -61,7 +61,7 @@ export const PLANTED: readonly Reader[] = [
   plant('a lazy group', (text) => /a.+?#/gs.test(text)),
 ]
 
-/** The same built-ins where they cost linear work. The check must pass every one. */
+/** Holds linear work with the same built-ins. The check must accept every reader. */
 export const LINEAR: readonly Reader[] = [
   plant('one loop after another', (text) => {
     for (const _ of text);

@@ -10,8 +10,8 @@ const validators = new Map<string, ValidateFunction | null>()
 let reading: Promise<OpenApiDocument | null> | undefined
 
 /**
- * The differences between an answer and the document: an unknown status, a missing field, a field too many or of another
- * type. Answers of paths that the document does not know have none.
+ * Returns the differences between an answer and the document: an unknown status, a missing field, an unknown field or a
+ * field of another type. An answer of a path that the document does not know has no differences.
  */
 export async function undocumented(url: string, answered: Answered): Promise<string[]> {
   reading ??= readDocument(url)
@@ -35,7 +35,7 @@ export async function undocumented(url: string, answered: Answered): Promise<str
 
 type ResponseObject = { content?: { 'application/json'?: { schema?: { $ref?: string } } } }
 
-/** The document of a service in this process; null: it cannot be read now. */
+/** Reads the document of a service in this process. @returns null if the service does not answer now */
 async function readDocument(url: string): Promise<OpenApiDocument | null> {
   const response = await fetch(`${url}/openapi.json`).catch(() => null)
   return response?.ok ? ((await response.json()) as OpenApiDocument) : null
@@ -72,7 +72,7 @@ function validatorOf(
   return ajv.compile(closed(name === undefined ? schema : schemas[name]!) as object)
 }
 
-/** The schema without room for further fields. */
+/** Returns the schema with further fields forbidden. */
 function closed(schema: unknown): unknown {
   return JSON.parse(JSON.stringify(schema), (_key, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value

@@ -1,10 +1,10 @@
-/** The company's identity provider, and a browser that signs in there. */
+/** Runs the identity provider of a company, and signs in at its page. */
 import { join } from 'node:path'
 import { freePort, printed, startCommand } from './process/process.ts'
 
 const CLIENT_SECRET = 'the secret of the company that only the worker reads'
 
-/** Starts a provider that leads back to the service at `baseUrl`, with the settings that name it. */
+/** Starts a provider that redirects to the service at `baseUrl`. @returns the provider with settings for the service */
 export async function startIdentityProvider(baseUrl: string) {
   const port = await freePort()
   const program = join(import.meta.dir, 'identityProvider.mjs')
@@ -25,7 +25,7 @@ export async function startIdentityProvider(baseUrl: string) {
   }
 }
 
-/** Signs in at the provider's page, as a browser with cookies does. @returns the address it leads back to. */
+/** Signs in at the page of the provider, as a browser with cookies does. @returns the address of the last redirect */
 export async function signInAt(url: string, login: string, homeUrl: string): Promise<URL> {
   const cookies = new Map<string, string>()
   let next = new URL(url)

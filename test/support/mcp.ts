@@ -6,7 +6,7 @@ import type { TestDatabase } from './database/database.ts'
 import type { Agent } from './service.ts'
 import { waitFor } from './waitFor.ts'
 
-/** The official client, connected with a key. It checks every answer against the tool's output schema. */
+/** Connects the official client with a key. The client compares every answer with the output schema of the tool. */
 export async function connectMcp(
   url: string,
   key: string,
@@ -21,28 +21,28 @@ export async function connectMcp(
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() })
 }
 
-/** The data of a call that must succeed. */
+/** Makes a call that must succeed. @returns the data of the result */
 export async function callTool(client: Client, name: string, args: object = {}): Promise<any> {
   const result = await client.callTool({ name, arguments: args as Record<string, unknown> })
   if (result.isError) throw new Error(textOf(result))
   return result.structuredContent
 }
 
-/** The text of a call that must fail. */
+/** Makes a call that must fail. @returns the text of the result */
 export async function failTool(client: Client, name: string, args: object = {}): Promise<string> {
   const result = await client.callTool({ name, arguments: args as Record<string, unknown> })
   if (!result.isError) throw new Error(`${name} did not fail: ${textOf(result)}`)
   return textOf(result)
 }
 
-/** The text of a tool's result. */
+/** Returns the text of the result of a tool. */
 export const textOf = (result: any): string =>
   result.content.map((block: { text: string }) => block.text).join('\n')
 
 /**
- * Cancels a call that waits for a locked row. The call fails at once, and another call is answered
+ * Cancels a call that waits for a locked row. Expects that the call fails at once, and that another call is answered
  * before the row is free.
- * @returns the message that the call would have labelled `late`.
+ * @returns the message that the cancelled call would have labelled `late`
  */
 export async function cancelUnderWay(
   client: Client,

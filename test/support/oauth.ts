@@ -1,4 +1,4 @@
-/** An app that connects to the MCP endpoint by OAuth, and the owner who allows it. */
+/** Connects an app to the MCP endpoint by OAuth, with the consent of the owner. */
 import { createHash, randomBytes } from 'node:crypto'
 import { type ConsoleClient, consoleClient, signIn } from './console/consoleSession.ts'
 import { freePort } from './process/process.ts'
@@ -11,7 +11,7 @@ import {
 
 export const REDIRECT = 'https://app.example/callback'
 
-/** A service whose BASE_URL is its real address: OAuth compares it byte for byte. */
+/** Starts a service with its real address as BASE_URL, because OAuth compares the URL byte for byte. */
 export async function startOAuthService(options: TestServiceOptions = {}): Promise<TestService> {
   const port = await freePort()
   return await startTestService({
@@ -52,7 +52,7 @@ export const token = (url: string, fields: Record<string, string>) =>
 export const revoke = (url: string, fields: Record<string, string>) =>
   ask(`${url}/oauth/revoke`, form(fields))
 
-/** A call of `/mcp` with a token or a key. */
+/** Calls `/mcp` with a token or a key. */
 export const callMcp = (
   url: string,
   bearer: string | null,
@@ -78,7 +78,7 @@ export const toolCall = (name: string, args: object = {}) => ({
 
 export type Asked = { clientId: string; verifier: string; query: URLSearchParams }
 
-/** An authorization request; `changes` replace parameters, null leaves one out. */
+/** Makes an authorization request. `changes` replace parameters, and null omits a parameter. */
 export function authorizationOf(
   url: string,
   clientId: string,
@@ -106,7 +106,7 @@ export function authorizationOf(
 export const authorize = (url: string, { query }: Asked, cookie = '') =>
   ask(`${url}/oauth/authorize?${query}`, { headers: { cookie } })
 
-/** A request that waits for consent in the owner's browser: its id, and the owner with all cookies. @param person absent: the first operator */
+/** Makes a request that waits for consent in the browser of the owner. The default owner is the first operator. */
 export async function requestConsent(service: TestService, asked: Asked, person?: ConsoleClient) {
   const { status, headers } = await authorize(service.url, asked)
   if (status !== 303) throw new Error(`not asked: ${status}`)
@@ -117,7 +117,7 @@ export async function requestConsent(service: TestService, asked: Asked, person?
   return { id, owner, browserCookie: cookie, sessionCookie: session.cookie }
 }
 
-/** The owner's decision; the answer has the address that the browser goes to. */
+/** Allows an app as its owner. The answer has the address to which the browser goes. */
 export const allow = (
   owner: ConsoleClient,
   id: string,
@@ -133,7 +133,7 @@ export const allow = (
     ...changes,
   })
 
-/** The parameters of the answer that the app gets. */
+/** Returns the parameters of the answer that the app gets. */
 export const answered = (redirectTo: string): Record<string, string> =>
   Object.fromEntries(new URL(redirectTo).searchParams)
 
@@ -141,11 +141,11 @@ type ConnectOptions = {
   scopes?: string[]
   clientId?: string
   holdsMail?: boolean
-  /** Who consents; absent: the first operator. */
+  /** Is the person who consents. The default is the first operator. */
   person?: ConsoleClient
 }
 
-/** A code that an owner gave, and what exchanges it. */
+/** Gets an authorization code by the consent of an owner. @returns the parameters that exchange the code for tokens */
 export async function codeFor(
   service: TestService,
   agent: Agent,
@@ -168,7 +168,7 @@ export async function codeFor(
   return { exchange, clientId: id as string, owner: consent.owner }
 }
 
-/** A connected app: its tokens. */
+/** Connects an app. @returns its tokens */
 export async function connect(service: TestService, agent: Agent, options: ConnectOptions = {}) {
   const found = await codeFor(service, agent, options)
   const { status, body } = await token(service.url, found.exchange)

@@ -1,5 +1,5 @@
 import { waitFor } from './waitFor.ts'
 
-/** A window is a minute of the clock: a test that counts must not straddle two. */
+/** Waits until 15 seconds of the minute are left. A rate window is a minute, and a counting test needs one window. */
 export const withinOneMinute = (): Promise<unknown> =>
   waitFor('the minute to be young enough', () => Date.now() % 60_000 < 45_000)

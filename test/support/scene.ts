@@ -1,4 +1,4 @@
-/** A service in use, with mail, secrets, sales and jobs. */
+/** Fills a service with mail, secrets, sales and jobs. */
 import { formatUsdc } from '../../shared/till/usdc.ts'
 import { changeProject } from './changeProject.ts'
 import { type Receiver, startReceiver } from './events/receiver.ts'
@@ -13,21 +13,21 @@ export type Scene = AsyncDisposable & {
   agent: Agent
   receiver: Receiver
   resource: string
-  /** A payer pays. @returns the identifier of the payment. */
+  /** Pays for the resource. @returns the id of the payment */
   sell(): Promise<string>
 }
 
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** The DNS of a domain with one correct record, and one record of another service. */
+/** Is the name of a domain with one correct DNS record, and one record of another service. */
 const OWN_DOMAIN = 'agents.example.com'
 const ZONE: Zone = {
   mx: { [OWN_DOMAIN]: [[10, 'mail.test']] },
   txt: { [OWN_DOMAIN]: ['v=spf1 include:elsewhere.example ~all'] },
 }
 
-/** Starts everything on a devnet, with one selling agent. */
+/** Starts the service on a devnet with one selling agent. */
 export async function startScene(options: { blockTimeS?: number } = {}): Promise<Scene> {
   const receiver = await startReceiver()
   const till = await startTestTill({
@@ -81,7 +81,7 @@ export async function deliverCode({ till, agent }: Scene): Promise<void> {
   })
 }
 
-/** Mail of several kinds: a conversation, and a newsletter with pictures and attachments. */
+/** Delivers a conversation, and a newsletter with pictures and attachments. */
 export async function deliverMail({ till, agent }: Scene): Promise<void> {
   const { service } = till
   await service.deliver({
@@ -123,10 +123,10 @@ export async function deliverMail({ till, agent }: Scene): Promise<void> {
   })
 }
 
-/** The webhook URL for events of the scene's agent. */
+/** Is the webhook URL for events of the agent. */
 export const EVENT_WEBHOOK = 'https://hooks.example.com/purser/mail-and-payments-of-atlas'
 
-/** An operator's mail settings: rules, a webhook and domains; and a suppressed address. */
+/** Sets up rules, a webhook, domains and a suppressed address. */
 export async function setUpMail({ till, agent }: Scene): Promise<void> {
   const { service } = till
   for (const [type, scope, value] of [
@@ -152,7 +152,7 @@ export async function setUpMail({ till, agent }: Scene): Promise<void> {
   await addVerifiedDomain(service, ZONE, 'harbour.example.com')
 }
 
-/** A mail with a forged sender, through a list. */
+/** Delivers a mail of a mailing list with a forged sender. */
 export async function deliverForged({ till, agent }: Scene): Promise<void> {
   await till.service.deliver({
     from: 'The operator <operator@mail.test>',
@@ -165,7 +165,7 @@ export async function deliverForged({ till, agent }: Scene): Promise<void> {
   await waitForMessages(agent, 1, '&labels=unauthenticated')
 }
 
-/** Secrets of three kinds. */
+/** Stores secrets of three kinds. */
 export async function storeSecrets({ agent }: Scene): Promise<void> {
   const secrets: [string, object][] = [
     [
@@ -192,7 +192,7 @@ export async function storeSecrets({ agent }: Scene): Promise<void> {
   }
 }
 
-/** A job without attempts left, as a bug would leave it. */
+/** Adds a job without further attempts, as after a bug. */
 export async function failJob({ till }: Scene): Promise<string> {
   const { rows } = await till.service.database.pool.query<{ id: string }>(
     `with added as (
@@ -204,7 +204,7 @@ export async function failJob({ till }: Scene): Promise<string> {
   return rows[0]!.id
 }
 
-/** The traffic of the past hour, for the plots. */
+/** Stores the traffic of the past hour for the plots. */
 export async function recordTraffic({ till }: Scene): Promise<void> {
   await till.service.database.pool.query(
     `insert into statistics_minutes
@@ -217,5 +217,5 @@ export async function recordTraffic({ till }: Scene): Promise<void> {
   )
 }
 
-/** The price as a list shows it. */
+/** Is the price in the form of a list. */
 export const PRICE_SHOWN = `${formatUsdc(10_000n)} USDC`

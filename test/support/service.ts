@@ -38,10 +38,10 @@ import { trustingLookUp } from './mail/fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './process/tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
-/** An answer with its JSON body. */
+/** Is an answer with its JSON body. */
 export type Answer = { status: number; headers: Headers; body: any }
 
-/** A client that holds one key. */
+/** Is a client with one key. */
 export type Client = {
   get(path: string): Promise<Answer>
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -50,10 +50,10 @@ export type Client = {
   delete(path: string): Promise<Answer>
 }
 
-/** One project with a client that acts as it. */
+/** Is a project with a client that has a key of the project. */
 export type Agent = Client & { key: string; address: string; project: Project }
 
-/** The whole service in this process, on a database of its own. */
+/** Is the whole service in this process, with a separate database. */
 export type TestService = AsyncDisposable & {
   config: Config
   database: TestDatabase
@@ -61,47 +61,47 @@ export type TestService = AsyncDisposable & {
   smtp: SmtpServer | null
   url: string
   platform: Client & { key: string }
-  /** The proxy between the service and Postgres; null unless `proxied`. */
+  /** Is the proxy between the service and PostgreSQL, or null unless `proxied`. */
   proxy: TcpProxy | null
   newAgent(options?: { scopes?: readonly string[]; emailName?: string }): Promise<Agent>
-  /** Delivers over real SMTP. */
+  /** Delivers a mail over real SMTP. */
   deliver(mail: SendMailOptions): Promise<void>
 }
 
 export type TestServiceOptions = {
-  /** Puts a proxy between the service and Postgres, so that the database can be cut off. */
+  /** Puts a proxy between the service and PostgreSQL, so that the database can be cut off. */
   proxied?: boolean
-  /** The database's URL for one kind of part, e.g. that of a proxy in front of it. */
+  /** Returns the URL of the database for one kind of part, e.g. the URL of a proxy. */
   through?: Partial<Record<'api' | 'smtp' | 'workers', (databaseUrl: string) => Promise<string>>>
   env?: Record<string, string>
-  /** Parts beside the API; both by default. */
+  /** Select the parts beside the API. The default is both. */
   smtp?: boolean
   workers?: boolean
-  /** Worker pools to run; the mail pool by default. */
+  /** Lists the runners to start. The default is the runners of the mail pool. */
   pools?: readonly Exclude<RunnerName, 'payments'>[]
-  /** Changes to the pools' settings. */
+  /** Changes the settings of the pools. */
   pool?: Partial<PoolSettings>
-  /** The resolver for requests to tenants' URLs. */
+  /** Resolves the names in URLs of projects. */
   resolve?: Resolve
-  /** Further certificate authorities for these requests, PEM. */
+  /** Holds further certificate authorities for requests to URLs of projects, as PEM. */
   ca?: string
-  /** DNS lookups of the sender checks. Default: this machine may send for every domain. */
+  /** Looks up DNS records for the sender checks. By default this machine may send for every domain. */
   lookUp?: LookUp
-  /** The DNS for mail. Default: the system's resolver. */
+  /** Is the DNS for mail. The default is the resolver of the system. */
   dns?: Dns
-  /** The SMTP port of direct delivery, in place of 25. */
+  /** Is the SMTP port of direct delivery. The default is 25. */
   directPort?: number
-  /** Answers for Amazon SNS. */
+  /** Answers in the place of Amazon SNS. */
   askSns?: AskSns
-  /** Obeys MTA-STS: the port of the policies' web sites. `ca` also vouches for mail hosts. */
+  /** Is the port of the policy hosts, and turns on MTA-STS. Mail hosts may then have a certificate of `ca`. */
   policyPort?: number
 }
 
 export const silentLog = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' })
 
 /**
- * Graphile Worker does not await the deletion of a finished job's row: a cut at that moment rejects a promise and fails
- * the test. workers/main.ts handles that rejection; here the cut waits for the running jobs.
+ * Makes a cut wait for the running jobs. Graphile Worker does not await the deletion of the row of a finished job. A
+ * cut at that moment would reject a promise and fail the test. workers/main.ts handles this rejection.
  */
 function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
   const { cut } = proxy
@@ -118,7 +118,7 @@ function cutBetweenJobs(proxy: TcpProxy, pool: TestDatabase['pool']): void {
 
 const objectStoreOf = ({ blobStore }: Config) => openStoreOf(blobStore, fetch, silentLog)
 
-/** The parts of a pool that sends; its transport captures. */
+/** Returns the parts of the runner for outbound mail. Its transport captures. */
 export const outboundOptions = (config: Config): Parameters<typeof outboundRunner>[0] => ({
   mailDomain: config.mailDomain,
   baseUrl: config.http.baseUrl,
@@ -135,12 +135,12 @@ export const outboundOptions = (config: Config): Parameters<typeof outboundRunne
   ...examineOptions(config),
 })
 
-/** The doctor of a service that has no public port. */
+/** Returns the doctor of a service without a public port. */
 export const examineOptions = (config: Config): ExamineOptions => ({
   examine: () => ({ config, ...freshDns(config), ports: { smtp: 1, https: 1 } }),
 })
 
-/** Starts the service with port 0 everywhere and rate limits off. */
+/** Starts the service on free ports and without rate limits. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const database = await createTestDatabase()
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-data-'))
@@ -277,8 +277,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 }
 
 /**
- * A client for one key; `null` sends no Authorization header. It compares each answer with the OpenAPI document, unless the
- * service is of another release.
+ * Makes a client for one key. Without a key the client sends no Authorization header. The client compares each answer
+ * with the OpenAPI document, unless the service is of another release.
  */
 export function createClient(
   url: string,
@@ -329,7 +329,7 @@ export async function deliverMail(port: number, mail: SendMailOptions): Promise<
   }
 }
 
-/** Waits until the inbox holds `count` messages and returns them, newest first. */
+/** Waits until the inbox holds `count` messages. @returns the messages, newest first */
 export function waitForMessages(agent: Client, count: number, query = ''): Promise<any[]> {
   return waitFor(`${count} messages`, async () => {
     const { body } = await agent.get(`/v0/messages?limit=100${query}`)
@@ -337,6 +337,6 @@ export function waitForMessages(agent: Client, count: number, query = ''): Promi
   })
 }
 
-/** The path of a message. */
+/** Returns the path of a message. */
 export const messagePath = (messageId: string): string =>
   `/v0/messages/${encodeURIComponent(messageId)}`

@@ -6,17 +6,17 @@ import { startEmbeddedPostgres } from '../../sql/embedded/embeddedPostgres.ts'
 import { migrate } from '../../sql/migrate.ts'
 import { TEMPLATE_DATABASE } from './database/database.ts'
 
-/** A file system in memory. A database of a test is made there in 25 ms, on a disk that others use in 200 to 600 ms. */
+/** Is a file system in memory. A database of a test takes 25 ms in memory, and 200 to 600 ms on a shared disk. */
 const MEMORY = '/dev/shm'
 const MEMORY_MIN_BYTES = 4 * 1024 ** 3
 
-/** What many test files share. `env`: their settings. */
+/** Holds the settings that all test files share. */
 export type Suite = { env: Record<string, string>; stop(): Promise<void> }
 
-/** Starts an embedded PostgreSQL with the migrated template, and makes a folder for all temporary files. */
+/** Starts an embedded PostgreSQL with the migrated template database, and makes a folder for all temporary files. */
 export async function startSuite(): Promise<Suite> {
   const folder = mkdtempSync(join(hasMemory() ? MEMORY : tmpdir(), 'purser-test-'))
-  // PostgreSQL runs as another user than root, and passes through.
+  // PostgreSQL runs as another user than root, and must reach its folder.
   chmodSync(folder, 0o711)
   const removeFolder = () => rmSync(folder, { recursive: true, force: true })
   try {

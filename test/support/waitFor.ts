@@ -1,8 +1,8 @@
-/** The first pause between two probes, and the longest. A probe costs processor time that the awaited work needs. */
+/** Bound the pause between two probes, because a probe costs processor time that the awaited work needs. */
 const PAUSE_MS = 5
 const PAUSE_MAX_MS = 80
 
-/** Waits until `probe` answers something other than undefined, null or false, and returns it. */
+/** Waits until `probe` returns a value other than undefined, null or false. @returns the value */
 export async function waitFor<Result>(
   wanted: string,
   probe: () => Promise<Result> | Result,

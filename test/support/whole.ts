@@ -1,5 +1,5 @@
 /**
- * For files that take long: `test/main.ts` runs the files that import this one in the whole suite (`npm run test:all`), or when a
- * pattern names them. A sibling represents them in `npm test`.
+ * Marks a file that takes long. `test/main.ts` runs a file that imports this module only in the whole suite
+ * (`npm run test:all`), or if a pattern names the file. A sibling represents the file in `npm test`.
  */
 export {}

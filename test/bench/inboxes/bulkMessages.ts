@@ -4,14 +4,14 @@ import { buildSegments } from '../../../sql/mail/search/buildSegments.ts'
 import type { Setting } from '../setting.ts'
 
 /**
- * Loads messages without the triggers that would slow it, then does their work at once, and builds the segments of the
- * large projects.
+ * Loads messages without the triggers, which would slow the load. Then does the work of the triggers at once, and
+ * builds the segments of the large projects.
  */
 export async function loadInBulk(
   { url, pool }: Setting,
   load: (client: Queryable) => Promise<{ largeProjects: readonly string[] }>,
 ): Promise<void> {
-  // Its statements take minutes, and the pool would give them up.
+  // The statements take minutes, and would exceed the timeout of the pool.
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {

@@ -13,7 +13,7 @@ const CREDENTIALS = 10_000
 
 type Tenant = { id: string; key: string }
 
-/** The cost of what a tenant has, and of the other tenants: the same requests beside a small tenant's. */
+/** Compares requests of a large project with requests of a small project, then adds other projects. */
 export async function* growthRows(setting: Setting): AsyncGenerator<Row> {
   await using api = await startApi(setting)
   const [small, large] = [await newTenant(setting, 'small'), await newTenant(setting, 'large')]
@@ -41,7 +41,7 @@ export async function* growthRows(setting: Setting): AsyncGenerator<Row> {
   yield* othersRows(setting)
 }
 
-/** A small tenant among 10,000, beside the same alone in a database. */
+/** Compares a small project among 10,000 projects with the same project alone in a database. */
 async function* othersRows(setting: Setting): AsyncGenerator<Row> {
   await using alone = await createSetting()
   await addProjects(setting)

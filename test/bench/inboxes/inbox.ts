@@ -11,11 +11,11 @@ import { loadInBulk } from './bulkMessages.ts'
 
 const SIZES = [1_000, 100_000, 1_000_000]
 const SLICE_MS = 1_000
-/** When the newest message of each inbox arrived. */
+/** Is the time of the newest message in each inbox. */
 const NEWEST_MS = Date.parse('2026-06-01')
 const THREADS_EACH = 20
 
-/** Every inbox holds ten messages with the rare word; the other words occur in a share of it. */
+/** Holds the requests. Every inbox has ten messages with the rare word, and a share of messages with other words. */
 const QUERIES: readonly [name: string, query: string][] = [
   ['list 20', '?limit=20'],
   ['list 20, a page in the middle', '?limit=20&before=MIDDLE'],
@@ -30,7 +30,7 @@ const QUERIES: readonly [name: string, query: string][] = [
 
 type Inbox = { projectId: string; size: number; key: string }
 
-/** The cost of an inbox's size: the same requests to inboxes of 1 k, 100 k and 1 M messages, by turns. */
+/** Compares the same requests to inboxes of 1 k, 100 k and 1 M messages, by turns. */
 export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   const inboxes: Inbox[] = []
   await loadInBulk(setting, async (client) => {
@@ -39,7 +39,7 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   })
   await using api = startProcess('api/main.ts', { ...setting.env, PORT: '0', LOG_LEVEL: 'info' })
   const url = `http://127.0.0.1:${(await printed(api, /"port":(\d+)/))[1]}`
-  // Requests are not logged while they are measured.
+  // No request is logged during the measurement.
   const rate = ({ key, size }: Inbox, path: string) => {
     const middle = new Date(NEWEST_MS - (size / 2) * 60_000).toISOString()
     return perSecond({
@@ -71,7 +71,7 @@ export async function* inboxRows(setting: Setting): AsyncGenerator<Row> {
   }
 }
 
-/** An inbox of `size` messages, of 60 words each, a minute apart. */
+/** Makes an inbox of `size` messages a minute apart, with 60 words each. */
 async function fill({ pool }: Setting, client: Queryable, size: number): Promise<Inbox> {
   const key = generateKey('project')
   const { project } = await createProject(pool, {

@@ -28,8 +28,8 @@ type Tenant = { id: string; key: string; address: string }
 type Running = AsyncDisposable & { setting: Setting; url: string; smtpPort: number }
 
 /**
- * 3 million messages of 10,000 projects, one of which has a million. A small project, and the large one, beside a small
- * project alone in a database. Loading takes minutes and 10 GB.
+ * Loads 3 million messages of 10,000 projects. One of the projects has a million messages. Compares the large project
+ * and a small project with a small project alone in a database. The load takes minutes and 10 GB.
  */
 export async function* millionRows(setting: Setting): AsyncGenerator<Row> {
   await using alone = await createSetting()

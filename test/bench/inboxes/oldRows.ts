@@ -10,8 +10,8 @@ const DURATION_MS = 3_000
 const DAY_MS = 86_400_000
 
 /**
- * Measures what partitions by month would save: the removal of old rows of the audit log, a VACUUM after it, and what
- * both cost a reader. The table has a million rows of one project, and a fifth of them are old.
+ * Measures the work that partitions by month would save: the removal of old rows of the audit log, a VACUUM after the
+ * removal, and the cost of both for a reader. The table has a million rows of one project, and a fifth are old.
  */
 export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   const { pool, project } = setting
@@ -59,7 +59,7 @@ export async function* oldRowRows(setting: Setting): AsyncGenerator<Row> {
   )
 }
 
-/** Stores rows of the project, a second apart and older than `before`. */
+/** Stores rows of the project that are a second apart and older than `before`. */
 async function fill({ pool, project }: Setting, count: number, before: Date): Promise<void> {
   await pool.query(
     `insert into audit_log (project_id, at, action, subject, actor, request_id, outcome)
@@ -78,7 +78,7 @@ async function removeAll({ pool, project }: Setting, before: Date): Promise<numb
   }
 }
 
-/** Repeats a read while the work runs. @returns the 99th percentile of the read's times, in milliseconds. */
+/** Repeats a read while the work runs. @returns the 99th percentile of the times of the read, in milliseconds */
 async function p99While(work: Promise<unknown>, read: () => Promise<unknown>): Promise<number> {
   let done = false
   void work.then(() => {

@@ -1,4 +1,4 @@
-/** The public list of paid resources, asked by the client of @x402/extensions. */
+/** Tests the public list of paid resources with the client of @x402/extensions. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { withBazaar } from '@x402/extensions/bazaar'
@@ -54,7 +54,7 @@ const bazaar = () =>
 const urlsOf = (items: { resource: string }[]) => items.map(({ resource }) => resource)
 const urls = (...names: string[]) => names.map((name) => sellers[name]!.url)
 
-test('lists verified endpoints of sellers who opted in, without a key', async () => {
+test('the public list has the verified endpoints of sellers who opted in, and needs no key', async () => {
   const { x402Version, items, pagination } = await bazaar().listResources()
   expect([x402Version, pagination]).toEqual([
     2,
@@ -75,7 +75,7 @@ test('lists verified endpoints of sellers who opted in, without a key', async ()
   })
 })
 
-test('filters and pages', async () => {
+test('the public list filters by network, payee, type and scheme, and has pages', async () => {
   const list = async (query: object) => (await bazaar().listResources(query)).items
   expect(urlsOf(await list({ limit: 1, offset: 1 }))).toEqual(urls('x402-express'))
   expect(await list({ network: NETWORK, payTo: payTo.toLowerCase(), type: 'http' })).toHaveLength(3)
@@ -92,7 +92,7 @@ test('filters and pages', async () => {
   }
 })
 
-test('finds by words, the best first', async () => {
+test('a search finds endpoints by words, the best match first', async () => {
   const search = async (query: string, more = {}) => bazaar().search({ query, ...more })
   expect(urlsOf((await search('SNOW oslo')).resources)).toEqual(
     urls('our hono paywall', '@x402/express', 'x402-express'),
@@ -108,7 +108,7 @@ test('finds by words, the best first', async () => {
   expect((await search("100% '_ hail")).resources).toEqual([])
 })
 
-test('a wrong query is named', async () => {
+test('a wrong query parameter is refused with its name', async () => {
   const client = createClient(till.service.url, null)
   for (const [path, message] of [
     ['resources?limit=0', /^limit must/],
@@ -122,7 +122,7 @@ test('a wrong query is named', async () => {
   }
 })
 
-test('a seller that takes no payments is not listed, nor one that opted out again', async () => {
+test('a seller that takes no payments, or has opted out, is not listed', async () => {
   const { pool } = till.service.database
   await changeProject(pool, agent.project.id, { paymentsEnabled: false })
   expect((await bazaar().listResources()).items).toEqual([])

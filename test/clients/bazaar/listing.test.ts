@@ -1,4 +1,4 @@
-/** How our resources are called, as @x402/extensions reads it in challenges and in the public list. */
+/** Tests with @x402/extensions how challenges and the public list describe the call of a resource. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { HTTPFacilitatorClient } from '@x402/core/server'
 import { ExactEvmScheme } from '@x402/evm'
@@ -48,7 +48,7 @@ const WEATHER = {
     schema: { type: 'object', properties: { tempC: { type: 'number' } }, required: ['tempC'] },
   },
 }
-/** The path of a URL, or a tool. */
+/** Holds the name of a case, the path or the tool, and the input. */
 const CALLS: [string, string, Record<string, unknown>][] = [
   [
     'a query',
@@ -88,7 +88,7 @@ const CALLS: [string, string, Record<string, unknown>][] = [
 ]
 
 for (const [name, path, input] of CALLS) {
-  test(`@x402/extensions reads and validates ${name} in both answers of ours`, async () => {
+  test(`@x402/extensions accepts ${name} in our challenge and in our refusal`, async () => {
     await using shop = await startReceiver(status(402, CHALLENGE))
     const urlPattern = path.startsWith('/') ? `http://127.0.0.1:${shop.port}${path}` : path
     const put = await agent.put(PATH, { urlPattern, priceUsdc: '0.01', ...WEATHER, input })
@@ -118,7 +118,7 @@ for (const [name, path, input] of CALLS) {
     }
     const [v1] = challenge.accepts
     expect(refused.requirement.accepts[0].outputSchema).toEqual(v1.outputSchema)
-    // The endpoint is not in the public list, and says so to version 1.
+    // The endpoint is not in the public list, and tells clients of version 1 so by `discoverable`.
     if ('inputSchema' in input) expect(v1.outputSchema).toBeUndefined()
     else {
       expect(v1.outputSchema.input).toMatchObject({ method: input.method, discoverable: false })
@@ -157,7 +157,7 @@ const buy = wrapFetchWithPayment(
   new x402Client().register('eip155:*', new ExactEvmScheme(payer as never)),
 )
 
-/** Settles the payment that the shop would settle, and reads the header of the answer. */
+/** Verifies or settles a payment as the shop would, and reads the header `extension-responses` of the answer. */
 async function declared(payment: unknown, requirements: unknown, face = 'verify') {
   const response = await fetch(`${till.service.url}/v0/x402/${face}`, {
     method: 'POST',
@@ -175,7 +175,7 @@ async function declared(payment: unknown, requirements: unknown, face = 'verify'
 const bazaar = () =>
   withBazaar(new HTTPFacilitatorClient({ url: `${till.service.url}/v0/x402` })).extensions.bazaar
 
-test('what @x402/express declares reaches the list when its payment settles', async () => {
+test('the declaration of @x402/express reaches the list after the settlement of a payment', async () => {
   const { url } = await openShop()
   const { body } = await agent.put(PATH, { urlPattern: url, priceUsdc: '0.01' })
   const id = body.endpointId
@@ -183,7 +183,7 @@ test('what @x402/express declares reaches the list when its payment settles', as
     const { verification } = (await agent.get(`${PATH}/${id}`)).body
     return verification.status === 'verified'
   })
-  // The 402 said nothing at that look.
+  // The test forgets the metadata that the verification has seen.
   const { pool } = till.service.database
   await pool.query(`update seller_endpoints set seen_metadata = '{}' where id = $1`, [id])
   const required = decodeHeader((await fetch(url)).headers.get('payment-required')!)
@@ -226,7 +226,7 @@ test('what @x402/express declares reaches the list when its payment settles', as
   })
 })
 
-test('the facilitator names the extension', async () => {
+test('the facilitator names the extension bazaar', async () => {
   const { body } = await agent.get('/v0/x402/supported')
   expect(body.extensions).toContain('bazaar')
 })
@@ -275,7 +275,7 @@ const DOCUMENT = {
   },
 }
 
-test('an OpenAPI document says how the URL is called, and what the seller says goes before it', async () => {
+test('an OpenAPI document describes the call of a URL, and the words of the seller override it', async () => {
   await using receiver = await startReceiver((request, response) => {
     const { path } = request
     if (path === '/openapi.json') response.end(JSON.stringify(DOCUMENT))
@@ -349,7 +349,7 @@ test('an OpenAPI document says how the URL is called, and what the seller says g
   expect(gone.openApi).toBeNull()
 })
 
-test('the list filters by type, tag and price, and pages by cursor', async () => {
+test('the public list filters by type, tag and price, and has pages by cursor', async () => {
   const { url } = await openShop()
   const own = await openShop()
   const tool = {

@@ -1,4 +1,4 @@
-/** Our purse buys from every seller: the reference's middleware of both versions, our paywalls, and another instance. */
+/** Buys with our purse from every seller: the reference middleware, our paywalls, and another instance. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { getAddress } from 'viem'
 import { PurchaseError, Purser } from '../../../api/client/main.ts'
@@ -36,13 +36,13 @@ test('the purse buys once from every seller, and the chain shows each payment', 
     const id = answer.headers.get('purser-purchase-id')!
     const spent = await buyer.settled(id, 'spent')
     expect([name, spent.payment?.paidWithoutContent]).toEqual([name, false])
-    // The same key answers the same purchase, and sends nothing.
+    // The same key gets the same purchase, and sends no request to the seller.
     await client.fetch(url, { maxAmount: '0.01', key: encodeURIComponent(name) })
     if (served !== null) expect([name, served()]).toEqual([name, before + 1])
   }
 })
 
-/** The fourth account of the devnet's mnemonic. */
+/** Is the fourth account of the mnemonic of the devnet. */
 const OTHER_WALLET = '0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6'
 
 test('a purse of one instance buys from a seller of another, and both know the payment', async () => {
@@ -68,7 +68,7 @@ test('a purse of one instance buys from a seller of another, and both know the p
   ])
 })
 
-test('a purchase without an answer is an error that says why', async () => {
+test('a refused purchase is an error with the reason', async () => {
   const client = new Purser({ apiKey: buyer.key, baseUrl: till.service.url })
   const { url } = Object.values(sellers)[0]!
   const refused = client.fetch(url, { maxAmount: '0.000001' })

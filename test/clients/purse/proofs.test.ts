@@ -1,4 +1,4 @@
-/** What sellers prove to a purse: sign-ins, signed offers and receipts, made and read by the reference's own library. */
+/** Tests sign-ins, signed offers and receipts of sellers, made and read by the library of the reference. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { generateKeyPairSync, sign } from 'node:crypto'
 import {
@@ -61,7 +61,7 @@ function signInOf(changes: Record<string, unknown> = {}) {
   }
 }
 
-/** Sign-ins that reached the seller. */
+/** Holds the sign-ins that reached the seller. */
 let signIns: string[]
 function offerSignIn(changes: Record<string, unknown> = {}): void {
   signIns = []
@@ -78,7 +78,7 @@ function offerSignIn(changes: Record<string, unknown> = {}): void {
   }
 }
 
-test('a seller that was paid before lets the purse in without a second payment', async () => {
+test('a purse signs in at a seller that was paid before, and does not pay again', async () => {
   offerSignIn()
   const first = await buyer.pay(seller.url)
   expect([first.body.state, signIns]).toEqual(['answered', []])
@@ -109,7 +109,7 @@ for (const [what, changes] of BAD) {
   })
 }
 
-test('a stopped purse signs in nowhere', async () => {
+test('a stopped purse does not sign in', async () => {
   const first = await buyer.pay(seller.url)
   await buyer.settled(first.body.purchaseId, 'spent')
   offerSignIn()
@@ -130,7 +130,7 @@ const jwsSigner = (kid: string) => ({
 })
 const didOf = (host: string) => `did:web:${encodeURIComponent(host)}`
 
-/** A seller that publishes its key, and signs its offers and receipts. */
+/** Buys from a seller that publishes its key, and signs its offers and receipts. */
 async function proving({
   signer = 'host',
   payer,
@@ -230,7 +230,7 @@ test('a receipt and an offer that the payee signed are valid', async () => {
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'valid', sellerOfferVerdict: 'valid' })
 })
 
-test('a right signature of a stranger is told apart', async () => {
+test('a valid signature of a stranger gets the verdict other_signer', async () => {
   const { payment } = await proving({ signer: 'stranger' })
   expect(payment).toMatchObject({
     sellerReceiptVerdict: 'other_signer',
@@ -238,12 +238,12 @@ test('a right signature of a stranger is told apart', async () => {
   })
 })
 
-test('a receipt for another payer is a mismatch', async () => {
+test('a receipt for another payer gets the verdict mismatch', async () => {
   const { payment } = await proving({ payer: `0x${'11'.repeat(20)}` })
   expect(payment).toMatchObject({ sellerReceiptVerdict: 'mismatch', sellerOfferVerdict: 'valid' })
 })
 
-test('a receipt with a changed signature is invalid, and one without a readable key unchecked', async () => {
+test('a malformed receipt is invalid, and a receipt with an unreadable key is unchecked', async () => {
   const receipts: [string, string][] = [
     ['invalid', 'no.receipt.at-all'],
     [

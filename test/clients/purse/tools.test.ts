@@ -1,4 +1,4 @@
-/** The purse buys a paid tool of another MCP server, over its streamable HTTP. */
+/** Buys with the purse a paid tool of another MCP server over streamable HTTP. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
@@ -95,7 +95,7 @@ test('a tool that fails after the payment is paid without content', async () => 
   expect(spent.payment).toMatchObject({ paidWithoutContent: true })
 })
 
-test('a tool that is not there, and a server that speaks no MCP, cost nothing', async () => {
+test('a missing tool and a server without MCP cost nothing', async () => {
   const missing = await buyer.pay(url, { tool: { name: 'missing' } })
   expect(missing.body).toMatchObject({ state: 'answered', payment: null })
   using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') })
@@ -104,7 +104,7 @@ test('a tool that is not there, and a server that speaks no MCP, cost nothing', 
   expect([silent.body.state, silent.body.payment]).toEqual(['unknown', null])
 })
 
-test('a tool takes no method and no body, and may hold a secret of the vault', async () => {
+test('a purchase of a tool accepts no body, and may send a secret of the vault', async () => {
   const both = await buyer.pay(url, { tool: { name: 'free' }, body: 'x' })
   expect(both.status).toBe(400)
   await buyer.put('/v0/vault/tools', {

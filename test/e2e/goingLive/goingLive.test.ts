@@ -1,6 +1,6 @@
 /**
- * Follows docs/going-live.md line by line, on a machine and an internet of its own (machine.ts, internet.ts). Then a stranger's mail
- * host obeys our policy of MTA-STS.
+ * Follows docs/going-live.md line by line, on a separate machine and a separate internet (machine.ts, internet.ts).
+ * Then the mail host of a stranger obeys our MTA-STS policy.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ const LINES_MAX = 120
 const PAGE_ADDRESS = '203.0.113.7'
 const TLS = '/var/lib/purser/tls'
 
-/** Each line of the page that runs otherwise here. The page lists them. */
+/** Lists the lines of the page that run differently in this test. The page names these lines. */
 const OTHERWISE: [line: RegExp, instead: string][] = [
   [/^apt-get .*$/m, 'true'],
   [/^git clone .*$/m, 'cd /opt/purser'],
@@ -39,7 +39,7 @@ const OTHERWISE: [line: RegExp, instead: string][] = [
 
 const reversed = (address: string) => address.split('.').toReversed().join('.')
 
-/** The page's address is one that no machine has. */
+/** Replaces the address of the page, which no machine has. */
 const withAddress = (text: string): string =>
   text
     .replaceAll(PAGE_ADDRESS, OWN_ADDRESS)
@@ -50,7 +50,7 @@ const here = (script: string): string =>
 
 const SHELL = '/root/shell'
 
-/** Runs commands as the next ones in the same shell. @returns all that they print. */
+/** Runs the next commands in the same shell. @returns all output */
 async function inShell(commands: string): Promise<string> {
   const { exitCode, stdout, stderr } = await machine.run(
     `set -eo pipefail
@@ -68,7 +68,7 @@ async function inShell(commands: string): Promise<string> {
 const publishOwn = async () =>
   publish(machine, await inShell(`bun run --silent dns --bind --address ${PAGE_ADDRESS}`))
 
-/** What others do before a step and after it. */
+/** Acts for other people before a step and after a step. */
 const before = async ({ script }: Step) => {
   if (script.includes('/messages/wait')) await writeMail(machine, 'buyer-bot@mail.example.com', '1')
 }
@@ -96,7 +96,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => machine?.[Symbol.dispose]())
 
-test('the page is short', () => {
+test(`the page has at most ${LINES_MAX} lines`, () => {
   const lines = readFileSync(PAGE, 'utf8').trimEnd().split('\n')
   expect(lines.length).toBeLessThanOrEqual(LINES_MAX)
 })
@@ -118,7 +118,7 @@ for (const [at, step] of readSteps().entries()) {
 }
 
 testHere(
-  "the answer reaches the stranger over TLS that the stranger's policy demands",
+  'the answer reaches the stranger over TLS, as the policy of the stranger demands',
   async () => {
     const [mail] = await waitFor('the answer', async () => {
       const { stdout } = await machine.run('cat /var/mail/you')
@@ -139,7 +139,7 @@ const serial = async () =>
   )
 
 testHere(
-  'with MTA_STS=enforce a stranger delivers only to a certificate of our name',
+  'with MTA_STS=enforce the stranger delivers only to a host with a trusted certificate of our name',
   async () => {
     await inShell(
       'sed -i s/MTA_STS=testing/MTA_STS=enforce/ /etc/purser/common.env && systemctl restart purser-api && export MTA_STS=enforce',
@@ -155,7 +155,7 @@ testHere(
     await writeMail(machine, 'buyer-bot@mail.example.com', '2')
     await waitFor('a verified connection', () => count(/Verified TLS connection established/g))
 
-    // Somebody between the stranger and us has a certificate of another authority.
+    // An attacker between the stranger and us has a certificate of another authority.
     await machine.must(
       `pkill -f '[s]ystemctl start purser-certificate' || true; cp -a ${TLS} ${TLS}.kept
       openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mail.example.com -keyout ${TLS}/key.pem -out ${TLS}/cert.pem 2> /dev/null
@@ -177,7 +177,7 @@ testHere(
 )
 
 testHere(
-  'the listener takes up a renewed certificate without a restart',
+  'the listener uses a renewed certificate without a restart',
   async () => {
     const former = await serial()
     await machine.must(

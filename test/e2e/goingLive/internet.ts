@@ -1,14 +1,14 @@
-/** The rest of the internet, on the other end of the machine's cable: names, a CA, Base, and a stranger's mail host. */
+/** Runs the internet beyond the cable of the machine: names, a CA, Base, and the mail host of a stranger. */
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import { type Machine, OWN_ADDRESS, SERVICES_ADDRESS, STRANGER_ADDRESS } from './machine.ts'
 
 const STORAGE = '/var/stranger/caddy'
 const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
-/** Where the machine keeps the CA that it trusts. */
+/** Is the file of the CA that the machine trusts. */
 export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
 export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
-/** Receivers that the doctor tries port 25 with. */
+/** Lists the hosts whose port 25 the doctor tries. */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 
 const ZONE = `
@@ -87,7 +87,7 @@ const POSTFIX = {
   smtp_tls_loglevel: '1',
   smtp_tls_CAfile: '/etc/ssl/certs/ca-certificates.crt',
   smtp_tls_policy_maps: 'socketmap:inet:127.0.0.1:8461:postfix',
-  // Postfix forgets a mail that it tries again within the second of a failure.
+  // Postfix forgets a mail if the next attempt comes within a second of the failure.
   minimal_backoff_time: '3s',
   maximal_backoff_time: '3s',
   queue_run_delay: '2s',
@@ -100,14 +100,14 @@ await startDevnet({ port: 8545, stateFile: '/var/stranger/chain', log: { info() 
 
 const write = (file: string, text: string) =>
   `cat > ${file} <<'END_OF_FILE'\n${text}\nEND_OF_FILE\n`
-/** A program that goes on after its script, with its output in a file. */
+/** Returns a command that outlives its script, with the output in a file. */
 const background = (name: string, command: string) =>
   `(${command}) < /dev/null > /run/units/${name}.log 2>&1 &\n`
 
 const startPolicies = (name: string) =>
   background(name, 'mta-sts-daemon -c /etc/mta-sts-daemon.yml')
 
-/** Starts all of it, and has the machine trust the CA. */
+/** Starts the internet, and makes the machine trust the CA. */
 export async function startInternet(machine: Machine): Promise<void> {
   const stranger = { in: 'stranger' } as const
   await machine.must(
@@ -145,13 +145,13 @@ export async function startInternet(machine: Machine): Promise<void> {
   )
 }
 
-/** Publishes lines of a zone file beside those that are there. */
+/** Publishes lines of a zone file beside the lines of ZONE. */
 export async function publish(machine: Machine, lines: string): Promise<void> {
   await machine.must(`${write('/run/knot/root.zone', `${ZONE}${lines}`)}
     knotc -c /etc/knot/knot.conf zone-reload . > /dev/null`)
 }
 
-/** Gives an address ether. */
+/** Gives ether to an address. */
 export async function fund(machine: Machine, address: string): Promise<void> {
   const call = {
     jsonrpc: '2.0',
@@ -167,14 +167,14 @@ export async function fund(machine: Machine, address: string): Promise<void> {
 export const PAYER_KEY = DEVNET_ACCOUNTS.payer.privateKey
 export const PAY_TO = DEVNET_ACCOUNTS.payTo.address
 
-/** The stranger writes. */
+/** Writes a mail as the stranger. */
 export const writeMail = (machine: Machine, to: string, subject: string) =>
   machine.must(
     `printf 'From: you@example.org\\nTo: ${to}\\nSubject: ${subject}\\n\\nGood morning.\\n' | sendmail -f you@example.org ${to}`,
     { in: 'stranger' },
   )
 
-/** The stranger asks for each policy anew. */
+/** Makes the stranger ask for each policy again. */
 export async function forgetPolicies(machine: Machine): Promise<void> {
   await machine.must("pkill -KILL -f '[m]ta-sts-daemon'")
   await machine.must(startPolicies('mta-sts-again'), { in: 'stranger' })

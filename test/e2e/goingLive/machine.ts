@@ -1,6 +1,6 @@
 /**
- * A machine of its own for one test: namespaces of Linux, on a copy of this system that keeps each change to itself. Beside it, over
- * a cable, lies the rest of the internet. Needs root, and the right to make namespaces.
+ * Starts a separate machine for one test, from namespaces of Linux. Its copy of this system keeps each change to
+ * itself. A virtual cable joins the machine to the internet of the test. Needs root, and the right to make namespaces.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -8,12 +8,12 @@ import { join } from 'node:path'
 import { waitFor } from '../../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
-/** Public addresses, because the service refuses others. Nobody outside hears of them. */
+/** Are public addresses, because the service refuses private addresses. No packet leaves the namespaces. */
 export const OWN_ADDRESS = '93.184.215.7'
 export const STRANGER_ADDRESS = '93.184.215.9'
 export const SERVICES_ADDRESS = '93.184.215.10'
 const MEMORY = '3g'
-/** The copy's root, in the mount namespace of the machine alone. */
+/** Is the root of the copy, which only the mount namespace of the machine has. */
 const COPY = '/mnt/root'
 
 const SETUP = `
@@ -49,7 +49,7 @@ chroot ${COPY} sh -ec '
   ip -n stranger link set outside up
 '
 echo ready
-# The first process of a namespace buries the dead ones.
+# The first process of a namespace reaps ended processes.
 while true; do sleep 3600 & wait $!; done
 `
 
@@ -58,17 +58,17 @@ type Done = { exitCode: number; stdout: string; stderr: string }
 export type Machine = Disposable & {
   /** Runs a script of bash as root. */
   run(script: string, options?: { in?: 'stranger'; timeoutMs?: number }): Promise<Done>
-  /** The same, and fails unless its exit code is 0. Answers with its output. */
+  /** Runs a script that must end with exit code 0. @returns its output */
   must(script: string, options?: { in?: 'stranger'; timeoutMs?: number }): Promise<string>
 }
 
-/** Programs of the machine that no package of ours brings. */
+/** Lists the programs that no npm package of the project installs. */
 const PROGRAMS = [
   ...['unshare', 'nsenter', 'ip', 'setpriv', 'pg_createcluster'],
   ...['caddy', 'knotd', 'postfix', 'mta-sts-daemon'],
 ]
 
-/** Why there is no such machine here; null: there is one. */
+/** Returns the reason why this system can start no machine, or null. */
 export function whyNoMachine(): string | null {
   if (process.getuid?.() !== 0) return 'it needs root'
   const missing = PROGRAMS.filter((program) => Bun.which(program) === null)
@@ -96,7 +96,7 @@ export async function startMachine(): Promise<Machine> {
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs })
     const output = collect(child)
     const exitCode = await new Promise<number>((resolve) =>
-      // Not `close`: a daemon keeps the pipes open.
+      // `close` never comes, because a daemon keeps the pipes open.
       child.once('exit', (code) => setImmediate(() => resolve(code ?? 1))),
     )
     return { exitCode, stdout: output.stdout(), stderr: output.stderr() }

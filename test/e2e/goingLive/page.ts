@@ -1,18 +1,18 @@
-/** docs/going-live.md: its commands in their order, each with the lines that it prints. */
+/** Reads the commands of docs/going-live.md in order, each with the lines that it prints. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const PAGE = join(import.meta.dir, '../../../docs/going-live.md')
 
 export type Step = {
-  /** The heading, such as `3. The database`. */
+  /** Is the heading, e.g. `3. The database`. */
   title: string
   script: string
-  /** Printed lines; `…` stands for anything. */
+  /** Holds the printed lines, in which `…` stands for any text. */
   prints: string[]
 }
 
-/** The blocks of commands; a block of text after one says what it prints. */
+/** Reads the blocks of commands. A block of text after a block of commands is its output. */
 export function readSteps(): Step[] {
   const steps: Step[] = []
   let title = ''
@@ -25,7 +25,7 @@ export function readSteps(): Step[] {
   return steps
 }
 
-/** Whether a text has a line of this form. */
+/** Tells whether a text has a line of this form. */
 export function hasLine(text: string, form: string): boolean {
   const parts = form.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   return new RegExp(`^${parts.join('.*')}$`, 'm').test(text)

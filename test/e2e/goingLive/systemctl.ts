@@ -1,13 +1,13 @@
 /**
- * Stands in for `systemctl`, because a test has no systemd. It runs the ExecStart line of a unit as its user, with its environment and
- * its capabilities. It knows no sandbox, no order and no restart.
+ * Stands in for `systemctl`, because a test has no systemd. Runs the ExecStart line of a unit as the user of the unit,
+ * with its environment and its capabilities. Has no sandbox, no order and no restart.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
 const FOLDERS = ['/etc/systemd/system', '/lib/systemd/system']
 const RUN = '/run/units'
-/** Timers go faster than those of the units. */
+/** Is the interval of all timers, which is shorter than in the units. */
 const TIMER_MS = 1000
 
 type Unit = { name: string; lines: [key: string, value: string][] }
@@ -51,7 +51,7 @@ function environmentOf(unit: Unit): Record<string, string> {
   )
 }
 
-/** The command of a unit with what gives it its user and capabilities. */
+/** Returns the command of a unit, with a prefix that sets its user and its capabilities. */
 function commandOf(unit: Unit, line: string, env: Record<string, string>): string[] {
   const words = line
     .split(' ')

@@ -3,34 +3,34 @@ import { BOMBS } from '../../support/mail/bombs.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { createClient } from '../../support/service.ts'
 
-/** The addresses that an attacker's process needs. */
+/** Holds the addresses that the process of an attacker needs. */
 export type Target = {
   url: string
   smtpPort: number
   key: string
   inbox: string
-  /** Mails of a flood; a short observation must not wait for the end of a long one. */
+  /** Is the number of mails of a flood. A short observation must not wait for the end of a long flood. */
   flood: number
 }
 
 const MB = 1024 * 1024
 
-/** Runs `work` over and over in parallel lanes, for ever. */
+/** Repeats `work` in parallel lanes without an end. */
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {
-      // A refused or cut request is part of an attack. The pause keeps a refused attacker from being a mere flood.
+      // A refused or cut request is part of an attack. Without the pause a refused attack would only be a flood.
       for (;;) await work(lane).catch(() => Bun.sleep(20))
     }),
   )
 
-/** One neighbour's worst on each shared thing. Each runs until its process is killed. */
+/** Holds the worst load of a neighbour on each shared resource. An attack runs until its process is killed. */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),
   'many values': ({ url, key }) => {
     const client = createClient(url, key)
     const body = JSON.stringify({ to: Array(260_000).fill('a@b.c'), subject: 's', text: 't' })
-    // Twenty at once, within the rate limit of a project.
+    // Twenty concurrent requests stay within the rate limit of a project.
     return forEver(20, async () => {
       await client.post('/v0/messages/send', body)
       await Bun.sleep(6_000)
@@ -83,7 +83,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(60_000)
     })
   },
-  // Each is small enough for the lanes of small mail. Half of them cost the parser most by their CSS.
+  // Each mail is small enough for the lanes of small mail. Half of the mails have CSS that costs the parser most.
   'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
     const bodies = [wordsOf(60_000), styledOf(60_000)]
     return forEver(8, async (lane) => {
@@ -107,7 +107,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(500)
     })
   },
-  // Each takes its reader's whole time.
+  // Each file takes the whole time limit of its reader.
   'files that take long': ({ smtpPort, inbox }) => {
     const files = ['a PDF of forms in forms', 'a rule of every second'].map((name) =>
       BOMBS[name]!(),
@@ -142,13 +142,13 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   },
 }
 
-/** A letter of different words. */
+/** Returns a text of different words. */
 const wordsOf = (bytes: number): string =>
   Array.from({ length: bytes / 10 }, (_, n) => `w${(n * 7919).toString(36).padStart(7, 'x')}`)
     .join(' ')
     .replaceAll(/(.{60,70}) /g, '$1\n')
 
-/** As many rules as elements: each element is compared with the rules of its class. */
+/** Returns HTML with as many CSS rules as elements. Each element is compared with the rules of its class. */
 function styledOf(bytes: number): string {
   const count = bytes / 60
   const rules = Array.from({ length: count }, (_, n) => `.c p .a${n % 30}{color:#fff}\n`).join('')
@@ -156,7 +156,7 @@ function styledOf(bytes: number): string {
   return `<style>${rules}</style>${elements.join('')}`
 }
 
-/** Sends most of a large body, and leaves the rest. */
+/** Sends most of a large body, and never sends the rest. */
 async function trickle({ url, key }: Target): Promise<void> {
   const { hostname, port } = new URL(url)
   const socket: Socket = connect(Number(port), hostname)

@@ -1,4 +1,4 @@
-/** `bun run neighbours [ATTACK,…]`: the victim's p99 without an attack, and under each one. */
+/** Prints the p99 of the victim without an attack and under each attack: `bun run neighbours [ATTACK,…]`. */
 import { HEAD, type Observation, observeNeighbours, rowText } from './neighbours.ts'
 
 const print = (line: string) => process.stdout.write(`${line}\n`)

@@ -1,13 +1,13 @@
-/** The short form: `bun run neighbours` measures the ratios. */
+/** Observes for a short time. `bun run neighbours` measures the ratios. */
 import { expect, test } from 'bun:test'
 import { some } from '../../support/database/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 
-/** The attack of `npm test`. */
+/** Is the attack of `npm test`. */
 const SHORT = 'a backlog of 60 KB'
 
-test('a tenant is served while its neighbour does its worst on each shared thing', async () => {
+test('every call of a project succeeds while its neighbour overloads each shared resource', async () => {
   const attacks = some([...new Set([SHORT, ...Object.keys(ATTACKS)])])
   const rows: Observation[] = []
   await observeNeighbours({

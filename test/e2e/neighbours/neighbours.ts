@@ -3,17 +3,17 @@ import { ATTACKS } from './attacks.ts'
 import { type Neighbourhood, startNeighbourhood } from './service.ts'
 import { type Observed, OPERATIONS, observe, p99 } from './victim.ts'
 
-/** The victim's calls during one attack; `quiet`: without one. */
+/** Holds the calls of the victim during one attack. `quiet` means without an attack. */
 export type Observation = Observed & { attack: string }
 
 const WARM_MS = 2_000
-/** The attack runs for this time before the victim is observed. */
+/** Is the time that an attack runs before the victim is observed. */
 const LEAD_MS = 1_000
 
-/** Observes the victim without an attack, then under each. */
+/** Observes the victim without an attack, then under each attack. */
 export async function observeNeighbours(options: {
   attacks?: readonly string[]
-  /** Messages of the attacker's inbox, and mails of a flood. */
+  /** The numbers of messages in the inbox of the attacker, and of mails in a flood. */
   size?: { inbox: number; flood: number }
   quietMs: number
   attackMs: number
@@ -44,7 +44,7 @@ function startAttack({ url, smtpPort, attacker }: Neighbourhood, attack: string,
   )
 }
 
-/** `bulk 12 ms (2.1)`: each operation's p99 in milliseconds, and its ratio to the quiet one. */
+/** Writes the p99 of each operation in milliseconds, with its ratio to the p99 without an attack. */
 export function rowText({ attack, times, failures }: Observation, quiet: Observation): string {
   const cells = OPERATIONS.map((name) => {
     const [now, before] = [p99(times[name]), p99(quiet.times[name])]

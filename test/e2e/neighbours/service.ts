@@ -12,26 +12,26 @@ import { type Client, createClient } from '../../support/service.ts'
 import { payTo, RESOURCE } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** A tenant: its client, key and inbox. */
+/** Is a project with its client, key and inbox. */
 type Tenant = Client & { key: string; address: string; projectId: string }
 
-/** The running service with two tenants. */
+/** Is the running service with two projects. */
 export type Neighbourhood = AsyncDisposable & {
   url: string
   smtpPort: number
   victim: Tenant
   attacker: Tenant
-  /** Waits until no mail is left to be read, nor words to be taken into segments. */
+  /** Waits until all mail is parsed, and nearly all messages of the attacker are in segments. */
   calm(): Promise<void>
 }
 
 const WORDS = 400
-/** The mail of an attack is read within this time. */
+/** Is the time within which the mail of an attack is parsed. */
 const CALM_MS = 300_000
 
 /**
- * Starts every part of the service as processes, with a name server that is silent for names with `silent`.
- * @param inboxMessages messages of the attacker's inbox; 60,000 are enough for a search of seconds.
+ * Starts every part of the service as a process, with a name server that is silent for names with `silent`.
+ * @param inboxMessages the messages in the inbox of the attacker; a search of 60,000 takes seconds
  */
 export async function startNeighbourhood(inboxMessages: number): Promise<Neighbourhood> {
   const parts = new AsyncDisposableStack()

@@ -2,14 +2,14 @@ import { deliverRaw } from '../../support/mail/smtpTalk.ts'
 import { pay, redeem } from '../../support/till/till.ts'
 import type { Neighbourhood } from './service.ts'
 
-/** The victim's operations, with the milliseconds of each call. */
+/** Observes the operations of the victim, with the milliseconds of each call. */
 export const OPERATIONS = ['whoami', 'list', 'send', 'redeem', 'inbound mail'] as const
 type Operation = (typeof OPERATIONS)[number]
 type Times = Record<Operation, number[]>
-/** Calls that failed, with their answers. */
+/** Holds the times of all calls, and the answers of failed calls. */
 export type Observed = { times: Times; failures: string[] }
 
-/** Repeats the victim's operations for a time. */
+/** Repeats the operations of the victim for a time. */
 export async function observe(
   { victim, smtpPort }: Neighbourhood,
   durationMs: number,
@@ -49,7 +49,7 @@ export async function observe(
   return { times, failures }
 }
 
-/** Delivers a mail and waits until it is in the inbox. */
+/** Delivers a mail, and waits until the inbox has the message. */
 async function receiveOne(victim: Neighbourhood['victim'], smtpPort: number): Promise<string> {
   const subject = crypto.randomUUID()
   const after = encodeURIComponent(new Date(Date.now() - 1_000).toISOString())
@@ -60,6 +60,6 @@ async function receiveOne(victim: Neighbourhood['victim'], smtpPort: number): Pr
   return body?.subject === subject ? 'arrived' : `wait answered ${status}`
 }
 
-/** The time that 99 of 100 calls stay within. */
+/** Returns the time within which 99 of 100 calls are answered. */
 export const p99 = (times: readonly number[]): number =>
   times.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(times.length * 0.99) - 1)] ?? Number.NaN

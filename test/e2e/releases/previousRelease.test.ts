@@ -1,4 +1,4 @@
-/** The processes of the previous release on the schema of this one, as in the minutes after `bun run migrate`. */
+/** Runs the processes of the previous release on the schema of this release, as after `bun run migrate`. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import '../../support/whole.ts'
 const ROOT = join(import.meta.dir, '../../..')
 const changelog = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')
 const [heading = '', version = ''] = /^## (\d+\.\d+\.\d+) \(.*\)$/m.exec(changelog) ?? []
-/** The commit that dated the latest release in the changelog: a tag may be missing in a clone. */
+/** Is the commit that dated the latest release in the changelog, because a clone may lack the tag. */
 const commit = changesOf(heading, 'CHANGELOG.md').at(-1) ?? ''
 
 test('the history has the commit of the previous release', () => {
@@ -59,7 +59,7 @@ describe.skipIf(!isKnown)('the previous release on the new schema', () => {
   })
   afterAll(() => stack.disposeAsync())
 
-  test('takes and shows mail', async () => {
+  test('receives and shows mail', async () => {
     const transport = nodemailer.createTransport({
       host: '127.0.0.1',
       port: smtpPort,

@@ -1,4 +1,4 @@
-/** `npm run release` in a copy of the repository: nothing is published. */
+/** Runs `npm run release` in a copy of the repository, and publishes nothing. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   cpSync,
@@ -60,7 +60,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('a release', () => {
-  test('is refused for an earlier version, and for one without three numbers', () => {
+  test('is refused for an earlier version, and for a version without three numbers', () => {
     expect(release('0.0.9').stderr).toContain('0.0.9: must be later than')
     expect(release('1.0').stderr).toContain('usage: npm run release')
   })
@@ -71,7 +71,7 @@ describe('a release', () => {
     git('checkout', '--', 'README.md')
   })
 
-  test('sets version and changelog, commits, tags and packs the client', () => {
+  test('sets the version and dates the changelog, then commits, tags and packs the client', () => {
     const { exitCode, stdout, stderr } = release('9.0.0')
     expect(stderr).toBe('')
     expect(exitCode).toBe(0)
@@ -88,7 +88,7 @@ describe('a release', () => {
     expect(run(['tar', '-tzf', tarball]).stdout).toContain('package/dist/main.js')
   })
 
-  test('needs entries in the changelog', () => {
+  test('is refused without entries in the changelog', () => {
     expect(release('9.0.1').stderr).toContain('must have entries under `## Unreleased`')
     expect(git('status', '--porcelain').stdout).toBe('')
   })
@@ -100,6 +100,6 @@ test('versions are compared by their numbers', () => {
   expect(isLater('1.0.0', '1.0.0')).toBe(false)
 })
 
-test('a changelog without the heading is refused', () => {
+test('a changelog without the heading `## Unreleased` is refused', () => {
   expect(() => dateChangelog('# Changelog\n', '1.0.0', '2026-01-01')).toThrow('## Unreleased')
 })

@@ -1,4 +1,4 @@
-/** All that an earlier version stored is there after `bun run migrate` to this one. */
+/** Tests that data of an earlier version remains after `bun run migrate` to this version. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,7 +22,7 @@ import {
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
-/** The last commit before secrets had a placement, and tables a comment. */
+/** Is the last commit before secrets had a placement and tables had a comment. */
 const COMMIT = 'b8e99c7'
 const isKnown = hasCommit(COMMIT)
 if (!isKnown) {
@@ -101,7 +101,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} with its data`, () => {
   }, 60_000)
   afterAll(() => stack.disposeAsync())
 
-  test('finds, shows and answers its mail', async () => {
+  test('keeps mail that can be found, shown and answered', async () => {
     const { body } = await client.get('/v0/messages?q=old')
     expect(body.messages).toHaveLength(1)
     const path = `/v0/messages/${encodeURIComponent(body.messages[0].messageId)}`
@@ -111,13 +111,13 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} with its data`, () => {
     await waitFor('the reply', () => sink.mails.length === 2)
   })
 
-  test('opens its secrets, with the new default of their placement', async () => {
+  test('keeps secrets readable, with the new default placement', async () => {
     const { body } = await client.get('/v0/vault/token')
     expect(body.data).toEqual({ key: 'kept' })
     expect(body.placement).toEqual(['header:authorization'])
   })
 
-  test('knows its payment, grants it no second time and settles the next', async () => {
+  test('keeps a payment settled, refuses a second grant, and settles the next payment', async () => {
     const { body } = await client.get(`/v0/payments/${settled.paymentId}`)
     expect(body).toMatchObject({ status: 'settled', txHash: settled.txHash })
     expect((await redeem(client, header)).body).toMatchObject({
@@ -127,7 +127,7 @@ describe.skipIf(!isKnown)(`an upgrade from ${COMMIT} with its data`, () => {
     expect((await redeemToEnd(client, (await pay()).header)).body.ok).toBe(true)
   })
 
-  test('lists its project', async () => {
+  test('keeps the project', async () => {
     const { body } = await platform.get(`/v0/platform/projects/${projectId}`)
     expect(body.name).toBe('Shop')
   })

@@ -1,6 +1,6 @@
 /**
- * The backup methods of docs/operating.md. RESTORE_METHOD chooses one. The methods for a separate PostgreSQL need its
- * programs: POSTGRES_BIN names their folder (default: the newest of Debian).
+ * Implements the backup methods of docs/operating.md. RESTORE_METHOD chooses the method. The methods for a separate
+ * PostgreSQL need its programs. POSTGRES_BIN names their folder. The default is the newest PostgreSQL of Debian.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -17,11 +17,11 @@ import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../support/process/process.ts'
 
-/** A database server; `settings` configure the service for it. */
+/** Is a database server. `settings` configure the service for this server. */
 export type Server = { settings: Record<string, string>; stop(): void }
 
 export type Database = Server & {
-  /** Takes the backup. A separate spool is copied before. */
+  /** Takes the backup of the database. The spool is copied before. */
   backUp(): void
   /** Restores the backup under another server. */
   restore(): Promise<Server>
@@ -36,12 +36,12 @@ export function removeDatabases(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** Starts the database of the method that was chosen. */
+/** Starts the database of the chosen method. */
 export async function startDatabase(): Promise<Database> {
   if (chosen === 'pg_dump') return dumped()
   if (chosen === 'pg_basebackup') return archived()
   if (chosen !== 'bun run backup') throw new Error(`RESTORE_METHOD: there is no ${chosen}`)
-  // The embedded database is part of DATA_DIR, and so is its backup.
+  // The embedded database is a part of DATA_DIR, and its backup is a part of the backup of DATA_DIR.
   const embedded: Server = { settings: {}, stop() {} }
   return { ...embedded, backUp() {}, restore: async () => embedded }
 }

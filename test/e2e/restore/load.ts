@@ -1,4 +1,4 @@
-/** Clients at work: each does one thing after the other, and records the answers. */
+/** Runs clients that make one call after the other, and record the answers. */
 import { type Client, deliverMail, messagePath } from '../../support/service.ts'
 import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
@@ -6,33 +6,33 @@ import { waitFor } from '../../support/waitFor.ts'
 type Paid = {
   nonce: string
   header: string
-  /** The Idempotency-Key of its redeem. */
+  /** Is the Idempotency-Key of the redeem. */
   key: string
   begunMs: number
   paymentId: string | null
   txHash: string | null
-  /** When it was granted. */
+  /** Is the time of the grant, or null. */
   grantedMs: number | null
 }
 
 export type Done = {
-  /** Message-IDs of mail that the listener took and the inbox shows. */
+  /** Holds the Message-IDs of mail that the listener accepted and the inbox shows. */
   received: string[]
   sent: { messageId: string; key: string; body: object }[]
   secrets: { name: string; value: string }[]
   payments: Paid[]
-  /** Answers that no client may get. */
+  /** Holds answers that no client may get. */
   surprises: string[]
 }
 
 export type Load = {
   done: Done
-  /** Begins nothing new; resolves when all open operations have ended. */
+  /** Begins no further operation, and waits for the end of all open operations. */
   stop(): Promise<void>
 }
 
 const BUYERS = 3
-/** Each sender has one message under way. */
+/** Each sender has one unsent message at a time. */
 export const SENDERS = 2
 
 export function startLoad(options: {
@@ -81,7 +81,7 @@ export function startLoad(options: {
     }),
     ...Array.from({ length: BUYERS }, (_, n) =>
       rounds(`pay${n}`, async (token) => {
-        // Valid for longer than the whole test.
+        // The payment is valid for longer than the whole test.
         const validBefore = BigInt(Math.floor(Date.now() / 1000) + 600)
         const { authorization, header } = await pay({ validBefore })
         const paid: Paid = {

@@ -1,4 +1,4 @@
-/** The parts that a restored installation meets again: the chain, the smarthost and the receiver of webhooks. */
+/** Runs the outside that a restored installation meets again: the chain, the smarthost and the receiver of webhooks. */
 
 import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -21,7 +21,7 @@ const EVENTS = parseAbi([
 ])
 const RESOURCE_PATH = '/report'
 
-/** Requests and messages wait at a gate while it is closed. */
+/** Holds requests and messages while it is closed. */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 
 export type Surroundings = AsyncDisposable & {
@@ -32,18 +32,18 @@ export type Surroundings = AsyncDisposable & {
   sink: Sink
   receiver: Receiver
   nameServer: string
-  /** Gates before the answers of smarthost and receiver. */
+  /** Hold back the answers of smarthost and receiver. */
   gates: { mail: Gate; webhooks: Gate }
   resource: string
-  /** The number of the gas wallet's transactions that no block holds. */
+  /** Counts the transactions of the gas wallet that are in no block. */
   unmined(): Promise<number>
-  /** Transaction hashes by the nonce of the authorization they used. */
+  /** Maps the nonce of an authorization to the hashes of the transactions that used it. */
   usedOnChain(): Promise<Map<string, string[]>>
-  /** Webhooks that arrived: requests and different bodies of each key. */
+  /** Counts the requests and the different bodies of each webhook key. */
   webhooks(): Map<string, { count: number; bodies: number }>
-  /** The keys of each payment's announcements, by event type and payment. */
+  /** Maps event type and payment to the keys of the webhooks that announced the payment. */
   announcements(): Map<string, Set<string>>
-  /** Messages that the smarthost took: copies and different contents of each Message-ID. */
+  /** Counts the copies and the different contents of each Message-ID that the smarthost accepted. */
   mails(): Map<string, { count: number; contents: number }>
 }
 

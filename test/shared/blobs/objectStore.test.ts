@@ -30,7 +30,7 @@ const failure = (work: Promise<unknown>) => work.then(() => null).catch((error: 
 const large = (text: string) => Buffer.from(text.repeat(100_000 / text.length))
 
 describe('an object store', () => {
-  test('writes, reads and removes objects; a missing one is null', async () => {
+  test('writes, reads and removes objects, and reads a missing object as null', async () => {
     const { store } = bucket
     await store.put('one', Buffer.from('bytes'))
     await store.put('one', Buffer.from('bytes'))
@@ -41,20 +41,20 @@ describe('an object store', () => {
     expect(await store.get('one', 5)).toBeNull()
   })
 
-  test('reads no more bytes than the caller expects, and serves on', async () => {
+  test('refuses an object with more bytes than the caller expects, and answers the next read', async () => {
     await bucket.store.put('long', Buffer.alloc(10))
     expect((await failure(bucket.store.get('long', 9)))?.message).toMatch(/over 9 bytes/)
     expect(await bucket.store.get('long', 10)).toHaveLength(10)
   })
 
-  test('is away while it refuses connections, and back by itself', async () => {
+  test('is away while it refuses connections, and then answers again without a restart', async () => {
     await bucket.proxy.cut()
     expect(await failure(bucket.store.put('two', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
     await bucket.proxy.mend()
     await waitFor('the store', async () => (await failure(bucket.store.get('two', 1))) === null)
   })
 
-  test('fails one caller after its deadline while it hangs, and others at once', async () => {
+  test('that hangs fails the first caller after the deadline, and the next callers at once', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await waitFor('the server', () => silent.listening)
     const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
@@ -71,7 +71,7 @@ describe('an object store', () => {
     silent.close()
   })
 
-  test('without its bucket is away: nothing looks deleted', async () => {
+  test('without its bucket is away, so no object looks deleted', async () => {
     const store = openObjectStore(settings({ bucket: 'other' }), fetch, silentLog)
     const error = await failure(store.get('x', 1))
     expect(error).toBeInstanceOf(BlobsAwayError)
@@ -95,7 +95,7 @@ describe('an object store', () => {
 })
 
 describe('a sealed blob', () => {
-  test('opens to its content, with its own key and bytes only', () => {
+  test('opens only with its own key and its own bytes', () => {
     const [one, two] = [sealBlob(Buffer.from('secret')), sealBlob(Buffer.from('secret'))]
     expect(openBlob(one).toString()).toBe('secret')
     expect(one.bytes.includes('secret')).toBe(false)
@@ -107,7 +107,7 @@ describe('a sealed blob', () => {
 })
 
 describe('large contents', () => {
-  test('go to the store encrypted; small ones stay with the caller', async () => {
+  test('are encrypted in the store, and contents of up to 64 KB stay with the caller', async () => {
     const blobs = createBlobs(database.pool, bucket.store)
     expect(await blobs.keep(Buffer.alloc(64 * 1024))).toBeNull()
     const content = large('marker of the content ')
@@ -117,13 +117,13 @@ describe('large contents', () => {
     expect((await blobs.read({ bytes: Buffer.alloc(0), blob })).equals(content)).toBe(true)
   })
 
-  test('that were changed or lost in the store are an error, never other bytes', async () => {
+  test('that were changed or lost in the store cause an error, and never return other bytes', async () => {
     const blobs = createBlobs(database.pool, bucket.store)
     const stored = { bytes: Buffer.alloc(0), blob: (await blobs.keep(large('text '))) as Buffer }
     const path = bucket.path(`purser/${stored.blob.toString('hex')}`)
     const bytes = bucket.bytesOf(`purser/${stored.blob.toString('hex')}`)
     const damaged = Buffer.concat([bytes.subarray(0, -1), Buffer.from([bytes.at(-1)! ^ 1])])
-    // After a kept connection ended, the object is written twice: the first write may still follow.
+    // After a kept connection has ended, the client writes the object twice, and the first write may end last.
     await waitFor('the damaged object', async () => {
       writeFileSync(path, damaged)
       return /not the one that was written/.test((await failure(blobs.read(stored)))?.message ?? '')
@@ -134,7 +134,7 @@ describe('large contents', () => {
     })
   })
 
-  test('of one project wait for each other, and delay no other project', async () => {
+  test('of one project are read three at a time, and delay no other project', async () => {
     const held = Promise.withResolvers<void>()
     let running = 0
     let most = 0
@@ -160,7 +160,7 @@ describe('large contents', () => {
     expect(most).toBe(4)
   })
 
-  test('that need a store without BLOB_STORE are away, not lost', async () => {
+  test('in a store are away, and not lost, if BLOB_STORE is not set', async () => {
     const blob = await createBlobs(database.pool, bucket.store).keep(large('text '))
     const without = createBlobs(database.pool, null)
     const error = await failure(without.read({ bytes: Buffer.alloc(0), blob }))

@@ -5,7 +5,7 @@ import { misspeltVariables } from '../../../shared/config/misspelt.ts'
 import { logOptions } from '../../../shared/process/logOptions.ts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 
-test('defaults', () => {
+test('a configuration without variables has the development defaults', () => {
   const config = parseConfig({})
   expect(config).toMatchObject({
     production: false,
@@ -23,7 +23,7 @@ test('an empty variable counts as absent', () => {
   expect(parseConfig({ PORT: '', DATABASE_URL: '' }).http.port).toBe(3000)
 })
 
-test('values are read', () => {
+test('variables are read, and their values are normalised', () => {
   const config = parseConfig({
     HOST: '::1',
     PORT: '8080',
@@ -54,7 +54,7 @@ test('an error names the variable and hides its value', () => {
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },
     { LOG_LEVEL: 'loud' },
-    // Each would start with development keys.
+    // With each of these names the service would start with development keys.
     { NODE_ENV: 'Production' },
     { NODE_ENV: 'prod' },
     { NODE_ENV: 'live' },
@@ -79,7 +79,7 @@ test('an error names the variable and hides its value', () => {
   }
 })
 
-test('retention is in whole days within the bounds of its class', () => {
+test('each retention is a whole number of days within its own bounds', () => {
   const { retention } = parseConfig({ RETENTION_MAIL_DAYS: '30', BACKUP_RETENTION_DAYS: '14' })
   expect([retention.mail, retention.logs, retention.backups]).toEqual([30, null, 14])
   for (const [name, value] of [
@@ -139,7 +139,7 @@ test('JSON, inspection and logs of a configuration hide master keys', () => {
   }
 })
 
-test('every variable that is missing or wrong is named at once, each once', () => {
+test('one error names every missing or wrong variable, each on one line', () => {
   const keys = 'a:short,b:short'
   const failed = () =>
     parseConfig({ NODE_ENV: 'production', PORT: 'x', RECEIPT_SIGNING_KEYS: keys })
@@ -179,7 +179,7 @@ function thrownLines(work: () => unknown): string[] {
   throw new Error('nothing was thrown')
 }
 
-test('a wrong number is refused in words of ours, with the bounds', () => {
+test('the error about a wrong value names the bounds or the choices', () => {
   for (const value of ['x', '1.5', '-1', '70000', 'Infinity', '1e9']) {
     expect(() => parseConfig({ PORT: value })).toThrow(
       /^PORT: its value must be a whole number of 0 to 65535$/,
@@ -189,7 +189,7 @@ test('a wrong number is refused in words of ours, with the bounds', () => {
   expect(() => parseConfig({ DATABASE_POOL: '3' })).toThrow(/a whole number of 4 to 200$/)
 })
 
-test('a misspelt variable is named with the nearest one, and the variables of a shell are not', () => {
+test('a misspelt variable is named with the nearest setting, and variables of a shell are ignored', () => {
   const shell = {
     HOME: '/root',
     PWD: '/',
@@ -214,7 +214,7 @@ test('a misspelt variable is named with the nearest one, and the variables of a 
     { name: 'smtp_port', nearest: 'SMTP_PORT' },
     { name: 'RECEIPT_SIGNING_KEY', nearest: 'RECEIPT_SIGNING_KEYS' },
   ])
-  // Set by its right name too, it was meant otherwise.
+  // The right name is also set, so DATABASE_URI is meant for another program.
   expect(misspeltVariables({ DATABASE_URL: 'x', DATABASE_URI: 'x' })).toEqual([])
   expect(misspeltVariables({ ['X'.repeat(100_000)]: 'x' })).toEqual([])
   const lines = thrownLines(() =>
@@ -225,7 +225,7 @@ test('a misspelt variable is named with the nearest one, and the variables of a 
   )
 })
 
-test('what can be read is read beside a wrong variable', () => {
+test('a wrong variable keeps its default, and the other variables are read', () => {
   const { config, faults } = readConfig({ PORT: 'x', MAIL_DOMAIN: 'mail.example.com' }, [])
   expect(faults.map(({ variable }) => variable)).toEqual(['PORT'])
   expect([config.http.port, config.mailDomain]).toEqual([3000, 'mail.example.com'])

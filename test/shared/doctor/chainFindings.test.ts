@@ -14,7 +14,7 @@ import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 
 const { base } = USDC_NETWORKS
 
-test('the RPC answers in time, on a chain that the service knows', () => {
+test('a slow RPC or the test network is a warning, and an unknown chain or no answer is broken', () => {
   const verdicts = (chainId: number, latencyMs: number) =>
     judgeRpc({ chainId, latencyMs }).map(({ verdict }) => verdict)
   expect(verdicts(8453, 100)).toEqual(['ok', 'ok'])
@@ -27,14 +27,14 @@ test.each([
   [4, 'ok'],
   [60, 'warning'],
   [900, 'broken'],
-] as const)('a head of %p seconds is %s', (ageS, verdict) => {
+] as const)('a head block that is %p seconds old is %s', (ageS, verdict) => {
   expect(judgeHead({ number: 7n, ageS })).toMatchObject({
     verdict,
     found: `block 7, ${ageS} s old`,
   })
 })
 
-test('the contract is USDC', () => {
+test('a contract with another name, version or number of decimals than USDC is broken', () => {
   const token = { name: 'USD Coin', version: '2', decimals: 6 }
   expect(judgeToken(base, token).verdict).toBe('ok')
   for (const change of [{ name: 'USDC' }, { version: '1' }, { decimals: 18 }, { name: null }]) {
@@ -46,7 +46,7 @@ test('the contract is USDC', () => {
   }
 })
 
-test('a gas wallet has ether for payments to come', () => {
+test('a gas wallet is ok, low or broken by the number of payments that its ether covers', () => {
   const address = `0x${'ab'.repeat(20)}`
   const judged = (balanceWei: bigint) => judgeGasWallet({ address, balanceWei }, 1_000n)
   expect(judged(5_000_000n)).toMatchObject({ verdict: 'ok', check: 'gas wallet 0xabababab' })
@@ -58,11 +58,11 @@ test('a gas wallet has ether for payments to come', () => {
     verdict: 'broken',
     fix: expect.stringContaining(`send ether to ${address}`),
   })
-  // Without a fee each payment is free of gas: no division by zero.
+  // A fee of 0 causes no division by zero.
   expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
 })
 
-test('old state, fees and the receipt key', () => {
+test('a node without old state is a warning, and a receipt key that is not ours is broken', () => {
   expect(judgeOldState(600, true).verdict).toBe('ok')
   expect(judgeOldState(600, false)).toMatchObject({
     verdict: 'warning',
@@ -75,7 +75,7 @@ test('old state, fees and the receipt key', () => {
   expect(judgeReceiptKey(false).verdict).toBe('broken')
 })
 
-test('several RPCs are judged beside each other', () => {
+test('an RPC that is behind, silent or on another chain than the others is a warning or broken', () => {
   const node = (name: string, head: bigint, chainId = 8453) => ({
     name,
     head,

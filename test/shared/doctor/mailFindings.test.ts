@@ -1,4 +1,4 @@
-/** The judgements on DNS records, listener, relay and policies: each has the line to change. */
+/** Judges DNS records, the listener, the relay and policies. A finding that is not ok has the line to change. */
 import { describe, expect, test } from 'bun:test'
 import {
   judgeListener,
@@ -32,21 +32,25 @@ describe('MX', () => {
       records.map(([priority, exchange]) => ({ priority, exchange })),
     )
 
-  test('our host first is right, in any case and with a dot', () => {
+  test('is ok if our host is first, in upper or lower case, with or without a final dot', () => {
     expect(mx([10, 'MX.example.com.'])).toMatchObject({ verdict: 'ok', found: '10 mx.example.com' })
     expect(mx([10, MX], [20, 'backup.example.com']).verdict).toBe('ok')
   })
 
   test.each([
-    ['none', [], 'no such record'],
+    ['an absent record', [], 'no such record'],
     ['a null MX', [[0, '.']], 'a null MX: the domain takes no mail'],
-    ['an address', [[10, '203.0.113.7']], '"203.0.113.7" is an address, and must be a name'],
+    [
+      'an address in place of a name',
+      [[10, '203.0.113.7']],
+      '"203.0.113.7" is an address, and must be a name',
+    ],
     ['another host', [[10, 'mail.other.com']], '"mail.other.com" instead of mx.example.com'],
   ] as [string, [number, string][], string][])('%s is broken', (_what, records, found) => {
     expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
   })
 
-  test('a host before ours gets the mail', () => {
+  test('with another host before ours is a warning, because the other host gets the mail', () => {
     expect(mx([10, MX], [5, 'old.example.com'])).toMatchObject({ verdict: 'warning', fix: MX_LINE })
   })
 })
@@ -61,7 +65,7 @@ describe('mail host', () => {
       allowPrivate: false,
       ...change,
     })
-  test('a public address is right; none, an inner one and an alias are broken', () => {
+  test('is ok with a public address, and broken without an address, with a private address or with an alias', () => {
     expect(host({})).toMatchObject({ verdict: 'ok', found: '8.8.4.4' })
     const fix = 'mx.example.com. IN A 9.9.9.9'
     expect(host({ addresses: [] })).toMatchObject({ verdict: 'broken', fix })
@@ -86,7 +90,7 @@ describe('listener', () => {
       reached,
       local: { at: '127.0.0.1:2525', reached: local ? 'answered' : 'refused' },
     })
-  test('a listener on the inside alone has the line that opens it', () => {
+  test('that only the machine itself reaches is broken, and the finding says how to open it', () => {
     expect(at('answered', true).verdict).toBe('ok')
     expect(at('refused', true)).toMatchObject({
       verdict: 'broken',
@@ -95,7 +99,7 @@ describe('listener', () => {
     })
     expect(at('refused', false).found).toBe('nothing listens on port 25')
   })
-  test('silence is told apart from a refusal, and is no proof from here', () => {
+  test('that drops packets is a warning if it answers locally, and broken if it does not', () => {
     expect(at('silent', true)).toMatchObject({
       verdict: 'warning',
       found: expect.stringContaining('a firewall drops it'),
@@ -111,7 +115,7 @@ describe('listener', () => {
   })
 })
 
-test('reports that nobody takes are a warning with the setting', () => {
+test('a report address whose mail is refused is a warning with the setting to change', () => {
   expect(judgeReportAddresses([], 'a.example.com').verdict).toBe('ok')
   expect(judgeReportAddresses(['dmarc@a.example.com'], 'a.example.com')).toMatchObject({
     found: 'mail to dmarc@a.example.com is refused',
@@ -120,7 +124,7 @@ test('reports that nobody takes are a warning with the setting', () => {
   })
 })
 
-test('projects that hold a kept name are listed', () => {
+test('each project with an inbox at a reserved name is a warning', () => {
   expect(judgeReservedNames([]).map(({ verdict }) => verdict)).toEqual(['ok'])
   const holder = { address: 'abuse@a.example.com', projectId: 'prj_1', name: 'Shop' }
   expect(judgeReservedNames([holder])).toEqual([
@@ -137,7 +141,7 @@ test('projects that hold a kept name are listed', () => {
 describe('port 25 outward', () => {
   const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
-  test('a provider that drops is told apart from a firewall that refuses', () => {
+  test('is broken, and the finding tells a provider that drops from a firewall that refuses', () => {
     expect(seen('silent', 'answered')).toMatchObject({ verdict: 'ok', found: 'h1 answers' })
     expect(seen('silent', 'silent')).toMatchObject({
       verdict: 'broken',
@@ -153,7 +157,7 @@ describe('port 25 outward', () => {
   })
 })
 
-test('the reverse name leads forth and back, and is ours', () => {
+test('the reverse name must be ours and must lead back to the address', () => {
   const line =
     '7.113.0.203.in-addr.arpa. IN PTR mx.example.com.   ; ask the provider of the address'
   const judged = (...names: { name: string; forward: string[] }[]) =>
@@ -176,7 +180,7 @@ test('the reverse name leads forth and back, and is ours', () => {
   expect(judgeEhlo('203.0.113.7', MX, ['203.0.113.9']).fix).toBe('mx.example.com. IN A 203.0.113.7')
 })
 
-test('SPF: one record that passes our addresses', () => {
+test('SPF needs exactly one record, and our addresses must pass', () => {
   const settings = {
     mailDomain: D,
     mailHostname: MX,
@@ -221,12 +225,12 @@ test('SPF: one record that passes our addresses', () => {
   )
 })
 
-test('DKIM: the published key is ours', () => {
+test('DKIM needs exactly one record, with our public key', () => {
   const key = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`
   const judged = (...found: string[]) =>
     judgeDkim({ domain: D, selector: 's1', record: key }, found)
   expect(judged(key).verdict).toBe('ok')
-  // Panels add blanks and leave out the version.
+  // Panels of DNS providers add blanks and omit the version.
   expect(judged(`p=${'A'.repeat(200)} ${'A'.repeat(192)}`).verdict).toBe('ok')
   const fix = `s1._domainkey.a.example.com. IN TXT "v=DKIM1; k=rsa; p=${'A'.repeat(237)}" "${'A'.repeat(155)}"`
   expect(judged()).toMatchObject({ verdict: 'broken', found: 'no such record', fix })
@@ -239,7 +243,7 @@ test('DKIM: the published key is ours', () => {
   expect(missingDkim(D)).toMatchObject({ verdict: 'broken', fix: 'bun run dkim:new a.example.com' })
 })
 
-test('DMARC: one record with a policy, and reports that are sent', () => {
+test('DMARC needs one record with a known policy and confirmed report addresses', () => {
   const judged = (record: string | null, change: Partial<Parameters<typeof judgeDmarc>[0]> = {}) =>
     judgeDmarc({
       domain: D,
@@ -270,7 +274,7 @@ test('DMARC: one record with a policy, and reports that are sent', () => {
   expect(judged('', { found: parent }).found).toBe('p=quarantine, by example.com')
 })
 
-test('the relay takes our login, over TLS, and mail of every size', () => {
+test('the relay must accept our login, and should offer TLS and accept our largest mail', () => {
   const facts = { host: 'relay.net', login: 'accepted', isEncrypted: true, sizeMax: null } as const
   const judged = (change: object) =>
     judgeRelay({ ...facts, ...change }, 35 * 1024 * 1024).map(({ verdict }) => verdict)
@@ -285,7 +289,7 @@ test('the relay takes our login, over TLS, and mail of every size', () => {
   }
 })
 
-test('MTA-STS: a record, and a policy that covers our host', () => {
+test('MTA-STS needs one record and a policy that names our host', () => {
   const policy = { mode: 'enforce', maxAgeS: 604_800, coversUs: true }
   const judged = (
     records: string[],
@@ -317,13 +321,13 @@ test('MTA-STS: a record, and a policy that covers our host', () => {
     verdict: 'broken',
     found: 'its host answers 404 instead of 200',
   })
-  // The service has no policy to publish yet.
+  // MTA_STS=none: the service publishes no policy yet.
   const publish = 'MTA_STS=testing   # publishes the policy'
   expect(judged([], null, 'none')[0]!.fix).toBe(`${publish}\n${fix}`)
   expect(judged([record], { failure: 'x' }, 'none')[1]!.fix).toBe(publish)
 })
 
-test('TLS-RPT: one record with a place for reports', () => {
+test('TLS-RPT needs one record with an address for reports', () => {
   const judged = (...records: string[]) => judgeTlsReports(D, records, D)
   const fix = '_smtp._tls.a.example.com. IN TXT "v=TLSRPTv1; rua=mailto:tlsrpt@a.example.com"'
   expect(judged('v=TLSRPTv1; rua=mailto:a@b.example,https://r.example/x').verdict).toBe('ok')
@@ -332,7 +336,7 @@ test('TLS-RPT: one record with a place for reports', () => {
   expect(judged('v=TLSRPTv1', 'v=TLSRPTv1').verdict).toBe('broken')
 })
 
-test('CAA: the issuer of the certificate is allowed', () => {
+test('CAA is broken if it forbids the issuer of the certificate', () => {
   const set = (...values: string[]) => ({
     at: 'example.com',
     records: values.map((value) => ({ tag: 'issue', value })),

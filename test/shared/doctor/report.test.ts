@@ -24,7 +24,7 @@ const FINDINGS: Finding[] = [
   { area: 'mail in', check: 'STARTTLS', found: 'none', verdict: 'warning', fix: 'A=1\nB=2' },
 ]
 
-test('the table has areas in their order, and the line to change below its finding', () => {
+test('the table lists the areas in order, and each line to change below its finding', () => {
   expect(findingsTable(FINDINGS).split('\n')).toEqual([
     'mail in  BROKEN   MX        no such record',
     '                  change: a. IN MX 10 b.',
@@ -41,12 +41,12 @@ test('the table has areas in their order, and the line to change below its findi
   expect(findingsTable([])).toBe('')
 })
 
-test("a stranger's text is one short line", () => {
+test('text of a stranger is shown as one short line without control characters', () => {
   expect(shown('a\r\nb\u001b[31m')).toBe('"a??b?[31m"')
   expect(shown('x'.repeat(5_000)).length).toBeLessThan(110)
 })
 
-test('no form of a secret stands in a finding', () => {
+test('a finding contains no form of a secret', () => {
   const seed = Buffer.alloc(32, 7)
   const env = {
     DATABASE_URL: 'postgres://purser:db%2Fsecret@db/purser',
@@ -97,7 +97,7 @@ test('records are written as lines of a zone file', () => {
   expect(reverseName('2001:db8::1')).toStartWith('1.0.0.0.0.0')
 })
 
-test('a domain has every record that it needs', () => {
+test('the service lists every DNS record of its own domain and of a domain of a project', () => {
   const settings = {
     mailDomain: 'a.example',
     mailHostname: 'mx.a.example',

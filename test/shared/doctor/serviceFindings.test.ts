@@ -1,4 +1,4 @@
-/** The judgements on settings, database, storage, web, webhooks and certificates: each has a case that is right and one that is broken. */
+/** Judges settings, database, storage, web, webhooks and certificates. */
 import { describe, expect, test } from 'bun:test'
 import { readConfig } from '../../../shared/config/config.ts'
 import { ALL_SECRETS } from '../../../shared/config/secrets.ts'
@@ -29,7 +29,7 @@ const named = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
 describe('settings', () => {
-  test('each fault has the variable to change, and a value of ours where there is one', () => {
+  test('each fault names the variable to change, with a value if the service knows one', () => {
     const env = { NODE_ENV: 'production', PORT: 'x', SMTP_RELAY_URL: 'direct' }
     const { faults } = readConfig(env, ALL_SECRETS)
     const findings = judgeEnvironment({
@@ -47,7 +47,7 @@ describe('settings', () => {
     expect(verdicts(judgeEnvironment({ faults: [], misspelt: [] }))).toEqual({ variables: 'ok' })
   })
 
-  test('a service of strangers is in production, with keys of its own and mail that leaves', () => {
+  test('a service outside production is a warning, and the published devnet key is broken', () => {
     const chain = readConfig({ RPC_URL: 'https://rpc.example.com' }, ALL_SECRETS).config.chain
     const own = { ...chain, settlementKeys: [`0x${'11'.repeat(32)}`] as const }
     const right = { production: true, chain: own, relayUrl: 'direct', mailDomain: 'a.example.com' }
@@ -66,7 +66,7 @@ describe('settings', () => {
     })
   })
 
-  test('master keys agree with the database', () => {
+  test('master keys that lack a key of the database are broken', () => {
     expect(judgeMasterKeys(null).verdict).toBe('ok')
     expect(
       judgeMasterKeys('MASTER_KEYS: lacks "old", which encrypts stored secrets'),
@@ -105,7 +105,7 @@ describe('database', () => {
   }
   const judged = (change: Partial<DatabaseFacts>) => judgeDatabase({ ...RIGHT, ...change }, NOW)
 
-  test('a right server has no finding but ok', () => {
+  test('a correct database server has only findings that are ok', () => {
     expect(verdicts(judged({}))).toEqual({
       version: 'ok',
       latency: 'ok',
@@ -145,14 +145,14 @@ describe('database', () => {
     ['backup', { backupAt: ago(72) }, 'warning', 'bun run backup'],
     ['backup', { backupAt: null, archivedAt: ago(0.5) }, 'ok', undefined],
     ['backup', { backupAt: null, archivedAt: ago(2) }, 'warning', 'bun run backup'],
-  ] as const)('%s of %p is %s', (check, change, verdict, fix) => {
+  ] as const)('%s with %p is %s', (check, change, verdict, fix) => {
     const finding = named(judged(change as Partial<DatabaseFacts>), check)
     expect(finding.verdict).toBe(verdict)
     if (fix === undefined) expect(finding.fix).toBeUndefined()
     else expect(finding.fix).toStartWith(fix)
   })
 
-  test('a server that is away, and a replica that is none, are broken', () => {
+  test('a server that is away is broken, and a replica that is away or a primary is broken', () => {
     expect(databaseAway('DATABASE_URL: no database answers at db')).toMatchObject({
       verdict: 'broken',
       found: 'no database answers at db',
@@ -164,7 +164,7 @@ describe('database', () => {
   })
 })
 
-test('storage: a full disk and a store that refuses are broken', () => {
+test('a full disk and an object store that refuses a step are broken', () => {
   const GB = 1024 ** 3
   const disk = (freeBytes: number) => judgeDisk({ freeBytes, totalBytes: 100 * GB })
   expect(disk(50 * GB)).toMatchObject({ verdict: 'ok', found: '50.0 of 100.0 GB free' })
@@ -178,7 +178,7 @@ test('storage: a full disk and a store that refuses are broken', () => {
   })
 })
 
-test('web: BASE_URL is public, and answers', () => {
+test('a local BASE_URL is a warning, and a BASE_URL that does not answer is broken', () => {
   expect(verdicts(judgeBaseUrl('https://a.example.com', { status: 200 }))).toEqual({
     BASE_URL: 'ok',
     'answer at BASE_URL': 'ok',
@@ -195,7 +195,7 @@ test('web: BASE_URL is public, and answers', () => {
   })
 })
 
-test('webhooks: the outside is reached and the inside is not', () => {
+test('webhooks must reach the internet, and must not reach the private network', () => {
   const seen = {
     outsideUrl: 'https://out.example.com/x',
     outside: 'answered',
@@ -212,7 +212,7 @@ test('webhooks: the outside is reached and the inside is not', () => {
   expect(judgeGuard({ ...seen, inside: 'answered' })[1]!.fix).toBe('ALLOW_PRIVATE_NETWORKS=false')
 })
 
-test('certificates: name, authority and days left are judged', () => {
+test('a certificate for another name, expired or untrusted is broken, and one near its end a warning', () => {
   const certificate = {
     fits: true,
     names: ['mx.example.com'],

@@ -11,9 +11,12 @@ describe('nextWebhookDelayS', () => {
     expect(WEBHOOK_ATTEMPTS_MAX).toBe(6)
   })
 
-  test.each([0, -1, 7, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('refuses %p', (attempt) => {
-    expect(() => nextWebhookDelayS(attempt)).toThrow(RangeError)
-  })
+  test.each([0, -1, 7, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    'refuses %p as the number of an attempt',
+    (attempt) => {
+      expect(() => nextWebhookDelayS(attempt)).toThrow(RangeError)
+    },
+  )
 })
 
 describe('webhookVerdict', () => {
@@ -34,7 +37,7 @@ describe('webhookVerdict', () => {
     [503, 'retry'],
     [599, 'retry'],
     [null, 'retry'],
-  ] as const)('%p is %s', (status, verdict) => {
+  ] as const)('judges the status %p as %s', (status, verdict) => {
     expect(webhookVerdict(status)).toBe(verdict)
   })
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-test('a cost fades, and those of all sharers count together', () => {
+test('a cost fades with time, and a work counts the costs of all its sharers', () => {
   let nowMs = 0
   const costs = new Costs({ nowMs: () => nowMs })
   costs.charge(['inbox', 'network'], 400)
@@ -14,7 +14,7 @@ test('a cost fades, and those of all sharers count together', () => {
   expect(costs.of(['inbox'])).toBe(100)
 })
 
-test('ten times as many sharers as are remembered never make the heaviest light', () => {
+test('the costliest sharer is remembered even if ten times the maximum of other sharers follow', () => {
   const costs = new Costs({ sharersMax: 100, nowMs: () => 0 })
   costs.charge(['heavy'], 1_000)
   for (let n = 0; n < 1_000; n++) costs.charge([`light ${n}`], 1)
@@ -22,7 +22,7 @@ test('ten times as many sharers as are remembered never make the heaviest light'
   expect(costs.of(['heavy'])).toBe(1_000)
 })
 
-test('who has cost least goes next, whoever came first', async () => {
+test('the sharer with the least cost takes the next turn, whatever the order of arrival', async () => {
   const costs = new Costs({ nowMs: () => 0 })
   const turns = new CostTurns(costs, 1)
   const order: string[] = []
@@ -41,7 +41,7 @@ test('who has cost least goes next, whoever came first', async () => {
   expect(order.length).toBe(41)
 })
 
-test('a work that throws ends its turn and is charged', async () => {
+test('a work that throws ends its turn, and its sharer is charged', async () => {
   const costs = new Costs()
   const turns = new CostTurns(costs, 1)
   const slow = async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 
-/** Enters in order of the owners. @returns the order in which they had their turns, one at a time. */
+/** Enters once per listed owner. @returns the owners in the order of their turns, one turn at a time. */
 async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
   const order: string[] = []
   await Promise.all(
@@ -15,7 +15,7 @@ async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<str
   return order
 }
 
-test('owners that wait take turns by rotation', async () => {
+test('waiting owners take turns by rotation', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
 })
@@ -35,7 +35,7 @@ test('an owner at its cap leaves free turns to others', async () => {
   await waiting
 })
 
-test('an owner with too many callers is refused, another owner waits', async () => {
+test('an owner with too many waiting callers is refused, and a caller of another owner waits', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1, waitingPerSharer: 1 })
   const leave = await turns.enter('a')
   const [second, other] = [turns.enter('a'), turns.enter('b')]

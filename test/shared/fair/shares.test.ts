@@ -11,20 +11,20 @@ function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   }
 }
 
-test('one inbox takes about half of the slots, and a late one still finds some', () => {
+test('one inbox takes half of the slots, the next inbox half of the rest, and a third still enters', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => ['flooded', `network ${n}`])).toHaveLength(100)
   expect(fill(shares, (n) => ['second', `net ${n}`])).toHaveLength(50)
   expect(shares.enter(['quiet', 'elsewhere']).granted).toBe(true)
 })
 
-test('one network takes about half of the slots with any number of inboxes', () => {
+test('one network takes half of the slots, however many inboxes it writes to', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => [`inbox ${n}`, '192.0.2.1'])).toHaveLength(100)
   expect(shares.enter(['inbox 1', '192.0.2.2']).granted).toBe(true)
 })
 
-test('refused jobs come back one after the other', () => {
+test('refused jobs of one inbox return one after the other', () => {
   const shares = new Shares(10, () => 0)
   const places = fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => {
@@ -36,7 +36,7 @@ test('refused jobs come back one after the other', () => {
   expect(shares.enter(['flooded']).granted).toBe(true)
 })
 
-test('a refused batch leaves time for its mails before the next returns', () => {
+test('each refused batch leaves time for its mails before the next batch returns', () => {
   const shares = new Shares(10, () => 0)
   fill(shares, () => ['flooded'])
   const times = Array.from({ length: 3 }, () => shares.returnInMs('flooded', 32))

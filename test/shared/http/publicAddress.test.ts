@@ -115,7 +115,7 @@ describe('isPublicAddress', () => {
     '2606:4700::g',
     '1:2:3:4:5:6:7:8:9',
     ']@evil/[',
-  ])('%p is no address', (address) => {
+  ])('the text %p is no public address', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
 })
@@ -157,12 +157,12 @@ describe('judgeHost', () => {
     'http://metadata/',
     'http://router.lan/',
     'http://nas.home.arpa/',
-  ])('%s is private', (text) => {
+  ])('judges %s as private', (text) => {
     expect(judge(text)).toBe('private')
   })
 
   test.each(['http://8.8.8.8/', 'http://134744072/', 'https://[2606:4700:4700::1111]:8443/'])(
-    '%s is public',
+    'judges %s as public',
     (text) => {
       expect(judge(text)).toBe('public')
     },
@@ -174,7 +174,7 @@ describe('judgeHost', () => {
     'https://localhost.example.com/',
     'https://notlocal.example/',
     'https://xn--bcher-kva.example./',
-  ])('%s must be resolved first', (text) => {
+  ])('judges %s as a name that must be resolved first', (text) => {
     expect(judge(text)).toBe('name')
   })
 })

@@ -7,7 +7,7 @@ import {
   restoreQuotes,
 } from '../../../shared/mail/address.ts'
 
-test('one bare address is read; its domain becomes lower-case ASCII', () => {
+test('one bare address is read, and its domain becomes lower-case ASCII', () => {
   expect(parseAddress('Ada.Lovelace+tag@Example.COM')).toBe('Ada.Lovelace+tag@example.com')
   expect(parseAddress("o'neil!#$%&*/=?^_`{|}~-@x.test")).toBe("o'neil!#$%&*/=?^_`{|}~-@x.test")
   expect(parseAddress('a@localhost')).toBe('a@localhost')
@@ -15,7 +15,7 @@ test('one bare address is read; its domain becomes lower-case ASCII', () => {
   expect(parseAddress(`${'x'.repeat(64)}@x.test`)).not.toBeNull()
 })
 
-test('a quoted local part of atoms, dots and spaces is read; quotes without need go', () => {
+test('a quoted local part of atoms, dots and spaces is read, and needless quotes are removed', () => {
   expect(parseAddress('"john doe"@Example.com')).toBe('"john doe"@example.com')
   expect(parseAddress('"a..b"@x.test')).toBe('"a..b"@x.test')
   expect(parseAddress('"ann.lee"@x.test')).toBe('ann.lee@x.test')
@@ -25,7 +25,7 @@ test('a quoted local part of atoms, dots and spaces is read; quotes without need
     expect(restoreQuotes(text)).toBe(text)
 })
 
-test('every other text is refused', () => {
+test('a text that is not exactly one bare address is refused', () => {
   const bad = [
     '',
     '@',

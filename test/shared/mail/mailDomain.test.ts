@@ -14,7 +14,7 @@ const RECORDS = domainRecords(
 )
 const record = (purpose: string) => RECORDS.find((one) => one.purpose === purpose)!
 
-test('a domain has an ownership, MX, DKIM, SPF and DMARC record', () => {
+test('a domain has a record for ownership, MX, DKIM, SPF and DMARC', () => {
   expect(RECORDS.map(({ type, name, value, priority }) => [type, name, value, priority])).toEqual([
     ['TXT', '_purser.a.test', 'purser-verification=abc', null],
     ['MX', 'a.test', 'mx.mail.test', 10],
@@ -51,7 +51,7 @@ test('a record is judged by its significant part', () => {
   }
 })
 
-test('required records decide the verdict; unanswered lookups leave it unknown', () => {
+test('the required records decide the verdict, and an unanswered look-up leaves the verdict unknown', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }

@@ -4,7 +4,7 @@ import { type MailRoute, nextMailDelayS } from '../../../shared/mail/mailRetry.t
 const MINUTE_S = 60
 const HOUR_S = 3_600
 
-/** The attempt times of a message whose attempts all fail at once, in seconds after acceptance. */
+/** Returns the times of attempts that all fail at once, in seconds after the message is accepted. */
 function attemptsAt(route: MailRoute): number[] {
   const at = [0]
   for (;;) {
@@ -14,7 +14,7 @@ function attemptsAt(route: MailRoute): number[] {
   }
 }
 
-test('direct: two attempts in the first hour, then at least 30 minutes apart, for five days', () => {
+test('direct mail is retried twice in the first hour, then every 30 minutes to 3 hours for five days', () => {
   const at = attemptsAt('direct')
   expect(at.slice(1).filter((s) => s <= HOUR_S).length).toBeGreaterThanOrEqual(2)
   const gaps = at.slice(2).map((s, n) => s - at[n + 1]!)
@@ -24,14 +24,14 @@ test('direct: two attempts in the first hour, then at least 30 minutes apart, fo
   expect(at.at(-1)!).toBeLessThanOrEqual(5 * 24 * HOUR_S)
 })
 
-test('relay: the first retries are early, the last within a day', () => {
+test('mail by a relay has its first retry within 15 seconds and its last retry within a day', () => {
   const at = attemptsAt('relay')
   expect(at[1]).toBeLessThanOrEqual(15)
   expect(at.at(-1)!).toBeGreaterThan(20 * HOUR_S)
   expect(at.at(-1)!).toBeLessThanOrEqual(24 * HOUR_S)
 })
 
-test('an attempt after the retry period is not made', () => {
+test('no attempt follows the end of the retry period', () => {
   expect(nextMailDelayS('relay', 1, 24 * HOUR_S)).toBeNull()
   expect(nextMailDelayS('direct', 1, 24 * HOUR_S)).not.toBeNull()
   expect(nextMailDelayS('direct', 99, 5 * 24 * HOUR_S)).toBeNull()

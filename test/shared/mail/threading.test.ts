@@ -8,7 +8,7 @@ import {
   replySubject,
 } from '../../../shared/mail/threading.ts'
 
-test('Message-IDs of real mail are accepted, malformed ones refused', () => {
+test('a Message-ID in a form of real mail is accepted, and a malformed Message-ID is refused', () => {
   for (const id of [
     '<a@b>',
     '<CAF+x/y%z=1@mail.example.com>',
@@ -35,7 +35,7 @@ test('Message-IDs of real mail are accepted, malformed ones refused', () => {
   }
 })
 
-test('References are read despite other text between them', () => {
+test('References are read despite other text between the Message-IDs, and at most 200 are kept', () => {
   expect(parseReferences('<a@x> <b@x>,<c@x><d@x>\r\n\t<e@x> junk <not an id> <a@x>')).toEqual([
     '<a@x>',
     '<b@x>',
@@ -63,7 +63,7 @@ test('the nearest ancestor comes first, and a message is no ancestor of itself',
   ).toEqual(['<p@x>', '<r@x>'])
 })
 
-test('References of a reply (RFC 5322 §3.6.4)', () => {
+test('a reply has the References of RFC 5322 §3.6.4', () => {
   expect(
     replyReferences({ messageId: '<c@x>', inReplyTo: ['<b@x>'], references: ['<a@x>', '<b@x>'] }),
   ).toEqual(['<a@x>', '<b@x>', '<c@x>'])
@@ -76,7 +76,7 @@ test('References of a reply (RFC 5322 §3.6.4)', () => {
   ).toEqual(['<c@x>'])
 })
 
-test('a reply subject has one Re:', () => {
+test('the subject of a reply has exactly one Re:', () => {
   for (const [subject, wanted] of [
     ['Offer', 'Re: Offer'],
     ['Re: Offer', 'Re: Offer'],
@@ -89,6 +89,6 @@ test('a reply subject has one Re:', () => {
   }
 })
 
-test('an alternative identifier keeps its domain', () => {
+test('an alternative Message-ID keeps its domain', () => {
   expect(alternativeMessageId('<a.b@c.test>', 2)).toBe('<a.b.2@c.test>')
 })

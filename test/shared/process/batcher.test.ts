@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createBatcher } from '../../../shared/process/batcher.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** A batcher whose statements end when the test says so. */
+/** Starts a batcher. Each of its statements runs until the test ends the statement. */
 function startBatcher(lateMs: number) {
   const batches: { items: number[]; end: () => void }[] = []
   const batcher = createBatcher({
@@ -19,7 +19,7 @@ function startBatcher(lateMs: number) {
   return { batcher, batches }
 }
 
-test('items that come while a statement runs share the next one', async () => {
+test('items that arrive while a statement runs share the next statement', async () => {
   const { batcher, batches } = startBatcher(60_000)
   const results = [1, 2, 3, 4].map((item) => batcher.submit(item))
   expect(batches.map(({ items }) => items)).toEqual([[1]])
@@ -31,7 +31,7 @@ test('items that come while a statement runs share the next one', async () => {
   await batcher.drain()
 })
 
-test('a statement that is late holds up nobody', async () => {
+test('a late statement delays no other items', async () => {
   const { batcher, batches } = startBatcher(20)
   const stuck = batcher.submit(1)
   const others = [2, 3].map((item) => batcher.submit(item))
@@ -46,7 +46,7 @@ test('a statement that is late holds up nobody', async () => {
   expect(await stuck).toBe(2)
 })
 
-test('items of least rank run first, apart from those that may not share their statement', async () => {
+test('items of the least rank run first, and only items of a near rank share their statement', async () => {
   const batches: number[][] = []
   let end = () => {}
   const batcher = createBatcher({
@@ -80,7 +80,7 @@ test('drain waits for every statement that runs', async () => {
   })
   batches[0]!.end()
   await first
-  // Its end is known before this answer.
+  // The batcher learns of the end before the next turn of the event loop.
   await new Promise((resolve) => setImmediate(resolve))
   expect(isDrained).toBe(false)
   batches[1]!.end()

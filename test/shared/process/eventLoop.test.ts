@@ -6,7 +6,7 @@ histogram.reset = () => {
   histogram.max = 0
 }
 
-test('the longest delay is shown for ten seconds at least, and forgotten after twenty', () => {
+test('a delay is shown in its window of ten seconds and in the next window, and then forgotten', () => {
   let nowMs = 0
   const delay = new EventLoopDelay(histogram as never, () => nowMs)
   histogram.max = 3e9
@@ -22,11 +22,11 @@ test('the longest delay is shown for ten seconds at least, and forgotten after t
   expect(delay.longestMs()).toBe(0)
 })
 
-test('a loop that really stood still is seen', async () => {
+test('a real block of the event loop is measured', async () => {
   const delay = new EventLoopDelay()
   await new Promise((resolve) => setTimeout(resolve, 50))
   const end = performance.now() + 120
   while (performance.now() < end);
-  // The timer behind the histogram fires late, and so measures the delay.
+  // The timer of the histogram fires late and records the delay only then.
   while (delay.longestMs() < 90) await new Promise((resolve) => setTimeout(resolve, 5))
 })

@@ -33,17 +33,17 @@ import {
 } from '../../support/till/payment.ts'
 import { SPEC_PAYMENT_HEADER } from '../../support/till/specPayment.ts'
 
-describe('typed data', () => {
-  // Values of DOMAIN_SEPARATOR() read from the deployed contracts.
+describe('the typed data of an authorization', () => {
+  // The values were read from DOMAIN_SEPARATOR() of the deployed contracts.
   test.each([
     ['base', '0x02fa7265e7c5d81118673727957699e4d68f74cd74b7db77da710fe8a2c7834f'],
     ['base-sepolia', '0x71f17a3b2ff373b803d70a5a07c046c1a2bc8e89c09ef722fcb047abe94c9818'],
-  ] as const)('domain of %s is that of the deployed contract', (network, separator) => {
+  ] as const)('has on %s the domain separator of the deployed contract', (network, separator) => {
     const { domain } = authorizationTypedData(authorization, USDC_NETWORKS[network])
     expect(domainSeparator({ domain })).toBe(separator)
   })
 
-  test('the type hash is that of EIP3009.sol', () => {
+  test('has the type hash of EIP3009.sol', () => {
     const { types, primaryType } = authorizationTypedData(authorization, SEPOLIA)
     const members = types[primaryType].map(({ type, name }) => `${type} ${name}`).join(',')
     expect(keccak256(stringToHex(`${primaryType}(${members})`))).toBe(
@@ -51,38 +51,41 @@ describe('typed data', () => {
     )
   })
 
-  test.each(['base', 'base-sepolia'] as const)('the digest on %s is that of viem', (name) => {
-    const network = USDC_NETWORKS[name]
-    const expectSame = (changes: Partial<typeof authorization>) => {
-      const changed = { ...authorization, ...changes }
-      const data = authorizationTypedData(changed, network)
-      expect(authorizationDigest(changed, network)).toBe(hashTypedData(data))
-    }
-    const random = (size: number) => toHex(crypto.getRandomValues(new Uint8Array(size)))
-    for (let n = 0; n < 200; n++) {
-      expectSame({
-        from: getAddress(random(20)),
-        to: getAddress(random(20)),
-        value: BigInt(random(7)),
-        validAfter: BigInt(random(1 + (n % 32))),
-        validBefore: BigInt(random(32)),
-        nonce: random(32),
-      })
-    }
-    for (const number of [0n, 1n, 2n ** 256n - 1n]) {
-      expectSame({ value: number, validAfter: number, validBefore: number })
-    }
-    expectSame({ from: zeroAddress, nonce: `0x${'00'.repeat(32)}` })
-  })
+  test.each(['base', 'base-sepolia'] as const)(
+    'has on %s the digest that viem computes',
+    (name) => {
+      const network = USDC_NETWORKS[name]
+      const expectSame = (changes: Partial<typeof authorization>) => {
+        const changed = { ...authorization, ...changes }
+        const data = authorizationTypedData(changed, network)
+        expect(authorizationDigest(changed, network)).toBe(hashTypedData(data))
+      }
+      const random = (size: number) => toHex(crypto.getRandomValues(new Uint8Array(size)))
+      for (let n = 0; n < 200; n++) {
+        expectSame({
+          from: getAddress(random(20)),
+          to: getAddress(random(20)),
+          value: BigInt(random(7)),
+          validAfter: BigInt(random(1 + (n % 32))),
+          validBefore: BigInt(random(32)),
+          nonce: random(32),
+        })
+      }
+      for (const number of [0n, 1n, 2n ** 256n - 1n]) {
+        expectSame({ value: number, validAfter: number, validBefore: number })
+      }
+      expectSame({ from: zeroAddress, nonce: `0x${'00'.repeat(32)}` })
+    },
+  )
 
-  test('the digest follows the domain', () => {
+  test('has another digest in another domain', () => {
     const renamed = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const data = authorizationTypedData(authorization, renamed)
     expect(authorizationDigest(authorization, renamed)).toBe(hashTypedData(data))
     expect(authorizationDigest(authorization, SEPOLIA)).not.toBe(hashTypedData(data))
   })
 
-  test('the example payment of the x402 specification verifies', async () => {
+  test('is valid for the example payment of the x402 specification', async () => {
     const decoded = decodePaymentHeader(SPEC_PAYMENT_HEADER)
     if (!decoded.ok) throw new Error(decoded.detail)
     const { payload } = decoded
@@ -113,7 +116,7 @@ describe('normaliseSignature', () => {
       '0x9328da16089fcba9bececa81663203989f2df5fe1faa6291a45381c81bd17f76939c6d6b623b42da56557e5e734a43dc83345ddfadec52cbe24d0cc64f550793',
       '0x9328da16089fcba9bececa81663203989f2df5fe1faa6291a45381c81bd17f76139c6d6b623b42da56557e5e734a43dc83345ddfadec52cbe24d0cc64f5507931c',
     ],
-  ] as const)('EIP-2098 %#', (short, long) => {
+  ] as const)('expands the compact test case %# of EIP-2098', (short, long) => {
     expect(normaliseSignature(short)).toBe(long)
     expect(parseCompactSignature(short).r).toBe(parseSignature(long).r)
     expect(normaliseSignature(long)).toBe(long)
@@ -121,19 +124,19 @@ describe('normaliseSignature', () => {
 
   const half = (GROUP_ORDER - 1n) / 2n
   test.each<[string, Hex, Hex | null]>([
-    ['v 0 becomes 27', pack(1n, 1n, 0), pack(1n, 1n, 27)],
-    ['v 1 becomes 28', pack(1n, 1n, 1), pack(1n, 1n, 28)],
+    ['v 0', pack(1n, 1n, 0), pack(1n, 1n, 27)],
+    ['v 1', pack(1n, 1n, 1), pack(1n, 1n, 28)],
     ['v 2', pack(1n, 1n, 2), null],
     ['v 26', pack(1n, 1n, 26), null],
     ['v 29', pack(1n, 1n, 29), null],
     ['v 35 (EIP-155)', pack(1n, 1n, 35), null],
     ['v 255', pack(1n, 1n, 255), null],
-    ['largest low s', pack(1n, half, 27), pack(1n, half, 27)],
-    ['smallest high s', pack(1n, half + 1n, 27), null],
-    ['compact with a high s', pack(1n, half + 1n, 0).slice(0, 130) as Hex, null],
+    ['the largest low s', pack(1n, half, 27), pack(1n, half, 27)],
+    ['the smallest high s', pack(1n, half + 1n, 27), null],
+    ['a compact signature with a high s', pack(1n, half + 1n, 0).slice(0, 130) as Hex, null],
     ['63 bytes', `0x${'11'.repeat(63)}`, null],
     ['66 bytes', `0x${'11'.repeat(66)}`, null],
-  ])('%s', (_name, signature, normal) => {
+  ])('returns the normal form or null for %s', (_name, signature, normal) => {
     expect(normaliseSignature(signature)).toBe(normal)
   })
 })
@@ -158,12 +161,16 @@ describe('classifySignature', () => {
   test.each<[string, Hex, string]>([
     ['one byte', '0x00', 'malformed'],
     ['64 bytes of high s', `0x${'11'.repeat(32)}7f${'ff'.repeat(31)}`, 'malformed'],
-    ['ERC-6492 magic alone', MAGIC, 'malformed'],
-    ['ERC-6492 garbage', concatHex([`0x${'ff'.repeat(64)}`, MAGIC]), 'malformed'],
+    ['the suffix of ERC-6492 alone', MAGIC, 'malformed'],
+    [
+      'garbage with the suffix of ERC-6492',
+      concatHex([`0x${'ff'.repeat(64)}`, MAGIC]),
+      'malformed',
+    ],
     ['65 bytes', `0x${'11'.repeat(64)}1b`, 'eoa'],
     ['65 bytes with v of a Safe', `0x${'11'.repeat(64)}1f`, 'contract'],
     ['130 bytes', `0x${'11'.repeat(130)}`, 'contract'],
-  ])('%s', (_name, signature, kind) => {
+  ])('takes %s for %s', (_name, signature, kind) => {
     expect(classifySignature(signature).kind).toBe(kind as never)
   })
 })

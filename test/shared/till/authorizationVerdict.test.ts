@@ -33,7 +33,7 @@ describe('verifyAuthorization', () => {
       nowS: NOW_S,
     })
 
-  test('a signed payment is valid in every spelling and is normalised', async () => {
+  test('a signed payment is valid in every form of its signature, which is normalised', async () => {
     const payload = await payment()
     const { signature } = payload.payload
     const { r, s, v } = split(signature)
@@ -41,65 +41,79 @@ describe('verifyAuthorization', () => {
       const verdict = await judge({ payload: withSignature(payload, spelling) })
       expect(verdict).toEqual({ kind: 'valid', network: SEPOLIA, signature })
     }
-    // Case carries no meaning in an address.
+    // Upper and lower case mean the same address.
     const lower = { payTo: payTo.toLowerCase(), asset: requirement.asset.toLowerCase() }
     expect((await judge({ requirement: lower })).kind).toBe('valid')
   })
 
   test.each<[string, Partial<Authorization>]>([
-    ['ends in exactly 6 s', { validBefore: BigInt(NOW_S + 6) }],
-    ['began a second ago', { validAfter: BigInt(NOW_S - 1) }],
-    ['never ends', { validAfter: 0n, validBefore: 2n ** 256n - 1n }],
-  ])('window %s: valid', async (_name, changes) => {
+    ['that ends in exactly 6 s', { validBefore: BigInt(NOW_S + 6) }],
+    ['that began a second ago', { validAfter: BigInt(NOW_S - 1) }],
+    ['that never ends', { validAfter: 0n, validBefore: 2n ** 256n - 1n }],
+  ])('an authorization with a time window %s is valid', async (_name, changes) => {
     expect((await judge({ payload: await payment(changes) })).kind).toBe('valid')
   })
 
   test.each<[string, Partial<Authorization>, string]>([
-    ['over-payment', { value: 10_001n }, 'invalid_exact_evm_payload_authorization_value'],
-    ['under-payment', { value: 9_999n }, 'invalid_exact_evm_payload_authorization_value'],
-    ['zero', { value: 0n }, 'invalid_exact_evm_payload_authorization_value'],
-    ['other recipient', { to: payer.address }, 'invalid_exact_evm_payload_recipient_mismatch'],
     [
-      'expired',
+      'a value above the price',
+      { value: 10_001n },
+      'invalid_exact_evm_payload_authorization_value',
+    ],
+    ['a value below the price', { value: 9_999n }, 'invalid_exact_evm_payload_authorization_value'],
+    ['a value of zero', { value: 0n }, 'invalid_exact_evm_payload_authorization_value'],
+    ['another recipient', { to: payer.address }, 'invalid_exact_evm_payload_recipient_mismatch'],
+    [
+      'an end in the past',
       { validBefore: BigInt(NOW_S - 1) },
       'invalid_exact_evm_payload_authorization_valid_before',
     ],
     [
-      'expires in 5 s',
+      'an end in 5 s',
       { validBefore: BigInt(NOW_S + 5) },
       'invalid_exact_evm_payload_authorization_valid_before',
     ],
     [
-      'not yet valid',
+      'a start in the future',
       { validAfter: BigInt(NOW_S + 1) },
       'invalid_exact_evm_payload_authorization_valid_after',
     ],
     [
-      'valid from this second on',
+      'a start in this second',
       { validAfter: BigInt(NOW_S) },
       'invalid_exact_evm_payload_authorization_valid_after',
     ],
-  ])('%s', async (_name, changes, reason) => {
+  ])('an authorization with %s is invalid', async (_name, changes, reason) => {
     const verdict = await judge({ payload: await payment(changes) })
     expect(verdict).toEqual({ kind: 'invalid', reason: reason as never })
   })
 
   test.each<[string, Partial<PaymentPayload>, Partial<PaymentRequirements>, string]>([
-    ['scheme upto', { scheme: 'upto' }, {}, 'unsupported_scheme'],
-    ['requirement of another scheme', {}, { scheme: 'upto' }, 'unsupported_scheme'],
-    ['payload of another network', { network: 'base' }, {}, 'invalid_network'],
-    ['requirement of another network', {}, { network: 'base' }, 'invalid_network'],
-    ['both of an unknown network', { network: 'sei' }, { network: 'sei' }, 'invalid_network'],
+    ['the scheme upto', { scheme: 'upto' }, {}, 'unsupported_scheme'],
+    ['a requirement of another scheme', {}, { scheme: 'upto' }, 'unsupported_scheme'],
+    ['a payload of another network', { network: 'base' }, {}, 'invalid_network'],
+    ['a requirement of another network', {}, { network: 'base' }, 'invalid_network'],
+    ['an unknown network on both sides', { network: 'sei' }, { network: 'sei' }, 'invalid_network'],
     [
-      'network of the prototype',
+      'a network named like a prototype member',
       { network: 'toString' },
       { network: 'toString' },
       'invalid_network',
     ],
-    ['CAIP-2 name', { network: 'eip155:84532' }, { network: 'eip155:84532' }, 'invalid_network'],
+    [
+      'a CAIP-2 network name in version 1',
+      { network: 'eip155:84532' },
+      { network: 'eip155:84532' },
+      'invalid_network',
+    ],
     ['another token', {}, { asset: payTo }, 'invalid_payment_requirements'],
-    ['zero price', {}, { maxAmountRequired: '0' }, 'invalid_exact_evm_payload_authorization_value'],
-  ])('%s', async (_name, payload, changes, reason) => {
+    [
+      'a price of zero',
+      {},
+      { maxAmountRequired: '0' },
+      'invalid_exact_evm_payload_authorization_value',
+    ],
+  ])('a payment with %s is invalid', async (_name, payload, changes, reason) => {
     const verdict = await judge({
       payload: { ...(await payment()), ...payload },
       requirement: changes,
@@ -107,7 +121,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: reason as never })
   })
 
-  test('a self-payment is refused', async () => {
+  test('a payment of the payer to itself is invalid', async () => {
     const verdict = await judge({
       payload: await payment({ to: payer.address }),
       requirement: { payTo: payer.address },
@@ -115,7 +129,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_payment' })
   })
 
-  test('the EIP-712 domain ignores the name in a requirement', async () => {
+  test('the EIP-712 domain comes from the network, not from the requirement', async () => {
     const wrong = { ...SEPOLIA, eip712Name: 'USD Coin' }
     const verdict = await judge({
       payload: await payment({}, wrong),
@@ -131,7 +145,7 @@ describe('verifyAuthorization', () => {
     ['wrong contract', { ...SEPOLIA, usdcAddress: payTo }],
   ]
   test.each(wrongDomains)(
-    'signed for the %s: only a contract can accept it',
+    'a signature for the %s is invalid unless a contract wallet accepts it',
     async (_n, domain) => {
       expect(await judge({ payload: await payment({}, domain) })).toMatchObject({
         kind: 'contract',
@@ -142,7 +156,7 @@ describe('verifyAuthorization', () => {
   )
 
   const signatures: [string, (signature: Hex) => Hex, string][] = [
-    ['high s', highS, 'invalid_exact_evm_payload_signature'],
+    ['a high s', highS, 'invalid_exact_evm_payload_signature'],
     [
       'v 29',
       (signature) => `${signature.slice(0, -2)}1d` as Hex,
@@ -155,22 +169,22 @@ describe('verifyAuthorization', () => {
       'invalid_exact_evm_payload_signature',
     ],
     [
-      'flipped bit',
+      'a flipped bit',
       (signature) => pack(split(signature).r ^ 1n, split(signature).s, split(signature).v),
       'invalid_exact_evm_payload_signature',
     ],
     [
-      '65 bytes and one',
+      'one byte after its 65 bytes',
       (signature) => `${signature}00`,
       'invalid_exact_evm_payload_undeployed_smart_wallet',
     ],
     [
-      'two owners',
+      'the signatures of two owners',
       (signature) => concatHex([signature, signature]),
       'invalid_exact_evm_payload_undeployed_smart_wallet',
     ],
     [
-      'ERC-6492',
+      'the form of ERC-6492',
       (signature) =>
         concatHex([
           encodeAbiParameters(
@@ -183,7 +197,7 @@ describe('verifyAuthorization', () => {
     ],
   ]
   test.each(signatures)(
-    '%s: only a contract can accept the signature',
+    'a signature with %s is invalid unless a contract wallet accepts it',
     async (_name, change, reason) => {
       const payload = await payment()
       const verdict = await judge({
@@ -205,14 +219,14 @@ describe('verifyAuthorization', () => {
   })
 
   test.each<[string, (signature: Hex) => Hex]>([
-    ['empty', () => '0x'],
-    ['short', () => '0x1234'],
+    ['an empty signature', () => '0x'],
+    ['a signature of two bytes', () => '0x1234'],
     [
-      '64 bytes of another payer',
+      'a compact signature that recovers another payer',
       (signature) => compact(highS(highS(signature))).replace(/..$/, '00') as Hex,
     ],
-    ['ERC-6492 garbage', (signature) => concatHex([signature, MAGIC])],
-  ])('%s: no wallet can accept it', async (_name, change) => {
+    ['a signature with garbage of ERC-6492', (signature) => concatHex([signature, MAGIC])],
+  ])('%s is invalid for every wallet', async (_name, change) => {
     const payload = await payment()
     const verdict = await judge({
       payload: withSignature(payload, change(payload.payload.signature)),
@@ -220,7 +234,7 @@ describe('verifyAuthorization', () => {
     expect(verdict).toEqual({ kind: 'invalid', reason: 'invalid_exact_evm_payload_signature' })
   })
 
-  test('the signature of another key is refused', async () => {
+  test('a signature of another key is invalid unless a contract wallet accepts it', async () => {
     const stranger = privateKeyToAccount(`0x${'42'.repeat(32)}`)
     const payload = await payment()
     const signature = await stranger.signTypedData(authorizationTypedData(authorization, SEPOLIA))

@@ -5,7 +5,7 @@ import { receiptKey } from '../../../shared/till/receiptKey.ts'
 
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-/** RFC 8032 §7.1, tests 1 to 3: seed, message, signature. */
+/** Holds seed, message and signature of tests 1 to 3 in RFC 8032 §7.1. */
 const VECTORS = [
   [
     '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
@@ -24,21 +24,21 @@ const VECTORS = [
   ],
 ] as const
 
-test('signatures are those of RFC 8032', () => {
+test('signatures equal the vectors of RFC 8032', () => {
   for (const [seed, message, signature] of VECTORS) {
     expect(signEd25519(hex(message), hex(seed)).toString('hex')).toBe(signature)
   }
 })
 
-test('signatures equal those of @noble/ed25519, which verifies them', () => {
-  // Sets the hash that noble needs.
+test('signatures equal the signatures of @noble/ed25519, which accepts them', () => {
+  // receiptKey sets the hash function that @noble/ed25519 needs.
   receiptKey({ seed: new Uint8Array(32).fill(1), did: 'did:web:localhost' })
   for (let n = 0; n < 200; n++) {
     const seed = crypto.getRandomValues(new Uint8Array(32))
     const message = crypto.getRandomValues(new Uint8Array(n * 7))
     const signature = signEd25519(message, seed)
     expect(signature.equals(sign(message, seed))).toBe(true)
-    // The key is read once.
+    // The second call uses the cached key.
     expect(signEd25519(message, seed).equals(signature)).toBe(true)
   }
   const [seed, message, signature] = VECTORS[1]

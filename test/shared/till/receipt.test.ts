@@ -41,7 +41,7 @@ const body: ReceiptBody = {
 }
 const receipt = signReceipt({ body, key: signing })
 
-test('@noble/ed25519 makes the same bytes for the same receipts', () => {
+test('@noble/ed25519 makes the same signatures for the same receipts', () => {
   for (let n = 0; n < 50; n++) {
     const key = receiptKey({ seed: crypto.getRandomValues(new Uint8Array(32)), did: DID })
     const own = { ...body, paymentId: `pay_${n}`, endpointId: n % 2 === 0 ? null : `se_${n}` }
@@ -54,7 +54,7 @@ test('@noble/ed25519 makes the same bytes for the same receipts', () => {
 })
 
 describe('receiptKey', () => {
-  test('RFC 8037 appendix A: public key and thumbprint', () => {
+  test('has the public key and the thumbprint of RFC 8037 appendix A', () => {
     const key = receiptKey({
       seed: Buffer.from('nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A', 'base64url'),
       did: DID,
@@ -63,7 +63,7 @@ describe('receiptKey', () => {
     expect(key.kid).toBe(`${DID}#kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k`)
   })
 
-  test('W3C did:key, Ed25519 test vectors: multibase', () => {
+  test('has the multibase form of the Ed25519 test vectors of W3C did:key', () => {
     const key = receiptKey({ seed: new Uint8Array(32), did: DID })
     expect(key.publicKeyMultibase).toBe('z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp')
   })
@@ -78,13 +78,13 @@ describe('receiptKey', () => {
     ['https://till.example.com:8443', 'did:web:till.example.com%3A8443'],
     ['http://127.0.0.1:3000', 'did:web:127.0.0.1%3A3000'],
     ['https://example.com/a/b/', 'did:web:example.com:a:b'],
-  ])('did:web of %s', (baseUrl, did) => {
+  ])('makes from the base URL %s the DID %s', (baseUrl, did) => {
     expect(didWeb(baseUrl)).toBe(did)
   })
 })
 
 describe('published documents', () => {
-  test('hold every key, the signing one first, without secrets', () => {
+  test('hold every public key, the signing key first, and no secret', () => {
     const keys = [signing, retired]
     const jwks = receiptJwks(keys)
     expect(jwks.keys.map(({ kid }) => kid)).toEqual([signing.kid, retired.kid])
@@ -113,7 +113,7 @@ describe('published documents', () => {
     }
   })
 
-  test('a document of no keys is refused', () => {
+  test('need at least one key', () => {
     expect(() => receiptDidDocument([])).toThrow(RangeError)
   })
 })
@@ -159,7 +159,7 @@ describe('signReceipt', () => {
     })
   })
 
-  test('the same payment gives the same bytes', () => {
+  test('the same payment gives the same receipt, byte for byte', () => {
     const shuffled = Object.fromEntries(Object.entries(body).toReversed()) as ReceiptBody
     expect(receiptText(signReceipt({ body: shuffled, key: signing }))).toBe(receiptText(receipt))
   })
@@ -175,7 +175,7 @@ describe('signReceipt', () => {
 })
 
 describe('verifyReceipt', () => {
-  test('accepts receipts of every published key, also after rotation', () => {
+  test('accepts receipts of every published key, also of a retired key', () => {
     const old = signReceipt({ body: { ...body, endpointId: null }, key: retired })
     expect(verifyReceipt({ receipt: old, trustedKeys })).toEqual({ ok: true, body: old.body })
     expect(verifyReceipt({ receipt: JSON.parse(receiptText(receipt)), trustedKeys })).toEqual({
@@ -184,7 +184,7 @@ describe('verifyReceipt', () => {
     })
   })
 
-  test('accepts a receipt whose JWS was signed before project and endpoint were in it', () => {
+  test('accepts an older receipt whose JWS names neither project nor endpoint', () => {
     const [header, payload = ''] = receipt.jws.split('.')
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
     const { projectId: _, endpointId: __, ...earlier } = claims
@@ -202,7 +202,7 @@ describe('verifyReceipt', () => {
     ['a list', [], 'malformed'],
     ['another member in the body', { ...receipt, body: { ...body, x: 1 } }, 'malformed'],
     ['another algorithm', { ...receipt, alg: 'none' }, 'malformed'],
-    ['a key of no issuer', forged, 'unknown_key'],
+    ['a key that is not trusted', forged, 'unknown_key'],
     [
       'a foreign signature under our key',
       { ...forged, publicKeyHex: signing.publicKeyHex },

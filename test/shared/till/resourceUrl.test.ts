@@ -22,24 +22,24 @@ describe('parseResourceUrl', () => {
     ['http://127.1/a', 'http://127.0.0.1/a'],
     ['http://[::0001]:3000/a', 'http://[::1]:3000/a'],
     ['http://localhost:4021/weather', 'http://localhost:4021/weather'],
-  ])('%s', (text, url) => {
+  ])('reads %s as %s', (text, url) => {
     expect(parseResourceUrl(text).url).toBe(url)
   })
 
-  test('a requested URL matches its registered form', () => {
+  test('finds the registered URL from a requested URL with another query, case, port or scheme', () => {
     const registered = key('https://api.example.com/v1/joke')
     for (const sent of [
       'https://api.example.com/v1/joke?lang=en',
       'https://API.example.com/v1/joke',
       'https://api.example.com:443/v1/joke#x',
-      // Behind a TLS proxy, req.protocol says http.
+      // Behind a TLS proxy, req.protocol is http.
       'http://api.example.com/v1/joke',
     ]) {
       expect(key(sent)).toBe(registered)
     }
   })
 
-  test('another host, port or path is another resource', () => {
+  test('keeps URLs with another host, port or path apart', () => {
     const keys = [
       'https://api.example.com/v1/joke',
       'https://api.example.com/v1/joke/',

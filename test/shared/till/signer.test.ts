@@ -4,7 +4,7 @@ import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
 import { hasLibsecp256k1, signerOf } from '../../../shared/till/signer.ts'
 import { GROUP_ORDER } from '../../support/till/payment.ts'
 
-/** Field prime of secp256k1. */
+/** Is the field prime of secp256k1. */
 const FIELD = 2n ** 256n - 2n ** 32n - 977n
 
 const RANDOM_SIGNATURES = 2_000
@@ -32,28 +32,31 @@ async function signed() {
   return { address, hash, r: BigInt(r), s: BigInt(s), v: Number(v) }
 }
 
-describe('the signer is the one that viem finds', () => {
-  test.if(process.platform === 'linux' && process.arch === 'x64')('by libsecp256k1', () => {
-    expect(hasLibsecp256k1).toBe(true)
-  })
+describe('the signer equals the signer that viem finds', () => {
+  test.if(process.platform === 'linux' && process.arch === 'x64')(
+    'with libsecp256k1 on Linux x64',
+    () => {
+      expect(hasLibsecp256k1).toBe(true)
+    },
+  )
 
-  test(`of ${RANDOM_SIGNATURES} random signatures`, async () => {
+  test(`for ${RANDOM_SIGNATURES} random signatures`, async () => {
     for (let n = 0; n < RANDOM_SIGNATURES; n++) {
       const { address, hash, r, s, v } = await signed()
       const signer = await signerOf(hash, pack(r, s, v))
       if (signer !== address) throw new Error(`${pack(r, s, v)} of ${hash}: ${signer}`)
-      // Half of the time r is no point on the curve.
+      // In half of the cases r is no point on the curve.
       await expectSame(hash, pack(randomWord(), s, v))
     }
   }, 60_000)
 
-  test('of a high s: the other root', async () => {
+  test('for a high s, which has the other root', async () => {
     const { address, hash, r, s, v } = await signed()
     expect(await expectSame(hash, pack(r, GROUP_ORDER - s, v === 27 ? 28 : 27))).toBe(address)
     expect(await expectSame(hash, pack(r, GROUP_ORDER - s, v))).not.toBe(address)
   })
 
-  test('for every last byte', async () => {
+  test('for every value of the last byte', async () => {
     const { address, hash, r, s, v } = await signed()
     for (let byte = 0; byte < 256; byte++) {
       const signer = await expectSame(hash, pack(r, s, byte))
@@ -92,7 +95,7 @@ describe('the signer is the one that viem finds', () => {
     }
   })
 
-  test('for digests of 0 and of the group order and more', async () => {
+  test('for digests at the edges of the group order', async () => {
     const { r, s, v } = await signed()
     for (const digest of [
       0n,
@@ -106,8 +109,8 @@ describe('the signer is the one that viem finds', () => {
     }
   })
 
-  test('none where the key is the point at infinity', async () => {
-    // R = kG with k = 1 and s = digest: the key is (sR - zG) / r = 0.
+  test('and is null if the recovered key is the point at infinity', async () => {
+    // With R = kG, k = 1 and s = digest, the key is (sR - zG) / r = 0.
     const r = 0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798n
     for (const v of [27, 28]) {
       const digest = BigInt(randomHash()) % GROUP_ORDER
@@ -117,7 +120,7 @@ describe('the signer is the one that viem finds', () => {
     expect(await signerOf(`0x${word(5n)}`, pack(r, 5n, 27))).toBeNull()
   })
 
-  test('for other forms', async () => {
+  test('for signatures and digests in other or malformed forms', async () => {
     const { address, hash, r, s, v } = await signed()
     const signature = pack(r, s, v)
     const upper: Hex = `0x${signature.slice(2).toUpperCase()}`

@@ -21,7 +21,7 @@ describe('parseUsdc', () => {
     ['1.1', 1_100_000n],
     ['9007199254.740993', 9_007_199_254_740_993n],
     ['999999999999.999999', 999_999_999_999_999_999n],
-  ])('%s', (amount, atomic) => {
+  ])('reads %s as %s atomic units', (amount, atomic) => {
     expect(parseUsdc(amount)).toBe(atomic)
     expect(USDC_AMOUNT_PATTERN.test(amount)).toBe(true)
   })
@@ -65,11 +65,11 @@ describe('formatUsdc', () => {
     [1_000_000n, '1'],
     [1_100_000n, '1.1'],
     [10n ** 24n + 1n, '1000000000000000000.000001'],
-  ])('%s', (atomic, text) => {
+  ])('writes %s atomic units as %s', (atomic, text) => {
     expect(formatUsdc(atomic)).toBe(text)
   })
 
-  test('is undone by parseUsdc', () => {
+  test('returns an amount that parseUsdc reads as the same number', () => {
     for (let exponent = 0n; exponent < 18n; exponent++) {
       for (const atomic of [10n ** exponent, 10n ** (exponent + 1n) - 1n, 7n * 10n ** exponent]) {
         expect(parseUsdc(formatUsdc(atomic))).toBe(atomic)
@@ -82,8 +82,8 @@ describe('formatUsdc', () => {
   })
 })
 
-describe('networks', () => {
-  test('are found only by name and chain id', () => {
+describe('the networks of USDC', () => {
+  test('are found only by their exact name or chain id', () => {
     expect(usdcNetwork('base')?.chainId).toBe(8453)
     expect(usdcNetworkOfChainId(84532)?.network).toBe('base-sepolia')
     for (const name of ['eip155:8453', 'Base', '', 'constructor', '__proto__', 'toString']) {
@@ -92,7 +92,7 @@ describe('networks', () => {
     expect(usdcNetworkOfChainId(1)).toBeUndefined()
   })
 
-  test('addresses are checksummed: v1 clients compare them as strings', () => {
+  test('have checksummed addresses, because clients of x402 version 1 compare strings', () => {
     for (const { usdcAddress, chainId, caip2 } of Object.values(USDC_NETWORKS)) {
       expect(getAddress(usdcAddress.toLowerCase())).toBe(usdcAddress)
       expect(caip2).toBe(`eip155:${chainId}`)

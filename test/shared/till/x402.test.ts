@@ -12,7 +12,7 @@ import { SPEC_PAYMENT, SPEC_PAYMENT_HEADER } from '../../support/till/specPaymen
 const encode = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64')
 
-/** The example payment of the x402 specification with one member set, or deleted by `undefined`. */
+/** Returns the example payment of the x402 specification with one member set, or deleted by `undefined`. */
 function changed(path: string, value: unknown): unknown {
   const payment = structuredClone(SPEC_PAYMENT)
   const names = path.split('.')
@@ -31,7 +31,7 @@ describe('buildChallenge', () => {
     payTo: '0x209693bc6afc0c5328ba36faf03c514ef312287c',
   } as const
 
-  test('is the body of the x402 specification', () => {
+  test('makes the example body of the x402 specification', () => {
     expect(
       buildChallenge({
         ...parameters,
@@ -58,7 +58,7 @@ describe('buildChallenge', () => {
     })
   })
 
-  test('has every member that v1 clients require, and no null', () => {
+  test('makes every member that clients of version 1 require, and no null', () => {
     const challenge = buildChallenge({
       ...parameters,
       network: 'base',
@@ -99,7 +99,7 @@ describe('decodePaymentHeader', () => {
     })
   })
 
-  test('addresses, nonce and signature are normalised to one spelling', () => {
+  test('normalises addresses, nonce and signature to one spelling', () => {
     const upper = (hex: string) => `0x${hex.slice(2).toUpperCase()}`
     const { signature, authorization } = SPEC_PAYMENT.payload
     const loud = changed('payload', {
@@ -115,58 +115,76 @@ describe('decodePaymentHeader', () => {
   })
 
   test.each<[string, string]>([
-    ['empty', ''],
-    ['not base64', '%%%'],
-    ['blank inside', `${SPEC_PAYMENT_HEADER.slice(0, 8)} ${SPEC_PAYMENT_HEADER.slice(8)}`],
-    ['line end', `${SPEC_PAYMENT_HEADER}\n`],
-    ['no padding', encode('{"a":1}').replace(/=+$/, '')],
-    ['too much padding', `${encode('{}')}=`],
-    ['bits after the end', 'e31='],
-    ['URL alphabet', encode({ a: '~~~???' }).replaceAll('+', '-').replaceAll('/', '_')],
-    ['not UTF-8', Buffer.from([0x22, 0xff, 0x22]).toString('base64')],
-    ['not JSON', encode('hello')],
+    ['an empty header', ''],
+    ['text that is not base64', '%%%'],
+    ['a blank inside', `${SPEC_PAYMENT_HEADER.slice(0, 8)} ${SPEC_PAYMENT_HEADER.slice(8)}`],
+    ['a line end', `${SPEC_PAYMENT_HEADER}\n`],
+    ['base64 without padding', encode('{"a":1}').replace(/=+$/, '')],
+    ['base64 with too much padding', `${encode('{}')}=`],
+    ['base64 with bits after the end', 'e31='],
+    [
+      'base64 in the URL alphabet',
+      encode({ a: '~~~???' }).replaceAll('+', '-').replaceAll('/', '_'),
+    ],
+    ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]).toString('base64')],
+    ['text that is not JSON', encode('hello')],
     ['cut JSON', encode('{"x402Version":1')],
-    ['nested deep', encode('['.repeat(6000))],
+    ['deeply nested JSON', encode('['.repeat(6000))],
     ['null', encode('null')],
-    ['array', encode('[]')],
-    ['number', encode('1')],
-    ['string', encode('"x"')],
-    ['empty object', encode('{}')],
-    ['too long', 'A'.repeat(PAYMENT_HEADER_CHARS_MAX + 4)],
-    ['far too long', 'A'.repeat(4_000_000)],
-  ])('invalid_payload: %s', (_name, header) => {
+    ['an array', encode('[]')],
+    ['a number', encode('1')],
+    ['a string', encode('"x"')],
+    ['an empty object', encode('{}')],
+    ['a header that is too long', 'A'.repeat(PAYMENT_HEADER_CHARS_MAX + 4)],
+    ['a header of 4 MB', 'A'.repeat(4_000_000)],
+  ])('refuses %s as invalid_payload', (_name, header) => {
     expect(decodePaymentHeader(header)).toMatchObject({ ok: false, reason: 'invalid_payload' })
   })
 
   test.each<[string, string, unknown, string]>([
     ['version 3', 'x402Version', 3, 'invalid_x402_version'],
     ['version 2 in the form of version 1', 'x402Version', 2, 'invalid_payload'],
-    ['version as text', 'x402Version', '1', 'invalid_payload'],
-    ['scheme upto', 'scheme', 'upto', 'unsupported_scheme'],
+    ['a version as text', 'x402Version', '1', 'invalid_payload'],
+    ['the scheme upto', 'scheme', 'upto', 'unsupported_scheme'],
     ['no scheme', 'scheme', undefined, 'invalid_payload'],
-    ['scheme as object', 'scheme', {}, 'invalid_payload'],
+    ['a scheme as object', 'scheme', {}, 'invalid_payload'],
     ['no network', 'network', undefined, 'invalid_payload'],
     ['no payload', 'payload', undefined, 'invalid_payload'],
     ['no signature', 'payload.signature', undefined, 'invalid_payload'],
-    ['odd signature', 'payload.signature', '0x123', 'invalid_payload'],
-    ['empty signature', 'payload.signature', '0x', 'invalid_payload'],
-    ['huge signature', 'payload.signature', `0x${'00'.repeat(5000)}`, 'invalid_payload'],
-    ['short address', 'payload.authorization.from', '0x12', 'invalid_payload'],
-    ['value as number', 'payload.authorization.value', 10000, 'invalid_payload'],
-    ['value with exponent', 'payload.authorization.value', '1e4', 'invalid_payload'],
-    ['value with point', 'payload.authorization.value', '1.0', 'invalid_payload'],
-    ['negative value', 'payload.authorization.value', '-1', 'invalid_payload'],
-    ['value of 19 digits', 'payload.authorization.value', '1'.repeat(19), 'invalid_payload'],
-    ['value in hex', 'payload.authorization.value', '0x2710', 'invalid_payload'],
-    ['time above uint256', 'payload.authorization.validBefore', '9'.repeat(78), 'invalid_payload'],
-    ['NUL in time', 'payload.authorization.validAfter', '1\u0000', 'invalid_payload'],
-    ['nonce of 31 bytes', 'payload.authorization.nonce', `0x${'ab'.repeat(31)}`, 'invalid_payload'],
-    ['authorization as array', 'payload.authorization', [], 'invalid_payload'],
-  ])('%s', (_name, path, value, reason) => {
+    ['a signature with an odd number of digits', 'payload.signature', '0x123', 'invalid_payload'],
+    ['an empty signature', 'payload.signature', '0x', 'invalid_payload'],
+    [
+      'a signature of 5,000 bytes',
+      'payload.signature',
+      `0x${'00'.repeat(5000)}`,
+      'invalid_payload',
+    ],
+    ['a short address', 'payload.authorization.from', '0x12', 'invalid_payload'],
+    ['a value as number', 'payload.authorization.value', 10000, 'invalid_payload'],
+    ['a value with exponent', 'payload.authorization.value', '1e4', 'invalid_payload'],
+    ['a value with a point', 'payload.authorization.value', '1.0', 'invalid_payload'],
+    ['a negative value', 'payload.authorization.value', '-1', 'invalid_payload'],
+    ['a value of 19 digits', 'payload.authorization.value', '1'.repeat(19), 'invalid_payload'],
+    ['a value in hexadecimal digits', 'payload.authorization.value', '0x2710', 'invalid_payload'],
+    [
+      'a time above uint256',
+      'payload.authorization.validBefore',
+      '9'.repeat(78),
+      'invalid_payload',
+    ],
+    ['NUL in a time', 'payload.authorization.validAfter', '1\u0000', 'invalid_payload'],
+    [
+      'a nonce of 31 bytes',
+      'payload.authorization.nonce',
+      `0x${'ab'.repeat(31)}`,
+      'invalid_payload',
+    ],
+    ['an authorization as array', 'payload.authorization', [], 'invalid_payload'],
+  ])('refuses a payment with %s', (_name, path, value, reason) => {
     expect(decodePaymentHeader(encode(changed(path, value)))).toMatchObject({ ok: false, reason })
   })
 
-  test('another version or scheme is named even if its inner shape is unknown', () => {
+  test('names another version or scheme as the reason even if the rest has an unknown form', () => {
     expect(parsePaymentPayload({ x402Version: 3, accepted: {} })).toMatchObject({
       reason: 'invalid_x402_version',
     })
@@ -175,12 +193,12 @@ describe('decodePaymentHeader', () => {
     })
   })
 
-  test('unknown members are dropped', () => {
+  test('drops unknown members', () => {
     const more = { ...(changed('payload.extra', 1) as object), extra: 'x'.repeat(1000) }
     expect(parsePaymentPayload(more)).toEqual(decodePaymentHeader(SPEC_PAYMENT_HEADER))
   })
 
-  test('2,000 mutated headers neither throw nor hang', () => {
+  test('neither throws nor hangs on 2,000 mutated headers', () => {
     let seed = 1
     const random = (below: number) => {
       seed = (seed * 48271) % 2147483647
@@ -198,7 +216,7 @@ describe('decodePaymentHeader', () => {
 describe('encodePaymentResponse', () => {
   const decode = (header: string) => JSON.parse(atob(header))
 
-  test('success holds the receipt where offer-receipt expects it', () => {
+  test('puts the receipt of a success into the extension offer-receipt', () => {
     const response = {
       success: true,
       transaction: `0x${'ab'.repeat(32)}`,
@@ -212,7 +230,7 @@ describe('encodePaymentResponse', () => {
     })
   })
 
-  test('is ASCII for any members: clients decode with atob', () => {
+  test('returns ASCII for any members, because clients decode with atob', () => {
     const header = encodePaymentResponse({
       success: false,
       errorReason: 'insufficient_funds',

@@ -1,4 +1,4 @@
-/** The wire of x402 version 2. */
+/** Tests the wire format of x402 version 2. */
 import { describe, expect, test } from 'bun:test'
 import { receiptKey } from '../../../shared/till/receiptKey.ts'
 import { usdcNetworkOf } from '../../../shared/till/usdc.ts'
@@ -18,7 +18,7 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('
 const decode = (header: string) => JSON.parse(atob(header))
 const key = receiptKey({ seed: new Uint8Array(32).fill(7), did: 'did:web:till.example.com' })
 
-/** The payment of the specification of version 1, in version 2. */
+/** Is the example payment of the specification of version 1, in the form of version 2. */
 const PAYMENT = {
   x402Version: 2,
   accepted: { scheme: 'exact', network: 'eip155:84532', amount: '10000', extra: null },
@@ -44,30 +44,38 @@ describe('parsePaymentPayload', () => {
 
   test.each<[string, object]>([
     ['no resource', { resource: undefined }],
-    ['null', { resource: null, extensions: null }],
+    ['a resource that is null', { resource: null, extensions: null }],
     ['a resource as text', { resource: 'https://a.example' }],
     ['a resource without a URL', { resource: { url: 7 } }],
     ['a URL that is too long', { resource: { url: `https://a.example/${'a'.repeat(3_000)}` } }],
-  ])('%s: the resource counts as unnamed', (_name, changes) => {
+  ])('counts the resource of a payment with %s as unnamed', (_name, changes) => {
     const parsed = parsePaymentPayload({ ...PAYMENT, ...changes })
     expect(parsed.ok && parsed.payload.resourceUrl).toBeUndefined()
     expect(parsed.ok).toBe(true)
   })
 
   test.each<[string, object, string]>([
-    ['no accepted', { accepted: undefined }, 'invalid_payload'],
-    ['accepted as text', { accepted: 'exact' }, 'invalid_payload'],
+    ['no `accepted`', { accepted: undefined }, 'invalid_payload'],
+    ['`accepted` as text', { accepted: 'exact' }, 'invalid_payload'],
     ['the form of version 1', { accepted: undefined, scheme: 'exact' }, 'invalid_payload'],
     ['no network', { accepted: { scheme: 'exact' } }, 'invalid_payload'],
-    ['batch-settlement', { accepted: { scheme: 'batch-settlement' } }, 'unsupported_scheme'],
-    ['upto', { accepted: { scheme: 'upto', network: 'eip155:1' } }, 'unsupported_scheme'],
     [
-      'Permit2',
+      'the scheme batch-settlement',
+      { accepted: { scheme: 'batch-settlement' } },
+      'unsupported_scheme',
+    ],
+    [
+      'the scheme upto',
+      { accepted: { scheme: 'upto', network: 'eip155:1' } },
+      'unsupported_scheme',
+    ],
+    [
+      'an authorization of Permit2',
       { payload: { signature: '0x12', permit2Authorization: {} } },
       'unsupported_payload_type',
     ],
     ['no payload', { payload: null }, 'invalid_payload'],
-    ['version as text', { x402Version: '2' }, 'invalid_payload'],
+    ['a version as text', { x402Version: '2' }, 'invalid_payload'],
     ['version 3', { x402Version: 3 }, 'invalid_x402_version'],
     [
       'an identifier of 15 characters',
@@ -79,11 +87,11 @@ describe('parsePaymentPayload', () => {
       { extensions: { 'payment-identifier': { info: { id: `${'a'.repeat(16)} b` } } } },
       'invalid_payload',
     ],
-  ])('%s is refused', (_name, changes, reason) => {
+  ])('refuses a payment with %s', (_name, changes, reason) => {
     expect(parsePaymentPayload({ ...PAYMENT, ...changes })).toMatchObject({ ok: false, reason })
   })
 
-  test('2,000 mutated headers neither throw nor hang', () => {
+  test('neither throws nor hangs on 2,000 mutated headers', () => {
     let seed = 1
     const random = (below: number) => {
       seed = (seed * 48271) % 2147483647
@@ -132,11 +140,11 @@ describe('encodePaymentRequired', () => {
 
   test.each<[string, { resource?: string; description?: string; mimeType?: string }]>([
     ['a description of 500 letters', { description: 'x'.repeat(500) }],
-    ['one in two-byte letters', { description: 'ü'.repeat(500) }],
-    ['one in signs outside the plane', { description: '😀'.repeat(250) }],
-    ['a media type of 255', { mimeType: 'x'.repeat(255), description: 'ü'.repeat(500) }],
-    ['a URL of 1,000', { resource: `https://a.example/${'a'.repeat(980)}` }],
-  ])('%s: the header is below 3 kB and has its price', (_name, changes) => {
+    ['a description of 500 two-byte letters', { description: 'ü'.repeat(500) }],
+    ['a description of 250 emoji', { description: '😀'.repeat(250) }],
+    ['a media type of 255 letters', { mimeType: 'x'.repeat(255), description: 'ü'.repeat(500) }],
+    ['a URL of about 1,000 letters', { resource: `https://a.example/${'a'.repeat(980)}` }],
+  ])('keeps a header with %s below 3 kB, with its price', (_name, changes) => {
     const header = encodePaymentRequired(offer(changes), key, 1_000)
     expect(header.length).toBeLessThan(3_000)
     const { resource, accepts } = decode(header)
@@ -147,7 +155,7 @@ describe('encodePaymentRequired', () => {
   })
 })
 
-test('a settlement is spelled in its version', () => {
+test('a settlement names network and reason in the words of its version', () => {
   const failure = {
     success: false,
     transaction: '',
@@ -164,7 +172,7 @@ test('a settlement is spelled in its version', () => {
   expect(wireReason('insufficient_funds', 2)).toBe('insufficient_funds')
 })
 
-test('a network is found in both spellings', () => {
+test('a network is found by its name and by its CAIP-2 name', () => {
   expect(usdcNetworkOf('base')?.chainId).toBe(8453)
   expect(usdcNetworkOf('eip155:84532')?.network).toBe('base-sepolia')
   for (const name of ['eip155:1', 'eip155:*', 'Base', '', 'constructor', '__proto__']) {

@@ -1,4 +1,4 @@
-/** Generated lists of hosts against a naive model: what is narrower allows no more. */
+/** Compares generated lists of hosts with a naive model. A narrower list must allow no further host. */
 import { expect, test } from 'bun:test'
 import { isAllowedHost, meetHosts, parseAllowedHost } from '../../../shared/vault/allowedHosts.ts'
 import { common, isWithin } from '../../../shared/vault/narrowing.ts'
@@ -12,7 +12,7 @@ const host = (most = 5) => parseAllowedHost(`${name(most)}${port()}`)!
 const entry = () => parseAllowedHost(`${chance(0.5) ? '*.' : ''}${name(4)}${port()}`)!
 const entries = () => Array.from({ length: int(0, 4) }, entry)
 
-/** The same rule, label by label. */
+/** Applies the rule of allowed hosts label by label. */
 function passes(list: readonly string[], wanted: string): boolean {
   const labelsOf = (text: string) => text.split(':')[0]!.split('.').toReversed()
   return list.some((one) => {
@@ -23,7 +23,7 @@ function passes(list: readonly string[], wanted: string): boolean {
   })
 }
 
-/** Hosts at the edges of the entries, and any others. */
+/** Returns hosts at the edges of the entries, and random hosts. */
 const hostsNear = (list: readonly string[]) => [
   ...list.flatMap((one) => {
     const base = one.replace(/^\*\./, '')
@@ -48,7 +48,7 @@ test('a wildcard is not narrower than an exact host', () => {
   expect(isWithin(meetHosts, ['a.test'], [])).toBe(false)
 })
 
-test('5,000 generated lists: a narrower list allows no host that the other does not allow', () => {
+test('of 5,000 generated lists, no narrower list allows a host that the wider list refuses', () => {
   const wrong: unknown[] = []
   let narrower = 0
   for (let n = 0; n < 5_000; n++) {

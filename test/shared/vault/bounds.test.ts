@@ -1,4 +1,4 @@
-/** Generated paths and placements: what is narrower allows no more, and what two allow is what both allow. */
+/** Compares generated paths and placements with a naive model. A narrower list allows no further use. */
 import { expect, test } from 'bun:test'
 import { isAllowedPath, meetPaths, parseAllowedPath } from '../../../shared/vault/allowedPaths.ts'
 import { common, isWithin, type Meet } from '../../../shared/vault/narrowing.ts'
@@ -8,7 +8,7 @@ import { createRandom } from '../../chaos/random.ts'
 const { pick, int, chance } = createRandom(20_261_122, 'bounds')
 const LISTS = 4_000
 
-/** Compares the judgement of lists with what each of `probes` may do. */
+/** Compares the judgement of lists with the naive verdict on each of `probes`. */
 function judge(
   meet: Meet,
   entry: () => string,
@@ -39,7 +39,7 @@ function judge(
   expect(narrower).toBeGreaterThan(LISTS / 5)
 }
 
-test(`${LISTS} generated lists of paths`, () => {
+test(`of ${LISTS} generated lists of paths, no narrower list allows a further path`, () => {
   const path = () => `/${Array.from({ length: int(0, 4) }, () => pick(['a', 'b', 'ab'])).join('/')}`
   const probes = Array.from({ length: 60 }, path)
   judge(
@@ -60,7 +60,7 @@ test(`${LISTS} generated lists of paths`, () => {
   )
 })
 
-test(`${LISTS} generated placements`, () => {
+test(`of ${LISTS} generated lists of placements, no narrower list allows a further placement`, () => {
   const places = ['basic', 'body', 'header:authorization', 'header:x-a', 'query:q', 'json:/a']
   const more = ['json:/a/b', 'form:a', 'form:user[password]', 'path:/bot', 'json:/@a']
   const fields = ['key', 'password']

@@ -56,7 +56,7 @@ async function openByTheBook(
   return unbox(dataKey, sealed.ciphertext, ad(['data', ...bound]))
 }
 
-test('a sealed secret opens, also by the documented layout alone', async () => {
+test('a sealed secret opens, also with a reader that knows only the documented layout', async () => {
   for (const plaintext of [PLAINTEXT, Buffer.alloc(0), randomBytes(64 * 1024)]) {
     const sealed = oldRing.seal(plaintext, context)
     expect(oldRing.open(sealed, context)).toEqual(plaintext)
@@ -66,7 +66,7 @@ test('a sealed secret opens, also by the documented layout alone', async () => {
   }
 })
 
-test('two seals of one secret differ', () => {
+test('every seal of one secret has another nonce and other bytes', () => {
   const seals = Array.from({ length: 100 }, () => oldRing.seal(PLAINTEXT, context))
   for (const part of ['ciphertext', 'wrappedKey'] as const) {
     const nonces = seals.map((sealed) => sealed[part].subarray(1, 13).toString('hex'))
@@ -112,18 +112,18 @@ test('a changed bit, a cut or an addition breaks the seal', () => {
   )
 })
 
-test('a missing key is named; a wrong key of the same id opens nothing', () => {
+test('an error names a missing master key, and a wrong key of the same id opens no secret', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(() => newRing.open(sealed, context)).toThrow(UnknownMasterKeyError)
   expect(() => newRing.open(sealed, context)).toThrow('MASTER_KEYS lacks the key "old"')
   const wrong = new Keyring([masterKey('old', NEW)])
   expect(() => wrong.open(sealed, context)).toThrow(BrokenSealError)
-  // The id is bound too: a changed id breaks the seal.
+  // The id of the key is a part of the authenticated data.
   const twin = new Keyring([masterKey('twin', OLD)])
   expect(() => twin.open({ ...sealed, keyId: 'twin' }, context)).toThrow(BrokenSealError)
 })
 
-test('a rewrapped secret opens only under the new key, its ciphertext unchanged', async () => {
+test('a rewrapped secret opens only under the new key, and its ciphertext is unchanged', async () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(bothRing.open(sealed, context)).toEqual(PLAINTEXT)
   const moved = { ...sealed, ...bothRing.rewrap(sealed, context) }
@@ -143,7 +143,7 @@ test('the check value identifies a key and is not its wrapping key', async () =>
   await expect(openByTheBook(check, sealed, context)).rejects.toThrow()
 })
 
-test('keys have 32 bytes and distinct ids, and a keyring hides them', () => {
+test('master keys have 32 bytes and distinct ids, and a keyring hides their bytes', () => {
   expect(() => masterKey('a', randomBytes(31))).toThrow(RangeError)
   expect(() => new Keyring([])).toThrow(RangeError)
   expect(() => new Keyring([masterKey('a', OLD), masterKey('a', NEW)])).toThrow(RangeError)

@@ -14,13 +14,13 @@ function maskedOrRefused(text: string): string {
   }
 }
 
-describe('forms of a secret', () => {
+describe('a secret is masked in', () => {
   test.each<[string, string, string]>([
-    ['plain', `a ${SECRET} b`, 'a [masked] b'],
-    ['twice', `${SECRET},${SECRET}`, '[masked],[masked]'],
+    ['plain text', `a ${SECRET} b`, 'a [masked] b'],
+    ['text with two copies', `${SECRET},${SECRET}`, '[masked],[masked]'],
     ['upper case', SECRET.toUpperCase(), '[masked]'],
-    ['percent', `q=${encodeURIComponent(SECRET)}&r=1`, 'q=[masked]&r=1'],
-    ['a form', new URLSearchParams({ q: SECRET }).toString(), 'q=[masked]'],
+    ['percent encoding', `q=${encodeURIComponent(SECRET)}&r=1`, 'q=[masked]&r=1'],
+    ['a form body', new URLSearchParams({ q: SECRET }).toString(), 'q=[masked]'],
     ['JSON', JSON.stringify({ a: SECRET, b: 1 }), '{"a":"[masked]","b":1}'],
     ['JSON in JSON', JSON.stringify(JSON.stringify([SECRET])), '"[\\"[masked]\\"]"'],
     [
@@ -28,7 +28,7 @@ describe('forms of a secret', () => {
       '<b>correct &quot;horse&quot; &uuml;&#x2f;&plus;</b> 49&#50;039',
       '<b>[masked]</b> [masked]',
     ],
-    ['Basic', `Basic ${base64(`ada:${SECRET}`)}`, 'Basic YWRh[masked]'],
+    ['Basic authentication', `Basic ${base64(`ada:${SECRET}`)}`, 'Basic YWRh[masked]'],
     ['hexadecimal', Buffer.from(`x${SECRET}`).toString('hex'), '78[masked]'],
     ['decimal bytes', JSON.stringify(Buffer.from(SECRET)), '{"type":"Buffer","data":[[masked]]}'],
     [
@@ -36,7 +36,7 @@ describe('forms of a secret', () => {
       base64(JSON.stringify(encodeURIComponent(SECRET))).slice(0, -2),
       '[masked]',
     ],
-    ['the code of the moment', '{"otp":492039}', '{"otp":[masked]}'],
+    ['a number of JSON', '{"otp":492039}', '{"otp":[masked]}'],
   ])('%s', (_name, text, wanted) => {
     expect(masker.text(text)).toBe(wanted)
   })
@@ -47,11 +47,11 @@ test.each([
   'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U',
   JSON.stringify({ id: 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6', n: [1, 2, 3], t: 'größer' }),
   '',
-])('a text without a secret stays as it is: %s', (text) => {
+])('a text without a secret is unchanged: %s', (text) => {
   expect(masker.text(text)).toBe(text)
 })
 
-test('a long text of escapes in layers is searched, or refused as a whole', () => {
+test('a long text with layers of escapes never comes out with the secret', () => {
   for (const piece of [
     '%2525252541',
     '\\\\\\\\u005c',
@@ -64,7 +64,7 @@ test('a long text of escapes in layers is searched, or refused as a whole', () =
   }
 })
 
-test('the limit: a secret in a form that nobody knows here comes through', () => {
+test('a secret in an unknown form is not masked, which is the known limit', () => {
   const reversed = [...SECRET].reverse().join('')
   expect(masker.text(reversed)).toBe(reversed)
 })

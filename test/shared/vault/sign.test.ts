@@ -1,4 +1,4 @@
-/** The signatures of the vault, against published vectors. */
+/** Compares the signatures of the vault with published vectors. */
 import { describe, expect, test } from 'bun:test'
 import {
   hmacSha256,
@@ -11,7 +11,7 @@ import { signAwsRequest } from '../../../shared/vault/sigV4.ts'
 
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-describe('HMAC-SHA256 of RFC 4231 §4', () => {
+describe('HMAC-SHA256 equals the vector of RFC 4231 §4 with the', () => {
   test.each([
     [
       '0b'.repeat(20),
@@ -50,7 +50,7 @@ describe('HMAC-SHA256 of RFC 4231 §4', () => {
   })
 })
 
-describe('Ed25519 of RFC 8032 §7.1', () => {
+describe('an Ed25519 key', () => {
   test.each([
     [
       '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60',
@@ -70,22 +70,25 @@ describe('Ed25519 of RFC 8032 §7.1', () => {
       'af82',
       '6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a',
     ],
-  ])('seed %s', (seed, publicKey, message, signature) => {
-    for (const text of [seed, hex(seed).toString('base64')]) {
-      const made = signEd25519(readEd25519Key(text), hex(message))
-      expect(made.signature.toString('hex')).toBe(signature)
-      expect(made.publicKey.toString('hex')).toBe(publicKey)
-    }
-  })
+  ])(
+    'signs the vector of RFC 8032 §7.1 with the seed %s',
+    (seed, publicKey, message, signature) => {
+      for (const text of [seed, hex(seed).toString('base64')]) {
+        const made = signEd25519(readEd25519Key(text), hex(message))
+        expect(made.signature.toString('hex')).toBe(signature)
+        expect(made.publicKey.toString('hex')).toBe(publicKey)
+      }
+    },
+  )
 
-  test('another key is refused without its text', () => {
+  test('in a malformed form is refused, and the error does not quote the key', () => {
     for (const text of ['', 'secret', 'ab'.repeat(31), '-----BEGIN PRIVATE KEY-----\nsecret\n']) {
       expect(() => readEd25519Key(text)).toThrow(/^The field must hold an Ed25519 key/)
     }
   })
 })
 
-/** The cases of AWS's test suite for Signature Version 4 that a URL can express. */
+/** Holds the cases of the test suite of AWS for Signature Version 4 that a URL can express. */
 describe('AWS Signature Version 4', () => {
   const keys = {
     accessKeyId: 'AKIDEXAMPLE',
@@ -257,14 +260,17 @@ describe('AWS Signature Version 4', () => {
       '',
       '5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31',
     ],
-  ])('%s', (_name, method, path, headers, body, signature) => {
-    const url = `https://example.amazonaws.com${path}`
-    const request = { method, url, headers, body, region: 'us-east-1', service: 'service' }
-    const { authorization } = signAwsRequest(request, keys, at)
-    expect(authorization).toEndWith(`Signature=${signature}`)
-  })
+  ])(
+    'equals the case %s of the test suite of AWS',
+    (_name, method, path, headers, body, signature) => {
+      const url = `https://example.amazonaws.com${path}`
+      const request = { method, url, headers, body, region: 'us-east-1', service: 'service' }
+      const { authorization } = signAwsRequest(request, keys, at)
+      expect(authorization).toEndWith(`Signature=${signature}`)
+    },
+  )
 
-  test('the example of S3 for GET Object', () => {
+  test('equals the example of S3 for GET Object', () => {
     const request = {
       ...{ method: 'GET', url: 'https://examplebucket.s3.amazonaws.com/test.txt', body: '' },
       ...{ headers: { Range: 'bytes=0-9' }, region: 'us-east-1', service: 's3' },
@@ -283,7 +289,7 @@ describe('AWS Signature Version 4', () => {
   })
 })
 
-test('only keys sign: no password, no TOTP secret, no field of a prototype', () => {
+test('a field signs only if it holds a key, not if it holds a password or a TOTP secret', () => {
   const data = { password: 'p', secret: 's', totp: 't', pin: 'o', n: 1, signingKey: 'k', key: 1 }
   expect(signingField('hmac', { type: 'API_KEY', data }, undefined)).toBe('s')
   expect(signingField('hmac', { type: 'CUSTOM', data }, 'signingKey')).toBe('k')

@@ -10,7 +10,7 @@ const uri = (secret: string, parameters = '') =>
   `otpauth://totp/ACME%20Co:ada@example.com?secret=${secret}&issuer=ACME%20Co${parameters}`
 const codeOf = (text: string, nowS: number) => totpCode(parseTotpSecret(text), nowS * 1000).code
 
-/** RFC 6238 Appendix B, with the seeds of erratum 2866: as long as the hash. */
+/** Vectors of RFC 6238 appendix B, with the seeds of erratum 2866, which are as long as the hash. */
 const SEED = '1234567890'.repeat(7)
 const KEYS = { SHA1: SEED.slice(0, 20), SHA256: SEED.slice(0, 32), SHA512: SEED.slice(0, 64) }
 const VECTORS: [number, string, string, string][] = [
@@ -22,19 +22,19 @@ const VECTORS: [number, string, string, string][] = [
   [20000000000, '65353130', '77737706', '47863826'],
 ]
 
-test('the vectors of RFC 6238, with 8 and 6 digits, every 30 and 60 seconds', () => {
+test('codes equal the vectors of RFC 6238 with 6 to 8 digits and a period of 30 or 60 seconds', () => {
   for (const [nowS, ...codes] of VECTORS) {
     for (const [n, [algorithm, seed]] of Object.entries(KEYS).entries()) {
       const secret = base32(Buffer.from(seed))
       for (const [digits, code] of [
         [8, codes[n]!],
-        // A shorter code is the end of a longer one (RFC 4226 §5.3).
+        // A shorter code is the end of a longer code (RFC 4226 §5.3).
         [6, codes[n]!.slice(-6)],
         [7, codes[n]!.slice(-7)],
       ] as const) {
         const text = uri(secret, `&algorithm=${algorithm}&digits=${digits}`)
         expect([algorithm, nowS, codeOf(text, nowS)]).toEqual([algorithm, nowS, code])
-        // Twice the period at twice the time is the same step.
+        // A double period at the double time gives the same step.
         expect(codeOf(`${text}&period=60`, nowS * 2)).toBe(code)
       }
     }
@@ -63,7 +63,7 @@ test('the remaining seconds count down to 1, never to 0', () => {
   expect(remaining).toEqual([30, 30, 29, 2, 1, 1, 30])
 })
 
-test('every usual form of a secret reads as the same secret', () => {
+test('every usual form of a secret is read as the same secret', () => {
   const expected = codeOf('JBSWY3DPEHPK3PXP', 59)
   for (const text of [
     'jbswy3dpehpk3pxp',
@@ -82,7 +82,7 @@ test('every usual form of a secret reads as the same secret', () => {
   }
 })
 
-test('a malformed secret is refused without being quoted', () => {
+test('a malformed secret is refused, and the error does not quote the secret', () => {
   for (const text of [
     '',
     '   ',

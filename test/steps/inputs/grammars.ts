@@ -1,7 +1,7 @@
-/** The tokens of what strangers write. */
+/** Holds the tokens of the texts that strangers write. */
 import type { Grammar } from './shapes.ts'
 
-/** Tokens stand between bars, what closes behind the dots of what opens. */
+/** Reads a grammar. Bars separate the tokens. In a nest, dots separate the opening text from the closing text. */
 const grammar = (tokens: readonly string[], nests: string): Grammar => ({
   tokens: tokens.join('¦').split('¦'),
   nests: nests.split('¦').map((nest) => nest.split('…') as [string, string]),
@@ -104,7 +104,7 @@ export const JSON_TEXT: Grammar = grammar(
   '[…]¦{"a":…}¦{"a":[…]}¦"…"',
 )
 
-/** JSON Schemas and OpenAPI documents. */
+/** Holds the tokens of JSON Schemas and OpenAPI documents. */
 export const SCHEMA_TEXT: Grammar = grammar(
   [
     ...JSON_TEXT.tokens,

@@ -1,9 +1,9 @@
-/** Hostile texts of any length, from the tokens of a grammar. */
+/** Makes hostile texts of any length from the tokens of a grammar. */
 
-/** A text that grows with `length`, its UTF-16 units, and keeps its form. */
+/** Makes a text of one form with `length` UTF-16 units. */
 export type Shape = { name: string; make: (length: number) => string }
 
-/** `nests`: what opens and closes. */
+/** Holds tokens, and in `nests` the pairs of an opening and a closing text. */
 export type Grammar = { tokens: readonly string[]; nests?: readonly (readonly [string, string])[] }
 
 const show = (text: string) =>
@@ -12,7 +12,7 @@ const show = (text: string) =>
 const times = (text: string, length: number): string =>
   text.repeat(Math.ceil(length / text.length)).slice(0, Math.max(0, length))
 
-/** A generator of numbers from 0 below `end` (mulberry32): the same seed gives the same texts. */
+/** Makes a generator of numbers from 0 below `end` (mulberry32). The same seed gives the same texts. */
 export function randomBySeed(seed: number): (end: number) => number {
   let state = seed
   return (end) => {
@@ -23,7 +23,7 @@ export function randomBySeed(seed: number): (end: number) => number {
   }
 }
 
-/** Repeats, near-matches and nests of every token, then `draws` drawn combinations. */
+/** Returns repeats, near-matches and nests of every token, then `draws` random combinations. */
 export function shapesOf({ tokens, nests = [] }: Grammar, draws: number, seed: number): Shape[] {
   const shapes: Shape[] = []
   const add = (name: string, make: (length: number) => string) => shapes.push({ name, make })

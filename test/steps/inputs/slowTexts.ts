@@ -1,4 +1,4 @@
-/** Texts that were slow once, or that stand at a bound. */
+/** Makes texts that were slow once, or that are close to a bound. */
 const repeated =
   (text: string) =>
   (length: number): string =>

@@ -1,4 +1,4 @@
-/** No reader of what a stranger wrote is forgotten. */
+/** Tests that every reader of a stranger's text is measured. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { OTHER_EXPORTS } from './otherExports.ts'
@@ -6,7 +6,7 @@ import { READERS } from './readers.ts'
 
 const ROOT = join(import.meta.dir, '../../../shared')
 
-/** `FILE EXPORT` of each exported function of the parts that read strangers' bytes. */
+/** Returns `FILE EXPORT` of each exported function of the parts that read bytes of strangers. */
 async function exportedFunctions(): Promise<string[]> {
   const found: string[] = []
   for (const part of ['mail', 'vault', 'http', 'till', 'oauth', 'people', 'purse']) {
@@ -19,11 +19,11 @@ async function exportedFunctions(): Promise<string[]> {
   return found
 }
 
-test('each exported function is measured, or is an exception with a reason', async () => {
+test('each exported function is either measured, or an exception with a reason', async () => {
   const measured = new Set(READERS.map(({ name }) => name.split(': ')[0]!))
   const exported = await exportedFunctions()
   expect(exported.filter((name) => !measured.has(name) && !OTHER_EXPORTS.has(name))).toEqual([])
-  // An exception that is measured, or gone, is no exception.
+  // A measured or removed function must not be an exception.
   const known = new Set(exported)
   expect([...OTHER_EXPORTS].filter((name) => measured.has(name) || !known.has(name))).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** Readers of files that are text. Those of archives and PDF run in a child process that is killed (otherExports.ts). */
+/** Lists readers of text files. Readers of archives and PDF run in a child process with a limit (otherExports.ts). */
 import { isRule } from '../../../shared/mail/calendar/writeCalendar.ts'
 import { ianaName } from '../../../shared/mail/calendar/zones.ts'
 import { readCsv } from '../../../shared/mail/documents/csvText.ts'
@@ -59,7 +59,7 @@ export const DOCUMENT_READERS: readonly Reader[] = [
     HTML_MAX,
     HTML,
     (text) => readHtmlDocument(bytes(text)),
-    // That of visibleHtml, and 500 links of 2,000 characters.
+    // The budget is the budget of visibleHtml, and 500 links of 2,000 characters.
     { budget: 1_400_000 },
   ),
   mailReader('documents/office/xml.ts readXml', MAIL_MAX, HTML, (text) =>

@@ -1,4 +1,4 @@
-/** Readers of the requests that hand over mail by HTTP, and of complaints. */
+/** Lists readers of requests that deliver mail by HTTP, and readers of complaints. */
 import {
   postmarkAddress,
   postmarkKeyId,
@@ -21,7 +21,7 @@ import { HEADER, JSON_TEXT, MIME, TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import { MAIL_MAX, mailReader } from './mailReader.ts'
 import type { Reader } from './reader.ts'
 
-/** Bun's bound of all header fields together is less. */
+/** Bounds a header field. The bound of Bun for all header fields together is lower. */
 const FIELD_MAX = 64 * 1024
 const SECRET = new Uint8Array(32)
 

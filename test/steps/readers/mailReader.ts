@@ -1,14 +1,14 @@
 import type { Grammar } from '../inputs/shapes.ts'
 import type { Reader } from './reader.ts'
 
-/** The largest mail that the listener takes (docs/contract.md §4). */
+/** Is the size of the largest mail that the listener accepts (docs/contract.md §4). */
 export const MAIL_MAX = 35 * 1024 * 1024
 export const HTML_MAX = 2_000_000
-/** The parser's bound of a header block. */
+/** Is the bound of the parser for a header block. */
 export const HEADER_MAX = 1024 * 1024
 export const TYPED_MAX = 2 * 1024 * 1024
 
-/** A reader of `shared/mail`. */
+/** Makes a reader of `shared/mail`. */
 export const mailReader = (
   name: string,
   max: number,

@@ -1,4 +1,4 @@
-/** Readers of whole mails, their headers and addresses, and of searches. */
+/** Lists readers of whole mails, of their headers and addresses, and of searches. */
 import { gzipSync } from 'fflate'
 import { addressParser } from 'postal-mime'
 import * as address from '../../../shared/mail/address.ts'
@@ -55,11 +55,11 @@ const bytes = (text: string) => Buffer.from(text)
 const HEAD = 'From: a@b.test\r\nSubject: s\r\n'
 const mail = (fields: string, body: string) => bytes(`${HEAD}${fields}\r\n\r\n${body}`)
 const parse = (fields: string, body: string) => parseMail(mail(fields, body), 'mail.test')
-/** Without the empty line that ends a header. */
+/** Removes the empty line that would end the header. */
 const inHeader = (text: string) => text.replace(/\r?\n(?=\r?\n)|\r(?=\r)/g, '')
 const MIXED = 'Content-Type: multipart/mixed; boundary=b'
 
-/** An e-mail as postal-mime gives it, with a text and the same text as a report. */
+/** Makes a mail in the form of postal-mime, with a text and an optional report. */
 const bounceOf = (text: string, report?: string) =>
   ({
     headers: [
@@ -167,7 +167,7 @@ export const MAIL_READERS: readonly Reader[] = [
   mailReader('search/searchQuery.ts parseField', TYPED_MAX, TEXT, (text) =>
     query.parseField('from', text),
   ),
-  // parseSearch bounds the terms; the text is that of a message.
+  // parseSearch bounds the terms. The text is the text of a message.
   ...Object.entries({
     'segmentMatches.ts wantedTerms': (parsed: query.SearchQuery) => wantedTerms([parsed]),
     'segmentMatches.ts mayMatch': (parsed: query.SearchQuery) => mayMatch([parsed], new Map()),

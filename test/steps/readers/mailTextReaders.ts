@@ -1,4 +1,4 @@
-/** Readers of the text and the HTML of a mail. */
+/** Lists readers of the text and the HTML of a mail. */
 import { codeParts } from '../../../shared/mail/codes/codeParts.ts'
 import * as phrases from '../../../shared/mail/codes/codePhrases.ts'
 import { candidatesOf, plainForm } from '../../../shared/mail/codes/codeShapes.ts'
@@ -43,7 +43,7 @@ import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
 import type { Reader } from './reader.ts'
 
 const LINE_MAX = 400
-/** Readers of one line in a mail. The others read a text, and some the lines below it. */
+/** Names the readers of one line in a mail. The other readers read a text, and some also the lines below. */
 const LINE_READERS = new Set(
   'attributionEndingAt beforeCutOff isHeaderBlock startsSignature isClosingDeviceLine'.split(' '),
 )
@@ -100,7 +100,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     findCodes({ subject: 'Your code', text: `Your code is:\n${text}`, html: null }),
   ),
   mailReader('codes/codeShapes.ts plainForm', MAIL_MAX, TEXT, (text) => plainForm(text)),
-  // `linesOf` in codes.ts cuts lines.
+  // `linesOf` in codes.ts cuts lines to LINE_MAX.
   mailReader('codes/codeShapes.ts candidatesOf', LINE_MAX, TEXT, (text) => candidatesOf(text)),
   ...Object.entries({ labelsOf, namesCode, namesCompany, namesMeeting, namesTrade, saysUse }).map(
     ([name, read]) =>
@@ -114,7 +114,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     MAIL_MAX,
     TEXT,
     (text) => findLinks({ subject: text, text, html: null }),
-    // 500 addresses, each with a context of 300 characters that is read several times.
+    // A mail has up to 500 addresses, each with a context of 300 characters that is read several times.
     { budget: 1_500_000 },
   ),
   mailReader(
@@ -122,7 +122,7 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
     HTML_MAX,
     HTML,
     (html) => findLinks({ subject: '', text: '', html }),
-    // 500 links of 2,000 characters each.
+    // A mail has up to 500 links of 2,000 characters each.
     { budget: 2_000_000 },
   ),
   mailReader('codes/linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),

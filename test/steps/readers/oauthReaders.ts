@@ -1,4 +1,4 @@
-/** Readers of the requests of OAuth, and of the documents of its clients. */
+/** Lists readers of OAuth requests, and of the metadata documents of OAuth clients. */
 import {
   freshSeconds,
   isDocumentUrl,
@@ -12,7 +12,7 @@ import { isMcpResource } from '../../../shared/oauth/resource.ts'
 import { HEADER, JSON_TEXT, TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import type { Reader } from './reader.ts'
 
-/** Bun's bound of all header fields together is less. */
+/** Bounds a header field. The bound of Bun for all header fields together is lower. */
 const FIELD_MAX = 64 * 1024
 const DOCUMENT = 'https://app.example/client.json'
 

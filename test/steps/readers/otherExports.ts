@@ -1,4 +1,4 @@
-/** Exported functions that read nothing of a stranger, or only through a reader of the table. The reason stands first. */
+/** Maps a reason to exported functions that read no text of a stranger, or read only through a measured reader. */
 const BY_REASON: Record<string, string> = {
   'an error': `mail/search/searchQuery.ts SearchQueryError, vault/bounds.ts OutOfBoundsError,
     vault/credential.ts CredentialInputError, vault/envelope.ts BrokenSealError, vault/envelope.ts UnknownMasterKeyError,
@@ -65,7 +65,7 @@ const BY_REASON: Record<string, string> = {
     vault/narrowing.ts isWithin`,
 }
 
-/** The names of those exports, as the table of readers writes them. */
+/** Holds the names of these exports in the form of the names of readers. */
 export const OTHER_EXPORTS: ReadonlySet<string> = new Set(
   Object.values(BY_REASON).flatMap((names) => names.split(/,\s+/)),
 )

@@ -1,4 +1,4 @@
-/** Readers of a seller's 402 and of its word about a settlement. */
+/** Lists readers of the 402 of a seller, and of the settlement that a seller reports. */
 import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
 import { keptOffer, keptProof } from '../../../shared/purse/offerReceipt.ts'
 import { chooseOffer, readChallenge } from '../../../shared/purse/offers.ts'

@@ -1,15 +1,15 @@
 import type { Grammar } from '../inputs/shapes.ts'
 
-/** A function that reads what a stranger wrote. */
+/** Is a function that reads the text of a stranger. */
 export type Reader = {
-  /** `FILE EXPORT`, and what varies where it stands twice. */
+  /** Is `FILE EXPORT`, followed by the variant if the function is measured twice. */
   name: string
-  /** The largest input that the service hands it, in UTF-16 units or bytes. */
+  /** Is the size of the largest input that the service passes, in UTF-16 units or bytes. */
   max: number
   grammar: Grammar
   read: (text: string) => unknown
-  /** Texts of a given length that always run: each was slow once, or is close to a bound. */
+  /** Holds texts that are always measured, because they were slow once or are close to a bound. */
   own?: Readonly<Record<string, (length: number) => string>>
-  /** Steps that the function's own bound allows beyond linear work, whatever the input. */
+  /** Is the number of steps that a bound of the function allows beyond linear work. */
   budget?: number
 }

@@ -1,7 +1,7 @@
 import type { Grammar } from '../inputs/shapes.ts'
 import type { Reader } from './reader.ts'
 
-/** A reader by its whole name. */
+/** Makes a reader with its whole name. */
 export const reader = (
   name: string,
   max: number,
@@ -10,7 +10,7 @@ export const reader = (
   budget = 0,
 ): Reader => ({ name, max, grammar, read, budget })
 
-/** Each export of one file that reads one text. */
+/** Makes a reader for each export of one file that reads one text. */
 export const all = (
   file: string,
   max: number,
@@ -19,11 +19,11 @@ export const all = (
 ): Reader[] =>
   Object.entries(reads).map(([name, read]) => reader(`${file} ${name}`, max, grammar, read))
 
-/** A text in pieces of a length. */
+/** Cuts a text into pieces of a length. */
 export const pieces = (text: string, length = 8): string[] =>
   text.match(new RegExp(`.{1,${length}}`, 'gs')) ?? []
 
-/** The value of a JSON text; for another text, an object that holds it at every place. */
+/** Returns the value of a JSON text. For another text, returns an object that contains the text at every place. */
 export const json = (text: string): unknown => {
   try {
     return JSON.parse(text)

@@ -1,6 +1,6 @@
 /**
- * Every function that reads what a stranger wrote costs steps in proportion to its input: repeats, near-matches, nests and
- * mixes of the tokens of its grammar. The count is the same on every machine.
+ * Tests that every reader of a stranger's text takes steps in proportion to its input. The inputs are repeats,
+ * near-matches, nests and mixes of the tokens of a grammar. The count is the same on every machine.
  */
 import { expect, test } from 'bun:test'
 import { amount } from '../../support/database/extent.ts'

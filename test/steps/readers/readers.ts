@@ -10,7 +10,7 @@ import { REVIEW_READERS } from './reviewReaders.ts'
 import { TILL_READERS } from './tillReaders.ts'
 import { VAULT_READERS } from './vaultReaders.ts'
 
-/** Every function that reads what a stranger wrote. */
+/** Lists every function that reads the text of a stranger. */
 export const READERS: readonly Reader[] = [
   ...MAIL_READERS,
   ...MAIL_HTTP_READERS,

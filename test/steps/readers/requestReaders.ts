@@ -1,4 +1,4 @@
-/** Readers of requests at the door. */
+/** Lists readers of incoming requests, of SMTP commands and of answers of a chain node. */
 import { readForm, readJson, refuseUnstorable } from '../../../api/http/body.ts'
 import { readIdempotencyKey, requestHash } from '../../../api/http/idempotencyKey.ts'
 import { findTool } from '../../../api/mcp/naming.ts'
@@ -15,7 +15,7 @@ const limit = { maxBytes: BODY_MAX }
 const request = (type: string, body: string) =>
   new Request('http://a.b/', { method: 'POST', body, headers: { 'content-type': type } })
 
-/** A MAIL command, as the SMTP library hands it over. */
+/** Reads a MAIL command in the form that the SMTP library passes. */
 function readPath(command: string): unknown {
   const session = {}
   const connection = { session, _parseAddressCommand: () => false }
@@ -25,7 +25,7 @@ function readPath(command: string): unknown {
   return parse('MAIL FROM', command)
 }
 
-/** A path that a stranger asks the seller's proxy for. */
+/** Reads a path that a stranger requests from the proxy of a seller. */
 function sellPath(text: string): unknown {
   try {
     return normalPath(`/${text}`)
@@ -35,7 +35,7 @@ function sellPath(text: string): unknown {
   }
 }
 
-/** What a node of the chain answers. */
+/** Reads answers of a chain node. */
 const nodeAnswers = (text: string) => [
   keyOfAnswer('eth_call', { ok: true, result: text }),
   keyOfAnswer('eth_call', { ok: false, code: -32000, message: text, data: text }),

@@ -1,4 +1,4 @@
-/** Readers of a letter that a person decides about: an agent wrote it. */
+/** Lists readers of a held mail, which an agent wrote and a person decides. */
 import { markDifferences, markMatches } from '../../../shared/mail/review/differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from '../../../shared/mail/review/obstacles.ts'
 import { type Reviewed, reviewOf } from '../../../shared/mail/review/review.ts'
@@ -8,7 +8,7 @@ import { mailReader, TYPED_MAX } from './mailReader.ts'
 import type { Reader } from './reader.ts'
 import { pieces } from './readerOf.ts'
 
-/** What hides words, and what is shown in place of it. */
+/** Holds the characters that hide words, and the characters that replace them. */
 const HIDING = {
   tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
 }
@@ -40,7 +40,7 @@ export const REVIEW_READERS: readonly Reader[] = [
     (text) =>
       htmlObstacles(
         text,
-        // One is the picture that the shapes name.
+        // The file `a` is the picture that the shapes name.
         ['a', ...pieces(text, 100)].map((contentId) => ({
           ...{ contentId, contentType: 'image/png', size: 1 },
         })),

@@ -1,4 +1,4 @@
-/** Readers of payments, of addresses on the net, and of small texts. */
+/** Lists readers of payments, of network addresses, and of small texts. */
 import { parseAuthorization } from '../../../shared/apiKey.ts'
 import { canonicalJson } from '../../../shared/canonicalJson.ts'
 import { decodeCursor } from '../../../shared/cursor.ts'

@@ -1,4 +1,4 @@
-/** Readers of the vault. */
+/** Lists readers of the vault. */
 import * as hosts from '../../../shared/vault/allowedHosts.ts'
 import * as paths from '../../../shared/vault/allowedPaths.ts'
 import {
@@ -26,7 +26,7 @@ const BODY_MAX = 2 * 1024 * 1024
 const USE_BODY_MAX = 256 * 1024
 const HEADER_MAX = 16 * 1024
 const URL_MAX = 4_096
-/** The answer of a host, and the secrets of a credential. `workers/vault/maskerMain.ts` masks in a child with a time limit. */
+/** Bounds the answer of a host. `workers/vault/maskerMain.ts` masks secrets in a child process with a time limit. */
 const ANSWER_MAX = 1024 * 1024
 
 const half = (text: string): [string, string] => [

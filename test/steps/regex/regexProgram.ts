@@ -1,20 +1,20 @@
-/** Turns a regular expression into instructions of a backtracking matcher. `regexRun.ts` runs and counts them. */
+/** Compiles a regular expression to instructions of a backtracking matcher. `regexRun.ts` runs and counts these. */
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 
-/** Whether one character (a code unit, or a code point with the flags u and v) may stand here. */
+/** Tells whether a character fits. It is a code unit, or a code point with the flags u and v. */
 export type CharTest = (code: number) => boolean
 
 type Instruction =
   | { op: 'char'; test: CharTest; back: boolean }
-  /** A repeated character: it needs one frame of the stack, not one for each round. */
+  /** Repeats a character with one frame of the stack for all rounds. */
   | { op: 'run'; test: CharTest; min: number; max: number; back: boolean }
   | { op: 'split'; first: number; second: number }
   | { op: 'jump'; to: number }
   | { op: 'save'; register: number }
   | { op: 'begin'; count: number }
-  /** One more round (the next instruction), or on behind the loop. */
+  /** Continues with a further round (the next instruction), or behind the loop. */
   | { op: 'loop'; count: number; min: number; max: number; greedy: boolean; exit: number }
-  /** A round begins. It forgets the captures of the last one. */
+  /** Begins a round, and forgets the captures of the last round. */
   | { op: 'enter'; count: number; start: number; captures: readonly number[] }
   | { op: 'again'; count: number; start: number; min: number; head: number }
   | { op: 'look'; negate: boolean; next: number }
@@ -165,7 +165,7 @@ class Compiler {
 
   readonly #tests = new Map<string, CharTest>()
 
-  /** The native engine judges single characters: classes, properties and case are exactly its own. */
+  /** Asks the native engine about single characters, so that classes, properties and case are exactly native. */
   #test(raw: string): CharTest {
     const known = this.#tests.get(raw)
     if (known !== undefined) return known

@@ -1,15 +1,15 @@
-/** Runs the instructions of `regexProgram.ts` as a backtracking engine does, and counts each step. */
+/** Runs the instructions of `regexProgram.ts` like a backtracking engine, and counts each step. */
 import type { CharTest, Program } from './regexProgram.ts'
 
-/** More steps than the caller allows. */
+/** Is thrown if a search takes more steps than the caller allows. */
 export class TooManyStepsError extends Error {}
 
 export type Found = { steps: number; match: readonly number[] | null }
 
 /**
- * The first match at or behind `from`.
- * @returns `match`: start and end of the match and of each group; -1: the group took no part.
- * @throws {TooManyStepsError} after `stepsMax` steps.
+ * Finds the first match at or behind `from`.
+ * @returns in `match` the start and the end of the match and of each group, or -1 for a group without a part
+ * @throws {TooManyStepsError} after `stepsMax` steps
  */
 export function search(
   program: Program,
@@ -29,7 +29,7 @@ export function search(
   return { steps: matcher.steps, match: null }
 }
 
-/** Numbers of one place to go back to: instruction, position, last position, direction, length of the trail. */
+/** Is the size of a frame: instruction, position, last position, direction, and length of the trail. */
 const FRAME = 5
 
 class Matcher {
@@ -39,9 +39,9 @@ class Matcher {
   readonly #program: Program
   readonly #text: string
   readonly #stepsMax: number
-  /** Places to go back to. A run keeps all its ends in one: the position moves by one character to the last. */
+  /** Holds the frames of places for backtracking. A run has one frame, whose position moves by one character. */
   readonly #stack: number[] = []
-  /** Changed registers with their old values, by turns. */
+  /** Holds each changed register followed by its old value. */
   readonly #trail: number[] = []
 
   constructor(program: Program, text: string, stepsMax: number) {
@@ -51,7 +51,7 @@ class Matcher {
     this.registers = new Array<number>(program.registers).fill(-1)
   }
 
-  /** Whether the instructions from `first` on accept at `from`. Then `end` is the position behind. */
+  /** Tells whether the instructions from `first` accept at `from`, and sets `end` to the position behind the match. */
   run(first: number, from: number): boolean {
     const { code } = this.#program
     const stack = this.#stack
@@ -111,7 +111,7 @@ class Matcher {
           this.#set(one.start, pos)
           break
         case 'again':
-          // An empty round beyond the least number never counts (ECMA-262, RepeatMatcher).
+          // An empty round beyond the minimum never counts (ECMA-262, RepeatMatcher).
           holds = pos !== this.registers[one.start] || this.registers[one.count]! <= one.min
           at = one.head
           break
@@ -166,7 +166,7 @@ class Matcher {
     }
   }
 
-  /** One character on (1) or back (-1): with the flags u and v a surrogate pair is one. */
+  /** Moves by one character forward (1) or back (-1). With the flags u and v a surrogate pair is one character. */
   moved(pos: number, unit: number): number {
     const next = pos + unit
     if (!this.#program.isUnicode) return next
@@ -175,7 +175,7 @@ class Matcher {
     return next > 0 && text.codePointAt(next - 1)! > 0xffff ? next - 1 : next
   }
 
-  /** The position beyond one character; -1: it does not pass. */
+  /** Returns the position behind one character, or -1 if the character does not fit. */
   #pass(test: CharTest, back: boolean, pos: number): number {
     const text = this.#text
     if (back ? pos === 0 : pos >= text.length) return -1

@@ -1,9 +1,9 @@
-/** Regular expressions hide the most loops. Each search counts the steps of a backtracking engine. */
+/** Makes each search of a regular expression count the steps of a backtracking engine. */
 import { add, counts, uncounted } from '../counter.ts'
 import { compile, type Program } from './regexProgram.ts'
 import { search } from './regexRun.ts'
 
-/** Steps of one search. Beyond them the measurement ends: the regular expression is exponential. */
+/** Is the greatest number of steps of a search. Beyond this number the regular expression counts as exponential. */
 const STEPS_MAX = 5_000_000
 
 const programs = new Map<string, Program>()
@@ -18,12 +18,11 @@ function programOf(regex: RegExp): Program {
   return program
 }
 
-/** Differences between this matcher and the engine: the count of a wrong matcher says nothing. */
+/** Lists differences between the matcher and the native engine, because the count of a wrong matcher means nothing. */
 export const differences: string[] = []
 
 /**
- * Counts every search. ECMA-262 has `test`, `match`, `matchAll`, `replace`, `search` and `split` call `exec` when it is
- * not the engine's own.
+ * Counts every search. By ECMA-262 `test`, `match`, `matchAll`, `replace`, `search` and `split` call a replaced `exec`.
  */
 export function countRegexes(): void {
   const native = RegExp.prototype.exec

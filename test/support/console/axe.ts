@@ -1,13 +1,13 @@
-/** The judgement of axe. The page has the init script of `axe-core`, and bypasses its policy. */
+/** Asks axe about a page. The page must have the init script of `axe-core`, and must bypass its own policy. */
 import { expect } from 'bun:test'
 import { type ConsolePage, screenshot } from './browser.ts'
 
 type Violation = { id: string; help: string; nodes: { target: string[]; html: string }[] }
 
-/** The axe rules that depend only on colours. */
+/** Lists the axe rules that depend only on colours. */
 export const COLOUR_RULES = ['color-contrast', 'link-in-text-block']
 
-/** What axe finds on a page; all rules by default. */
+/** Returns the violations that axe finds on a page. The default is all rules. */
 export async function violations(
   { page }: Pick<ConsolePage, 'page'>,
   rules?: readonly string[],
@@ -23,7 +23,7 @@ export async function violations(
   )
 }
 
-/** Checks a screen: all rules in the light theme, the colour rules in the dark theme. */
+/** Checks a screen by all rules in the light theme, and by the colour rules in the dark theme. */
 export async function judge({ page }: Pick<ConsolePage, 'page'>, name: string): Promise<void> {
   await screenshot(page, `${name}-light`)
   expect([name, await violations({ page })]).toEqual([name, []])

@@ -1,4 +1,4 @@
-/** A real Chromium, for the console's tests. */
+/** Starts a real Chromium for the tests of the console. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
@@ -8,7 +8,7 @@ import type { TestService } from '../service.ts'
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const ARTEFACTS = join(import.meta.dir, '../../artefacts')
 
-/** Whether Chromium is installed; without it its tests are skipped with a notice. */
+/** Tells whether Chromium is installed. If not, its tests are skipped with a notice. */
 export const hasBrowser = existsSync(CHROMIUM)
 if (!hasBrowser) {
   process.stderr.write(`no Chromium at ${CHROMIUM} (CHROMIUM names another): skipping its tests\n`)
@@ -33,17 +33,17 @@ export const startBrowser = (): Promise<Browser> =>
 export type ConsolePage = AsyncDisposable & {
   page: Page
   context: BrowserContext
-  /** The URLs that page, frames and workers requested. */
+  /** Holds the URLs that page, frames and workers have requested. */
   requests: string[]
-  /** Failed scripts, and requests that a policy blocked. */
+  /** Holds the errors of scripts, and the requests that a policy has blocked. */
   complaints: string[]
-  /** Goes to a screen and waits until it shows its content. */
+  /** Goes to a screen, and waits until the screen shows its content. */
   open(path: string): Promise<void>
 }
 
 type Look = { width?: number; dark?: boolean; bypassCSP?: boolean; timeZone?: string }
 
-/** A page signed in as an operator signs in: by a link and its button. */
+/** Opens a page, and signs in by a link and its button, as an operator does. */
 export async function openConsole(
   browser: Browser,
   service: TestService,
@@ -56,7 +56,7 @@ export async function openConsole(
     reducedMotion: 'reduce',
     ...(timeZone === undefined ? {} : { timezoneId: timeZone }),
   })
-  // Below a test's own limit, so that a failed wait is named.
+  // The limit is below the limit of a test, so that the error names the failed wait.
   context.setDefaultTimeout(ACTION_LIMIT_MS)
   const page = await context.newPage()
   const requests: string[] = []
@@ -91,7 +91,7 @@ export async function settled(page: Page): Promise<void> {
   await page.locator('.loading').first().waitFor({ state: 'detached' })
 }
 
-/** Writes a picture of the page to `test/artefacts` where SCREENSHOTS is set. */
+/** Writes a picture of the page to `test/artefacts` if SCREENSHOTS is set. */
 export async function screenshot(page: Page, name: string): Promise<void> {
   if (!process.env.SCREENSHOTS) return
   mkdirSync(ARTEFACTS, { recursive: true })

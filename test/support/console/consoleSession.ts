@@ -1,4 +1,4 @@
-/** A signed-in session of the console, without a browser. */
+/** Makes a signed-in session of the console without a browser. */
 import { randomUUID } from 'node:crypto'
 import type { Role } from '../../../shared/people/roles.ts'
 import { createSignInLink, startSession } from '../../../sql/account/people/consoleSessions.ts'
@@ -7,7 +7,7 @@ import type { TestService } from '../service.ts'
 
 type Answer = { status: number; headers: Headers; body: any }
 
-/** Calls the console's API as its page does; `headers` override the defaults. */
+/** Calls the API of the console as its page does. `headers` override the defaults. */
 export type ConsoleClient = {
   cookie: string
   get(path: string, headers?: Record<string, string | null>): Promise<Answer>
@@ -17,7 +17,7 @@ export type ConsoleClient = {
   delete(path: string, headers?: Record<string, string | null>): Promise<Answer>
 }
 
-/** Calls below `/console/api` with this cookie; a null header is left out. */
+/** Makes a client of `/console/api` with this cookie. The client omits a header that is null. */
 export function consoleClient(url: string, cookie: string): ConsoleClient {
   const call = async (
     method: string,
@@ -59,7 +59,7 @@ export function consoleClient(url: string, cookie: string): ConsoleClient {
   }
 }
 
-/** A new person of a role, with a session. */
+/** Adds a person with a role, and starts a session. */
 export async function signInAs(
   service: TestService,
   role: Role,

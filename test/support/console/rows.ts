@@ -1,8 +1,8 @@
-/** Many rows for the console's lists. */
+/** Makes many rows for the lists of the console. */
 import type { Page } from 'playwright-core'
 import type { Agent, TestService } from '../service.ts'
 
-/** Deliveries of a webhook, the first created first; `event-N` is in the URL. */
+/** Adds deliveries of a webhook, with the oldest first. The URL contains `event-N`. @returns the id of the webhook */
 export async function addDeliveries(
   { database }: TestService,
   agent: Agent,
@@ -22,7 +22,7 @@ export async function addDeliveries(
   return body.webhookId
 }
 
-/** The texts of a column in the rows of a table that are elements now. */
+/** Returns the texts of a column. A row that is no element now does not count. */
 export const cellsOf = (page: Page, table: string, column: string): Promise<string[]> =>
   page
     .getByRole('table', { name: table, exact: true })

@@ -1,6 +1,6 @@
 import type { Blobs } from '../../../sql/blobs/blobs.ts'
 
-/** All content stays in the database. */
+/** Keeps all content in the database. */
 export const noBlobs: Blobs = {
   keep: async () => null,
   read: async ({ bytes, blob }) => {

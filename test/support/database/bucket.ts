@@ -7,18 +7,18 @@ import { startTcpProxy, type TcpProxy } from '../process/tcpProxy.ts'
 import { silentLog } from '../service.ts'
 
 const NAME = 'mail'
-/** The account of s3rver. */
+/** Is the account of s3rver. */
 const ACCOUNT = 'S3RVER'
 
-/** A bucket on a real S3-compatible server, behind a proxy that can be cut. */
+/** Is a bucket on a real S3-compatible server, behind a proxy that can be cut. */
 export type Bucket = AsyncDisposable & {
   proxy: TcpProxy
-  /** The settings of the service. */
+  /** Holds the settings of the service. */
   env: { BLOB_STORE: string; S3_ACCESS_KEY_ID: string; S3_SECRET_ACCESS_KEY: string }
   store: ReturnType<typeof openObjectStore>
-  /** The names of all objects. */
+  /** Returns the names of all objects. */
   names(): string[]
-  /** The bytes of an object, as the server holds them. */
+  /** Returns the bytes of an object that the server holds. */
   bytesOf(name: string): Buffer
   path(name: string): string
 }

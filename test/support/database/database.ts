@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { createPool, type Pool } from '../../../sql/db.ts'
 
-/** The migrated database that every test file clones. */
+/** Names the migrated database that every test file clones. */
 export const TEMPLATE_DATABASE = 'purser_template'
 
 export type TestDatabase = AsyncDisposable & { url: string; pool: Pool }
 
 /**
- * A database of its own for one test file, a clone of the migrated template. Dropped on disposal.
+ * Creates a separate database for one test file, as a clone of the migrated template. Disposal drops the database.
  * @param template `template0` makes a database without the schema
  */
 export async function createTestDatabase(

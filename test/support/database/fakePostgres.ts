@@ -1,4 +1,4 @@
-/** A stand-in for a PostgreSQL too old to be installed here. It only reports its version. */
+/** Stands in for a PostgreSQL that is too old to be installed here. Reports only its version. */
 import { type AddressInfo, createServer } from 'node:net'
 
 export type FakePostgres = AsyncDisposable & { url: string }

@@ -1,4 +1,4 @@
-/** Stands between the service and Postgres, follows the wire protocol, and cuts connections at a chosen round trip. */
+/** Stands between service and PostgreSQL, follows the wire protocol, and cuts a connection at a chosen round trip. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 export const MOMENTS = ['before', 'after'] as const
@@ -10,22 +10,22 @@ export type CutMoment = (typeof MOMENTS)[number]
 
 export type PostgresProxy = AsyncDisposable & {
   port: number
-  /** The URL of the same database through this proxy. */
+  /** Is the URL of the same database through this proxy. */
   url: string
   /**
-   * Cuts one connection, once, at the round trip of this number from now (1 is the next). Round trips of all connections
-   * count, in the order in which clients send them.
-   * @param only counts only round trips that this accepts.
+   * Cuts one connection, once, at the round trip of this number from now. The next round trip has the number 1. Round
+   * trips of all connections count, in the order in which the clients send them.
+   * @param only counts only the round trips that this function accepts.
    */
   cutAt(number: number, moment: CutMoment, only?: (sent: string) => boolean): void
-  /** Cancels a cut that was not reached. */
+  /** Cancels a cut whose round trip has not come. */
   disarm(): void
   /** Ends every connection and refuses new ones until `accept`. */
   refuse(): void
   accept(): void
-  /** The statement of the round trip that was cut; null until then. */
+  /** Holds the statement of the round trip that was cut, and null before the cut. */
   cutStatement: string | null
-  /** Round trips so far. */
+  /** Counts the round trips. */
   roundTrips: number
 }
 
@@ -35,10 +35,10 @@ type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
 const TYPE_BYTES = 1
 const LENGTH_BYTES = 4
 
-/** Messages after which a client waits: Query, Sync, PasswordMessage, FunctionCall. */
+/** Lists the messages after which a client waits: Query, Sync, PasswordMessage, FunctionCall. */
 const ENDS_REQUEST = new Set(['Q', 'S', 'p', 'F'])
 
-/** Starts a proxy in front of the server of this URL. */
+/** Starts a proxy before the server of this URL. */
 export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()
@@ -72,7 +72,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
     const requests = splitMessages(false, (message, type) => {
       if (doomed) return
       request.push(message)
-      // The start-up message is sent on at once; the server asks for the password.
+      // The start-up message is forwarded at once, because the server then asks for the password.
       if (!started || type === 'p' || type === 'X') {
         started = true
         upstream.write(Buffer.concat(request))
@@ -125,7 +125,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   return proxy
 }
 
-/** Calls back for each whole message of a stream. `typed`: whether the first message, too, begins with a type byte. */
+/** Calls back for each whole message of a stream. If `typed`, the first message also begins with a type byte. */
 function splitMessages(
   typed: boolean,
   onMessage: (message: Buffer, type: string | null) => void,

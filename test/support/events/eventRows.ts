@@ -1,4 +1,4 @@
-/** Delivery rows on a test database, made by the service's own functions. */
+/** Makes rows of deliveries on a test database with the functions of the service. */
 import { createSecretKey } from 'node:crypto'
 import type { EventType } from '../../../shared/events/events.ts'
 import { Keyring } from '../../../shared/vault/envelope.ts'
@@ -11,7 +11,7 @@ import { dropJobs, newProject } from '../till/tillRows.ts'
 export const HOOK = 'http://127.0.0.1:9/hook'
 export const KEYRING = new Keyring([{ id: 'k1', key: createSecretKey(new Uint8Array(32)) }])
 
-/** A webhook of a project for some events. */
+/** Creates a webhook of a project for some events. */
 export async function newWebhook(
   pool: Pool,
   projectId: string,
@@ -21,7 +21,7 @@ export async function newWebhook(
   return made.webhook.id
 }
 
-/** A delivery that waits for its first attempt, without a job. Only the function under test queues jobs. */
+/** Creates a delivery that waits for its first attempt, without a job. Only the function under test queues jobs. */
 export async function newDelivery(
   pool: Pool,
   of: { projectId?: string; webhookId?: string } = {},
@@ -37,7 +37,7 @@ export async function newDelivery(
   return id
 }
 
-/** An attempt that got a 503, with changes. */
+/** Returns an attempt that got a 503, with changes. */
 export const attemptOf = (
   deliveryId: string,
   attempt: number,
@@ -57,7 +57,7 @@ export const attemptOf = (
 
 export const DELIVERED = { status: 'delivered', statusCode: 200, retryInS: null } as const
 
-/** The attempt of a delivery's waiting job, and its due time; null without a job. */
+/** Returns the attempt and the due time of the waiting job of a delivery, or null without a job. */
 export async function queuedAttempt(
   pool: Pool,
   deliveryId: string,
@@ -70,7 +70,7 @@ export async function queuedAttempt(
   return rows[0] ?? null
 }
 
-/** Makes the queue take no job that `work` adds. */
+/** Makes the queue lose every job that `work` adds. */
 export async function withLostJobs<Result>(
   pool: Pool,
   work: () => Promise<Result>,

@@ -1,13 +1,13 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** One request as it arrived. */
+/** Is one request in the form of its arrival. */
 type Received = {
   method: string
   path: string
   headers: IncomingHttpHeaders
   body: Buffer
-  /** When its head arrived and when its answer was sent; performance.now(). */
+  /** The times when the head arrived and when the answer was sent, by performance.now(). */
   atMs: number
   answeredMs: number
 }
@@ -16,11 +16,11 @@ export type Receiver = AsyncDisposable & {
   url: string
   port: number
   requests: Received[]
-  /** Answers a request; 200 by default. */
+  /** Answers a request. The default is 200. */
   answer: (request: Received, response: ServerResponse) => void
 }
 
-/** A real HTTP server that keeps the requests it gets. */
+/** Starts a real HTTP server that keeps its requests. */
 export async function startReceiver(
   answer: Receiver['answer'] = (_request, response) => response.end('ok'),
 ): Promise<Receiver> {

@@ -11,7 +11,7 @@ import { waitFor } from '../waitFor.ts'
 
 export const BODY = Buffer.from('{"body":{"paymentId":"pay_1"},"note":"ü \\u0000"}')
 
-/** The API and the webhooks pool, allowed to call this machine. */
+/** Starts the API and the webhooks pool, which may call this machine. */
 export const startWebhookService = (options: TestServiceOptions = {}): Promise<TestService> =>
   startTestService({
     smtp: false,
@@ -26,7 +26,7 @@ let resources = 0
 /** Registers a new endpoint for a webhook URL. */
 export async function register(agent: Agent, webhookUrl: string): Promise<Registered> {
   const { status, body } = await agent.put('/v0/sellers/endpoints', {
-    // No server listens there, so the verification ends at once.
+    // No server listens at this port, so the verification ends at once.
     urlPattern: `http://127.0.0.1:1/resource${++resources}`,
     priceUsdc: '0.01',
     webhookUrl,
@@ -35,7 +35,7 @@ export async function register(agent: Agent, webhookUrl: string): Promise<Regist
   return body
 }
 
-/** Stores an event for an endpoint's webhook, as a settlement does. */
+/** Stores an event for the webhook of an endpoint, as a settlement does. */
 export async function sendEvent(
   { pool }: TestDatabase,
   agent: Agent,
@@ -55,7 +55,7 @@ export async function sendEvent(
   return id
 }
 
-/** Waits until the delivery has `attempts` ended attempts. @returns it as the API shows it. */
+/** Waits until the delivery has `attempts` ended attempts. @returns the delivery in the form of the API */
 export const waitForAttempts = (agent: Agent, deliveryId: string, attempts: number): Promise<any> =>
   waitFor(`${attempts} attempts of ${deliveryId}`, async () => {
     const { body } = await agent.get(`/v0/webhooks/deliveries/${deliveryId}`)
@@ -69,7 +69,7 @@ export const waitForEnd = (agent: Agent, deliveryId: string): Promise<any> =>
     return body.status === 'pending' ? null : body
   })
 
-/** The waiting job of a delivery. */
+/** Finds the waiting job of a delivery. */
 export async function findJob({ pool }: TestDatabase, deliveryId: string) {
   const { rows } = await pool.query<{ id: string; run_at: Date; attempts: number }>(
     'select id, run_at, attempts from graphile_worker.jobs where key = $1',
@@ -78,7 +78,7 @@ export async function findJob({ pool }: TestDatabase, deliveryId: string) {
   return rows[0] ?? null
 }
 
-/** Makes the waiting job of a delivery due now, as an operator can. */
+/** Makes the waiting job of a delivery due now. */
 export async function hurry(database: TestDatabase, deliveryId: string): Promise<void> {
   const job = await findJob(database, deliveryId)
   await database.pool.query(
@@ -87,6 +87,6 @@ export async function hurry(database: TestDatabase, deliveryId: string): Promise
   )
 }
 
-/** Waits until a delivery has no job: the row of an ended job is deleted a moment later. */
+/** Waits until a delivery has no job. The row of an ended job is deleted a moment after the end. */
 export const waitForNoJob = (database: TestDatabase, deliveryId: string): Promise<true> =>
   waitFor('the job to be gone', async () => (await findJob(database, deliveryId)) === null)

@@ -1,4 +1,4 @@
-/** Files that are small and grow, or never end, for whoever opens them. Each is built here, so that none lies in the repository. */
+/** Builds small files that grow or never end for their reader. The repository holds no such file. */
 import { deflateRawSync } from 'node:zlib'
 import { strToU8, zipSync } from 'fflate'
 import { calendarFile } from './invitations.ts'
@@ -19,14 +19,14 @@ const zip = (files: Record<string, string | Uint8Array>): Buffer =>
     ),
   )
 
-/** A zip with one entry that is deflated already: `bytes` of one letter, between `head` and `tail`. */
+/** Builds a zip with one entry of `bytes` equal letters, which is already deflated. */
 function inflating(name: string, bytes: number, others: Record<string, string> = {}): Buffer {
   const packed = deflateRawSync(Buffer.alloc(bytes, 'a'), { level: 9 })
   const whole = zip({ ...others, [name]: '' })
   return withEntry(whole, name, { packed, size: bytes })
 }
 
-/** Replaces the content of an empty entry by deflated bytes, in the local header and in the directory. */
+/** Replaces the content of an empty entry by deflated bytes. Changes the local header and the directory. */
 function withEntry(
   whole: Buffer,
   name: string,
@@ -49,14 +49,14 @@ function withEntry(
   return Buffer.concat([head, packed, tail])
 }
 
-/** A zip in a zip in a zip. */
+/** Builds zips inside zips. */
 function nestedZips(depth: number): Buffer {
   let inner = zip({ 'zeros.bin': new Uint8Array(10 * MB) })
   for (let level = 0; level < depth; level++) inner = zip({ [`level${level}.zip`]: inner })
   return inner
 }
 
-/** A directory of many entries that all name the same content. */
+/** Builds a directory of many entries that all name the same content. */
 function overlapping(entries: number): Buffer {
   const one = zip({ 'a.txt': 'a'.repeat(1_000) })
   const directory = one.indexOf(Buffer.from('PK\x01\x02', 'latin1'))
@@ -80,7 +80,7 @@ const docx = (document: string): Buffer =>
     'word/document.xml': document,
   })
 
-/** Entities that hold entities: a thousand million words. */
+/** Nests entities that expand to a thousand million words. */
 const LAUGHS = `<?xml version="1.0"?><!DOCTYPE w [<!ENTITY a0 "laugh">${Array.from(
   { length: 9 },
   (_, n) => `<!ENTITY a${n + 1} "${`&a${n};`.repeat(10)}">`,
@@ -104,7 +104,7 @@ const sheet = (): Buffer => {
   })
 }
 
-/** A PDF of objects; the first is the catalog. `table` false: its table of objects is wrong. */
+/** Builds a PDF of objects. The first object is the catalog. If `table` is false, the table of objects is wrong. */
 function pdf(objects: readonly string[], { table = true } = {}): Buffer {
   let text = '%PDF-1.7\n'
   const places: number[] = []
@@ -140,7 +140,7 @@ function pages(count: number, catalog = ''): string[] {
   ]
 }
 
-/** Forms that draw the next form twice: 2^30 drawings. */
+/** Builds forms that each draw the next form twice, which makes 2^30 drawings at a depth of 30. */
 function formsInForms(depth: number): Buffer {
   const form = (n: number) =>
     stream(
@@ -165,7 +165,7 @@ function nestedMails(depth: number): Buffer {
   return Buffer.from(mail)
 }
 
-/** Every bomb by name. */
+/** Maps a name to each bomb. */
 export const BOMBS: Record<string, () => Bomb> = {
   'zips in zips': () => ({ filename: 'nested.zip', content: nestedZips(12) }),
   'entries that share their bytes': () => ({

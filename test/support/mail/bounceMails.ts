@@ -1,14 +1,14 @@
-/** Bounces of our messages in the formats of common mail servers. */
+/** Makes bounces of our messages in the formats of common mail servers. */
 
 export type BounceOf = {
   messageId: string
   recipient: string
-  /** The recipient of the bounce itself. */
+  /** Is the recipient of the bounce. */
   to: string
   status?: string
   said?: string
   action?: 'failed' | 'delayed' | 'delivered'
-  /** The address in Final-Recipient, if it differs from the recipient. */
+  /** Is the address in Final-Recipient if it differs from the recipient. */
   final?: string
   original?: string
 }
@@ -20,7 +20,7 @@ let bounces = 0
 const head = (to: string, from: string, more = '') =>
   `From: ${from}\nTo: ${to}\nSubject: Undelivered Mail Returned to Sender\nMessage-ID: <bounce${++bounces}@mx.test>\nDate: Mon, 5 Jan 2026 09:31:00 +0000\n${more}`
 
-/** RFC 3464, as Postfix, Gmail and Exchange write it today. */
+/** Makes a report of RFC 3464 in the form of Postfix, Gmail and Exchange. */
 export function standardBounce(bounce: BounceOf, returnedAs = 'message/rfc822'): string {
   const { to, recipient, status = '5.1.1', action = 'failed', final = recipient } = bounce
   const said = bounce.said ?? `550 ${status} <${recipient}>: Recipient address rejected`

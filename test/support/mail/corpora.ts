@@ -1,6 +1,6 @@
 /**
- * Mail, replies and conversations written without sight of the code: the sets in test/fixtures, and beside the
- * project, where they are, public sets in `../shared/fixtures`. `npm test` reads the own sets, the whole suite all.
+ * Reads mails, replies and conversations whose authors had not seen the code. Own sets are in test/fixtures. Public
+ * sets may be beside the project, in `../shared/fixtures`. `npm test` reads the own sets, the whole suite all sets.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { isWhole } from '../database/extent.ts'
 const OWN = join(import.meta.dir, '../../fixtures')
 const PUBLIC = join(import.meta.dir, '../../../shared/fixtures')
 
-/** A set by its folder: `name` stands in the name of its test. */
+/** Is a set of one folder. The name of its test contains `name`. */
 type Corpus<Item, Name = 'own' | 'public'> = { name: Name; items: Item[] }
 
 const corporaOf = <Item>(
@@ -24,7 +24,7 @@ const corporaOf = <Item>(
     : []),
 ]
 
-/** Paths of messages as they came over SMTP, one file each. */
+/** Returns the paths of mails as SMTP delivered them. Each mail is one file. */
 export const mailCorpora = (): Corpus<string>[] =>
   corporaOf('mails', 'eml', (folder) =>
     (readdirSync(folder, { recursive: true }) as string[])
@@ -33,7 +33,7 @@ export const mailCorpora = (): Corpus<string>[] =>
       .toSorted(),
   )
 
-/** A mail and its reply text. `alt`: other accepted texts. `tier`: `core` where all conventions agree, else `policy`. */
+/** Is a mail with its reply text. `alt` holds other accepted texts. The tier is `core` if all conventions agree. */
 export type ReplyCase = {
   id: string
   input_kind: 'text' | 'eml'
@@ -54,8 +54,9 @@ export function readReplies(path: string): ReplyCase[] {
 }
 
 /**
- * `edges`: joined and cut-off attributions, unlisted devices and odd characters, with hard negatives beside each.
- * `sealed`: without its inline answers, because its author left the questions out and docs/contract.md keeps them.
+ * Returns the sets of replies. The set `edges` has joined and cut attributions, unlisted devices and odd characters,
+ * each with hard negatives. The set `sealed` is read without its inline answers: its author omitted the quoted
+ * questions, and docs/contract.md keeps the questions.
  */
 export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'sealed' | 'public'>[] => [
   ...corporaOf('replies/strangers.jsonl', 'replies/development.jsonl', readReplies),
@@ -66,7 +67,7 @@ export const replyCorpora = (): Corpus<ReplyCase, 'own' | 'edges' | 'sealed' | '
   },
 ]
 
-/** Messages in the order of their arrival; `expected`: their keys by thread. `must`: false for a judgement call. */
+/** Holds messages in the order of arrival. `expected` has their keys by thread. `must` is false in a doubtful case. */
 export type ThreadScenario = {
   id: string
   why: string

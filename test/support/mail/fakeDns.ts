@@ -1,6 +1,6 @@
 import type { Dns } from '../../../workers/mail/dns.ts'
 
-/** A zone. A name in `failing` gets SERVFAIL. */
+/** Holds the records of a zone. A name in `failing` gets SERVFAIL. */
 export type Zone = {
   mx?: Record<string, [priority: number, exchange: string][]>
   a?: Record<string, string[]>
@@ -8,7 +8,7 @@ export type Zone = {
   failing?: string[]
 }
 
-/** A DNS that answers from a zone, which may change meanwhile. */
+/** Makes a DNS that answers from a zone. The zone may change between two answers. */
 export function fakeDns(zone: Zone): Dns {
   const look = async <Record>(
     table: Readonly<globalThis.Record<string, Record[]>> = {},

@@ -1,9 +1,9 @@
 import type { LookUp } from '../../../workers/mail/lookUp.ts'
 
-/** Records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`; an Error makes the lookup fail. */
+/** Holds records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`. An Error fails the look-up. */
 export type Zone = Record<string, unknown[] | Error>
 
-/** A lookup that knows only these records. */
+/** Makes a look-up that knows only these records. */
 export function fakeLookUp(zone: Zone = {}): LookUp {
   return async (name, type) => {
     const records = zone[`${name.toLowerCase()} ${type}`]
@@ -13,7 +13,7 @@ export function fakeLookUp(zone: Zone = {}): LookUp {
   }
 }
 
-/** A DNS in which this machine may send for every domain, and no domain has a policy. */
+/** Is a DNS in which this machine may send for every domain, and no domain has a DMARC policy. */
 export const trustingLookUp: LookUp = async (name, type) => {
   if (type === 'TXT' && !name.includes('._domainkey.') && !name.startsWith('_dmarc.')) {
     return [['v=spf1 ip4:127.0.0.0/8 -all']] as never
@@ -21,5 +21,5 @@ export const trustingLookUp: LookUp = async (name, type) => {
   throw dnsError('ENOTFOUND')
 }
 
-/** An error of node:dns. */
+/** Makes an error of node:dns. */
 export const dnsError = (code: string): Error => Object.assign(new Error(`query ${code}`), { code })

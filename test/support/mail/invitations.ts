@@ -1,21 +1,21 @@
-/** Invitations as strangers' programs send them. */
+/** Makes invitations in the form of other programs. */
 
-/** An event to write as lines of a calendar file. */
+/** Describes an event for a calendar file. */
 export type EventLines = {
   method?: string
   uid?: string
   sequence?: number
-  /** DTSTAMP. */
+  /** Is DTSTAMP. */
   stamp?: string
   organizer?: string
   attendees?: readonly string[]
-  /** Further or other lines of the event. */
+  /** Holds further lines of the event. */
   lines?: readonly string[]
   start?: string
   end?: string
 }
 
-/** A calendar file of one event. */
+/** Writes a calendar file of one event. */
 export function calendarFile({
   method = 'REQUEST',
   uid = 'event-1@example.com',

@@ -1,4 +1,4 @@
-/** Mail rows on a test database, stored by the service's own functions. */
+/** Stores rows of mail on a test database with the functions of the service. */
 
 import { randomUUID } from 'node:crypto'
 import { newMessageId } from '../../../shared/ids.ts'
@@ -53,7 +53,7 @@ export const newIntent = (projectId: string, changes: Partial<SendIntent> = {}):
 
 export type SentRow = { projectId: string; messageId: string; row: string; threadRow: string }
 
-/** An outbound mail that waits to be sent. */
+/** Stores an outbound mail that waits to be sent. */
 export async function newSent(pool: Pool, changes: Partial<SendIntent> = {}): Promise<SentRow> {
   const intent = newIntent(changes.projectId ?? (await newProject(pool)), changes)
   const [outcome] = await acceptIntents(pool, [intent], null)
@@ -62,7 +62,7 @@ export async function newSent(pool: Pool, changes: Partial<SendIntent> = {}): Pr
   return { projectId, messageId, ...(await messageOf(pool, projectId, messageId))! }
 }
 
-/** The rows of a message and its thread. */
+/** Finds the rows of a message and its thread. */
 export async function messageOf(pool: Pool, projectId: string, messageId: string) {
   const { rows } = await pool.query<{ row: string; threadRow: string }>(
     'select row, thread_row as "threadRow" from messages where project_id = $1 and message_id = $2',
@@ -104,7 +104,7 @@ export async function recordSent(
   return recorded!
 }
 
-/** The recipients of a message, in order. */
+/** Reads the recipients of a message in the order of their addresses. */
 export async function recipientsOf(pool: Pool, { row }: { row: string }) {
   const { rows } = await pool.query<{
     address: string
@@ -120,7 +120,7 @@ export async function recipientsOf(pool: Pool, { row }: { row: string }) {
 
 let mails = 0
 
-/** A raw message with CRLF line ends. */
+/** Returns a raw message with CRLF line ends. */
 export const rawMail = ({
   id = `m${++mails}@example.com`,
   from = 'ada@example.com',
@@ -151,7 +151,7 @@ export const spooled = (
   ...changes,
 })
 
-/** Inserts an inbound mail for each project. @returns their ids, in the order of the projects. */
+/** Inserts an inbound mail for each project. @returns the ids of the mails in the order of the projects */
 export async function takeIn(
   pool: Pool,
   projectIds: readonly string[],
@@ -169,7 +169,7 @@ export async function takeIn(
   return rows.map(({ id }) => id)
 }
 
-/** An inbound mail as the worker reads it. */
+/** Reads and parses an inbound mail, as the worker does. */
 export async function readInboundMail(pool: Pool, inboundId: string): Promise<AuthenticatedMail> {
   const inbound = await findInboundMail(pool, noBlobs, inboundId, 1e9)
   if (inbound === null || !('bytes' in inbound)) throw new Error('no such inbound mail')
@@ -194,7 +194,7 @@ export async function receive(
   }
 }
 
-/** The types of a project's events, in order. */
+/** Reads the types of the events of a project, in order. */
 export async function eventsOf(pool: Pool, projectId: string): Promise<string[]> {
   const { rows } = await pool.query('select type from events where project_id = $1 order by seq', [
     projectId,
@@ -202,7 +202,7 @@ export async function eventsOf(pool: Pool, projectId: string): Promise<string[]>
   return rows.map(({ type }) => type)
 }
 
-/** The bytes of a raw mail as text; undefined once it is removed. */
+/** Reads a raw mail as text. @returns undefined after the mail is removed */
 export async function readRaw(pool: Pool, rawId: string): Promise<string | undefined> {
   const { rows } = await pool.query('select bytes from raw_mails where id = $1', [rawId])
   return rows[0]?.bytes.toString()

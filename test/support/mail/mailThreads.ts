@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { type Agent, type TestService, waitForMessages } from '../service.ts'
 import { deliverRaw } from './smtpTalk.ts'
 
-/** Delivers the mail `<id@example.com>` with the subject `id`; `more` holds further header lines. */
+/** Delivers the mail `<id@example.com>` with the subject `id`. `more` holds further header lines. */
 export const deliverNamed = (service: TestService, to: string, id: string, more = '') =>
   deliverRaw(
     service.smtp!.port,
@@ -10,7 +10,7 @@ export const deliverNamed = (service: TestService, to: string, id: string, more 
     `From: ada@example.com\nMessage-ID: <${id}@example.com>\n${more}Subject: ${id}\n\nText of ${id}.\n`,
   )
 
-/** A new agent whose inbox has one thread of these messages. */
+/** Makes an agent whose inbox has one thread of these messages. */
 export async function newThread(service: TestService, ids: string[]): Promise<Agent> {
   const agent = await service.newAgent()
   for (const [n, id] of ids.entries()) {
@@ -25,7 +25,7 @@ export async function newThread(service: TestService, ids: string[]): Promise<Ag
   return agent
 }
 
-/** The threads of an agent's inbox, as the API lists them. */
+/** Lists the threads of an inbox with the API. */
 export const listThreads = async (agent: Agent): Promise<any[]> =>
   (await agent.get('/v0/threads')).body.threads
 

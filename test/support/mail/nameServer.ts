@@ -11,34 +11,34 @@ import {
 } from 'dns-packet'
 
 export type NameServer = AsyncDisposable & {
-  /** `address:port`. */
+  /** Has the form `address:port`. */
   address: string
-  /** The questions over UDP, in order: `TXT a.test`. */
+  /** Holds the questions over UDP in order, e.g. `TXT a.test`. */
   asked: string[]
-  /** The ids of those queries. */
+  /** Holds the ids of the queries over UDP. */
   ids: number[]
-  /** The questions over TCP, in order. */
+  /** Holds the questions over TCP in order. */
   askedOverTcp: string[]
 }
 
 const TRUNCATED = 0x200
 const CODES = { none: 3, failure: 2 }
-/** The UDP limit of a client that names no size (RFC 1035 §4.2.1). */
+/** Is the UDP limit of a client that names no size (RFC 1035 §4.2.1). */
 const UDP_BYTES = 512
 const FORGED: Answer[] = [{ type: 'TXT', name: 'forged.test', data: ['forged'] }]
 const JUNK = Buffer.from([1, 2, 3])
 
 /**
- * A real name server on loopback. It recurses only on request, and answers with names in lower case.
- * An answer above the client's UDP size comes over TCP only, in pieces.
+ * Starts a real name server on loopback. The server recurses only on request, and answers with names in lower case.
+ * An answer above the UDP size of the client comes over TCP only, in pieces.
  *
  * The beginning of a name chooses the answer:
- * - `broken` fails, `shaky` fails the first time, and `half` fails for AAAA;
- * - `silent` gets no answer, and `lost` gets none the first time;
- * - over TCP, `closed` closes the connection, `mute` stays silent, `forged` and `junk` send an invalid answer.
+ * - `broken` fails, `shaky` fails for the first query, and `half` fails for AAAA;
+ * - `silent` gets no answer, and `lost` gets no answer to the first query;
+ * - over TCP, `closed` closes the connection, `mute` stays silent, and `forged` and `junk` send an invalid answer.
  *
- * Before each answer to a TXT question come the forged answers of a guessing attacker.
- * @param records may change while it runs.
+ * Before each answer to a TXT question the server sends the forged answers of a guessing attacker.
+ * @param records may change while the server runs.
  */
 export async function startNameServer(
   records: readonly Answer[],
@@ -66,7 +66,7 @@ export async function startNameServer(
         : whole
     if (type !== 'TXT') return send(answered)
     const forged: Packet = { ...answer, flags: 0x180, answers: FORGED }
-    // From another address. The other forgeries follow once it is sent.
+    // The first forgery comes from another address. The other forgeries follow after the first is sent.
     stranger.send(encode(forged), from.port, from.address, () => {
       send(JUNK)
       send(encode({ ...forged, type: 'query' }))
@@ -92,7 +92,7 @@ export async function startNameServer(
         void inPieces(socket, [bytes.subarray(0, 1), bytes.subarray(1, 9), bytes.subarray(9)])
       })
   })
-  // TCP first: the connections of other tests take many TCP ports, and hardly any UDP port.
+  // TCP takes the port first, because the connections of other tests take many TCP ports and few UDP ports.
   await new Promise<void>((resolve) => tcp.listen(0, host, resolve))
   const { port } = tcp.address() as AddressInfo
   await new Promise<void>((resolve) => udp.bind(port, host, resolve))
@@ -118,7 +118,7 @@ const sizeFor = ({ additionals }: Packet): number => {
   return edns?.type === 'OPT' ? edns.udpPayloadSize : UDP_BYTES
 }
 
-/** Writes pieces as a network may deliver them: the client reads each before the next comes. */
+/** Writes pieces as a network may deliver them: the client reads each piece before the next piece comes. */
 async function inPieces(socket: Socket, pieces: readonly Uint8Array[]): Promise<void> {
   for (const piece of pieces) {
     socket.write(piece)

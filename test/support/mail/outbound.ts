@@ -4,7 +4,7 @@ import { type Agent, type Client, messagePath, type TestService } from '../servi
 import { waitFor } from '../waitFor.ts'
 import type { Sink } from './sink.ts'
 
-/** Sends a mail that must be accepted. @returns the API's answer. */
+/** Sends a mail that must be accepted. @returns the answer of the API */
 export async function sendMail(agent: Client, body: object = {}): Promise<any> {
   const mail = { to: ['ada@example.com'], subject: 'Subject', text: 'Text', ...body }
   const answer = await agent.post('/v0/messages/send', mail)
@@ -12,13 +12,13 @@ export async function sendMail(agent: Client, body: object = {}): Promise<any> {
   return answer.body
 }
 
-/** Waits until a message was delivered to a sink. */
+/** Waits until a message is delivered to a sink. */
 export const sunkAt = (sink: Sink, messageId: string) =>
   waitFor(`${messageId} at the sink`, () =>
     sink.mails.find((mail) => mail.email.messageId === messageId),
   )
 
-/** Waits until a sink has a copy for each recipient. @returns the copies by recipient. */
+/** Waits until a sink has a copy for each recipient. @returns the copies by recipient */
 export const copiesAt = (sink: Sink, messageId: string, recipients: readonly string[]) =>
   waitFor(`the copies of ${messageId}`, () => {
     const copies = sink.mails.filter((mail) => mail.email.messageId === messageId)
@@ -26,17 +26,17 @@ export const copiesAt = (sink: Sink, messageId: string, recipients: readonly str
     return recipients.every((one) => byRecipient.has(one)) ? byRecipient : null
   })
 
-/** Waits until a message has a delivery status. @returns the message. */
+/** Waits until a message has a delivery status. @returns the message */
 export const untilStatus = (agent: Agent, messageId: string, wanted: string): Promise<any> =>
   waitFor(`${messageId} to be ${wanted}`, async () => {
     const { body } = await agent.get(messagePath(messageId))
     return body.deliveryStatus === wanted ? body : null
   })
 
-/** Brings the next attempt of a message forward to now. */
+/** Makes the next attempt of a message due now. */
 export async function hurry({ database }: TestService, messageId: string): Promise<void> {
   const message = `(select row from messages where message_id = $1 and direction = 'sent')`
-  // The service locks the mail before its recipients. One statement for both would promise no order.
+  // The service locks the mail before its recipients. A single statement for both would promise no order of the locks.
   await transaction(database.pool, async (db) => {
     await db.query(
       `update outbound_mails set next_attempt_at = clock_timestamp() where message_row = ${message}`,

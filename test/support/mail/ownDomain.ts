@@ -1,4 +1,4 @@
-/** Mail domains beside the service's own, in a DNS of the test. */
+/** Adds mail domains of projects, with records in a DNS of the test. */
 
 import type { TestService } from '../service.ts'
 import { waitFor } from '../waitFor.ts'
@@ -26,7 +26,7 @@ export async function addVerifiedDomain(
   const { body } = await platform.post('/v0/platform/domains', { domain })
   publish(zone, body.records)
   await waitFor(`${domain} to be verified`, async () => {
-    // A check under way has not seen the records, and the next one comes in a minute.
+    // A check that runs now has not seen the records, and the next check comes in a minute.
     await platform.post(`${path}/verify`)
     return (await platform.get(path)).body.status === 'verified'
   })

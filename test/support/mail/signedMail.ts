@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mailSignature } from '../../../shared/mail/http/signedMail.ts'
 
-/** A secret of INBOUND_SECRETS, and its bytes. */
+/** Holds the bytes of a secret of INBOUND_SECRETS. */
 const INBOUND_SECRET = Buffer.alloc(32, 7)
 export const INBOUND_ENV = {
   INBOUND_SECRETS: `relay:${INBOUND_SECRET.toString('base64')}`,
@@ -16,11 +16,11 @@ export type RawMail = {
   secret?: Uint8Array
   atS?: number
   spf?: string
-  /** The header, in place of the one made of `from` and `to`. */
+  /** Replaces the header that is made of `from` and `to`. */
   envelope?: string
 }
 
-/** The request that a mail service sends to `POST /v0/inbound/raw`. */
+/** Makes the request that a mail service sends to `POST /v0/inbound/raw`. */
 export function signedRequest({
   to,
   mail = 'Message-ID: <1@example.com>\r\nFrom: ada@example.com\r\nSubject: Hi\r\n\r\nHi.\r\n',
@@ -51,7 +51,7 @@ export function signedRequest({
   }
 }
 
-/** Hands over a mail by HTTP. */
+/** Delivers a mail by HTTP. */
 export async function handOver(
   port: number,
   request: RequestInit,

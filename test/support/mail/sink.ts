@@ -5,49 +5,49 @@ import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
 import type { Certificate } from '../process/tlsServer.ts'
 
 type SunkMail = {
-  /** The id that the 250 answer names. */
+  /** Is the id that the 250 answer names. */
   id: string
   from: string
   to: string[]
   raw: string
   email: Email
-  /** Whether it came over TLS; below, the client's EHLO name. */
+  /** Tells whether the mail came over TLS. `helo` is the EHLO name of the client. */
   secure: boolean
   helo: string
-  /** The client's SNI name; undefined without. */
+  /** Is the SNI name of the client, or undefined without SNI. */
   servername: string | undefined
-  /** When its data began, by performance.now(). */
+  /** Is the time when the data began, by performance.now(). */
   beganMs: number
 }
 
-/** A refusal that the sink gives: at RCPT for one address, or to the whole message. */
+/** Is a refusal of one address at RCPT, or of the whole message after DATA. */
 type Refusal = { code: number; message: string }
 
 export type Sink = AsyncDisposable & {
   url: string
   port: number
   mails: SunkMail[]
-  /** Refuses recipients while set; return null to accept. */
+  /** Refuses a recipient unless the function returns null. */
   refuseRecipient: (address: string) => Refusal | null
-  /** Refuses messages after their data while set; the answer waits for a promise. */
+  /** Refuses a message after its data unless the function returns null. The reply waits for a promise. */
   refuseData: () => Refusal | null | Promise<Refusal | null>
-  /** Connections accepted so far. */
+  /** Counts the accepted connections. */
   connections: number
 }
 
 export type SinkOptions = {
   port?: number
-  /** One of 127.0.0.0/8. */
+  /** Is an address of 127.0.0.0/8. */
   host?: string
   /** Offers STARTTLS, with an untrusted certificate. */
   tls?: boolean
   /** Offers STARTTLS with this certificate. */
   certificate?: Certificate
-  /** The largest message it accepts, announced by SIZE. */
+  /** Is the size of the largest accepted message, which SIZE announces. */
   bytesMax?: number
 }
 
-/** A real SMTP server that keeps the messages it gets. */
+/** Starts a real SMTP server that keeps its messages. */
 export async function startSink({
   port = 0,
   host = '127.0.0.1',
@@ -79,7 +79,7 @@ export async function startSink({
       try {
         for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
       } catch {
-        // The client went away in the middle of its message.
+        // The client closed the connection within its message.
         return
       }
       const refused = await sink.refuseData()

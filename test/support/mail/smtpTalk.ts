@@ -1,12 +1,12 @@
 import { connect, type Socket } from 'node:net'
 
-/** A raw SMTP dialogue, for input that no mail client sends. */
+/** Is a raw SMTP dialogue, for input that no mail client sends. */
 export type SmtpTalk = AsyncDisposable & {
-  /** Sends one command. @returns the whole reply. */
+  /** Sends one command. @returns the whole reply */
   say(line: string): Promise<string>
-  /** Sends bytes unchanged. @returns the next reply. */
+  /** Sends bytes unchanged. @returns the next reply */
   send(bytes: string | Buffer): Promise<string>
-  /** Sends bytes and waits for nothing. */
+  /** Sends bytes without waiting for a reply. */
   write(bytes: string | Buffer): void
   closed: Promise<void>
 }
@@ -56,7 +56,7 @@ export async function talkSmtp(port: number, localAddress = '127.0.0.1'): Promis
   return talk
 }
 
-/** Delivers these exact bytes (CRLF lines) to one recipient. @returns the reply to the end of DATA. */
+/** Delivers these exact bytes with CRLF lines to one recipient. @returns the reply to the end of DATA */
 export async function deliverRaw(
   port: number,
   to: string,

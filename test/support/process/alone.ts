@@ -1,10 +1,10 @@
 /**
- * For tests that hold the service to a time, or to an amount of memory. `test/main.ts` runs the files that import this one in a
- * process of their own, one after the other, without others beside them.
+ * Marks tests that measure time or memory of the service. `test/main.ts` runs each file that imports this module in a
+ * separate process, one file after the other, while no other test runs.
  */
 
-/** The service promises to work again within this time, milliseconds. */
+/** Is the time within which the service promises to work again, in milliseconds. */
 export const RECOVERY_LIMIT_MS = 15_000
 
-/** A scheduled mail leaves within this time after its time, milliseconds. */
+/** Is the greatest delay of a scheduled mail, in milliseconds. */
 export const SCHEDULE_LATE_MAX_MS = 1_000

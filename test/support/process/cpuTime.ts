@@ -1,4 +1,4 @@
-/** Milliseconds of CPU time that `work` takes. Other processes do not count, so a busy machine fails no test. */
+/** Returns the CPU time of `work` in milliseconds. Other processes do not count, so a busy machine fails no test. */
 export function cpuMsOf(work: () => unknown): number {
   const before = process.cpuUsage()
   work()

@@ -4,14 +4,14 @@ import {
   startPostgresProxy,
 } from '../database/postgresProxy.ts'
 
-/** Round trips beyond those of an undisturbed run: retries, and polls in between. */
+/** Counts the further round trips of a run with a cut: retries and polls. */
 const MARGIN = 4
 
 /**
- * Repeats the same work. Each run cuts the connection at the next round trip, from the first to the last of an undisturbed
- * run.
- * @param work gets a label for its run, and throws when the outcome is wrong.
- * @returns the number of cuts.
+ * Repeats the same work. Each run cuts the connection at the next round trip, from the first to the last round trip of
+ * an undisturbed run.
+ * @param work gets a label for its run, and throws if the outcome is wrong
+ * @returns the number of cuts
  */
 export async function cutEveryRoundTrip(
   proxy: PostgresProxy,
@@ -36,7 +36,7 @@ export async function cutEveryRoundTrip(
   return cuts
 }
 
-/** A proxy for an option `through` of a test service. */
+/** Makes a proxy for the option `through` of a test service. */
 export function proxyThrough() {
   const started = Promise.withResolvers<PostgresProxy>()
   return {

@@ -1,4 +1,4 @@
-/** Local HTTP and TCP servers for guardedRequest, and shortcuts to call them. */
+/** Starts local HTTP and TCP servers for guardedRequest, and calls them. */
 import type { LookupAddress } from 'node:dns'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
@@ -25,7 +25,7 @@ export async function listen(server: Server): Promise<number> {
 
 export const serve = (listener: RequestListener) => listen(createHttpServer(listener))
 
-/** A TCP server whose listener writes every byte itself. */
+/** Starts a TCP server whose listener writes every byte. */
 export async function serveRaw(onSocket: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()
   const server = createTcpServer((socket) => {

@@ -8,16 +8,16 @@ import { waitFor } from '../waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
 
-/** A real process of the service, with its output so far. */
+/** Is a real process of the service. */
 export type ServiceProcess = AsyncDisposable & {
   child: ChildProcess
   stdout: () => string
   stderr: () => string
-  /** Resolves with the exit code, or the signal's name, when it ends. */
+  /** Resolves at the end of the process with the exit code or the name of the signal. */
   exited: Promise<number | string>
 }
 
-/** Starts one of the entry files. The environment holds only `env`, PATH, HOME, and where test/mutants writes what is reached. */
+/** Starts an entry file. The environment holds only `env`, PATH, HOME and MUTANTS_REACH of test/mutants. */
 export function startProcess(
   file: string,
   env: Record<string, string>,
@@ -26,14 +26,14 @@ export function startProcess(
   return startCommand([process.execPath, join(ROOT, file), ...args], env)
 }
 
-/** Starts any program in the project's folder. */
+/** Starts any program in the folder of the project. */
 export function startCommand(
   [program = '', ...args]: string[],
   env: Record<string, string>,
 ): ServiceProcess {
   const { PATH = '', HOME = '', MUTANTS_REACH } = process.env
   const reach = MUTANTS_REACH === undefined ? {} : { MUTANTS_REACH }
-  // Files, not pipes: a pipe that a process shares with its children can lose the last lines.
+  // Output goes to files, because a pipe that a process shares with its children can lose the last lines.
   const folder = mkdtempSync(join(tmpdir(), 'purser-output-'))
   const [stdoutFile, stderrFile] = [join(folder, 'stdout'), join(folder, 'stderr')]
   const files = [openSync(stdoutFile, 'a'), openSync(stderrFile, 'a')] as const
@@ -59,7 +59,7 @@ export function startCommand(
   }
 }
 
-/** Waits until a process has printed this. */
+/** Waits until a process has printed text that matches the pattern. */
 export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegExpExecArray> =>
   waitFor(
     `${pattern} to be printed`,
@@ -75,8 +75,8 @@ export const printed = (process: ServiceProcess, pattern: RegExp): Promise<RegEx
   )
 
 /**
- * A free port, for processes that must know their port before they start. It lies below the ports that the system hands
- * out (32768 and above), because another test's connection takes one of those between this look and the process's start.
+ * Finds a free port for a process that must know its port before its start. The port is below the ports that the system
+ * assigns (32768 and above), because a connection of another test may take such a port before the process starts.
  */
 export async function freePort(): Promise<number> {
   const port = randomInt(10_000, 32_768)

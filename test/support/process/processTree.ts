@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 export type TreeProcess = { pid: number; command: string }
 
-/** All descendants of a process (Linux). */
+/** Returns all descendants of a process (Linux). */
 export function processesBelow(pid: number): TreeProcess[] {
   const all = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -16,12 +16,12 @@ export function processesBelow(pid: number): TreeProcess[] {
 
 function readProcess(name: string): (TreeProcess & { parent: number })[] {
   try {
-    // The name of the program stands in parentheses, and may hold blanks.
+    // The name of the program is in parentheses, and may contain blanks.
     const [, parent] = /^.*\) \S (\d+)/s.exec(readFileSync(`/proc/${name}/stat`, 'utf8')) ?? []
     const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
     return [{ pid: Number(name), parent: Number(parent), command }]
   } catch {
-    // It ended in between.
+    // The process ended before the read.
     return []
   }
 }

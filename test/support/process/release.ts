@@ -1,4 +1,4 @@
-/** An earlier version of the service, from the history of the repository. */
+/** Runs an earlier version of the service from the history of the repository. */
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,24 +7,24 @@ import { printed, type ServiceProcess, startCommand } from './process.ts'
 const ROOT = join(import.meta.dir, '../../..')
 const git = (...args: string[]) => Bun.spawnSync(['git', ...args], { cwd: ROOT })
 
-/** Whether git has the commit. A shallow clone lacks old ones: the caller says that it skips. */
+/** Tells whether git has the commit. A shallow clone lacks old commits, and the caller then says that it skips. */
 export const hasCommit = (commit: string): boolean =>
   git('cat-file', '-e', `${commit}^{commit}`).exitCode === 0
 
-/** The commits that added or removed a text in a file, the latest first. */
+/** Lists the commits that added or removed a text in a file, the latest first. */
 export const changesOf = (text: string, path: string): string[] =>
   git('log', '--format=%H', `-S${text}`, '--', path).stdout.toString().split('\n').filter(Boolean)
 
 export type Release = AsyncDisposable & {
   /** Runs an entry file to its end. @returns the exit code, or the signal's name */
   run(file: string, env: Record<string, string>): Promise<number | string>
-  /** Starts an entry file and waits until it is ready. @returns its port; 0: it has none */
+  /** Starts an entry file and waits until the process is ready. @returns the port, or 0 for a process without a port */
   start(file: string, env: Record<string, string>): Promise<number>
-  /** Stops all that was started. */
+  /** Stops all started processes. */
   stop(): Promise<void>
 }
 
-/** Unpacks a commit. Its dependencies are a part of today's; those that both have may be newer here. */
+/** Unpacks a commit. The commit runs with the dependencies of today, which may be newer. */
 export function unpackRelease(commit: string): Release {
   const folder = mkdtempSync(join(tmpdir(), 'purser-release-'))
   const code = git('archive', '--format=tar', commit).stdout

@@ -1,20 +1,20 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A proxy port that can be cut off from its target. */
+/** Is a proxy that can be cut off from its target. */
 export type TcpProxy = AsyncDisposable & {
   port: number
   /** Ends every connection and refuses new ones until `mend`. */
   cut(): Promise<void>
   mend(): Promise<void>
-  /** A connection that has sent this text gets no more answers; the target still gets its data. */
+  /** Mutes a connection that has sent this text. The client gets no more answers, and the target still gets the data. */
   muteOn: string | null
-  /** Connections muted so far. */
+  /** Counts the muted connections. */
   muted: number
-  /** Bytes that clients have sent so far. */
+  /** Counts the bytes that clients have sent. */
   bytesIn: number
 }
 
-/** Starts a proxy to a port. Default: 127.0.0.1 on both sides, and a free port. */
+/** Starts a proxy to a port. The default is 127.0.0.1 on both sides, and a free port. */
 export async function startTcpProxy(
   targetPort: number,
   ownPort = 0,

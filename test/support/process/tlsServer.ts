@@ -1,4 +1,4 @@
-/** HTTPS servers with a certificate of their own authority. */
+/** Starts HTTPS servers with a self-signed certificate. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { RequestListener, Server } from 'node:http'
@@ -9,11 +9,11 @@ import { listen } from './localServer.ts'
 
 export type Certificate = { key: string; ca: string }
 
-/** A certificate for host names that signs itself. */
+/** Makes a self-signed certificate for host names. */
 export const newCertificate = (...names: string[]): Certificate =>
   makeCertificate(['ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'], names)
 
-/** The same, with an RSA key. */
+/** Makes a self-signed certificate for host names with an RSA key. */
 export const newRsaCertificate = (...names: string[]): Certificate =>
   makeCertificate(['rsa:2048'], names)
 
@@ -31,6 +31,6 @@ function makeCertificate(keyKind: string[], names: string[]): Certificate {
   return made
 }
 
-/** An HTTPS server on the loopback; `closeServers` ends it. @returns its port. */
+/** Starts an HTTPS server on loopback, which `closeServers` ends. @returns its port */
 export const serveTls = ({ key, ca }: Certificate, listener: RequestListener): Promise<number> =>
   listen(createServer({ key, cert: ca }, listener) as unknown as Server)

@@ -1,4 +1,4 @@
-/** A service with a funded purse, and a seller on the same chain whose every answer a test decides. */
+/** Starts a service with a funded purse, and a seller on the same chain. The test chooses the answers of the seller. */
 import { type Address, type Hex, parseAbiItem } from 'viem'
 import type { PaymentPayload } from '../../../shared/till/x402.ts'
 import { decodePaymentHeader } from '../../../shared/till/x402.ts'
@@ -19,7 +19,7 @@ const FUNDS_ATOMIC = 100_000_000n
 
 type Json = Record<string, unknown>
 
-/** What an agent's purchase looks like over REST. */
+/** Is the purchase of an agent in the form of the REST API. */
 export type PurchaseView = {
   purchaseId: string
   state: string
@@ -43,7 +43,7 @@ export type Buyer = Agent & {
   address: Address
   giveMandate(terms?: Json): Promise<string>
   mandate(id: string): Promise<Record<string, string>>
-  /** Buys with a key of its own unless `key` is there. */
+  /** Buys with the Idempotency-Key `key`, or with a new key by default. */
   pay(
     url: string,
     more?: Json & { key?: string; timeout?: number },
@@ -71,7 +71,7 @@ export async function fundPurse(
   return address
 }
 
-/** A new project with a funded purse. */
+/** Makes a project with a funded purse. */
 export async function newBuyer(
   till: TestTill,
   { fundsAtomic }: { fundsAtomic?: bigint } = {},
@@ -81,7 +81,7 @@ export async function newBuyer(
   return { ...agent, address, ...ofAgent(till, agent) }
 }
 
-/** What an agent does with the purse of its project, and its owner with mandates. */
+/** Returns the calls of an agent with the purse of its project, and the calls of its owner with mandates. */
 export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof Agent | 'address'> {
   const base = `/v0/platform/projects/${agent.project.id}`
   const purchase = async (id: string) =>
@@ -118,7 +118,7 @@ export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof 
   }
 }
 
-/** A payment that reached the seller. */
+/** Is a payment that reached the seller. */
 export type Received = { header: string; payload: PaymentPayload['payload']; x402Version: 1 | 2 }
 
 export type Terms = {
@@ -134,25 +134,25 @@ export type Terms = {
 export type Seller = AsyncDisposable & {
   url: string
   host: string
-  /** Payments in the order of their arrival, with repeats. */
+  /** Holds the payments in the order of arrival, with repeats. */
   received: Received[]
-  /** Requests without a payment. */
+  /** Holds the requests without a payment. */
   asked: Request[]
   terms: Terms
   version: 1 | 2
   resource: string | null
-  /** Decides about a paid request; default: settles on the chain and serves. */
+  /** Answers a paid request. The default settles the payment on the chain, and serves the content. */
   serve: (payment: Received, request: Request) => Promise<Response>
-  /** Answers an unpaid request; default: the 402 of `terms`. */
+  /** Answers an unpaid request. The default is the 402 of `terms`. */
   ask: (request: Request) => Promise<Response> | Response
-  /** Broadcasts a payment from an account that is nobody's in this service. */
+  /** Broadcasts a payment from an account that the service does not know. */
   settle(payment: Received): Promise<Hex>
   challenge(changes?: Partial<Terms>[], body?: Json): Response
 }
 
 const CONTENT = JSON.stringify({ tempC: 7 })
 
-/** Starts a seller that settles by itself. */
+/** Starts a seller that settles its payments itself. */
 export function startSeller({ client }: TestTill): Seller {
   const terms: Terms = {
     scheme: 'exact',
@@ -164,7 +164,7 @@ export function startSeller({ client }: TestTill): Seller {
     extra: { name: 'USDC', version: '2' },
   }
   let sending: Promise<unknown> = Promise.resolve()
-  // By nonce: a repeated payment gets the first settlement, as honest sellers do.
+  // A repeated payment with the same nonce gets the first settlement, as at an honest seller.
   const settlements = new Map<string, Promise<Hex>>()
   const server = Bun.serve({
     port: 0,
@@ -200,7 +200,7 @@ export function startSeller({ client }: TestTill): Seller {
     },
     ask: () => seller.challenge(),
     async settle({ payload: { authorization, signature } }) {
-      // One after the other: anvil gives two concurrent transactions of an account the same nonce.
+      // One transaction follows the other, because anvil gives concurrent transactions of an account the same nonce.
       const sent = sending.then(() =>
         broadcastPayment(client, { authorization, signature, header: '' }),
       )
@@ -247,7 +247,7 @@ export function startSeller({ client }: TestTill): Seller {
   return seller
 }
 
-/** The answer of a seller that has settled. */
+/** Returns the answer of a seller that has settled the payment. */
 export function served({ x402Version }: Received, transaction: string): Response {
   const said = encodeHeader({ success: true, transaction, network: 'base-sepolia', payer: '0x' })
   const name = x402Version === 1 ? 'x-payment-response' : 'payment-response'
@@ -256,7 +256,7 @@ export function served({ x402Version }: Received, transaction: string): Response
   })
 }
 
-/** A till with a worker that buys. */
+/** Starts a till with a worker of the purse. */
 export const startPurseTill = (options: TestTillOptions = {}): Promise<TestTill> =>
   startTestTill({
     ...options,
@@ -268,7 +268,7 @@ const TRANSFER = parseAbiItem(
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 )
 
-/** What the chain says that an address has paid, in atomic units. */
+/** Returns the sum that an address has paid on the chain, in atomic units. */
 export async function paidBy({ client }: TestTill, address: Address): Promise<bigint> {
   const logs = await client.getLogs({
     address: SEPOLIA.usdcAddress,

@@ -1,30 +1,30 @@
-/** Wallet contracts (ERC-1271) that take any signature, and burn the gas wallet's gas when it suits them. */
+/** Makes wallet contracts (ERC-1271) that accept any signature, and burn the gas of the gas wallet if they choose. */
 import { type Address, concat, type Hex, numberToHex, size, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { DevnetClient } from '../../../workers/devnet/contracts.ts'
 import { waitFor } from '../waitFor.ts'
 import { fund, headerOf, pay, type TestTill } from './till.ts'
 
-/** Answers 0x1626ba7e. */
+/** Returns the magic value 0x1626ba7e of ERC-1271. */
 const ACCEPT: Hex = '0x631626ba7e60e01b60005260206000f3'
-/** INVALID takes all gas of the call. */
+/** Is INVALID, which takes all gas of the call. */
 const BURN: Hex = '0xfe'
 
-/** 23 bytes: accepts while GASPRICE is 0, as in a call without fees, and burns otherwise. */
+/** Accepts while GASPRICE is 0, as in a call without fees, and burns otherwise. */
 export const FREE_CALL_ONLY: Hex = concat(['0x3a15600657', BURN, '0x5b', ACCEPT])
 
-/** Accepts always. The bytes behind the code make its hash another one. */
+/** Makes a wallet that always accepts. Each variant has other bytes behind the code, and so another code hash. */
 export const acceptAll = (variant = 0): Hex =>
   concat([ACCEPT, variant === 0 ? '0x' : numberToHex(variant, { size: 1 })])
 
-/** The code of {@link acceptAll} after a change of heart. */
+/** Is the code that replaces {@link acceptAll} when the wallet begins to burn. */
 const burnAll: Hex = BURN
 
-/** Accepts while less gas is left than `gas`, and burns otherwise. */
+/** Makes a wallet that accepts while less gas than `gas` is left, and burns otherwise. */
 export const acceptBelow = (gas: number): Hex =>
   concat(['0x62', toHex(gas, { size: 3 }), '0x5a10600a57', BURN, '0x5b', ACCEPT])
 
-/** Creation code of any code. */
+/** Returns the creation code of a code. */
 export const creationOf = (code: Hex): Hex =>
   concat([
     '0x60',
@@ -35,7 +35,7 @@ export const creationOf = (code: Hex): Hex =>
     code,
   ])
 
-/** Deploys a wallet with this code, and funds it. */
+/** Deploys a wallet with this code, and funds the wallet. */
 export async function deployCode(client: DevnetClient, code: Hex): Promise<Address> {
   const account = DEVNET_ACCOUNTS.tokenOwner.address
   const hash = await client.sendTransaction({ account, chain: null, data: creationOf(code) })
@@ -45,13 +45,13 @@ export async function deployCode(client: DevnetClient, code: Hex): Promise<Addre
   return contractAddress
 }
 
-/** A payment of a wallet with a signature that no account can have made. */
+/** Returns the header of a payment by a wallet. No account can have made the signature. */
 export async function payFromContract(wallet: Address): Promise<string> {
   const { authorization } = await pay({ from: wallet })
   return headerOf(authorization, `0x${'ab'.repeat(66)}`)
 }
 
-/** Redeems, and lets the wallet burn in the block though its simulation passed. */
+/** Redeems a payment whose simulation passes, and makes the wallet burn the gas in the block. */
 export async function burnInBlock<Answer>(
   till: Pick<TestTill, 'client'>,
   wallet: Address,

@@ -1,4 +1,4 @@
-/** The body of a 402 of a seller. */
+/** Is the body of a 402 of a seller. */
 import { buildChallenge } from '../../../shared/till/x402.ts'
 import { payTo } from './payment.ts'
 

@@ -1,4 +1,4 @@
-/** Payments made and judged on a devnet. */
+/** Makes and judges payments on a devnet. */
 import {
   createWalletClient,
   encodeFunctionData,
@@ -42,7 +42,7 @@ export const gasWallet = privateKeyToAccount(DEVNET_ACCOUNTS.gasWallet.privateKe
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
 let nonces = 0
-/** An authorization to pay the price, valid for a minute. */
+/** Makes an authorization of the price that is valid for a minute. */
 export function authorize(changes: Partial<Authorization> = {}): Authorization {
   const nowS = BigInt(Math.floor(Date.now() / 1000))
   nonces += 1
@@ -63,7 +63,7 @@ export const signed = (authorization: Authorization, network: UsdcNetwork = SEPO
 const transferArguments = (a: Authorization) =>
   [a.from, a.to, a.value, a.validAfter, a.validBefore, a.nonce] as const
 
-/** Whether the chain would accept the authorization in the next block. */
+/** Tells whether the chain would accept the authorization in the next block. */
 export async function chainAccepts(
   client: DevnetClient,
   authorization: Authorization,
@@ -75,7 +75,7 @@ export async function chainAccepts(
     args: [...transferArguments(authorization), signature],
   })
   try {
-    // `latest` would judge by the time of the last block, which an idle devnet mined long ago.
+    // `latest` would use the time of the last block, which an idle devnet mined long ago.
     await client.call({ to: usdc.address, data, blockTag: 'pending' })
     return true
   } catch {

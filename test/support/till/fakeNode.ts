@@ -1,9 +1,9 @@
-/** A node of the chain that gives the answers of a test. */
+/** Starts a node of the chain with the answers of a test. */
 import { serve } from 'bun'
 
 type Answer = (method: string, params: any[]) => unknown
 
-/** `{error}` becomes an error of the node, a Response the answer to the whole request. */
+/** Starts a node. `{error}` becomes an error of the node. A Response becomes the answer to the whole request. */
 export function startNode(answer: Answer) {
   const server = serve({
     port: 0,

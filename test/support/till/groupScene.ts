@@ -1,4 +1,4 @@
-/** A till whose worker starts once payments wait: they become one group, which lies in the pool. */
+/** Is a till whose worker starts after payments wait. The payments become one group in the pool of transactions. */
 import { type Hex, parseAbi, parseGwei } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { Agent } from '../service.ts'
@@ -17,29 +17,29 @@ export type GroupScene = AsyncDisposable & {
   seller: Agent
   /** Starts the worker, which finds all waiting payments. */
   start(): Promise<void>
-  /** Stops the worker, and mines each transaction at once again. */
+  /** Stops the worker, and turns automine on. */
   rest(): Promise<void>
-  /** Sends the payments as one group, which lies in the pool until a block is mined. */
+  /** Sends the payments as one group, which stays in the pool until a block is mined. */
   groupInPool(orders: readonly Order[]): Promise<{ payments: WaitingPayment[]; hash: Hex }>
-  /** Mines what lies in the pool, then each transaction at once. */
+  /** Mines the pool, and turns automine on. */
   mineOn(): Promise<void>
-  /** Removes the newest block; its transactions wait in the pool. */
+  /** Removes the newest block. Its transactions return to the pool. */
   reorganise(): Promise<void>
-  /** Some tests move the chain's time on: these authorizations last by its clock. */
+  /** Extends authorizations by the clock of the chain, because some tests advance that clock. */
   lasting(orders: readonly Order[]): Promise<Order[]>
   expiring(): Promise<Order>
-  /** The next nonce of the gas wallet. */
+  /** Returns the next nonce of the gas wallet. */
   nonceOf(): Promise<number>
-  /** The money that the seller has. */
+  /** Returns the balance of the seller. */
   received(): Promise<bigint>
-  /** The transaction of a payment, once it has settled. */
+  /** Waits until a payment is settled. @returns its transaction */
   settledBy(payment: { id: string }): Promise<Hex>
 }
 
 export async function startGroupScene(): Promise<GroupScene> {
   const till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '50' } })
   const seller = await till.newSeller()
-  // From now on the API knows the chain.
+  // The API now knows the chain.
   await (await till.startWorker()).stop()
   const { client } = till
   let worker: TillWorker | null = null
@@ -60,7 +60,7 @@ export async function startGroupScene(): Promise<GroupScene> {
       await lowFee()
       await client.mine({ blocks: 1 })
       await client.setAutomine(false)
-      // One after the other: a group has the order of its claims.
+      // One claim follows the other, because a group has the order of its claims.
       const payments: WaitingPayment[] = []
       for (const order of await scene.lasting(orders)) {
         payments.push(...(await claimAll(seller, [order])))

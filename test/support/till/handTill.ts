@@ -1,4 +1,4 @@
-/** A till over a devnet and a database, without loops: the test takes every step. */
+/** Is a till over a devnet and a database, without loops. The test makes every step. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,11 +39,11 @@ export type HandTill = AsyncDisposable & {
   /** Claims a payment at the newest block. */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
-  /** Reads the newest block, even a lower one, and the gas wallets' balances. */
+  /** Reads the newest block, even if it is lower than before, and the balances of the gas wallets. */
   look(): Promise<void>
   /** Claims a payment and sends it. No watcher records its outcome. */
   send(): Promise<{ id: string; txHash: Hex }>
-  /** Reconciles with the node's newest block, `times` looks. */
+  /** Reconciles `times` times with the newest block of the node. */
   reconcile(memory: Reconciler, times?: number): Promise<void>
   /** Deletes all payments and faults, and turns automine on. */
   reset(): Promise<void>
@@ -102,7 +102,7 @@ export async function startHandTill(): Promise<HandTill> {
     },
     async reconcile(memory, times = 1) {
       for (let n = 0; n < times; n++) {
-        // Bypasses the proxy: its faults are for the look's own requests.
+        // The block is read without the proxy, whose faults are meant for the requests of the reconciler.
         const { number, hash, parentHash, timestamp, baseFeePerGas } = await client.getBlock()
         const block = { number, hash, parentHash, timestamp, baseFeePerGas: baseFeePerGas ?? 0n }
         if (block.number >= chain.head.number) chain.head = block

@@ -1,10 +1,10 @@
-/** A server whose paywall asks this service, as a seller of the devnet runs one. */
+/** Starts a server whose paywall asks this service, as a seller on the devnet does. */
 import { requirePayment } from '../../../api/client/paywalls/fetchPaywall.ts'
 import { Purser } from '../../../api/client/purser.ts'
 import type { Agent } from '../service.ts'
 import { startTestTill, type TestTill } from './till.ts'
 
-/** A till whose API knows that its chain is the embedded devnet, with workers for webhooks and trials. */
+/** Starts a till on the embedded devnet, with workers for webhooks and trials. */
 export const startDevnetTill = (): Promise<TestTill> =>
   startTestTill({
     env: { RPC_URL: '', ALLOW_PRIVATE_NETWORKS: 'true' },
@@ -13,13 +13,13 @@ export const startDevnetTill = (): Promise<TestTill> =>
 
 export type PaidShop = Disposable & {
   url: string
-  /** The payment headers that arrived, with repeats. */
+  /** Holds the payment headers in the order of arrival, with repeats. */
   paid: string[]
-  /** The bodies of the webhooks. */
+  /** Holds the bodies of the webhooks. */
   hooks: string[]
 }
 
-/** Sells `/weather` for 0.01 USDC, and takes webhooks at `/hook`. */
+/** Sells `/weather` for 0.01 USDC, and receives webhooks at `/hook`. */
 export function startPaidShop(till: TestTill, seller: Agent): PaidShop {
   const paid: string[] = []
   const hooks: string[] = []

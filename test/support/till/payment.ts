@@ -1,4 +1,4 @@
-/** A signed payment of the devnet's payer, and ways to respell its signature. */
+/** Makes a signed payment of the payer of the devnet, and rewrites its signature in other forms. */
 import {
   type Hex,
   parseSignature,

@@ -1,18 +1,18 @@
 /**
- * Many redeems at once, from a separate process. Bun has at most 256 requests open: waiting redeems would block the
- * requests that they wait for.
+ * Sends many redeems at once from a separate process. Bun has at most 256 open requests, so waiting redeems would block
+ * the requests for which they wait.
  */
 import type { Agent } from '../service.ts'
 
-/** A redeem without an answer fails after this. The service answers within SETTLEMENT_WAIT_MS. */
+/** Is the time after which a redeem without an answer fails. The service answers within SETTLEMENT_WAIT_MS. */
 const DEADLINE_MS = 150_000
 
 export type Redeemed = { status: number; body: any; ms: number }
 type Order = { url: string; key: string; inFlight: number; bodies: unknown[]; insists: boolean }
 
 /**
- * Redeems all bodies, `inFlight` at a time; answers in order.
- * @param insists repeats a redeem under its Idempotency-Key while the service answers 503 or pending, as a seller may.
+ * Redeems all bodies, `inFlight` at a time. Returns the answers in the order of the bodies.
+ * @param insists repeats a redeem under its Idempotency-Key while the service answers 503 or pending, as a seller may
  */
 export async function redeemMany(
   { url, seller }: { url: string; seller: Pick<Agent, 'key'> },

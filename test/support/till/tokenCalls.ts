@@ -1,4 +1,4 @@
-/** Calls of the token by accounts that are not the till's. */
+/** Calls the token from accounts that are not accounts of the till. */
 import { type Address, encodeFunctionData, type Hex, parseAbi, parseGwei } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../shared/till/devnetAccounts.ts'
@@ -15,7 +15,7 @@ const ABI = parseAbi([
   'function transfer(address, uint256)',
 ])
 
-/** The devnet's token owner. It stands for any third party. */
+/** Is the token owner of the devnet, who stands for any third party. */
 export const stranger = DEVNET_ACCOUNTS.tokenOwner.address
 
 type TokenCall =
@@ -24,7 +24,7 @@ type TokenCall =
   | { functionName: 'transfer'; args: readonly [Address, bigint] }
   | { functionName: 'cancelAuthorization'; args: readonly [Address, Hex, Hex] }
 
-/** Sends a call of the token, with a tip above all in the pool: a gas wallet pays 100 gwei at most. */
+/** Calls the token with a higher tip than any gas wallet, which pays at most 100 gwei. */
 export function callToken(
   client: DevnetClient,
   call: TokenCall | Hex,

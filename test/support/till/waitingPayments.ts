@@ -1,4 +1,4 @@
-/** Payments that are claimed while no worker runs: the first worker finds them waiting together. */
+/** Claims payments while no worker runs. The first worker finds the payments waiting together. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import type { Authorization } from '../../../shared/till/x402.ts'
 import type { Agent } from '../service.ts'
@@ -7,13 +7,13 @@ import { pay, redeem, type SignedPayment, type TestTill } from './till.ts'
 
 export type WaitingPayment = SignedPayment & { id: string }
 
-/** The orders of payments: whose, and what differs from a common authorization. */
+/** Names the payer of a payment, and the changes to a common authorization. */
 export type Order = { account?: PrivateKeyAccount; changes?: Partial<Authorization> }
 
-/** Redeems at one time. */
+/** Is the number of concurrent redeems. */
 const IN_FLIGHT = 40
 
-/** Redeems each; all stay pending. The answer comes after SETTLEMENT_WAIT_MS. */
+/** Redeems each payment. All payments stay pending, and each answer comes after SETTLEMENT_WAIT_MS. */
 export async function claimAll(
   seller: Agent,
   wanted: readonly Order[] | number,
@@ -32,7 +32,7 @@ export async function claimAll(
 
 async function claimOne(seller: Agent, { account, changes = {} }: Order): Promise<WaitingPayment> {
   const payment = await pay(changes, account === undefined ? {} : { account })
-  // A busy machine may answer 503: the same header asks again.
+  // A busy machine may answer 503. The same header then asks again.
   const { body } = await waitFor('the claim', async () => {
     const answer = await redeem(seller, payment.header)
     return answer.status === 503 ? null : answer
@@ -41,7 +41,7 @@ async function claimOne(seller: Agent, { account, changes = {} }: Order): Promis
   return { ...payment, id: body.paymentId as string }
 }
 
-/** The record of a payment, once it has this status. */
+/** Waits until a payment has this status. @returns the record of the payment */
 export const reaches = (seller: Agent, id: string, status: 'settled' | 'failed' | 'verified') =>
   waitFor(`status ${status}`, async () => {
     const { body } = await seller.get(`/v0/payments/${id}`)
@@ -55,7 +55,7 @@ export const reaches = (seller: Agent, id: string, status: 'settled' | 'failed' 
     return body.status === status ? body : null
   })
 
-/** Waits until the transaction of a payment was sent. */
+/** Waits until the transaction of a payment is sent. */
 export const inPool = (till: TestTill, id: string): Promise<`0x${string}`> =>
   waitFor('the transaction to be in the pool', async () => {
     const { rows } = await till.service.database.pool.query(
@@ -66,7 +66,7 @@ export const inPool = (till: TestTill, id: string): Promise<`0x${string}`> =>
     return rows[0]?.hash ?? null
   })
 
-/** The hashes of the transactions of payments, and how many payments each carries. */
+/** Reads the hashes of the transactions of payments, with the number of payments in each transaction. */
 export async function transactionsOf(
   till: TestTill,
   payments: readonly { id: string }[],

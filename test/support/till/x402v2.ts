@@ -1,9 +1,9 @@
-/** Payments and challenges of x402 version 2. */
+/** Makes payments and challenges of x402 version 2. */
 import { payTo, SEPOLIA, type SignedPayment } from './till.ts'
 
 export const NETWORK = SEPOLIA.caip2
 
-/** The requirement that a stock seller sends. */
+/** Returns the requirement that a stock seller sends. */
 export const requirementV2 = (changes: Record<string, unknown> = {}) => ({
   scheme: 'exact',
   network: NETWORK,
@@ -15,7 +15,7 @@ export const requirementV2 = (changes: Record<string, unknown> = {}) => ({
   ...changes,
 })
 
-/** The payload of `PAYMENT-SIGNATURE` for a signed payment. */
+/** Returns the payload of `PAYMENT-SIGNATURE` for a signed payment. */
 export function payloadV2(
   { authorization, signature }: Pick<SignedPayment, 'authorization' | 'signature'>,
   changes: Record<string, unknown> = {},

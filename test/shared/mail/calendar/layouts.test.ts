@@ -1,4 +1,4 @@
-/** Calendar files in the layouts of large programs, and files that other libraries write and read. */
+/** Reads calendar files in the layouts of large programs, and exchanges files with other libraries. */
 import { describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import ical, { type VEvent } from 'node-ical'
@@ -18,7 +18,7 @@ const WINDOW = { fromMs: NOW_MS, untilMs: Date.parse('2032-01-01T00:00:00Z'), ma
 const bytesOf = (name: string) => Bun.file(`test/fixtures/calendar/${name}.ics`).bytes()
 const layout = async (name: string) => readCalendar(await bytesOf(name), NOW_MS)
 
-test('Google: a weekly meeting with its link', async () => {
+test('a weekly meeting of Google has its link and its local times', async () => {
   const [invite] = await layout('google')
   expect(invite).toMatchObject({
     method: 'REQUEST',
@@ -30,14 +30,14 @@ test('Google: a weekly meeting with its link', async () => {
     organizer: { address: 'mira@shipyard.example', name: 'Mira Holt' },
   })
   expect(invite!.attendees.map(({ state }) => state)).toEqual(['accepted', 'needs-action'])
-  // Clocks change on 10 March 2030.
+  // Clocks in New York change on 10 March 2030.
   expect(invite!.recurrence!.next.slice(0, 2)).toEqual([
     '2030-03-06T19:30:00.000Z',
     '2030-03-13T18:30:00.000Z',
   ])
 })
 
-test('Outlook: Windows zones, languages, roles and a Teams link', async () => {
+test('a meeting of Outlook has its Windows zone, its roles and its Teams link', async () => {
   const [invite] = await layout('outlook')
   expect(invite).toMatchObject({
     summary: 'Übergabe der Ladung',
@@ -53,7 +53,7 @@ test('Outlook: Windows zones, languages, roles and a Teams link', async () => {
   ])
 })
 
-test('Outlook: a series with its own zone, an exception and a moved instance', async () => {
+test('a series of Outlook with its own zone omits the excluded day and has the moved instance', async () => {
   const [series, moved] = await layout('outlookSeries')
   expect(series!.start).toEqual({
     at: '2030-03-04T04:00:00.000Z',
@@ -72,7 +72,7 @@ test('Outlook: a series with its own zone, an exception and a moved instance', a
   })
 })
 
-test('Apple: names in another script, and addresses beside an identifier', async () => {
+test('a meeting of Apple has its names in Japanese and the address of each attendee', async () => {
   const [invite] = await layout('apple')
   expect(invite).toMatchObject({
     summary: '荷役の打ち合わせ',
@@ -83,7 +83,7 @@ test('Apple: names in another script, and addresses beside an identifier', async
   expect(invite!.attendees[0]).toMatchObject({ address: 'purser@mail.example', name: 'Purser' })
 })
 
-test('whole days with a length, each year', async () => {
+test('a yearly event of whole days keeps its days and its length', async () => {
   const [invite] = await layout('allDay')
   expect(invite).toMatchObject({
     allDay: true,
@@ -107,12 +107,12 @@ test.each([
     'an impossible start',
     'BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:a\r\nDTSTART:2030-13-45\r\nEND:VEVENT\r\nEND:VCALENDAR',
   ],
-])('%s: nothing to answer', (_name, text) => {
+])('a calendar with %s has no invite', (_name, text) => {
   expect(readCalendar(Buffer.from(text), NOW_MS)).toEqual([])
 })
 
 test.each(['', 'BEGIN:VCALENDAR', 'BEGIN:VCALENDAR\r\nno colon\r\nEND:VCALENDAR', '[]'])(
-  'a broken file is malformed: %j',
+  'the file %j is malformed',
   (text) => {
     expect(() => readCalendar(Buffer.from(text), NOW_MS)).toThrow('malformed')
   },
@@ -150,7 +150,7 @@ test('no line of a written file is longer than 75 octets', () => {
   }
 })
 
-test('another library reads what is written, and finds the same instances', () => {
+test('node-ical reads a written file, and finds the same instances', () => {
   const [event] = Object.values(ical.sync.parseICS(writeRequest(WRITTEN))).filter(
     (one): one is VEvent => one?.type === 'VEVENT',
   )
@@ -166,7 +166,7 @@ test('another library reads what is written, and finds the same instances', () =
 })
 
 test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
-  'another library reads the layout %s to the same start',
+  'node-ical reads the same start from the layout %s',
   async (name) => {
     const [invite] = await layout(name)
     const events = Object.values(ical.sync.parseICS(Buffer.from(await bytesOf(name)).toString()))
@@ -178,7 +178,7 @@ test.each(['google', 'outlook', 'outlookSeries', 'apple', 'allDay'])(
   },
 )
 
-/** Rules as meetings have them, drawn at random. */
+/** Draws recurrence rules of the kinds that meetings have. */
 function* drawnRules(count: number): Generator<{ zone: string; start: string; rule: string }> {
   let state = 20300101
   const draw = (max: number): number => {
@@ -202,7 +202,7 @@ function* drawnRules(count: number): Generator<{ zone: string; start: string; ru
   }
 }
 
-test('another library makes the same instances of 300 drawn rules', () => {
+test('node-ical finds the same instances of 300 drawn rules', () => {
   for (const { zone, start, rule } of drawnRules(300)) {
     const end = start.replace(':30:', ':45:')
     const written = writeRequest({
@@ -212,7 +212,7 @@ test('another library makes the same instances of 300 drawn rules', () => {
       end: { local: end, zone },
     })
     const [invite] = readCalendar(Buffer.from(written), NOW_MS)
-    // The start counts even where the rule leaves it out; libraries differ about that.
+    // Libraries differ about a start that the rule omits. Here the start counts as an instance.
     const ours = expand(invite!.source!, { ...WINDOW, max: 2_000 })
       .map(({ startMs }) => new Date(startMs).toISOString())
       .filter((at) => at !== invite!.start.at)
@@ -274,7 +274,7 @@ print(json.dumps({
     })
   })
 
-  test('writes files that are read', () => {
+  test('writes a file that the service reads', () => {
     const program = `
 import json, icalendar, zoneinfo
 from datetime import datetime

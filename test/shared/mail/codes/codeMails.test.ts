@@ -1,10 +1,10 @@
-/** Codes and links in mails as services write them. */
+/** Scores the codes and links that are found in mails in the manner of real services. */
 import { expect, test } from 'bun:test'
 import { VOICES } from './codeMails/build.ts'
 import { CORPUS } from './codeMails/corpus.ts'
 import { percent, score } from './codeMails/score.ts'
 
-test('half of the mails is aside, in every language, with and without codes', () => {
+test('the open mails and the mails aside are many, with and without codes, in 22 languages', () => {
   for (const mails of [CORPUS.open, CORPUS.aside]) {
     expect(mails.length).toBeGreaterThanOrEqual(200)
     expect(mails.filter(({ codes }) => codes.length > 0).length).toBeGreaterThanOrEqual(90)
@@ -20,10 +20,13 @@ test('half of the mails is aside, in every language, with and without codes', ()
 test.each([
   ['open', CORPUS.open],
   ['aside', CORPUS.aside],
-])('codes and links of the %s mails: precision 97 %%, recall 95 %%', async (_, mails) => {
-  const { codes, links } = await score(mails)
-  for (const { precision, recall } of [codes, links]) {
-    expect(percent(precision)).toBeGreaterThanOrEqual(97)
-    expect(percent(recall)).toBeGreaterThanOrEqual(95)
-  }
-})
+])(
+  'codes and links of the %s mails are found with a precision of 97 %% and a recall of 95 %%',
+  async (_, mails) => {
+    const { codes, links } = await score(mails)
+    for (const { precision, recall } of [codes, links]) {
+      expect(percent(precision)).toBeGreaterThanOrEqual(97)
+      expect(percent(recall)).toBeGreaterThanOrEqual(95)
+    }
+  },
+)

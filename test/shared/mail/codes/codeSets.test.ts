@@ -1,4 +1,4 @@
-/** Codes among numbers of every kind, and in mails of strangers that were scored once. */
+/** Scores codes among numbers of every kind, and codes in mails of strangers. */
 import { expect, test } from 'bun:test'
 import { openSets, readSet } from '../../../codes/sets.ts'
 import { hardNegatives, mixtures } from './codeMails/hardNegatives.ts'
@@ -6,18 +6,18 @@ import { percent, score } from './codeMails/score.ts'
 
 const DRAWN = { aside: true, seed: 7 }
 
-test('of 300 drawn mails without a code, 260 have none', async () => {
+test('at most 40 codes are found in 300 drawn mails without a code', async () => {
   const { codes } = await score(hardNegatives(300, DRAWN))
   expect(codes.precision.all).toBeLessThanOrEqual(40)
 })
 
-test('one code among other numbers is found: precision 98 %, recall 93 %', async () => {
+test('one code among other numbers is found with a precision of 98 % and a recall of 93 %', async () => {
   const { codes } = await score(mixtures(300, DRAWN))
   expect(percent(codes.precision)).toBeGreaterThanOrEqual(98)
   expect(percent(codes.recall)).toBeGreaterThanOrEqual(93)
 })
 
-test('mails of strangers: 94 % of the codes and 97 % of the links are right, 87 % and 94 % are found', async () => {
+test('in mails of strangers, the precision is 94 % for codes and 97 % for links, the recall 87 % and 94 %', async () => {
   const { codes, first, links } = await score(openSets().flatMap(readSet))
   expect(percent(codes.precision)).toBeGreaterThanOrEqual(94)
   expect(percent(codes.recall)).toBeGreaterThanOrEqual(87)

@@ -12,7 +12,7 @@ const mail = (html: string) =>
   Buffer.from(`From: a@b.example\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n${html}`)
 
 describe('codes', () => {
-  test('letters and digits in one run are a code of 4 to 10, with dashes of up to 20', () => {
+  test('a code of letters and digits has 4 to 10 characters, or up to 20 in groups with dashes', () => {
     const after = (value: string) => valuesOf(`Your code: ${value}`)
     expect(after('A1B')).toEqual([])
     expect(after('A1B2')).toEqual(['A1B2'])
@@ -22,7 +22,7 @@ describe('codes', () => {
     expect(after('A1B2C-3D4E5-F6G7H-8J9K2M')).toEqual([])
   })
 
-  test('a number that its line says to enter is a code, without the word code', () => {
+  test('a number is a code if its line says to enter the number, even without the word code', () => {
     expect(valuesOf('Enter 482913 to sign in.')).toEqual(['482913'])
     expect(valuesOf('We have 482913 members.')).toEqual([])
   })
@@ -46,12 +46,12 @@ describe('codes', () => {
     ).toMatchObject([{ value: '482913', part: 'html' }])
   })
 
-  test('the most certain code stands first, each value once', () => {
+  test('the most certain code comes first, and each value comes once', () => {
     const codes = codesOf('The code 111222 is old.\nYour one-time code: 333444\nYour code: 333444')
     expect(codes.map(({ value }) => value)).toEqual(['333444', '111222'])
   })
 
-  test('the nearest label decides', () => {
+  test('the label nearest to a number decides whether the number is a code', () => {
     expect(valuesOf('Your code is 482913 for order 771204.')).toEqual(['482913'])
     expect(valuesOf('Order 771204: your code is 482913.')).toEqual(['482913'])
     expect(valuesOf('Your promo code is 482913.')).toEqual([])
@@ -68,9 +68,9 @@ describe('codes', () => {
     'Your code came in 2026.3.1 for user482913.',
     'Postcode 482913 and postcode 1012 AB.',
     'The code failed: process[4829] ended.',
-  ])('no code: %s', (text) => expect(valuesOf(text)).toEqual([]))
+  ])('the text has no code: %s', (text) => expect(valuesOf(text)).toEqual([]))
 
-  test('a proven report of a mail host has none', async () => {
+  test('a delivery status notification has no codes', async () => {
     const { codes } = await parseMail(
       Buffer.from(
         'From: <>\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\r\nYour code 482913\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example\r\n\r\nFinal-Recipient: rfc822; a@b.example\r\nAction: failed\r\nStatus: 5.1.1\r\n--b--\r\n',
@@ -100,12 +100,14 @@ describe('codes', () => {
   })
 })
 
-describe('mails written later', () => {
-  test.each(LATER)('%s', (subject, text, codes) => expect(valuesOf(text, subject)).toEqual(codes))
+describe('the codes of a mail that was written after the first rules', () => {
+  test.each(LATER)('with the subject "%s" are found', (subject, text, codes) =>
+    expect(valuesOf(text, subject)).toEqual(codes),
+  )
 })
 
 describe('links', () => {
-  test('a link has address, text, purpose, and a mark for a reset', () => {
+  test('a link has address, text and purpose, and a reset link is sensitive', () => {
     expect(
       linksOf(
         '<p>Hi <a href="https://a.example/password/reset?token=Ab12Cd34Ef56&amp;x=1"><b>New</b> password</a><a href=\'https://a.example/blog\'><img alt="Blog"></a>',
@@ -121,25 +123,25 @@ describe('links', () => {
     ])
   })
 
-  test('a tracking address stays, and the words of the button tell its purpose', () => {
+  test('a tracking address is kept, and the words of its button tell the purpose', () => {
     const href = 'https://click.mailer.example/ls/click?upn=u001Xy7Kd02mQp'
     expect(linksOf(`<a href="${href}">Confirm email</a>`)).toMatchObject([
       { href, purpose: 'verify' },
     ])
   })
 
-  test('a page for everybody has no purpose', () => {
+  test('a link to a page that is the same for everybody has the purpose `other`', () => {
     expect(linksOf('<a href="https://a.example/login">Log in</a>')).toMatchObject([
       { purpose: 'other' },
     ])
   })
 
-  test('addresses of other schemes are no links', () => {
+  test('only absolute http and https addresses are links', () => {
     const hrefs = ['javascript:alert(1)', 'mailto:a@b.example', 'data:text/html,x', '#top', '/a']
     expect(linksOf(hrefs.map((href) => `<a href="${href}">Verify</a>`).join(''))).toEqual([])
   })
 
-  test('of many links those with a purpose stay', () => {
+  test('links with a purpose are kept first, and the number and the bytes of links are bounded', () => {
     const others = Array.from({ length: 400 }, (_, n) => `<a href="https://a.example/${n}">n</a>`)
     const links = linksOf(
       `${others.join('')}<a href="https://a.example/unsubscribe/1">Unsubscribe</a>`,
@@ -164,30 +166,30 @@ const hostile: [string, string][] = [
   ['letters without an end', 'code'.repeat(2 * MEGABYTE)],
   ['dashes', 'A1-'.repeat(MEGABYTE)],
   ['words with dashes', 'lumen-otter-'.repeat(MEGABYTE)],
-  ['groups', '12-34 '.repeat(MEGABYTE)],
-  ['promo', `${'promo'.repeat(50)} 482913\n`.repeat(20_000)],
-  ['compounds', `${'vahvistusturvapromo'.repeat(9)} ${'4829 '.repeat(40)}\n`.repeat(20_000)],
-  ['addresses', 'https://a.example/x '.repeat(MEGABYTE / 2)],
-  ['an address', `https://${'a'.repeat(8 * MEGABYTE)}`],
+  ['groups of digits', '12-34 '.repeat(MEGABYTE)],
+  ['labels in long words', `${'promo'.repeat(50)} 482913\n`.repeat(20_000)],
+  ['compound words', `${'vahvistusturvapromo'.repeat(9)} ${'4829 '.repeat(40)}\n`.repeat(20_000)],
+  ['many addresses', 'https://a.example/x '.repeat(MEGABYTE / 2)],
+  ['an endless address', `https://${'a'.repeat(8 * MEGABYTE)}`],
   ['brackets', '[ '.repeat(4 * MEGABYTE)],
   ['stars', '*'.repeat(8 * MEGABYTE)],
   ['open anchors', '<a href="'.repeat(MEGABYTE)],
   ['anchors without an end', '<a href=https://a.example/x1>'.repeat(MEGABYTE / 4)],
-  ['deep', `${'<div>'.repeat(MEGABYTE)}Your code is 482913`],
+  ['deep elements', `${'<div>'.repeat(MEGABYTE)}Your code is 482913`],
   ['open tags', '<'.repeat(8 * MEGABYTE)],
   ['spaces', `<a ${' '.repeat(8 * MEGABYTE)}href=x>`],
   ['entities', '&#x31;'.repeat(MEGABYTE)],
 ]
 
 describe('hostile texts', () => {
-  test.each(hostile)('%s: the number of results is bounded', (_name, text) => {
+  test.each(hostile)('the numbers of codes and links are bounded for %s', (_name, text) => {
     const codes = findCodes({ subject: text.slice(0, 4_000), text, html: text })
     const links = findLinks({ subject: text.slice(0, 4_000), text, html: text })
     expect(codes.length).toBeLessThanOrEqual(CODES_MAX)
     expect(links.length).toBeLessThanOrEqual(LINKS_MAX)
   })
 
-  test('names of built-in properties are words', () => {
+  test('names of built-in properties count as ordinary words', () => {
     expect(valuesOf('Your code is __proto__ constructor 482913.')).toEqual(['482913'])
     expect(
       linksOf('<a href="https://a.example/__proto__">&constructor; &toString;</a>'),

@@ -7,7 +7,7 @@ const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 20
 const SIGNER = { domain: 'mail.test', selector: 's1', privateKey }
 const RECORD = dkimRecord(publicKey)
 
-/** The verdicts of mailauth, which shares no code with the signer. */
+/** Returns the verdicts of mailauth, which shares no code with the signer. */
 async function verdicts(message: Buffer, records: Record<string, string> = {}): Promise<string[]> {
   const known: Record<string, string> = { 's1._domainkey.mail.test': RECORD, ...records }
   const { results } = await dkimVerify(message, {
@@ -32,7 +32,7 @@ const HEADER = [
 const message = (body: string, header = HEADER) =>
   Buffer.from(`${header.join('\r\n')}\r\n\r\n${body}`, 'utf8')
 
-test('mailauth accepts every form of body', async () => {
+test('mailauth accepts the signature of every form of body', async () => {
   for (const body of [
     '',
     '\r\n',
@@ -52,7 +52,7 @@ test('mailauth accepts every form of body', async () => {
   }
 })
 
-test('changes by relays keep the signature valid; changed or added visible fields break it', async () => {
+test('a signature survives the changes of relays, and breaks if visible text or a visible field changes', async () => {
   const signed = dkimSign(message('Pay 10 to Ada.\r\n'), [SIGNER]).toString()
   const changed = (from: string, to: string) => Buffer.from(signed.replace(from, to))
   expect(await verdicts(changed('Two   spaces', 'Two spaces'))).toEqual(['pass'])
@@ -92,7 +92,7 @@ test('several keys sign one message, and each signature is valid alone', async (
   expect(dkimSign(message('x'), []).equals(message('x'))).toBe(true)
 })
 
-test('signature lines have at most 998 characters, and the message is unchanged', () => {
+test('signature lines have less than 120 characters, and the message is unchanged', () => {
   const original = message('x\r\n')
   const signed = dkimSign(original, [{ ...SIGNER, domain: `${'x'.repeat(60)}.mail.test` }])
   expect(signed.subarray(-original.length).equals(original)).toBe(true)

@@ -5,7 +5,7 @@ import {
   parseContentId,
 } from '../../../../shared/mail/compose/sentAttachment.ts'
 
-test('media types with parameters are accepted; header and multipart injections are refused', () => {
+test('media types with parameters are accepted, and malformed or multipart types are refused', () => {
   for (const type of [
     'application/pdf',
     'IMAGE/svg+xml',
@@ -34,7 +34,7 @@ test('media types with parameters are accepted; header and multipart injections 
   }
 })
 
-test('Content-IDs lose their angle brackets', () => {
+test('a Content-ID loses its angle brackets, and a malformed Content-ID is refused', () => {
   expect(parseContentId('logo')).toBe('logo')
   expect(parseContentId('<logo@example.com>')).toBe('logo@example.com')
   for (const text of ['', '<>', 'a b', 'a>b', '<a', 'a\r\nb', 'ü', '"a"', 'x'.repeat(256)]) {
@@ -42,7 +42,7 @@ test('Content-IDs lose their angle brackets', () => {
   }
 })
 
-test('base64 is read strictly except for line breaks', () => {
+test('base64 is read strictly, but may have line breaks', () => {
   expect(decodeBase64('')?.toString()).toBe('')
   expect(decodeBase64('aGVs\r\nbG8=\n')?.toString()).toBe('hello')
   for (const text of ['a', 'aGVsbG8', 'aGVs bG8=', 'aGVsbG8-', '====', 'a===', 'data:,x', '=AAA']) {

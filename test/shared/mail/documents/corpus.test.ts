@@ -1,6 +1,6 @@
 /**
- * Files that real programs made, with the text that a person expects. Somebody who has not seen the code wrote
- * `strangers/`; MADE.md names the programs.
+ * Reads files that real programs made, and compares the text with the text that a person expects. The author of
+ * `strangers/` had not seen the code. MADE.md names the programs.
  */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -14,24 +14,24 @@ type Expected = {
   contentType: string
   state: 'ready' | 'none' | 'failed'
   reason?: string
-  /** In the order of reading. */
+  /** Holds phrases in the order of reading. */
   contains?: string[]
   absent?: string[]
   omitted?: string[]
   links?: string[]
   codes?: string[]
-  /** Phrases that stand at any place. */
+  /** Holds phrases that may stand at any place. */
   anywhere?: string[]
 }
 
-/** White space within a line counts as one blank; tabs stand between cells. */
+/** Reduces white space within a line to one blank, and keeps the tabs between cells. */
 const plain = (text: string): string =>
   text
     .replace(/[^\S\t\n]+/g, ' ')
     .replace(/ *\t */g, '\t')
     .replace(/ *\n */g, '\n')
 
-/** What a file's text lacks, or holds although it should not. */
+/** Lists the expected facts that the text of a file lacks, and the unwanted phrases that the text holds. */
 async function differences(set: string, expected: Expected): Promise<string[]> {
   const bytes = new Uint8Array(readFileSync(join(FOLDER, set, expected.file)))
   const { file: filename, contentType } = expected
@@ -42,7 +42,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   if (expected.reason !== undefined && reason !== expected.reason) found.push(`reason ${reason}`)
   if (read.state !== 'ready') return found
   const text = plain(read.text)
-  // A phrase may break over lines.
+  // A phrase may continue on the next line.
   const flat = text.replaceAll('\n', ' ')
   let from = 0
   for (const phrase of expected.contains ?? []) {
@@ -72,7 +72,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   return found
 }
 
-/** Files that are not read as their writer expects, and why they stay so. */
+/** Holds the files whose text differs from the expected text, with the cause. */
 const MISSED: Readonly<Record<string, string>> = {
   'strangers/csv-windows-1252.csv': 'a file without a charset, whose letters fit two of them',
   'strangers/eml-nested.eml': 'the head of a mail shows addresses, without names',
@@ -94,12 +94,12 @@ for (const { name: set } of sets) {
     .trim()
     .split('\n')
   const files = lines.map((line): Expected => JSON.parse(line))
-  test(`${set}: there is something to read`, () => {
+  test(`the set ${set} has more than ten files`, () => {
     expect(files.length).toBeGreaterThan(10)
   })
   for (const expected of files) {
     const isMissed = MISSED[`${set}/${expected.file}`] !== undefined
-    test(`${set}/${expected.file}${isMissed ? ' is still missed' : ''}`, async () => {
+    test(`${set}/${expected.file} ${isMissed ? 'still differs from' : 'has'} the expected text`, async () => {
       const found = await differences(set, expected)
       if (isMissed) expect(found).not.toEqual([])
       else expect(found).toEqual([])

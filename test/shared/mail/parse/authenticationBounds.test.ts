@@ -12,7 +12,9 @@ test.each([
   [`${HEAD}References:${'\r\n <x@y.test>'.repeat(1_000)}\r\n\r\nbody`, 'whole'],
   [`${HEAD}\r\n${`${'x'.repeat(76)}\r\n`.repeat(400_000)}`, 'whole'],
   [`${HEAD}\r\n${`${'x'.repeat(998)}\r\n`.repeat(1_000)}`, 'whole'],
-] as const)('usual mail is checked whole (%#)', (text, want) => expect(judge(text)).toBe(want))
+] as const)('the whole of a usual mail is checked (case %#)', (text, want) =>
+  expect(judge(text)).toBe(want),
+)
 
 test.each([
   ['millions of lines', 'ab\r\n'.repeat(1_100_000)],
@@ -27,12 +29,21 @@ test.each([
   ['a field of megabytes', `${HEAD}X: ${'a'.repeat(1_000_000)}\r\n`],
   ['thousands of authors', `FROM: ${'a@b.test,'.repeat(3_000)}\r\n`],
   ['thousands of authors, folded', `From: a@b.test${',\r\n a@b.test'.repeat(3_000)}\r\n`],
-  ['authors in a field with a blank before its colon', `From :${' a@b.test,'.repeat(3_000)}\r\n`],
+  ['thousands of authors with a blank before the colon', `From :${' a@b.test,'.repeat(3_000)}\r\n`],
   [
-    'authors behind a blank line of another kind',
+    'thousands of authors behind a vertical tab',
     `From: a@b.test${',\n\va@b.test'.repeat(3_000)}\n`,
   ],
-  ['authors behind a carriage return', `From: a@b.test${',\n\ra@b.test'.repeat(3_000)}\n`],
-  ['authors whose colon is on the next line', `From\r\n :${' a@b.test,'.repeat(3_000)}\r\n`],
-  ['authors in a first line that seems folded', ` From:${' a@b.test,'.repeat(3_000)}\r\n`],
+  [
+    'thousands of authors behind a carriage return',
+    `From: a@b.test${',\n\ra@b.test'.repeat(3_000)}\n`,
+  ],
+  [
+    'thousands of authors with the colon on the next line',
+    `From\r\n :${' a@b.test,'.repeat(3_000)}\r\n`,
+  ],
+  [
+    'thousands of authors in a first line that begins with a blank',
+    ` From:${' a@b.test,'.repeat(3_000)}\r\n`,
+  ],
 ])('a header of %s is not read', (_, header) => expect(judge(`${header}\r\nbody`)).toBe('no'))

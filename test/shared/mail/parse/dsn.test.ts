@@ -18,7 +18,7 @@ const OF: BounceOf = {
 const read = async (raw: string) =>
   readBounce(await PostalMime.parse(raw, { forceRfc822Attachments: true }))
 
-test('RFC 3464: recipient, status and diagnostic are read, folded or not', async () => {
+test('recipient, status and diagnostic of a report are read (RFC 3464)', async () => {
   expect(await read(standardBounce(OF))).toEqual({
     isReport: true,
     messageIds: ['<offer@mail.test>'],
@@ -43,7 +43,7 @@ test('RFC 3464: recipient, status and diagnostic are read, folded or not', async
   expect(crlf?.recipients[0]?.addresses).toEqual(['ada@example.com'])
 })
 
-test('a forwarded recipient has two addresses; a delay is `delayed`; a delivery is no bounce', async () => {
+test('a forwarded recipient has two addresses, a delay is `delayed`, and a delivery is no bounce', async () => {
   const forwarded = { ...OF, final: 'ada@home.test', original: OF.recipient }
   expect((await read(standardBounce(forwarded)))?.recipients[0]?.addresses).toEqual([
     'ada@example.com',
@@ -66,7 +66,7 @@ test('the older bounces of qmail, Exim, Exchange and Gmail are read', async () =
   }
 })
 
-test('other mail is no bounce', async () => {
+test('mail without the form of a report is no bounce', async () => {
   const body = `\n\n550 5.1.1 ada@example.com failed\nMessage-ID: <offer@mail.test>\n`
   for (const mail of [
     `From: ada@example.com\nSubject: Undeliverable${body}`,
@@ -78,7 +78,7 @@ test('other mail is no bounce', async () => {
   }
 })
 
-test('hostile reports are bounded in result and time', async () => {
+test('a hostile report gives at most 100 recipients and no U+0000', async () => {
   const many = Array.from(
     { length: 5_000 },
     (_, n) => `Final-Recipient: rfc822; a${n}@x.test\nAction: failed\nStatus: 5.1.1\n`,
@@ -115,7 +115,7 @@ test('permanent statuses about the address mean a dead address', () => {
   }
 })
 
-test('RCPT answers with certain codes mean no such mailbox', () => {
+test('a reply to RCPT means no such mailbox only with certain enhanced status codes', () => {
   for (const reply of [
     '550 5.1.1 unknown',
     '550-5.1.1 The email account',

@@ -7,7 +7,7 @@ import { mailCorpora } from '../../../support/mail/corpora.ts'
 const bytes = (text: string) => new TextEncoder().encode(text)
 const read = (text: string) => parseMail(bytes(text), 'mail.test')
 
-test('addresses lose their names, groups are expanded, duplicates are dropped', async () => {
+test('addresses lose their display names, groups are expanded, and duplicates are dropped', async () => {
   const mail = await read(
     'From: "Ada, L." <ada@x.test>\nTo: team: bob@x.test, <carl@x.test>;, bob@x.test\nCc: undisclosed-recipients:;\nReply-To: r@x.test\n\nx',
   )
@@ -19,7 +19,7 @@ test('addresses lose their names, groups are expanded, duplicates are dropped', 
   ])
 })
 
-test('the content hash ignores only fields that relays add', () => {
+test('the content hash ignores only the fields that relays add and the line ends of the header', () => {
   const base = 'Subject: a\r\nMessage-ID: <1@x>\r\n\r\nbody\r\n'
   const hash = contentHash(bytes(base))
   for (const same of [
@@ -39,7 +39,7 @@ test('the content hash ignores only fields that relays add', () => {
   }
 })
 
-test('a derived Message-ID is the same for the same message', async () => {
+test('a mail without Message-ID gets the same Message-ID on every route', async () => {
   const one = await read('Received: from a\nSubject: x\n\nbody')
   const two = await read('Received: from b\nSubject: x\n\nbody')
   expect(one.links.messageId).toMatch(/^<[0-9a-f]{32}@mail\.test>$/)
@@ -47,7 +47,7 @@ test('a derived Message-ID is the same for the same message', async () => {
   expect((await read('Subject: x\n\nother')).links.messageId).not.toBe(one.links.messageId)
 })
 
-test('the substitute for an unparseable message shows its bytes', () => {
+test('an unparseable mail is stored with its raw text', () => {
   const mail = unparseableMail(
     bytes('Subject: Broken\nMessage-ID: <b@x.test>\n\n\0raw'),
     'mail.test',
@@ -61,7 +61,7 @@ test('the substitute for an unparseable message shows its bytes', () => {
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`every message of the ${name} corpus is parsed, bounded and without U+0000`, async () => {
+  test(`every mail of the ${name} corpus is parsed without U+0000`, async () => {
     expect(items.length).toBeGreaterThan(150)
     for (const path of items) {
       const raw = readFileSync(path)
@@ -76,20 +76,24 @@ for (const { name, items } of mailCorpora()) {
 }
 
 test.each([
-  ['without any header', 'Just text\r\nand more.\r\n', 'Just text\nand more.'],
-  ['without a blank line', 'Subject: x\r\nText at once.\r\n', 'Text at once.'],
+  ['of a mail without any header', 'Just text\r\nand more.\r\n', 'Just text\nand more.'],
+  ['of a mail without a blank line', 'Subject: x\r\nText at once.\r\n', 'Text at once.'],
   [
-    'in a multipart without its boundary',
+    'in a multipart whose boundary never comes',
     'Content-Type: multipart/mixed; boundary=b\r\n\r\nGrüße.\r\n--other\r\n\r\nMore.\r\n',
     'Grüße.\n--other\n\nMore.',
   ],
-  ['in a multipart without a boundary', 'Content-Type: multipart/mixed\r\n\r\nText.\r\n', 'Text.'],
-])('text %s is shown raw', async (_, raw, want) => {
+  [
+    'in a multipart that names no boundary',
+    'Content-Type: multipart/mixed\r\n\r\nText.\r\n',
+    'Text.',
+  ],
+])('the text %s is shown raw, with the label unparseable', async (_, raw, want) => {
   const { text, extractedText, labels } = await parseMail(Buffer.from(raw), 'mail.test')
   expect([text, extractedText, labels]).toEqual([want, want, ['received', 'unread', 'unparseable']])
 })
 
-test('an empty message is parsed', async () => {
+test('a mail without a body has an empty text, and is not labelled unparseable', async () => {
   for (const raw of ['', 'Subject: x\r\n', 'Subject: x\r\n\r\n \r\n']) {
     const { text, labels } = await parseMail(Buffer.from(raw), 'mail.test')
     expect([text.trim(), labels]).toEqual(['', ['received', 'unread']])

@@ -1,13 +1,13 @@
-/** Lines as the clients write them, around mails written for these tests. */
+/** Holds lines in the form of mail clients. The mails around the lines were written for these tests. */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` below own text; `|` marks a line end. */
+/** Returns the reply text of a mail with own text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('attributions', () => {
+describe('an attribution', () => {
   const attributions = [
     'On Wed, Oct 8, 2014 at 10:33 AM, Bob Lee <bob@example.com> wrote:',
     'On Oct 8, 2014, at 10:33 AM, Bob <bob@example.com> wrote:',
@@ -45,13 +45,13 @@ describe('attributions', () => {
     '\u202bבתאריך יום ד׳, 8 באוק׳ 2014 ב-10:33 מאת \u202aBob\u202c <\u202abob@example.com\u202c>:\u202c',
     'Pada tanggal Rab, 8 Okt 2014 pukul 10.33 Bob Lee <bob@example.com> menulis:',
   ]
-  test.each(attributions)('%s', (line) => {
+  test.each(attributions)('is cut with its quote: %s', (line) => {
     expect(below(`${line}|> old|> text`)).toBe(OWN)
     expect(below(`${line}||old text|without marks`)).toBe(OWN)
     expect(replyText(`${OWN}\n${line}\n\nold`)).toBe(OWN)
   })
 
-  test('wrapped over several lines', () => {
+  test('that is wrapped over several lines is cut', () => {
     expect(
       below('On Mon, Aug 19, 2013 at 2:36 AM, Bob Lee via Meta <|bob@x.test> wrote:||old'),
     ).toBe(OWN)
@@ -65,12 +65,12 @@ describe('attributions', () => {
     )
   })
 
-  test('on one line with own text', () => {
+  test('on the line of the own text is cut', () => {
     const line = 'Fine. On Wed, Apr 4, 2012 at 3:59 PM, bob@x.test wrote:\n> Hi'
     expect(replyText(line)).toBe('Fine.')
   })
 
-  test('without a date, when a quote follows', () => {
+  test('without a date is cut if a quote or the end of the own text follows', () => {
     expect(below('Bob Lee wrote:|> old')).toBe(OWN)
     expect(below('bob@x.test wrote:||old')).toBe(OWN)
   })
@@ -84,5 +84,5 @@ describe('attributions', () => {
     'Le 5 mai, Marie a écrit à tout le monde pour dire non.',
     'Am 5. Mai 2024 schrieb ich dir eine Mail.\nHast du sie?',
     'One thing: on my side, when I run it...\nOn 5 machines it fails.',
-  ])('is no attribution: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('does not include the text: %s', (text) => expect(replyText(text)).toBe(text))
 })

@@ -1,10 +1,10 @@
-/** Elements in which programs put a signature or a forwarded message. */
+/** Tests the HTML elements in which programs put a signature or a forwarded message. */
 import { describe, expect, test } from 'bun:test'
 import { replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'The yard door, please.'
 
-describe('signature containers', () => {
+describe('the element of a signature', () => {
   test.each([
     '<div id="AppleMailSignature">Owen</div><blockquote type="cite">old</blockquote>',
     '<signature>Owen</signature>',
@@ -16,25 +16,25 @@ describe('signature containers', () => {
     '<div class="io-ox-signature">Owen</div>',
     '<div id="x_Signature">Owen</div>',
     '<div id="Signature">Owen</div>',
-  ])('%s', (signature) => {
+  ])('is cut: %s', (signature) => {
     expect(replyTextFromHtml(`<div>${OWN}</div>${signature}`)).toBe(OWN)
   })
 })
 
-describe('a forward in the container of a reply stays', () => {
+describe('in the element for the quote of a reply', () => {
   const head = 'From: L &lt;l@x.test&gt;<br>Date: 3 March 2026<br>Subject: Door'
   test.each([
     `<div class="zmail_extra"><div>============ Forwarded message ============<br>${head}</div><p>Body</p></div>`,
     `<div class="ydp1yahoo_quoted"><div>----- Forwarded Message -----<br>${head}</div><p>Body</p></div>`,
     `<blockquote type="cite"><div>Begin forwarded message:</div><br><div>${head}</div><p>Body</p></blockquote>`,
-  ])('%s', (container) => {
+  ])('a forward stays: %s', (container) => {
     const text = replyTextFromHtml(`<div>${OWN}</div>${container}`)
     expect(text).toStartWith(`${OWN}\n`)
     expect(text).toContain('From: L <l@x.test>')
     expect(text).toEndWith('Body')
   })
 
-  test('a reply to a forward does not', () => {
+  test('a quoted forward is cut', () => {
     const quote = `<div class="gmail_quote"><div class="gmail_attr">On 3 Mar 2026 at 9:14, L &lt;l@x.test&gt; wrote:</div><blockquote class="gmail_quote">---------- Forwarded message ---------<br>${head}<br>Body</blockquote></div>`
     expect(replyTextFromHtml(`<div>${OWN}</div>${quote}`)).toBe(OWN)
   })

@@ -1,10 +1,10 @@
-/** Replies that were written without sight of the rules. */
+/** Scores replies whose authors had not seen the rules. */
 import { describe, expect, test } from 'bun:test'
 import { replyCorpora } from '../../../support/mail/corpora.ts'
 import { scoreReplies } from './score.ts'
 
-describe('corpus', () => {
-  /** Mails at least exact or accepted, core mails at least exact, mails at most with foreign words. */
+describe('the reply text', () => {
+  /** Holds the least number of accepted mails and of exact core mails, and the most mails with words of others. */
   const bounds = {
     own: { accepted: 158, coreExact: 120, leaked: 1 },
     edges: { accepted: 200, coreExact: 198, leaked: 0 },
@@ -13,7 +13,7 @@ describe('corpus', () => {
   }
   for (const { name, items } of replyCorpora()) {
     const bound = bounds[name]
-    test(`${name}: ${JSON.stringify(bound)} of ${items.length}, none emptied`, async () => {
+    test(`of the ${items.length} ${name} mails meets ${JSON.stringify(bound)}, and no reply is emptied`, async () => {
       const tally = await scoreReplies(items)
       expect(items.length).toBeGreaterThanOrEqual(135)
       expect(tally.accepted).toBeGreaterThanOrEqual(bound.accepted)

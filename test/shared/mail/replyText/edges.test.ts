@@ -1,13 +1,13 @@
-/** History that shares a line with the reply or has no end, devices nobody has listed, and sentences like them. */
+/** Tests history on the line of the reply or without an end, unlisted devices, and sentences that resemble them. */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'I will be there at noon.'
 
-/** Behind the own text, or with `|` at the start below it; `|` marks a line end. */
+/** Puts `template` behind the own text. `|` marks a line end. */
 const withOwn = (template: string) => `${OWN}${template.replaceAll('|', '\n')}`.trim()
 
-describe('goes', () => {
+describe('behind the own text', () => {
   test.each([
     'On Mon, Mar 2, 2026 at 9:14 AM Ann <a@x.test> wrote:|> hi',
     ' Vào Th 2, 2 thg 3, 2026 vào lúc 09:14 Lan <l@x.test> đã viết:|> hi',
@@ -32,10 +32,10 @@ describe('goes', () => {
     '||Lähetetty Foo 12:sta',
     '||Foo 12から送信',
     '|\u200b|\ufffc|\u3164|*\u0000',
-  ])('%s', (template) => expect(replyText(withOwn(template))).toBe(OWN))
+  ])('the text is cut: %s', (template) => expect(replyText(withOwn(template))).toBe(OWN))
 })
 
-describe('stays', () => {
+describe('behind the own text', () => {
   test.each([
     '||On Monday, March 2, 2026 at 9:14 AM, Room Seven',
     '||Am 2. März 2026 um 9:14 Uhr am Bahnhof Altona',
@@ -62,5 +62,7 @@ describe('stays', () => {
     '||--|-- keep ninety days|DELETE FROM logs;',
     ' 🏴󠁧󠁢󠁥󠁮󠁧󠁿',
     ' ❤️',
-  ])('%s', (template) => expect(replyText(withOwn(template))).toBe(withOwn(template)))
+  ])('the text stays: %s', (template) =>
+    expect(replyText(withOwn(template))).toBe(withOwn(template)),
+  )
 })

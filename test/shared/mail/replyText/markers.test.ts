@@ -1,13 +1,13 @@
-/** Lines as the clients write them, around mails written for these tests. */
+/** Holds lines in the form of mail clients. The mails around the lines were written for these tests. */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` below own text; `|` marks a line end. */
+/** Returns the reply text of a mail with own text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('header blocks and separators', () => {
+describe('a header block or a separator', () => {
   test.each([
     'From: Bob Lee|Sent: Wednesday, October 8, 2014 10:33 AM|To: Ann|Subject: RE: x||old',
     '________________________________|From: Bob <bob@x.test>|Sent: Monday||old',
@@ -40,7 +40,7 @@ describe('header blocks and separators', () => {
     'Original Message|From: Bob|Sent: Monday|To: Ann|Subject: x||old',
     '##- Please type your reply above this line -##||old',
     '>>> Bob Lee <bob@x.test> 10/8/2014 10:33 AM >>>|old',
-  ])('%s', (block) => expect(below(block)).toBe(OWN))
+  ])('is cut with the text below: %s', (block) => expect(below(block)).toBe(OWN))
 
   test.each([
     'It should read:\nFrom: The Daily Digest Team\n\nDoes that work?',
@@ -50,10 +50,10 @@ describe('header blocks and separators', () => {
     'To: do list\n- milk\n- eggs',
     'Title\n=====\n\nText.\n\nOther\n-----\n\nMore text that goes on.',
     'Name | Age\n-----|-----\nBob | 5',
-  ])('is no header block: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('does not include the text: %s', (text) => expect(replyText(text)).toBe(text))
 })
 
-describe('whole mails', () => {
+describe('the reply text of a whole mail', () => {
   const tail = '\nFrom: Ann <ann@x.test>\nDate: Mon, Jun 1, 2026\nSubject: Report\n\nBody of it.'
   test.each([
     '---------- Forwarded message ---------',
@@ -73,23 +73,23 @@ describe('whole mails', () => {
     '---------- 转发的邮件 ---------',
     '---------- 転送メッセージ ---------',
     '---------- 전달된 메시지 ---------',
-  ])('a forward stays: %s', (mark) => {
+  ])('keeps a forward: %s', (mark) => {
     expect(replyText(`FYI\n\n${mark}${tail}`)).toBe(`FYI\n\n${mark}${tail}`)
     expect(replyText(`${mark}${tail}`)).toBe(`${mark}${tail}`)
   })
 
-  test('a pasted forward stays', () => {
+  test('keeps a pasted forward', () => {
     const text = 'Fwd: Invoice\nFrom: billing@x.test\nDate: Mon, 1 Jun 2026\n\nSee below.'
     expect(replyText(text)).toBe(text)
   })
 
-  test('a forward inside the history is cut with it', () => {
+  test('ends before a history with a forward', () => {
     expect(
       below('On 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:|> -- Forwarded message --|> x'),
     ).toBe(OWN)
   })
 
-  test('a bounce stays, a quoted bounce is cut', () => {
+  test('keeps a bounce, and ends before a quoted bounce', () => {
     const bounce =
       'Delivery has failed to these recipients:\n\na@x.test\nFrom: B <b@x.test>\nTo: a\nDate: 1'
     expect(replyText(bounce)).toBe(bounce)
@@ -105,14 +105,14 @@ describe('whole mails', () => {
     'Sent from my iPhone',
     '-----Original Message-----\nHello',
     'From: B <b@x.test>\nSent: Monday\nTo: A\nSubject: x\n\nold',
-  ])('never empty: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('is never empty: %s', (text) => expect(replyText(text)).toBe(text))
 
-  test('blank text is empty', () => {
+  test('is empty for white space', () => {
     expect(replyText('')).toBe('')
     expect(replyText(' \r\n\t\n')).toBe('')
   })
 
-  test('CRLF and CR are line ends', () => {
+  test('has CRLF and CR as line ends', () => {
     expect(replyText('Yes.\r\n\r\nOn 1 Jun 2026 at 9:00, B <b@x.test> wrote:\r\n> a\r\n')).toBe(
       'Yes.',
     )

@@ -1,4 +1,4 @@
-/** The reply text of mails as clients write them, scored as corpus.test.ts scores public suites. */
+/** Scores the reply text of mails in the form of mail clients. corpus.test.ts scores public suites in the same way. */
 import { expect, test } from 'bun:test'
 import { parseMail } from '../../../../shared/mail/parse/parseMail.ts'
 import type { ReplyMail } from './replyMails/build.ts'
@@ -8,7 +8,7 @@ const SHOW = process.env.SHOW_REPLIES === '1'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/.{76}/g, '$&\r\n')
 
-/** A relay may drop one of two parts. parseMail prefers the plain one of both. */
+/** Returns the bytes of a mail with one part. */
 const raw = ({ id, text, html }: ReplyMail) =>
   Buffer.from(
     [
@@ -55,7 +55,7 @@ const score = async (mails: ReplyMail[], show: boolean) => {
   }
 }
 
-test('every mail has its own name and one part', () => {
+test('every mail has a unique name, and either a text part or an HTML part', () => {
   const mails = [...CORPUS.open, ...CORPUS.aside]
   expect(new Set(mails.map(({ id }) => id)).size).toBe(mails.length)
   expect(mails.filter(({ text, html }) => (text === undefined) === (html === undefined))).toEqual(
@@ -63,7 +63,7 @@ test('every mail has its own name and one part', () => {
   )
 })
 
-test('open 99 %, put aside 97 %, none emptied', async () => {
+test('99 % of the open mails and 97 % of the mails aside are accepted, and no reply is emptied', async () => {
   const open = await score(CORPUS.open, SHOW)
   const aside = await score(CORPUS.aside, false)
   process.stdout.write(`open ${JSON.stringify(open)}\naside ${JSON.stringify(aside)}\n`)

@@ -4,7 +4,7 @@ import { cpuMsOf } from '../../../support/process/cpuTime.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` below own text; `|` marks a line end. */
+/** Returns the reply text of a mail with own text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('inline answers and quote marks', () => {
@@ -26,7 +26,7 @@ describe('inline answers and quote marks', () => {
     expect(replyText(`${OWN}\n\n2013/7/20 Bob <bob@x.test>\n\n| old\n|\n| text`)).toBe(OWN)
   })
 
-  test('a wrapped quote without marks is no answer', () => {
+  test('the wrapped line of a quote without a mark is no answer', () => {
     const wrapped =
       '> Lorem ipsum dolor sit amet, consectetur adipiscing elit, nulla|pharetra odio?|> x'
     expect(below(`On 1 Jun 2026 at 9:00, B <b@x.test> wrote:|${wrapped}`)).toBe(OWN)
@@ -39,81 +39,93 @@ describe('inline answers and quote marks', () => {
     'Visit us now...\n>>> >>>  http://x.test <<<\nand click',
     'Try\n\n```\n-- comment\nOn 1 Jun 2026 at 9:00, Bob <b@x.test> wrote:\n> x\n```\n\nDoes it work?',
     '| a | b |\n| - | - |\n| 1 | 2 |',
-  ])('is no quote: %s', (text) => expect(replyText(text)).toBe(text))
+  ])('the text has no quote and stays: %s', (text) => expect(replyText(text)).toBe(text))
 })
 
-describe('HTML', () => {
+describe('the reply text of HTML', () => {
   const cases: [string, string, string][] = [
     [
-      'Gmail',
+      'of Gmail ends before the quote',
       '<div>Yes.</div><div class="gmail_quote"><div class="gmail_attr">Xyz napsauza:</div><blockquote class="gmail_quote">old</blockquote></div>',
       'Yes.',
     ],
     [
-      'Outlook web',
+      'of Outlook on the web ends before the header block',
       '<div>Yes.</div><div id="appendonsend"></div><hr><div id="divRplyFwdMsg"><b>From:</b> B</div><div>old</div>',
       'Yes.',
     ],
     [
-      'Outlook desktop',
+      'of Outlook on the desktop ends before the header block',
       '<p>Yes.</p><div style="border-top:solid #E1E1E1 1pt"><p><b>Von:</b> B &lt;b@x.test&gt;<br><b>Gesendet:</b> Mo<br><b>An:</b> A<br><b>Betreff:</b> x</p></div><p>alt</p>',
       'Yes.',
     ],
     [
-      'Outlook mobile',
+      'of Outlook on a telephone ends before the signature',
       '<div>Yes.</div><div id="ms-outlook-mobile-signature">Get <a href="https://aka.ms/x">Outlook for iOS</a></div><div id="mail-editor-reference-message-container">old</div>',
       'Yes.',
     ],
     [
-      'Apple Mail',
+      'of Apple Mail ends before the quote',
       'Yes.<div><blockquote type="cite"><div>On 1 Jun 2026, at 09:00, B wrote:</div>old</blockquote></div>',
       'Yes.',
     ],
     [
-      'Thunderbird',
+      'of Thunderbird ends before the quote',
       '<p>Yes.</p><div class="moz-cite-prefix">Am 1.6. schrub B:</div><blockquote type="cite">old</blockquote><pre class="moz-signature">-- \nAnn</pre>',
       'Yes.',
     ],
     [
-      'Yahoo',
+      'of Yahoo ends before the quote',
       '<div>Yes.</div><div class="ydp2yahoo_quoted"><div>On Mon, B wrote:</div><div>old</div></div>',
       'Yes.',
     ],
-    ['GMX', '<div>Yes.</div><div name="quote"><b>Gesendet:</b> Mo<br>alt</div>', 'Yes.'],
-    ['below the quote', '<blockquote type="cite">old</blockquote><div>Yes.</div>', 'Yes.'],
     [
-      'inline',
+      'of GMX ends before the quote',
+      '<div>Yes.</div><div name="quote"><b>Gesendet:</b> Mo<br>alt</div>',
+      'Yes.',
+    ],
+    [
+      'omits a quote above the reply',
+      '<blockquote type="cite">old</blockquote><div>Yes.</div>',
+      'Yes.',
+    ],
+    [
+      'keeps quotes between inline answers',
       '<div class="gmail_quote"><blockquote class="gmail_quote">q1</blockquote><div>a1</div><blockquote class="gmail_quote">q2</blockquote><div>a2</div></div>',
       '> q1\n\na1\n\n> q2\n\na2',
     ],
     [
-      'indented',
+      'keeps an indented paragraph',
       '<div>Look:</div><blockquote style="margin:0 0 0 40px;border:none">mine</blockquote>',
       'Look:\nmine',
     ],
     [
-      'forward',
+      'keeps a forward',
       '<div>FYI</div><div class="gmail_quote"><div class="gmail_attr">---------- Forwarded message ---------<br>From: A</div>body</div>',
       'FYI\n---------- Forwarded message ---------\nFrom: A\nbody',
     ],
     [
-      'signature',
+      'omits a signature',
       '<div>Yes.</div><span class="gmail_signature_prefix">-- </span><br><div class="gmail_signature">Ann</div>',
       'Yes.',
     ],
-    ['only a signature', '<div class="gmail_signature">All I wrote</div>', 'All I wrote'],
-    ['only a quote', '<blockquote type="cite">old</blockquote>', '> old'],
     [
-      'a notice keeps its links',
+      'keeps a signature without other text',
+      '<div class="gmail_signature">All I wrote</div>',
+      'All I wrote',
+    ],
+    ['keeps a quote without other text', '<blockquote type="cite">old</blockquote>', '> old'],
+    [
+      'keeps the links of a notice',
       '<p>Code 123456</p><a href="https://x.test/v?t=1">Verify</a>',
       'Code 123456\n\nVerify [https://x.test/v?t=1]',
     ],
-    ['nothing', '', ''],
+    ['is empty for an empty mail', '', ''],
   ]
   test.each(cases)('%s', (_name, html, want) => expect(replyTextFromHtml(html)).toBe(want))
 })
 
-describe('hostile input is linear', () => {
+describe('the reply text of hostile input is found in bounded CPU time for', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['>', '>'.repeat(MB)],
@@ -123,17 +135,17 @@ describe('hostile input is linear', () => {
     ['spaces', `a${' '.repeat(MB)}b`],
     ['dashes', `x\n\n${'-'.repeat(MB)}`],
     ['underscores', '_'.repeat(MB)],
-    ['delimiters', '--\n'.repeat(MB / 3)],
+    ['signature delimiters', '--\n'.repeat(MB / 3)],
     ['"On" lines', 'On Mon, 1 Jun 2026 at 9:00 AM Bob <bob@example.com>\n'.repeat(5000)],
     ['"On … wrote:" lines', 'On Mon, 1 Jun 2026 at 9:00 AM Bob wrote:\n> a\n'.repeat(5000)],
-    ['colons', 'a1:\n'.repeat(MB / 4)],
-    ['headers', 'To: a\nFrom: b\n'.repeat(MB / 14)],
+    ['lines with a colon', 'a1:\n'.repeat(MB / 4)],
+    ['header lines', 'To: a\nFrom: b\n'.repeat(MB / 14)],
     ['nested quotes', Array.from({ length: 2000 }, (_, i) => `${'>'.repeat(i)} x`).join('\n')],
-    ['fences', '```\n'.repeat(MB / 4)],
+    ['code fences', '```\n'.repeat(MB / 4)],
     ['zero-width spaces', '\u200b\n'.repeat(MB / 2)],
-    ['alternating', 'a\n> b\n'.repeat(MB / 6)],
+    ['alternating text and quotes', 'a\n> b\n'.repeat(MB / 6)],
   ]
-  // Each takes under 0.2 s; the bound leaves room for a busy machine.
+  // Measured: less than 0.2 s for each input. The bound leaves room for a busy machine.
   test.each(inputs)('%s', (_name, text) => {
     expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
   })

@@ -3,7 +3,7 @@ import PostalMime from 'postal-mime'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
 import type { ReplyCase } from '../../../support/mail/corpora.ts'
 
-/** Spaces and invisible characters do not count. */
+/** Removes invisible characters, and reduces white space to one blank. */
 const squeeze = (text: string) =>
   text
     .normalize('NFC')
@@ -21,7 +21,7 @@ const extract = async (mail: ReplyCase) => {
   return text?.trim() ? replyText(text) : replyTextFromHtml(html ?? '')
 }
 
-/** Counts of mails. `leaked`: words of others are left. `emptied`: nothing is left of a reply. */
+/** Counts mails. In `leaked` mails words of others are left. In `emptied` mails nothing is left of a reply. */
 export type ReplyScore = {
   all: number
   accepted: number

@@ -1,18 +1,18 @@
-/** Lines as the clients write them, around mails written for these tests. */
+/** Holds lines in the form of mail clients. The mails around the lines were written for these tests. */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` below own text; `|` marks a line end. */
+/** Returns the reply text of a mail with own text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
-describe('signatures', () => {
-  test.each(['-- ', '--', '__', '—'])('delimiter %p', (mark) => {
+describe('below the own text', () => {
+  test.each(['-- ', '--', '__', '—'])('a signature behind the delimiter %p is cut', (mark) => {
     expect(replyText(`${OWN}\n${mark}\nBob\n+1 555 0123`)).toBe(OWN)
   })
 
-  test('rules', () => {
+  test('a rule with a signature is cut, and a rule before a full sentence stays', () => {
     expect(below('—————|Ann Lee|ann@x.test')).toBe(OWN)
     expect(below('_______________________________________________|list@x.test')).toBe(OWN)
     const sections =
@@ -60,7 +60,7 @@ describe('signatures', () => {
     'أُرسلت من الـ iPhone',
     'Enviat des del meu iPhone',
     'נשלח מה-iPhone שלי',
-  ])('%s', (line) => {
+  ])('the device line is cut: %s', (line) => {
     expect(below(line)).toBe(OWN)
     expect(replyText(`${OWN}\n${line}\n\nOn 1 Jun 2026 at 9:00, B <b@x.test> wrote:\n> a`)).toBe(
       OWN,
@@ -75,9 +75,9 @@ describe('signatures', () => {
     'Von meinem Standpunkt aus ist das gut.\nGruß',
     'Hi,\nUnsubscribe me please.',
     'Hi,\nThis email is about the confidential deal; call me.',
-  ])('is no device line: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
+  ])('the sentence stays: %s', (text) => expect(replyText(`Hi.\n\n${text}`)).toBe(`Hi.\n\n${text}`))
 
-  test('legal notices and list footers', () => {
+  test('legal notices and list footers are cut', () => {
     expect(
       below('This e-mail and any files are confidential and intended solely for the addressee.'),
     ).toBe(OWN)

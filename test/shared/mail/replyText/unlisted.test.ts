@@ -1,11 +1,11 @@
-/** Languages and programs without a list: date, address and place in the mail tell the kind of a line. */
+/** Tests languages and programs that no list names. Date, address and place in the mail tell the kind of a line. */
 import { describe, expect, test } from 'bun:test'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
 import { cpuMsOf } from '../../../support/process/cpuTime.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** `template` below own text; `|` marks a line end. */
+/** Returns the reply text of a mail with own text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('below the own text', () => {
@@ -37,7 +37,7 @@ describe('below the own text', () => {
     "Pensez à l'environnement avant d'imprimer ce message.",
     'Detta meddelande är konfidentiellt och avsett endast för adressaten.',
     '********************|This email may contain privileged material meant for the addressee.|********************',
-  ])('goes: %s', (template) => expect(below(template)).toBe(OWN))
+  ])('the text is cut: %s', (template) => expect(below(template)).toBe(OWN))
 
   test.each([
     'Call me on 3 March 2026 at 09:14, my number is:|030 5550 1234',
@@ -51,12 +51,12 @@ describe('below the own text', () => {
       3,
     ),
     'We use Avast. Is that enough against a virus?|Please tell me more about it.|Do you sell it?|How much?|Can you install it here?',
-  ])('stays: %s', (template) =>
+  ])('the text stays: %s', (template) =>
     expect(below(template)).toBe(`${OWN}\n\n${template.replaceAll('|', '\n')}`.trim()),
   )
 })
 
-test('history joined to the line of the new text goes', () => {
+test('history on the line of the new text is cut', () => {
   const own = 'Yes, Tuesday works.'
   for (const joined of [
     'On Tue, Mar 3, 2026 at 9:14 AM, Laura <l@x.test> wrote: Hello, which door?',
@@ -66,21 +66,21 @@ test('history joined to the line of the new text goes', () => {
     expect(replyText(`${own} ${joined}`)).toBe(own)
 })
 
-test('a cited line stays above a quoted mail', () => {
+test('a quote that the writer cites stays above a quoted mail', () => {
   const cited = 'The lease says:\n\n> The tenant pays by the third day.\n\nSo no fee is due.'
   expect(replyText(`${cited}\n\nOn 3 Mar 2026, Laura <l@x.test> wrote:\n> Pay!`)).toBe(cited)
   const html = '<p>The lease says:</p><blockquote>Pay by day three.</blockquote><p>No fee.</p>'
   expect(replyTextFromHtml(html)).toBe('The lease says:\n\n> Pay by day three.\n\nNo fee.')
 })
 
-describe('hostile input is linear', () => {
+describe('the reply text of hostile input is found in bounded CPU time for', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
     ['brackets', '['.repeat(MB)],
     ['lines of brackets', `${'['.repeat(390)}9:14\n`.repeat(2500)],
     ['addresses', '<a@b> 9:14 '.repeat(MB / 11)],
     ['addresses with dates', 'On 3/3/2026 9:14 A <a@b.c> x: '.repeat(MB / 30)],
-    ['labels', 'From: a Date: b To: c '.repeat(MB / 22)],
+    ['listed labels', 'From: a Date: b To: c '.repeat(MB / 22)],
     ['unlisted labels', 'x: A <a@b.c>\n'.repeat(MB / 13)],
     ['introduced quotes', 'a:\n> b\n'.repeat(MB / 8)],
     ['capitals', `${'Aa '.repeat(130)}\n\n`.repeat(2500)],

@@ -27,7 +27,7 @@ const bytes = (text: string) => new TextEncoder().encode(text)
 test.each([
   ['gzip', gzipped],
   ['zip', zipped],
-  ['no archive', bytes],
+  ['plain text', bytes],
 ])('a DMARC report in %s is read', (_name, pack) => {
   expect(readReport(pack(dmarcXml(D, RECORDS)))).toEqual(DMARC as never)
 })
@@ -55,12 +55,12 @@ test.each([
   ],
   ['half an archive', () => gzipped(dmarcXml(D, RECORDS)).subarray(0, 60), /archive|no report/],
   ['an empty archive', () => zipSync({}), 'its archive is empty'],
-  ['a page', () => bytes('<html><body>Hi</body></html>'), 'it is no report of DMARC'],
-  ['other JSON', () => bytes('{"a":1}'), 'it is no report of RFC 8460'],
-  ['half of JSON', () => bytes('{"a":'), 'it is no report of RFC 8460'],
+  ['an HTML page', () => bytes('<html><body>Hi</body></html>'), 'it is no report of DMARC'],
+  ['JSON without the members of a report', () => bytes('{"a":1}'), 'it is no report of RFC 8460'],
+  ['JSON that is cut', () => bytes('{"a":'), 'it is no report of RFC 8460'],
   ['deep elements', () => bytes('<a>'.repeat(50)), 'its elements are too deep'],
   [
-    'a date that is none',
+    'a malformed date',
     () => bytes(dmarcXml(D, RECORDS).replace('1795305600', 'yesterday')),
     'its dates are no times',
   ],
@@ -68,7 +68,7 @@ test.each([
   expect(() => readReport(make())).toThrow(reason)
 })
 
-test('entities of a report have no meaning, so they make nothing longer', () => {
+test('entities in a report are not expanded, so an entity bomb stays short', () => {
   const bomb = `<!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>${dmarcXml(D, [
     { ...RECORDS[0], source: '&b;&b;' },
   ]).replace(/^<\?xml.*\?>\n/, '')}`
@@ -77,7 +77,7 @@ test('entities of a report have no meaning, so they make nothing longer', () => 
   ])
 })
 
-test('a count that is no number counts nothing, and a thousand rows are kept', () => {
+test('a row with a negative count counts 0, and the thousand rows with the highest counts are kept', () => {
   const many = Array.from({ length: 1_200 }, (_, n) => ({ ...RECORDS[1], count: n - 1 }))
   const { rows } = readReport(bytes(dmarcXml(D, many)))
   expect(rows).toHaveLength(1_000)
@@ -85,7 +85,7 @@ test('a count that is no number counts nothing, and a thousand rows are kept', (
   expect(readReport(bytes(dmarcXml(D, many.slice(0, 1)))).rows[0]!.count).toBe(0)
 })
 
-test('reports come to the inboxes of their names, and to the stand-in', () => {
+test('reports are read in the inboxes dmarc, tlsrpt and postmaster, and in the inbox of POSTMASTER', () => {
   const inboxes = ['dmarc@a.test', 'tlsrpt@b.test', 'postmaster@a.test', 'ops@a.test', 'bot@a.test']
   expect(inboxes.filter((address) => isReportInbox(address, 'ops@a.test'))).toEqual(
     inboxes.slice(0, 4),
@@ -99,7 +99,7 @@ test.each([
   ['x', 'application/tlsrpt+gzip', true],
   ['photos.zip', 'application/zip', false],
   ['page.xml', 'text/xml', false],
-])('%s of type %s is a report: %p', (filename, contentType, isOne) => {
+])('the attachment %s of type %s is read as a report: %p', (filename, contentType, isOne) => {
   expect(isReportFile({ filename, contentType, size: 100 })).toBe(isOne)
   expect(isReportFile({ filename, contentType, size: 3 * 1024 * 1024 })).toBe(false)
 })

@@ -1,4 +1,4 @@
-/** Reports as large hosts write them, in our own words. */
+/** Makes reports in the form of large hosts. */
 import { gzipSync } from 'node:zlib'
 import { strToU8, zipSync } from 'fflate'
 

@@ -29,7 +29,7 @@ const listed = (bytes: Uint8Array) => {
   return all
 }
 
-test('postings of any leaves are read as they were written, also when joined', () => {
+test('postings are read as they were written, also if the bytes of several leaves are joined', () => {
   const random = createRandom(1, 'postings')
   const draw = (below: number) => random.int(0, below - 1)
   for (let round = 0; round < 200; round++) {
@@ -61,7 +61,7 @@ test('numbers up to 2^31 are read as they were written', () => {
   }
 })
 
-test('terms are read from their blocks in the order of their bytes', () => {
+test('terms are read from blocks in the order of their bytes', () => {
   const random = createRandom(2, 'terms')
   const letters = ['a', 'b', 'é', '東', '京', '𝔘', '\ue000', '@', '.', '0']
   const words = new Set(
@@ -86,7 +86,7 @@ test('terms are read from their blocks in the order of their bytes', () => {
       return true
     })
     expect(read[start]).toBe(block.firstTerm)
-    // Only a single term makes a block larger than a quarter of a page.
+    // A block is larger than a quarter of a page only if it holds a single term.
     if (block.terms.length > 1_950) expect(read.length - start).toBe(1)
   }
   expect(read).toEqual(terms)
@@ -94,7 +94,7 @@ test('terms are read from their blocks in the order of their bytes', () => {
   expect(bytes.toSorted(Buffer.compare)).toEqual(bytes)
 })
 
-test('a segment gives the messages that hold the words of every clause', () => {
+test('a segment finds the messages that contain the words of every clause', () => {
   const range = { firstLeaf: 4, lastLeaf: 6 }
   const placesOf = new Map(
     Object.entries({ a: [0, 1, 500], b: [1, 500], c: [2], 'd*': [0, 2] }).map(([term, all]) => {
@@ -119,13 +119,13 @@ test('a segment gives the messages that hold the words of every clause', () => {
   expect(found('b OR c a')).toEqual([1, 500])
   expect(found('nobody')).toEqual([])
   expect(found('a nobody')).toEqual([])
-  // Beginnings of words are read only where this is true.
+  // The search reads the terms of a prefix only if mayMatch returns true.
   const may = (typed: string) => mayMatch([parseSearch(typed)], placesOf)
   expect(['a b', 'nobody OR a', 'abc*', 'a -nobody', 'abc* a'].map(may)).not.toContain(false)
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)
 })
 
-test('sixteen neighbours of one size become one, the oldest first', () => {
+test('sixteen neighbouring segments of one size are merged into one, the oldest first', () => {
   const segments: { firstLeaf: number; lastLeaf: number }[] = []
   const sizes = () => segments.map(({ firstLeaf, lastLeaf }) => lastLeaf - firstLeaf + 1)
   for (let leaf = 1; leaf <= 1_000; leaf++) {

@@ -1,4 +1,4 @@
-/** `text` is what a person sees. */
+/** Tests that `text` holds only the text that a person sees. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { parseMail } from '../../../../shared/mail/parse/parseMail.ts'
@@ -51,7 +51,7 @@ const HIDING: Record<string, string> = {
   'deeper than any tree': `${'<div>'.repeat(900)}<p style="display:none">${SECRET}</p>`,
 }
 
-test('hidden text reaches neither text nor extractedText, and is labelled', async () => {
+test('hidden text reaches neither text nor extractedText, and its mail is labelled', async () => {
   for (const [way, hidden] of Object.entries(HIDING)) {
     const mail = await htmlMail(`<p>Before.</p>${hidden}<p>After.</p>`)
     expect([way, mail.text.includes(SECRET), mail.extractedText.includes(SECRET)]).toEqual([
@@ -64,9 +64,9 @@ test('hidden text reaches neither text nor extractedText, and is labelled', asyn
   }
 })
 
-test('text that a person sees stays, and is not labelled', async () => {
+test('visible text stays, and its mail is not labelled', async () => {
   for (const html of [
-    // Layouts set the size of a cell to 0 and that of its text again.
+    // Layouts set the font size of a cell to 0, and the font size of its text to a visible size.
     '<td style="font-size:0"><span style="font-size:14px">Seen</span></td>',
     '<div style="visibility:hidden"><b style="visibility:visible">Seen</b></div>',
     '<div style="background:#000;color:#fff">Seen</div>',
@@ -88,7 +88,7 @@ test('text that a person sees stays, and is not labelled', async () => {
   expect((await htmlMail('<p>1 &lt; 2 &amp;amp; &#8364;</p>')).text).toBe('1 < 2 &amp; €')
 })
 
-test('tag characters and bidirectional orders are removed; a flag and right-to-left text are no alarm', async () => {
+test('tag characters and bidirectional overrides are removed, and right-to-left text gets no label', async () => {
   const tags = [...'obey'].map((letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0)))
   const tagged = await bothParts(`Hello${tags.join('')} you`, `<p>Hello you</p>`)
   expect([tagged.text.trim(), tagged.labels.includes('hidden-text')]).toEqual(['Hello you', true])
@@ -102,7 +102,7 @@ test('tag characters and bidirectional orders are removed; a flag and right-to-l
   expect(hebrew.labels).not.toContain('hidden-text')
 })
 
-test('a plain text that says something else than the HTML is labelled', async () => {
+test('a mail whose plain text differs from its HTML is labelled text-differs', async () => {
   const html =
     '<p>Dear Ada, your parcel comes on Monday between nine and noon. Kind regards, Bob</p>'
   const other = await bothParts(
@@ -118,7 +118,7 @@ test('a plain text that says something else than the HTML is labelled', async ()
 })
 
 for (const { name, items } of mailCorpora()) {
-  test(`few messages of the ${name} corpus are labelled`, async () => {
+  test(`less than 6 % of the HTML mails of the ${name} corpus get each label`, async () => {
     const labels: string[] = []
     let withHtml = 0
     for (const path of items) {

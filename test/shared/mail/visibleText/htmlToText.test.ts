@@ -4,41 +4,47 @@ import { cpuMsOf } from '../../../support/process/cpuTime.ts'
 
 describe('htmlToText', () => {
   const cases: [string, string, string][] = [
-    ['paragraphs', '<p>Hi</p><p>there<br>you</p>', 'Hi\n\nthere\nyou'],
+    ['paragraphs and line breaks', '<p>Hi</p><p>there<br>you</p>', 'Hi\n\nthere\nyou'],
     [
-      'link',
+      'a link with its address',
       'See <a href="https://x.test/?a=1&amp;b=2">this</a>.',
       'See this [https://x.test/?a=1&b=2].',
     ],
-    ['link that is its text', '<a href="https://x.test">https://x.test</a>', 'https://x.test'],
-    ['address', '<a href="mailto:a@x.test">a@x.test</a>', 'a@x.test'],
-    ['list', '<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>', '- a\n- b\n  - c'],
-    ['numbers', '<ol><li>a</li><li>b</li></ol>', ' 1. a\n 2. b'],
     [
-      'table',
+      'a link that is its own text',
+      '<a href="https://x.test">https://x.test</a>',
+      'https://x.test',
+    ],
+    ['a mail address without mailto:', '<a href="mailto:a@x.test">a@x.test</a>', 'a@x.test'],
+    ['nested lists', '<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>', '- a\n- b\n  - c'],
+    ['a numbered list', '<ol><li>a</li><li>b</li></ol>', ' 1. a\n 2. b'],
+    [
+      'a table',
       '<table><tr><td>A</td><td>B</td></tr><tr><td>C</td><td>D</td></tr></table>',
       'A B\nC D',
     ],
-    ['quote', '<div>a</div><blockquote>b<br>c</blockquote>', 'a\n\n> b\n> c'],
-    ['pre', '<pre>a\n  b</pre>', 'a\n  b'],
-    ['heading', '<h1>Title</h1>text', 'Title\ntext'],
+    ['a quote', '<div>a</div><blockquote>b<br>c</blockquote>', 'a\n\n> b\n> c'],
+    ['preformatted text', '<pre>a\n  b</pre>', 'a\n  b'],
+    ['a heading', '<h1>Title</h1>text', 'Title\ntext'],
     [
-      'style, script, comment',
+      'text without style, script and comment',
       '<style>p{}</style><script>x<y</script><!-- c -->a &amp; b',
       'a & b',
     ],
-    ['image', '<img src="cid:1" alt="logo">a', 'a'],
+    ['text without an image', '<img src="cid:1" alt="logo">a', 'a'],
     [
-      'signature and history stay',
+      'a signature and history',
       'a<div class="gmail_signature">b</div><div id="appendonsend"></div>c',
       'a\nb\n\nc',
     ],
-    ['text with <', 'a < b and <3', 'a < b and <3'],
-    ['nothing', '', ''],
+    ['text with the character <', 'a < b and <3', 'a < b and <3'],
+    ['an empty text', '', ''],
   ]
-  test.each(cases)('%s', (_name, html, want) => expect(htmlToText(html).trimEnd()).toBe(want))
+  test.each(cases)('writes %s', (_name, html, want) =>
+    expect(htmlToText(html).trimEnd()).toBe(want),
+  )
 
-  test('text survives in HTML too deep or too long for a tree', () => {
+  test('keeps the text of HTML that is too deep or too long for a tree', () => {
     const deep = `${'<div>'.repeat(2000)}a &lt; b &#233; <b>c</b>${'</div>'.repeat(2000)}<p>d</p>`
     expect(htmlToText(deep)).toBe('a < b é c\nd')
     const hidden = `<style>x{}</style><script>1</script><!-- > -->${'<i>a</i> '.repeat(40_000)}`
@@ -49,15 +55,15 @@ describe('htmlToText', () => {
   })
 })
 
-describe('hostile HTML is linear', () => {
+describe('hostile HTML is converted in bounded CPU time for', () => {
   const MB = 1_000_000
   const inputs: [string, string][] = [
-    ['nested div', '<div>'.repeat(MB / 5)],
-    ['nested and closed', `${'<div>'.repeat(MB / 11)}x${'</div>'.repeat(MB / 11)}`],
-    ['closed by the wrong tag', '<div>'.repeat(499) + '</b>'.repeat(MB / 4)],
-    ['unclosed <', '<'.repeat(50_000)],
+    ['nested elements', '<div>'.repeat(MB / 5)],
+    ['nested and closed elements', `${'<div>'.repeat(MB / 11)}x${'</div>'.repeat(MB / 11)}`],
+    ['elements closed by the wrong tag', '<div>'.repeat(499) + '</b>'.repeat(MB / 4)],
+    ['unclosed < characters', '<'.repeat(50_000)],
     ['unclosed tags', '<a '.repeat(50_000)],
-    ['unclosed attribute', `<a title="${'x'.repeat(MB)}`],
+    ['an unclosed attribute', `<a title="${'x'.repeat(MB)}`],
     ['unclosed comments', '<!--'.repeat(MB / 4)],
     ['quotes in quotes', `${'<blockquote>'.repeat(2000)}x`],
     ['long quotes in quotes', '<blockquote>'.repeat(490) + 'x<br>'.repeat(MB / 5)],
@@ -70,14 +76,14 @@ describe('hostile HTML is linear', () => {
     ['spaces', `<p>a${' '.repeat(MB)}b</p>`],
     ['line ends', `<pre>${'\n'.repeat(MB)}</pre>`],
   ]
-  // Each takes under 0.3 s; the bound leaves room for a busy machine.
+  // Measured: less than 0.3 s for each input. The bound leaves room for a busy machine.
   test.each(inputs)('%s', (_name, html) => {
     expect(cpuMsOf(() => htmlToText(html))).toBeLessThan(2000)
   })
 })
 
-test('tags and lines up to the bound are a tree; one more, and the tags are only removed', () => {
-  // A stripped list has no dashes.
+test('HTML with more than 60,000 tags and lines becomes no tree, and only loses its tags', () => {
+  // The list gets dashes only from a tree.
   const list = '<ul><li>x</ul>'
   const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()
   const tags = 3

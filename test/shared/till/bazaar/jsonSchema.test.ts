@@ -1,4 +1,4 @@
-/** What a schema of a seller may hold. */
+/** Tests the keywords that the JSON schema of a seller may use. */
 import { expect, test } from 'bun:test'
 import { schemaFault } from '../../../../shared/till/bazaar/jsonSchema.ts'
 
@@ -17,6 +17,6 @@ test.each([
   [{ enum: [{}] }, 'enum'],
   [{ const: [] }, 'const'],
   [7, ''],
-])('%j has its fault at %p', (schema, path) => {
+])('the schema %j has its fault at the path %p', (schema, path) => {
   expect(schemaFault(schema)?.path).toBe(path)
 })

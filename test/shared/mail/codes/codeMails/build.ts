@@ -1,4 +1,4 @@
-/** Parts of the mails with codes and links: voices of services, and values that differ from mail to mail. */
+/** Makes the parts of the mails with codes and links: voices of services, and values that differ from mail to mail. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -7,12 +7,12 @@ type Purpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
 
 type Content = {
   subject: string
-  /** At least one of both parts. */
+  /** At least one of `text` and `html` is set. */
   text?: string
   html?: string
-  /** The values that a person would type. */
+  /** Holds the values that a person would type. */
   codes: string[]
-  /** Each address and its purpose. */
+  /** Holds each address with its purpose. */
   links: Record<string, Purpose>
 }
 
@@ -20,7 +20,7 @@ export type CodeMail = Content & { id: string }
 
 export type Layout = { name: string; make: (v: Voice, x: Values) => Content }
 
-/** The lines of a voice, in the order of the fixtures. */
+/** Names the lines of a voice, in the order of the fixtures. */
 const FIELDS = [
   'brand',
   'subject',
@@ -48,7 +48,7 @@ const FIELDS = [
 
 export type Voice = Record<(typeof FIELDS)[number], string> & { language: string; name: string }
 
-/** The first byte of a name's hash. */
+/** Returns the first byte of the hash of a name. */
 export const hashOf = (name: string): number => createHash('sha256').update(name).digest()[0] ?? 0
 
 const folder = resolve(import.meta.dir, '../../../../fixtures/codes')
@@ -72,7 +72,7 @@ export type Values = {
   digits: (length: number) => string
   letters: (length: number) => string
   pick: <T>(choices: readonly T[]) => T
-  /** Fills the values of all other numbers into a sentence. */
+  /** Fills numbers that are no codes into a sentence. */
   fill: (sentence: string) => string
 }
 
@@ -99,7 +99,7 @@ const PLAIN: Record<string, string[]> = {
   b: ['QX7P2L', '4829134', 'K2M9QX', '813-204-77'],
 }
 
-/** Values that the name of the mail decides. */
+/** Returns values that depend only on the name of the mail. */
 export function valuesOf(name: string, language: string): Values {
   let state = createHash('sha256').update(name).digest().readUInt32LE(0)
   const next = (below: number) => {
@@ -115,7 +115,7 @@ export function valuesOf(name: string, language: string): Values {
       : pick(PLAIN[key]!)
   return {
     digits: (length) => draw('0123456789', length),
-    // One digit at least: words without digits are a layout of their own.
+    // A code has at least one digit, because only the layout `letters-alone` has codes without digits.
     letters: (length) =>
       draw('ABCDEFGHJKLMNPQRSTUVWXYZ23456789', length - 2) + draw('2345678', 1) + draw('KQX', 1),
     pick,
@@ -129,12 +129,12 @@ export const coded = (sentence: string, code: string): string => sentence.replac
 export const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** The address of a voice's service. */
+/** Returns the address of the service of a voice. */
 export const site = ({ name }: Voice) => `https://${name.replace('.', '-')}.example`
 
 const isRightToLeft = ({ language }: Voice) => language === 'ar'
 
-/** A page as mail builders write it: tables in tables, a hidden preview, a footer. */
+/** Returns a page in the form of mail builders: tables in tables, and a hidden preview. */
 export const page = (v: Voice, body: string, preview = '') =>
   `<!DOCTYPE html><html lang="${v.language}"${isRightToLeft(v) ? ' dir="rtl"' : ''}><head><meta charset="utf-8"><title>${escaped(v.brand)}</title><style>body{color:#333333;background:#f4f4f7}.btn{background:#482913;color:#ffffff}@media (max-width:600px){.c{width:100%!important}}</style></head><body>${
     preview === ''

@@ -1,4 +1,4 @@
-/** Layouts of mails that carry a code. */
+/** Holds layouts of mails with a code. */
 import { anchor, coded, escaped, FOOTER_TEXT, type Layout, page, paragraph, site } from './build.ts'
 
 const cells = (code: string, style: string) =>

@@ -1,7 +1,8 @@
 /**
- * Mails of services with codes, links and other numbers. They were written before the extraction. The hash of a name keeps half
- * of them aside: of the layouts, and of the two voices of each language. A mail that is aside shares neither layout nor wording
- * with an open one. Rules are made with `open` mails alone; `aside` shows whether they generalise.
+ * Holds mails of services with codes, links and other numbers. The mails were written before the extraction.
+ * The hash of a name puts half of the layouts aside, and one of the two voices of each language. A mail aside shares
+ * neither layout nor wording with an open mail. Rules are made with the `open` mails alone. The mails `aside` show
+ * whether the rules generalise.
  */
 import { type CodeMail, hashOf, type Layout, VOICES, type Voice, valuesOf } from './build.ts'
 import { codeLayouts } from './codeLayouts.ts'
@@ -12,7 +13,7 @@ import { singles } from './singles.ts'
 
 const isOdd = (name: string) => hashOf(name) % 2 === 1
 
-/** One voice of each language is aside. */
+/** Tells whether a voice is aside. One voice of each language is. */
 const isVoiceAside = ({ name, language }: Voice) => name.endsWith('.a') === isOdd(language)
 
 const LAYOUTS = [...codeLayouts, ...moreCodeLayouts, ...linkLayouts, ...plainLayouts]
@@ -21,7 +22,7 @@ function mailsOf(aside: boolean): CodeMail[] {
   const voices = VOICES.filter((voice) => isVoiceAside(voice) === aside)
   const layouts = LAYOUTS.filter(({ name }) => isOdd(name) === aside)
   const made = layouts.flatMap(({ name, make }: Layout, n) =>
-    // Every second language: the next layout takes the others.
+    // A layout takes every second language, and the next layout takes the other languages.
     voices
       .filter((_, at) => (at + n) % 2 === 0)
       .map((voice) => {

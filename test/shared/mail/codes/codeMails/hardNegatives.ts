@@ -1,11 +1,11 @@
 /**
- * Draws mails with numbers of every kind beside the words of one-time codes. None of the numbers is a code. Half of the templates
- * is aside: the weights are not learned from them.
+ * Draws mails with numbers of every kind beside the words of one-time codes. None of the numbers is a code. Half of the
+ * templates are aside, and no weight is learned from these templates.
  */
 import { createRandom, type Random } from '../../../../chaos/random.ts'
 import { type CodeMail, coded, hashOf, VOICES, valuesOf } from './build.ts'
 
-/** `{n}`: n digits. `{A}`: letters and digits. Each is a sentence or a few lines of a mail. */
+/** Holds sentences and lines of mails. `{n}` stands for n digits, `{A}` for letters and digits. */
 const TEMPLATES = [
   'Your code review #{5} was approved. Reviewers left 12 comments on build {6}.',
   'We changed the verification code page in release {4}. See pull request {4}.',
@@ -86,7 +86,7 @@ const SUBJECTS = [
 
 type Draw = { aside: boolean; seed: number }
 
-/** Draws `count` mails of the open or the aside templates: each holds numbers, and no code. */
+/** Draws `count` mails with numbers and without a code, from the open templates or from the templates aside. */
 export function hardNegatives(count: number, { aside, seed }: Draw): CodeMail[] {
   const draw = createRandom(seed, 'hard negatives')
   return Array.from({ length: count }, (_, n) => ({

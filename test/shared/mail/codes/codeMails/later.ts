@@ -1,4 +1,4 @@
-/** Mails written after the first rules: subject, text and codes. Rules for vouchers and calls come from them. */
+/** Holds mails that were written after the first rules. The rules for vouchers and calls were made with these mails. */
 export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['Hello', 'Your code is 482913 for order 771204.', ['482913']],
   ['Hello', 'Order 771204: your code is 482913.', ['482913']],

@@ -1,4 +1,4 @@
-/** Layouts of mails that carry links and no code. */
+/** Holds layouts of mails with links and without a code. */
 import {
   anchor,
   escaped,

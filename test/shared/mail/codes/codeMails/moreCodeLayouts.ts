@@ -1,4 +1,4 @@
-/** More layouts of mails that carry a code: beside other numbers, in odd markup, in other digits. */
+/** Holds layouts of mails with a code beside other numbers, in odd markup or in digits of another script. */
 import { anchor, coded, escaped, FOOTER_TEXT, type Layout, page, paragraph, site } from './build.ts'
 
 const row = (label: string, value: string) =>

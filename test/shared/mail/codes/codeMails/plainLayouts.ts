@@ -1,4 +1,4 @@
-/** Layouts of mails without a code: their numbers are something else. */
+/** Holds layouts of mails with numbers and without a code. */
 import { anchor, escaped, FOOTER_TEXT, type Layout, page, paragraph, site } from './build.ts'
 
 const rows = (lines: readonly (readonly string[])[]) =>

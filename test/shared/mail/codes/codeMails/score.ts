@@ -1,4 +1,4 @@
-/** Scores the codes and links that a mail's reader finds. */
+/** Scores the codes and links that the parser finds in mails. */
 import { parseMail } from '../../../../../shared/mail/parse/parseMail.ts'
 import type { CodeMail } from './build.ts'
 
@@ -7,7 +7,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/.
 const part = (type: 'plain' | 'html', content: string) =>
   `Content-Type: text/${type}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64(content)}`
 
-/** A mail as it comes in. */
+/** Returns the bytes of a mail. */
 const rawOf = ({ id, subject, text, html }: CodeMail) =>
   Buffer.from(
     [
@@ -22,12 +22,12 @@ const rawOf = ({ id, subject, text, html }: CodeMail) =>
     ].join('\r\n'),
   )
 
-/** `right` of `all` cases. */
+/** Counts the right cases among all cases. */
 export type Share = { right: number; all: number }
 
 export const percent = ({ right, all }: Share): number => Math.round((1000 * right) / all) / 10
 
-/** The 95 % interval of a share, in percent (Wilson 1927). */
+/** Returns the 95 % interval of a share, in percent (Wilson 1927). */
 export function interval({ right, all }: Share): [low: number, high: number] {
   const z = 1.96
   const rate = right / all
@@ -37,17 +37,17 @@ export function interval({ right, all }: Share): [low: number, high: number] {
   return [bound(middle - spread), bound(middle + spread)]
 }
 
-/** Codes that were found with one confidence, and how many of them are codes. */
+/** Counts the values that were found with one confidence, and the right values among them. */
 export type Calibration = Map<number, Share>
 
 export type Score = {
   mails: number
   codes: { precision: Share; recall: Share }
-  /** Mails with codes whose most certain code is one. */
+  /** Counts mails with codes whose most certain value is a code. */
   first: Share
   links: { precision: Share; recall: Share }
   calibration: Calibration
-  /** Each mail with a difference. */
+  /** Holds each mail with a difference. */
   misses: string[]
 }
 

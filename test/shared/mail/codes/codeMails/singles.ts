@@ -1,4 +1,4 @@
-/** Mails with a wording and a layout of their own. */
+/** Holds mails that share neither wording nor layout with other mails. */
 import type { CodeMail } from './build.ts'
 
 const withCode = (id: string, subject: string, text: string, ...codes: string[]): CodeMail => ({

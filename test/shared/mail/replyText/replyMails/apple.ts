@@ -1,4 +1,4 @@
-/** Apple Mail on macOS and iOS. */
+/** Holds mails of Apple Mail on macOS and iOS. */
 import { blocks, broken, chosen, escaped, fill, quoted, type ReplyMail, tierOf } from './build.ts'
 
 const ATTRIBUTION: Record<string, string> = {
@@ -66,7 +66,7 @@ const macPlain = (choice: string): ReplyMail => {
   }
 }
 
-/** Older releases put the attribution before the quote. */
+/** Makes mails of older releases, which put the attribution before the quote. */
 const macOldPlain = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {
@@ -107,7 +107,7 @@ const phoneHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** A fresh mail from a telephone: no quote, the device line last. */
+/** Makes a fresh mail of a telephone, with a device line at the end and without a quote. */
 const phoneFresh = (language: string): ReplyMail => {
   const { body } = chosen(`${language}:short`)
   return {

@@ -1,19 +1,19 @@
-/** Parts of which the mails of all clients are made. */
+/** Makes the parts of mails that all mail clients share. */
 import { PHRASES, type Phrases } from './phrases.ts'
 
 export type ReplyMail = {
   id: string
-  /** At least one of both parts. */
+  /** At least one of `text` and `html` is set. */
   text?: string
   html?: string
   expected: string
-  /** Other texts that a careful reader may call the reply. */
+  /** Holds further texts that a careful reader may call the reply. */
   alt?: string[]
-  /** Every reader agrees on a `core` mail; of a `policy` mail the contract decides. */
+  /** Every reader agrees about a `core` mail. The contract decides about a `policy` mail. */
   tier: 'core' | 'policy'
 }
 
-/** Short or long new text. */
+/** Tells whether the new text is short or long. */
 export type Length = 'short' | 'long'
 
 const words = (language: string): Phrases => {
@@ -22,7 +22,7 @@ const words = (language: string): Phrases => {
   return found
 }
 
-/** Fills {n} name, {e} address, {a} both, {m} the writer's name, in the language's own persons. */
+/** Fills {n} name, {e} address, {a} both, and {m} the name of the writer, with persons of the language. */
 export const fill = (language: string, template: string) => {
   const { them, me, from } = words(language)
   return template
@@ -32,7 +32,7 @@ export const fill = (language: string, template: string) => {
     .replaceAll('{m}', me)
 }
 
-/** Breaks a line at spaces, as clients of plain text do. */
+/** Breaks a line at spaces, as a plain-text mail client does. */
 export const wrap = (line: string, width = 76) => {
   const lines: string[] = []
   let current = ''
@@ -60,19 +60,19 @@ export const quoted = (text: string, mark = '> ') =>
 export const escaped = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** One element a line, an empty one for an empty line. */
+/** Returns one element for each line, with an empty element for an empty line. */
 export const blocks = (text: string, open = '<div>', close = '</div>', empty = '<br>') =>
   text
     .split('\n')
     .map((line) => `${open}${line === '' ? empty : escaped(line)}${close}`)
     .join('')
 
-/** Lines with `<br>` between them. */
+/** Joins lines with `<br>`. */
 export const broken = (text: string) => escaped(text).replaceAll('\n', '<br>\n')
 
 export const tierOf = (length: Length) => (length === 'short' ? 'core' : 'policy')
 
-/** `de:short` → the parts of a mail's choice. */
+/** Splits the choice of a mail, for example `de:short`, into its parts. */
 export const chosen = (choice: string) => {
   const [language = '', length = 'short', form = 'text'] = choice.split(':')
   return {

@@ -1,6 +1,7 @@
 /**
- * Mails as clients write them, with the text that a reader calls new. They were written before the rules were read. A hash of
- * the identifier keeps half of them aside: rules are made with `open` mails only, `aside` shows whether they generalise.
+ * Holds mails in the form of mail clients, with the text that a reader calls new. The author wrote the mails before
+ * reading the rules. A hash of the identifier puts half of the mails aside. Rules are made with the `open` mails only.
+ * The mails `aside` show whether the rules generalise.
  */
 import { createHash } from 'node:crypto'
 import { apple } from './apple.ts'

@@ -1,4 +1,4 @@
-/** Text that programs, scanners and lawyers add below, and sign-offs: readers differ, the contract decides. */
+/** Holds sign-offs, and text that programs, scanners and lawyers add. Readers differ, and the contract decides. */
 import type { ReplyMail } from './build.ts'
 
 type Row = [id: string, text: string, expected: string, ...alt: string[]]

@@ -1,7 +1,7 @@
-/** Mails that look as if they quoted, tickets, disclaimers and signatures. */
+/** Holds mails that seem to quote, and mails with tickets, disclaimers and signatures. */
 import { broken, chosen, fill, quoted, type ReplyMail, wrap } from './build.ts'
 
-/** No line is a quote. */
+/** Makes mails without a quote. */
 const whole = (id: string, text: string): ReplyMail => ({
   id: `whole-${id}`,
   text,
@@ -194,7 +194,7 @@ const disclaimers: ReplyMail[] = [
   ),
 ]
 
-/** A banner that the receiver's gateway puts on top of mail from outside. */
+/** Makes mails with the banner that the gateway of a recipient puts on top of mail from outside. */
 const external: ReplyMail = {
   id: 'external-banner',
   text: 'The gate code is 4471.\n\nFrom: Laura Whitfield <laura.whitfield@harbour-print.example>\nSent: Tuesday, March 3, 2026 9:14 AM\nTo: Owen Hale <owen@office.example>\nSubject: [EXTERNAL] Gate\n\nCAUTION: This email originated from outside the organization.\n\nWhich code opens the gate?\n',
@@ -240,7 +240,7 @@ const signatures: ReplyMail[] = [
   ),
 ]
 
-/** A chain of two programs: a desktop answer above a quoted web answer. */
+/** Makes a chain of two programs: an answer of a desktop program above a quoted answer of a web program. */
 const mixed: ReplyMail[] = ['nl', 'cs', 'da'].map((language) => {
   const { body, original } = chosen(`${language}:short`)
   const lower = quoted(original)
@@ -252,7 +252,7 @@ const mixed: ReplyMail[] = ['nl', 'cs', 'da'].map((language) => {
   }
 })
 
-/** An answer in HTML whose writer leads with a salutation and a list. */
+/** Makes an answer in HTML that begins with a salutation and a list. */
 const rich: ReplyMail = {
   id: 'rich-html-list',
   html: `<div dir="ltr"><div>Three things:</div><ol><li>keys are with the guard</li><li>the lift works</li><li>parking is free</li></ol><div>See you!</div></div><br><div class="gmail_quote"><div class="gmail_attr">On Tue, 3 Mar 2026 at 09:14, Laura &lt;laura@x.example&gt; wrote:<br></div><blockquote class="gmail_quote">${broken('Anything to know?\n\nLaura')}</blockquote></div>`,

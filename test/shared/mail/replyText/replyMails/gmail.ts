@@ -1,4 +1,4 @@
-/** Gmail on the web, Android and iOS. */
+/** Holds mails of Gmail on the web, Android and iOS. */
 import {
   blocks,
   broken,
@@ -50,7 +50,7 @@ const ATTRIBUTION: Record<string, string> = {
 const attribution = (language: string, variant = language) =>
   fill(language, ATTRIBUTION[variant] ?? '')
 
-/** The plain part: the attribution is wrapped, the address often alone on a line. */
+/** Makes the plain part: the attribution is wrapped, and the address is often alone on a line. */
 const plain = (choice: string, variant?: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {
@@ -71,7 +71,7 @@ const web = (choice: string): ReplyMail => {
   }
 }
 
-/** A relay or ticket system took the classes away; only the blockquote is left. */
+/** Makes mails from which a relay or a ticket system has removed the classes. Only the blockquote is left. */
 const stripped = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {
@@ -102,7 +102,7 @@ const signedPlain = (choice: string): ReplyMail => {
   }
 }
 
-/** Three authors deep: older lines carry more marks. */
+/** Makes quotes of three authors. Older lines have more marks. */
 const deep = (choice: string): ReplyMail => {
   const { language, body, original, short } = chosen(choice)
   const older = `${short}\n\n${wrap(attribution(language).replace('9:14', '8:02'))}\n\n${quoted(original)}`

@@ -1,4 +1,4 @@
-/** Answers between the lines stay with the lines they answer (docs/contract.md §4). */
+/** Holds inline answers, which stay with the quoted lines that they answer (docs/contract.md §4). */
 import { blocks, escaped, quoted, type ReplyMail } from './build.ts'
 
 type Answers = {

@@ -1,4 +1,4 @@
-/** HTML of many programs: containers, rules, tables, and markup without any name. */
+/** Holds HTML of many programs: containers, rules, tables, and markup without class or id. */
 import type { ReplyMail } from './build.ts'
 
 type Row = [id: string, html: string, expected: string, ...alt: string[]]

@@ -1,4 +1,4 @@
-/** Plain text as relays, lists, scanners and hasty writers leave it. */
+/** Holds plain text that relays, lists, scanners and hasty writers have damaged. */
 import type { ReplyMail } from './build.ts'
 
 type Row = [id: string, text: string, expected: string, ...alt: string[]]

@@ -1,7 +1,7 @@
-/** Outlook on the desktop, on the web and on telephones. */
+/** Holds mails of Outlook on the desktop, on the web and on telephones. */
 import { blocks, broken, chosen, escaped, fill, type ReplyMail, tierOf } from './build.ts'
 
-/** From, sent, to, subject, and the date as it is written there. */
+/** Holds the words of a language for from, sent, to and subject, and a date in the form of the language. */
 const LABELS: Record<string, [string, string, string, string, string]> = {
   en: ['From', 'Sent', 'To', 'Subject', 'Tuesday, March 3, 2026 9:14 AM'],
   de: ['Von', 'Gesendet', 'An', 'Betreff', 'Dienstag, 3. März 2026 09:14'],
@@ -145,7 +145,7 @@ const webHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** The new Outlook keeps the signature in an element of its own. */
+/** Makes mails of the new Outlook, which keeps the signature in a separate element. */
 const webSigned = (choice: string): ReplyMail => {
   const { language, body, original, me } = chosen(choice)
   return {
@@ -167,7 +167,7 @@ const phoneHtml = (choice: string): ReplyMail => {
   }
 }
 
-/** A gateway rewrote the mail: no class and no identifier is left. */
+/** Makes mails that a gateway has rewritten. No class and no identifier is left. */
 const bareHtml = (choice: string): ReplyMail => {
   const { language, length, body, original } = chosen(choice)
   return {

@@ -1,14 +1,14 @@
-/** Own words of a writer and of the author that is answered, in thirty languages. */
+/** Holds words of a writer and of the answered author, in thirty languages. */
 export type Phrases = {
   me: string
   them: string
-  /** The author's address. */
+  /** Is the address of the answered author. */
   from: string
-  /** New text without a greeting. */
+  /** Is new text without a greeting. */
   short: string
-  /** New text with greeting, sign-off and name: these stay. */
+  /** Is new text with greeting, sign-off and name, which stay in the reply text. */
   long: string
-  /** The text that is answered. */
+  /** Is the answered text. */
   original: string
 }
 

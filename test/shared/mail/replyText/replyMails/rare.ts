@@ -1,4 +1,4 @@
-/** Programs that few people use, each with a form of its own: test/fixtures/replies/heads.jsonl, devices.jsonl. */
+/** Holds mails of rare programs. Their forms are in heads.jsonl and devices.jsonl of test/fixtures/replies. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { chosen, fill, quoted, type ReplyMail } from './build.ts'
@@ -6,11 +6,11 @@ import { chosen, fill, quoted, type ReplyMail } from './build.ts'
 type Head = {
   id: string
   language: string
-  /** Lines above the quote, as {@link fill} takes them. */
+  /** Holds the lines above the quote, in the form that {@link fill} takes. */
   head: string
-  /** Prefix of quoted lines; none where the program only appends. */
+  /** Is the prefix of quoted lines. A program that only appends has none. */
   mark?: string
-  /** Line of the program before the quote. */
+  /** Is the line that the program writes before the quote. */
   sent?: string
 }
 

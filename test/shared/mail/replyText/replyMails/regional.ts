@@ -1,4 +1,4 @@
-/** Samsung, K-9, GMX, WEB.DE, Mail.ru and Yandex. */
+/** Holds mails of Samsung, K-9, GMX, WEB.DE, Mail.ru and Yandex. */
 import { blocks, broken, chosen, escaped, fill, quoted, type ReplyMail, tierOf } from './build.ts'
 
 type Galaxy = { sent: string; banner: string; labels: [string, string, string, string] }
