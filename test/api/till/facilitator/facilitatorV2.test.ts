@@ -38,7 +38,7 @@ const verify = async (body: unknown) => (await seller.post('/v0/x402/verify', bo
 const settle = async (body: unknown) => (await seller.post('/v0/x402/settle', body)).body
 const resource = (url: string) => ({ resource: { url, description: null } })
 
-test('A1: supported names both versions, concrete networks, extensions and signers', async () => {
+test('supported names both versions, concrete networks, extensions and signers', async () => {
   expect((await seller.get('/v0/x402/supported')).body).toEqual({
     kinds: [
       { x402Version: 1, scheme: 'exact', network: 'base-sepolia' },
@@ -51,7 +51,7 @@ test('A1: supported names both versions, concrete networks, extensions and signe
   })
 })
 
-test('F2, A2: verify twice, settle once, settle again is a duplicate with the hash', async () => {
+test('verify twice, settle once, settle again is a duplicate with the hash', async () => {
   const body = face(payloadV2(await pay(), resource(RESOURCE)))
   for (let n = 0; n < 2; n++) {
     expect(await verify(body)).toEqual({ isValid: true, payer: payer.address })
@@ -88,7 +88,7 @@ test('F2, A2: verify twice, settle once, settle again is a duplicate with the ha
   })
 })
 
-test('A3: a payment and requirements of different versions are refused', async () => {
+test('a payment and requirements of different versions are refused', async () => {
   const signed = await pay()
   const v1 = (await seller.post('/v0/payments/challenge', { amount: '0.01', resource: RESOURCE }))
     .body.accepts[0]
@@ -105,7 +105,7 @@ test('A3: a payment and requirements of different versions are refused', async (
   }
 })
 
-test('A4, A5, A6: a wrong payment is answered 200 with a reason and a message', async () => {
+test('a wrong payment is answered 200 with a reason and a message', async () => {
   const signed = await pay()
   const nowS = BigInt(Math.floor(Date.now() / 1000))
   const value = 'invalid_exact_evm_payload_authorization_value_mismatch'
@@ -162,12 +162,12 @@ test('A4, A5, A6: a wrong payment is answered 200 with a reason and a message', 
   }
 })
 
-test('A5: validAfter "0" passes', async () => {
+test('validAfter "0" passes', async () => {
   const body = face(payloadV2(await pay({ validAfter: 0n })))
   expect((await settle(body)).success).toBe(true)
 })
 
-test('A7: both versions of one authorization at once: one grant', async () => {
+test('both versions of one authorization at once: one grant', async () => {
   const account = await newPayer(till.client)
   for (let round = 0; round < 5; round++) {
     const signed = await pay({}, { account })
@@ -190,7 +190,7 @@ test('A7: both versions of one authorization at once: one grant', async () => {
   expect(mine).toHaveLength(5)
 })
 
-test('A8: the same authorization for another resource is a duplicate', async () => {
+test('the same authorization for another resource is a duplicate', async () => {
   const signed = await pay()
   const first = await settle(face(payloadV2(signed, resource('https://a.example/1'))))
   expect(first.success).toBe(true)
@@ -198,7 +198,7 @@ test('A8: the same authorization for another resource is a duplicate', async () 
   expect(second).toMatchObject({ success: false, errorReason: 'duplicate_settlement' })
 })
 
-test('A9: no resource, null extensions and unknown members are fine', async () => {
+test('no resource, null extensions and unknown members are fine', async () => {
   const more = { extensions: null, resource: null, extra: { deep: [1] }, memo: 'x' }
   const settled = await settle(face(payloadV2(await pay(), more), { extra: null, tags: ['a'] }))
   expect(settled.success).toBe(true)
@@ -220,7 +220,7 @@ test('a resource that is no URL counts as unnamed, and is refused of a seller', 
   }
 })
 
-test('A10: addresses in any case, and the network in the spelling of version 1', async () => {
+test('addresses in any case, and the network in the spelling of version 1', async () => {
   const { asset } = requirementV2()
   const accepted = requirementV2({ asset: asset.toLowerCase(), payTo: payTo.toLowerCase() })
   const loud = `0x${payTo.slice(2).toUpperCase()}`
@@ -228,7 +228,7 @@ test('A10: addresses in any case, and the network in the spelling of version 1',
   expect((await settle(body)).success).toBe(true)
 })
 
-test('A13: a resource that only the payer names is no endpoint of another price', async () => {
+test('a resource that only the payer names is no endpoint of another price', async () => {
   const dear = 'https://api.example.com/dear'
   const id = await registerEndpoint(till.service.database.pool, {
     projectId: seller.project.id,

@@ -35,7 +35,7 @@ const challenge = async (body: Record<string, unknown> = {}) => {
 }
 
 describe('challenge', () => {
-  test('F4: takes the network in both spellings, and answers both versions', async () => {
+  test('takes the network in both spellings, and answers both versions', async () => {
     for (const network of ['base-sepolia', NETWORK]) {
       const { accepts, headers } = await challenge({ network, description: 'Ein Bericht für 1 ct' })
       expect(accepts[0].network).toBe('base-sepolia')
@@ -71,7 +71,7 @@ describe('challenge', () => {
 })
 
 describe('redeem', () => {
-  test('F3: takes a payment of version 2 as header and as object, and answers in its version', async () => {
+  test('takes a payment of version 2 as header and as object, and answers in its version', async () => {
     for (const form of [encodeHeader, (value: unknown) => value]) {
       const { body } = await redeem(seller, form(payloadV2(await pay())), { network: NETWORK })
       expect(body).toMatchObject({ ok: true, payer: payer.address })
