@@ -16,7 +16,6 @@ import { RouteTable } from './docs/routeTable.ts'
 import { deliveryRoutes } from './events/deliveryRoutes.ts'
 import { eventRoutes } from './events/eventRoutes.ts'
 import { webhookRoutes } from './events/webhookRoutes.ts'
-import { BODY_MAX_BYTES, notAnObject, readForm, readJson, readJsonValue } from './http/body.ts'
 import {
   ApiError,
   badRequest,
@@ -27,14 +26,21 @@ import {
 } from './http/errors.ts'
 import { describe, finish, preflight } from './http/finish.ts'
 import { admit, GateRefusal, MCP_PATH } from './http/gate.ts'
-import { HeldBodies } from './http/heldBodies.ts'
+import {
+  BODY_MAX_BYTES,
+  notAnObject,
+  readForm,
+  readJson,
+  readJsonValue,
+} from './http/input/body.ts'
+import { HeldBodies } from './http/input/heldBodies.ts'
+import { refuseUnknownQuery } from './http/input/unknownFields.ts'
+import { checkEncoding, readUrl } from './http/input/url.ts'
+import { describeValidationError } from './http/input/validation.ts'
 import { type ClientAddress, createClientAddress } from './http/limits/clientAddress.ts'
 import type { UsageRecorder } from './http/limits/usage.ts'
 import { attachState, newRequestState, type RequestState, stateOf } from './http/requestState.ts'
 import type { Services } from './http/services.ts'
-import { refuseUnknownQuery } from './http/unknownFields.ts'
-import { checkEncoding, readUrl } from './http/url.ts'
-import { describeValidationError } from './http/validation.ts'
 import { heldRoutes } from './mail/approval/heldRoutes.ts'
 import { calendarRoutes } from './mail/calendar/calendarRoutes.ts'
 import { domainRoutes } from './mail/domainRoutes.ts'

@@ -12,9 +12,9 @@ import {
 } from '../../sql/account/audit.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
+import { readRange } from '../http/input/queryTime.ts'
 import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { readRange } from '../http/queryTime.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 

@@ -18,11 +18,11 @@ import {
   updateProject,
 } from '../../sql/account/projects/projects.ts'
 import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
+import { readRange } from '../http/input/queryTime.ts'
+import { refuseUnknown } from '../http/input/unknownFields.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { readRange } from '../http/queryTime.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
-import { refuseUnknown } from '../http/unknownFields.ts'
 import { checkApprover } from './approver.ts'
 import { erasureRoutes } from './erasureRoutes.ts'
 import { checkPayTo } from './payTo.ts'

@@ -19,8 +19,8 @@ import {
   THREAD_MESSAGES_DEFAULT,
   ThreadParams,
 } from '../mail/messages/threadRoutes.ts'
+import { framedMail } from './approval/framedMail.ts'
 import { consoleOperation } from './consoleOperation.ts'
-import { framedMail } from './framedMail.ts'
 
 const Project = t.Object({ projectId: t.String({ minLength: 1, maxLength: 100 }) })
 

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Services } from '../http/services.ts'
-import { approvalPageRoutes } from './approvalPageRoutes.ts'
+import { approvalPageRoutes } from './approval/approvalPageRoutes.ts'
 import { connectRoutes } from './connectRoutes.ts'
 import { consoleMailRoutes } from './consoleMailRoutes.ts'
 import { jobRoutes } from './jobRoutes.ts'

@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import type { AnyElysia } from 'elysia'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
-import { BODY_MAX_BYTES } from '../http/body.ts'
+import { BODY_MAX_BYTES } from '../http/input/body.ts'
 import { ErrorBody, type Operation } from '../http/operation.ts'
 
 type Json = Record<string, unknown>

@@ -1,6 +1,6 @@
 import { Type as t } from '@sinclair/typebox'
+import { RangeQuery } from '../http/input/queryTime.ts'
 import { OrderQuery, operation, PageQuery, PartOf, Time } from '../http/operation.ts'
-import { RangeQuery } from '../http/queryTime.ts'
 
 const STATUSES = ['pending', 'delivered', 'aborted', 'exhausted'] as const
 const Status = t.Union(STATUSES.map((status) => t.Literal(status)))

@@ -15,8 +15,8 @@ import {
   replayDelivery,
 } from '../../sql/events/deliveryLog.ts'
 import { ApiError, badRequest, conflict, notFound } from '../http/errors.ts'
+import { readRange } from '../http/input/queryTime.ts'
 import { cutPage, readPage } from '../http/page.ts'
-import { readRange } from '../http/queryTime.ts'
 import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import {

@@ -12,7 +12,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { type Approval, findApprovalOf } from '../../sql/account/approvals.ts'
-import { requestHash } from '../http/idempotencyKey.ts'
+import { requestHash } from '../http/input/idempotencyKey.ts'
 import type { Connection } from './server.ts'
 import { acceptedText } from './tools/mailTools.ts'
 

@@ -7,7 +7,7 @@ import { createPool } from '../../sql/db.ts'
 import { runningEmbeddedUrl } from '../../sql/embedded/embeddedPostgres.ts'
 import { recordBackup } from '../../sql/operations/backups.ts'
 import { backUpCluster } from '../../sql/operations/clusterBackup.ts'
-import { Spool } from '../smtp/spool.ts'
+import { Spool } from '../smtp/spool/spool.ts'
 
 const DATABASE = 'the database'
 

@@ -13,8 +13,8 @@ import {
   decidePayment,
   type PaymentDecision,
   readAsked,
-} from '../../sql/purse/askedPayments.ts'
-import { findPurchase } from '../../sql/purse/purchases.ts'
+} from '../../sql/purse/purchases/askedPayments.ts'
+import { findPurchase } from '../../sql/purse/purchases/purchases.ts'
 import { platformActor } from '../account/platformActor.ts'
 import { ApiError, conflict, notFound } from '../http/errors.ts'
 import { operation, PageQuery, Time } from '../http/operation.ts'

@@ -2,7 +2,7 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { formatUsdc, parseUsdc } from '../../shared/till/usdc.ts'
-import { ALLOWED_HOST_RULE, parseAllowedHost } from '../../shared/vault/allowedHosts.ts'
+import { ALLOWED_HOST_RULE, parseAllowedHost } from '../../shared/vault/bounds/allowedHosts.ts'
 import type { Mandate, MandateState, MandateTerms } from '../../sql/purse/mandates.ts'
 import { badRequest } from '../http/errors.ts'
 import { Time } from '../http/operation.ts'

@@ -10,10 +10,10 @@ import {
 import { cancelOpen } from '../../sql/purse/stop.ts'
 import { platformActor } from '../account/platformActor.ts'
 import { conflict, notFound } from '../http/errors.ts'
+import { refuseUnknown } from '../http/input/unknownFields.ts'
 import { operation, PageQuery } from '../http/operation.ts'
 import { cutPage, readPage } from '../http/page.ts'
 import type { Services } from '../http/services.ts'
-import { refuseUnknown } from '../http/unknownFields.ts'
 import { serviceNetwork } from '../till/endpoints/endpointInput.ts'
 import {
   changedTerms,

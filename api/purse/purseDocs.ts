@@ -4,7 +4,7 @@ import { PROOF_VERDICTS } from '../../shared/purse/offerReceipt.ts'
 import { REFUSAL_REASONS } from '../../shared/purse/refusal.ts'
 import { formatUsdc, USDC_AMOUNT_PATTERN } from '../../shared/till/usdc.ts'
 import { BODY_OMITTED } from '../../shared/vault/useAnswer.ts'
-import type { Purchase } from '../../sql/purse/purchases.ts'
+import type { Purchase } from '../../sql/purse/purchases/purchases.ts'
 import type { Purse } from '../../sql/purse/purses.ts'
 import { Time } from '../http/operation.ts'
 

@@ -4,9 +4,9 @@ import type { Outage } from '../../shared/process/outage.ts'
 import type { AddressBook } from './addressBook.ts'
 import type { BlockedSenders } from './blockedSenders.ts'
 import type { FullInboxes } from './fullInboxes.ts'
-import type { Mover } from './mover.ts'
 import type { SenderRates } from './senderRates.ts'
-import { type NewSpooledMail, type Spool, SpoolFull, sizeOf } from './spool.ts'
+import type { Mover } from './spool/mover.ts'
+import { type NewSpooledMail, type Spool, SpoolFull, sizeOf } from './spool/spool.ts'
 
 /** Limits an accepted message, in bytes (RFC 1870 SIZE). */
 export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024

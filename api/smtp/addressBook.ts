@@ -7,7 +7,7 @@ import {
   findAddresses,
   listAddresses,
 } from '../../sql/mail/domains/addresses.ts'
-import type { Spool } from './spool.ts'
+import type { Spool } from './spool/spool.ts'
 
 const PAGE = 5_000
 

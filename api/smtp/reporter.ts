@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Running } from '../../shared/process/service.ts'
 import type { Pool } from '../../sql/db.ts'
 import { forgetListener, reportListener } from '../../sql/operations/smtpListeners.ts'
-import type { Spool } from './spool.ts'
+import type { Spool } from './spool/spool.ts'
 
 const REPORT_MS = 3_000
 

@@ -21,11 +21,11 @@ import { startMailServer } from './http/mailServer.ts'
 import { type AskSns, createAskSns, createSesAdapter } from './http/ses.ts'
 import { IncomingMails } from './incomingMail.ts'
 import { createListener, type Patience } from './listener.ts'
-import { Mover } from './mover.ts'
 import { startReporter } from './reporter.ts'
 import { SenderRates } from './senderRates.ts'
 import { createSmtpMetrics } from './smtpMetrics.ts'
-import { Spool } from './spool.ts'
+import { Mover } from './spool/mover.ts'
+import { Spool } from './spool/spool.ts'
 
 /** Sets the number of connections to PostgreSQL: two for the mover, the others for address lookups. */
 const POOL_SIZE = 5

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Registry } from 'prom-client'
 import { measureEventLoop } from '../../shared/process/eventLoop.ts'
-import type { Spool } from './spool.ts'
+import type { Spool } from './spool/spool.ts'
 
 /** Holds the metrics of one SMTP listener. */
 export type SmtpMetrics = {

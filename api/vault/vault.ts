@@ -6,8 +6,8 @@
 import { encodeCursor } from '../../shared/cursor.ts'
 import { parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
 import type { Scope } from '../../shared/scopes.ts'
-import type { Reveal } from '../../shared/vault/allowedHosts.ts'
-import { BOUNDS } from '../../shared/vault/bounds.ts'
+import type { Reveal } from '../../shared/vault/bounds/allowedHosts.ts'
+import { BOUNDS } from '../../shared/vault/bounds/bounds.ts'
 import {
   CredentialInputError,
   type CredentialType,

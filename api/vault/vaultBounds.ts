@@ -5,15 +5,15 @@ import {
   ALLOWED_HOSTS_MAX,
   parseAllowedHost,
   REVEALS,
-} from '../../shared/vault/allowedHosts.ts'
+} from '../../shared/vault/bounds/allowedHosts.ts'
 import {
   ALLOWED_PATH_RULE,
   ALLOWED_PATHS_MAX,
   parseAllowedPath,
-} from '../../shared/vault/allowedPaths.ts'
-import { BOUNDS, type Bounds } from '../../shared/vault/bounds.ts'
+} from '../../shared/vault/bounds/allowedPaths.ts'
+import { BOUNDS, type Bounds } from '../../shared/vault/bounds/bounds.ts'
+import { USE_METHODS } from '../../shared/vault/bounds/useMethods.ts'
 import { PLACEMENT_MAX, PLACEMENT_RULE, parsePlacement } from '../../shared/vault/placement.ts'
-import { USE_METHODS } from '../../shared/vault/useMethods.ts'
 import { badRequest } from '../http/errors.ts'
 
 const METHODS: readonly string[] = USE_METHODS

@@ -1,7 +1,7 @@
 import { Type as t } from '@sinclair/typebox'
 import { isoSeconds } from '../../shared/isoTime.ts'
-import { REVEALS } from '../../shared/vault/allowedHosts.ts'
-import { effectiveBounds } from '../../shared/vault/bounds.ts'
+import { REVEALS } from '../../shared/vault/bounds/allowedHosts.ts'
+import { effectiveBounds } from '../../shared/vault/bounds/bounds.ts'
 import {
   CREDENTIAL_TYPES,
   NAME_MAX_LENGTH,

@@ -1,6 +1,6 @@
 /** Handles POST /v0/vault/{name}/sign, which returns signatures and never the key. */
 
-import { checkBounds, effectiveBounds, OutOfBoundsError } from '../../shared/vault/bounds.ts'
+import { checkBounds, effectiveBounds, OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
 import {
   type Encoding,

@@ -1,14 +1,14 @@
 /** Implements the operations that act with a secret and do not show it, for REST and MCP. */
 
-import { OutOfBoundsError } from '../../shared/vault/bounds.ts'
+import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
+import type { UseMethod } from '../../shared/vault/bounds/useMethods.ts'
 import { CredentialInputError, checkName } from '../../shared/vault/credential.ts'
-import type { UseMethod } from '../../shared/vault/useMethods.ts'
 import { checkUseRequest, fillRequest, type UseRequest } from '../../shared/vault/useRequest.ts'
 import { acceptUse } from '../../sql/vault/acceptUse.ts'
 import type { OpenCredential } from '../../sql/vault/credentialReads.ts'
 import { findUse, type Use } from '../../sql/vault/uses.ts'
 import { ApiError, badRequest, notFound } from '../http/errors.ts'
-import { keyOfAnother, requestHash } from '../http/idempotencyKey.ts'
+import { keyOfAnother, requestHash } from '../http/input/idempotencyKey.ts'
 import type { Caller } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import { failure, orBadRequest, requireScope } from './vault.ts'

@@ -1,8 +1,8 @@
 /**
  * Checks whether a payment stays within the bounds of a mandate. The database checks the sums over time
- * (sql/purse/reserve.ts).
+ * (sql/purse/purchases/reserve.ts).
  */
-import { isAllowedHost } from '../vault/allowedHosts.ts'
+import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
 
 /** Holds the bounds that need no sum. Amounts are in atomic units. */

@@ -1,5 +1,5 @@
 /** Finds the placeholders of a request and their values. */
-import { OutOfBoundsError } from './bounds.ts'
+import { OutOfBoundsError } from './bounds/bounds.ts'
 import { type CredentialData, CredentialInputError, totpKeyOf } from './credential.ts'
 import { SECRET_MIN_LENGTH } from './maskSecrets.ts'
 import { mayStand } from './placement.ts'

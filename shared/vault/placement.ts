@@ -14,8 +14,9 @@
  *
  * `FIELD@PLACE` is the place of one field of the credential. Blanks in a name are percent-encoded.
  */
+
+import type { Meet } from './bounds/narrowing.ts'
 import type { CredentialType } from './credential.ts'
-import type { Meet } from './narrowing.ts'
 
 /** Limits the placement entries of one credential. */
 export const PLACEMENT_MAX = 40

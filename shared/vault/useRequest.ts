@@ -4,7 +4,8 @@
  * A placeholder is `{{field}}`. It may stand in the path, the query, the value of a header, and the body. It never
  * stands in the method, the host, or the name of a header. Fields of `data` stand only where `placement` allows them.
  */
-import { type Bounds, checkBounds, effectiveBounds } from './bounds.ts'
+import { type Bounds, checkBounds, effectiveBounds } from './bounds/bounds.ts'
+import type { UseMethod } from './bounds/useMethods.ts'
 import { CredentialInputError } from './credential.ts'
 import { fillBody, fillPairs } from './fillBody.ts'
 import {
@@ -14,7 +15,6 @@ import {
   unsentSecrets,
   VALUE_MAX_LENGTH,
 } from './placeholders.ts'
-import type { UseMethod } from './useMethods.ts'
 
 export const URL_MAX_LENGTH = 4_096
 export const HEADERS_MAX = 40

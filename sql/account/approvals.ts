@@ -1,7 +1,7 @@
 /**
  * Stores the requests that an owner decides. One table serves every kind of act. `kind` and `subject` name the act. The
  * part of the service that makes the request also carries out the decision in the same transaction
- * (sql/mail/approval/heldMails.ts, sql/purse/askedPayments.ts).
+ * (sql/mail/approval/heldMails.ts, sql/purse/purchases/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'

@@ -7,7 +7,7 @@ import {
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { encryptPlainWebhookSecrets, webhookContext } from '../events/webhookSecrets.ts'
 import { dkimContext } from '../mail/domains/dkimKeys.ts'
-import { purchaseContext } from '../purse/purchaseContent.ts'
+import { purchaseContext } from '../purse/purchases/purchaseContent.ts'
 import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 

@@ -160,7 +160,7 @@ export function changeMandate(
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
-    // The lock of the purse comes before the locks of mandates (sql/purse/reserve.ts).
+    // The lock of the purse comes before the locks of mandates (sql/purse/purchases/reserve.ts).
     await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null

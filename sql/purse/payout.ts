@@ -9,8 +9,8 @@ import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { addJob } from '../queue/jobs.ts'
+import { lockPurse } from './purchases/reserve.ts'
 import { openSum, storePurseKey } from './purses.ts'
-import { lockPurse } from './reserve.ts'
 import { chainOf, order } from './transferOut.ts'
 
 /** A new address of the owner becomes valid after this time. */

@@ -6,8 +6,8 @@ import { type SignIn, signInHeader } from '../../shared/purse/signIn.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Pool, transaction } from '../db.ts'
 import { lockMandates } from './mandates.ts'
+import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
-import { lockPurse } from './reserve.ts'
 
 /**
  * Signs in only if the purse has paid this host before, because a sign-in reveals its address to the host. A stopped

@@ -10,8 +10,8 @@ import { type UsdcNetwork, usdcNetwork } from '../../shared/till/usdc.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
+import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
-import { lockPurse } from './reserve.ts'
 
 /** The signature is valid for this many seconds, because a gas wallet may be out of gas for a while. */
 const VALID_S = 3_600n

@@ -5,7 +5,7 @@ import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 import { queuePayouts } from './payout.ts'
-import { purchaseEvent } from './purchaseSteps.ts'
+import { purchaseEvent } from './purchases/purchaseSteps.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFacts.ts'
 
 /** Is a signed payment. */
@@ -235,7 +235,7 @@ export function recordReleased(pool: Pool, id: string): Promise<void> {
   })
 }
 
-/** Takes the lock of the purse, which comes before the locks of mandates (sql/purse/reserve.ts). */
+/** Takes the lock of the purse, which comes before the locks of mandates (sql/purse/purchases/reserve.ts). */
 async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
   await db.query(
     `select from purses where project_id = (select project_id from purchases where id = $1) for update`,

@@ -1,6 +1,6 @@
 import type { Cursor } from '../../shared/cursor.ts'
-import type { Reveal } from '../../shared/vault/allowedHosts.ts'
-import type { Bounds } from '../../shared/vault/bounds.ts'
+import type { Reveal } from '../../shared/vault/bounds/allowedHosts.ts'
+import type { Bounds } from '../../shared/vault/bounds/bounds.ts'
 import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
 import type { Keyring } from '../../shared/vault/envelope.ts'
 import {

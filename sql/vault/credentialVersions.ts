@@ -1,4 +1,8 @@
-import { type Bounds, type EffectiveBounds, effectiveBounds } from '../../shared/vault/bounds.ts'
+import {
+  type Bounds,
+  type EffectiveBounds,
+  effectiveBounds,
+} from '../../shared/vault/bounds/bounds.ts'
 import type { CredentialData, CredentialType } from '../../shared/vault/credential.ts'
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'

@@ -1,7 +1,7 @@
 import { canonicalJson } from '../../shared/canonicalJson.ts'
 import { newCredentialId } from '../../shared/ids.ts'
-import type { Reveal } from '../../shared/vault/allowedHosts.ts'
-import { areWithin, type Bounds, effectiveBounds } from '../../shared/vault/bounds.ts'
+import type { Reveal } from '../../shared/vault/bounds/allowedHosts.ts'
+import { areWithin, type Bounds, effectiveBounds } from '../../shared/vault/bounds/bounds.ts'
 import { type CredentialData, type CredentialType, hasTotp } from '../../shared/vault/credential.ts'
 import {
   BrokenSealError,

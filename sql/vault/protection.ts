@@ -1,5 +1,10 @@
-import type { Reveal } from '../../shared/vault/allowedHosts.ts'
-import { areWithin, BOUNDS, type Bounds, effectiveBounds } from '../../shared/vault/bounds.ts'
+import type { Reveal } from '../../shared/vault/bounds/allowedHosts.ts'
+import {
+  areWithin,
+  BOUNDS,
+  type Bounds,
+  effectiveBounds,
+} from '../../shared/vault/bounds/bounds.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, transaction } from '../db.ts'
 import { lockCredential } from './credentials.ts'

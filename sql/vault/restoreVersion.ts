@@ -1,4 +1,4 @@
-import { commonBounds } from '../../shared/vault/bounds.ts'
+import { commonBounds } from '../../shared/vault/bounds/bounds.ts'
 import { withoutUsedCodes } from '../../shared/vault/credential.ts'
 import { writeAudit } from '../account/audit.ts'
 import { type Pool, transaction } from '../db.ts'

@@ -9,6 +9,7 @@ import {
 } from '@x402/extensions/offer-receipt'
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import type { Agent } from '../support/service.ts'
+import { decodeHeader, NETWORK } from '../support/till/headers/x402v2.ts'
 import { deployWallet, FACTORY, futureWallet } from '../support/till/smartWallet.ts'
 import {
   fund,
@@ -18,7 +19,6 @@ import {
   type TestTill,
   type TillWorker,
 } from '../support/till/till.ts'
-import { decodeHeader, NETWORK } from '../support/till/x402v2.ts'
 import { waitFor } from '../support/waitFor.ts'
 import { balanceOf } from './buyers.ts'
 import { facilitatorOf, onExpress, resourceServer, routesV2, type Seller } from './sellers.ts'

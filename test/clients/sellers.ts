@@ -17,8 +17,8 @@ import { requirePayment as ourFetch } from '../../api/client/paywalls/fetchPaywa
 import { requirePayment as ourHono } from '../../api/client/paywalls/honoPaywall.ts'
 import { printed, startProcess } from '../support/process/process.ts'
 import type { Agent } from '../support/service.ts'
+import { NETWORK } from '../support/till/headers/x402v2.ts'
 import { payTo } from '../support/till/till.ts'
-import { NETWORK } from '../support/till/x402v2.ts'
 
 type Shop = { service: { url: string }; seller: Agent }
 

@@ -24,8 +24,8 @@ import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail } from './serviceMail.ts'
 
 /** The purse's code costs 11 MB, most of it viem: it is loaded with the first payment that is announced. */
-const purchases = () => import('../../sql/purse/purchases.ts')
-const askedPayments = () => import('../../sql/purse/askedPayments.ts')
+const purchases = () => import('../../sql/purse/purchases/purchases.ts')
+const askedPayments = () => import('../../sql/purse/purchases/askedPayments.ts')
 
 type AnnounceOptions = {
   mailDomain: string

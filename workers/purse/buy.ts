@@ -12,8 +12,8 @@ import { readSignIn } from '../../shared/purse/signIn.ts'
 import { termsHash } from '../../shared/purse/termsHash.ts'
 import { type UsdcNetwork, usdcNetwork } from '../../shared/till/usdc.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
-import { askOwner } from '../../sql/purse/askedPayments.ts'
-import { queuePurchase } from '../../sql/purse/purchaseJobs.ts'
+import { askOwner } from '../../sql/purse/purchases/askedPayments.ts'
+import { queuePurchase } from '../../sql/purse/purchases/purchaseJobs.ts'
 import {
   type DuePurchase,
   endPurchase,
@@ -23,8 +23,8 @@ import {
   startAsking,
   startSend,
   termsOf,
-} from '../../sql/purse/purchaseSteps.ts'
-import type { Reserved } from '../../sql/purse/reserve.ts'
+} from '../../sql/purse/purchases/purchaseSteps.ts'
+import type { Reserved } from '../../sql/purse/purchases/reserve.ts'
 import { signInAt } from '../../sql/purse/signIn.ts'
 import { readChainStatus } from '../../sql/till/watch/chainStatus.ts'
 import { type Exchange, headerOf, type OutboundPolicy } from '../http/guardedRequest.ts'

@@ -1,7 +1,7 @@
 import { type Batcher, createBatcher } from '../../shared/process/batcher.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
-import { type Reserved, reserve, type Wanted } from '../../sql/purse/reserve.ts'
+import { type Reserved, reserve, type Wanted } from '../../sql/purse/purchases/reserve.ts'
 
 /**
  * Limits the payments that one database transaction signs. The transaction holds the lock of the purse for some 2 ms a

@@ -2,13 +2,13 @@
  * Sends requests to sellers over HTTP or MCP. Fills each request from the vault, and masks secrets in each response.
  */
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
-import { OutOfBoundsError } from '../../shared/vault/bounds.ts'
+import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 import { checkUseRequest, fillRequest, type UseRequest } from '../../shared/vault/useRequest.ts'
 import type { Pool } from '../../sql/db.ts'
 import type { KeyringSource } from '../../sql/keyring/keyring.ts'
-import type { DuePurchase } from '../../sql/purse/purchaseSteps.ts'
+import type { DuePurchase } from '../../sql/purse/purchases/purchaseSteps.ts'
 import { readForUse } from '../../sql/vault/credentialReads.ts'
 import { type Exchange, guardedExchange, type OutboundPolicy } from '../http/guardedRequest.ts'
 import { createAnswerMasker } from '../vault/answerMasker.ts'

@@ -1,4 +1,4 @@
-import { OutOfBoundsError } from '../../shared/vault/bounds.ts'
+import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import { CredentialInputError } from '../../shared/vault/credential.ts'
 import {
   checkUseRequest,

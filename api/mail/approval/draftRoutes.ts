@@ -13,8 +13,8 @@ import {
   listDrafts,
   TooManyDraftsError,
 } from '../../../sql/mail/approval/drafts.ts'
-import { MAIL_BODY_MAX_BYTES } from '../../http/body.ts'
 import { ApiError, badRequest, notFound } from '../../http/errors.ts'
+import { MAIL_BODY_MAX_BYTES } from '../../http/input/body.ts'
 import { operation, PageQuery } from '../../http/operation.ts'
 import { cutPage, readPage } from '../../http/page.ts'
 import { type Caller, callerOf, projectOf } from '../../http/requestState.ts'

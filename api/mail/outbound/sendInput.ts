@@ -16,8 +16,8 @@ import {
   parseUnsubscribeUrl,
   type Unsubscribe,
 } from '../../../shared/mail/compose/unsubscribe.ts'
-import { BODY_MAX_BYTES } from '../../http/body.ts'
 import { badRequest } from '../../http/errors.ts'
+import { BODY_MAX_BYTES } from '../../http/input/body.ts'
 import { EventInput } from '../calendar/eventInput.ts'
 
 /** Limits the recipients of one message in to, cc and bcc together (docs/contract.md §4). */

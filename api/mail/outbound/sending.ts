@@ -12,7 +12,7 @@ import {
   type SendIntent,
 } from '../../../sql/mail/outbound/sendIntents.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../http/errors.ts'
-import { keyOfAnother, requestHash } from '../../http/idempotencyKey.ts'
+import { keyOfAnother, requestHash } from '../../http/input/idempotencyKey.ts'
 import type { Services } from '../../http/services.ts'
 import { type Invitation, invitationOf } from '../calendar/eventInput.ts'
 import { replyRecipients } from './replyRecipients.ts'

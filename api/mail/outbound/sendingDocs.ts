@@ -1,4 +1,4 @@
-import { MAIL_BODY_MAX_BYTES } from '../../http/body.ts'
+import { MAIL_BODY_MAX_BYTES } from '../../http/input/body.ts'
 import { operation } from '../../http/operation.ts'
 import { RepliedMessage, SentMessage } from '../messages/messageDocs.ts'
 

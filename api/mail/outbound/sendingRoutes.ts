@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { readIdempotencyKey } from '../../http/idempotencyKey.ts'
+import { readIdempotencyKey } from '../../http/input/idempotencyKey.ts'
 import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 import { draftRoutes } from '../approval/draftRoutes.ts'

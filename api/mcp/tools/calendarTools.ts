@@ -1,5 +1,5 @@
 import { Type as t } from '@sinclair/typebox'
-import { readIdempotencyKey } from '../../http/idempotencyKey.ts'
+import { readIdempotencyKey } from '../../http/input/idempotencyKey.ts'
 import {
   CalendarPage,
   CalendarQuery,

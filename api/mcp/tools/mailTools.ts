@@ -1,6 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { LABELS_MAX } from '../../../sql/mail/messages/messageLabels.ts'
-import { readIdempotencyKey } from '../../http/idempotencyKey.ts'
+import { readIdempotencyKey } from '../../http/input/idempotencyKey.ts'
 import { readPage } from '../../http/page.ts'
 import { Label, LabelChange } from '../../mail/messages/labels.ts'
 import { changeLabels } from '../../mail/messages/messageChangeRoutes.ts'

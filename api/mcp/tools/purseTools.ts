@@ -1,6 +1,6 @@
 import { type Static, Type as t } from '@sinclair/typebox'
 import { badRequest } from '../../http/errors.ts'
-import { readIdempotencyKey } from '../../http/idempotencyKey.ts'
+import { readIdempotencyKey } from '../../http/input/idempotencyKey.ts'
 import { purchase, readPurchase } from '../../purse/purchase.ts'
 import { PurchaseSchema } from '../../purse/purseDocs.ts'
 import { PayFields, QuoteFields } from '../../purse/purseRoutes.ts'

@@ -2,11 +2,11 @@ import type { Static, TObject } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import type { Access } from '../../docs/routeTable.ts'
-import { refuseUnstorable } from '../../http/body.ts'
 import { badRequest, type ErrorCode } from '../../http/errors.ts'
+import { refuseUnstorable } from '../../http/input/body.ts'
+import { describeValidationError } from '../../http/input/validation.ts'
 import type { Caller } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
-import { describeValidationError } from '../../http/validation.ts'
 
 /** Holds the context of one tool call. */
 export type ToolContext = {

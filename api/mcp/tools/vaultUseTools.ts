@@ -1,5 +1,5 @@
 import { type Static, Type as t } from '@sinclair/typebox'
-import { readIdempotencyKey } from '../../http/idempotencyKey.ts'
+import { readIdempotencyKey } from '../../http/input/idempotencyKey.ts'
 import { signWithCredential } from '../../vault/vaultSign.ts'
 import { readUse, useCredential } from '../../vault/vaultUse.ts'
 import { RequestSchema, SignedSchema, SignFields, UseSchema } from '../../vault/vaultUseRoutes.ts'

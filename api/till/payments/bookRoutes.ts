@@ -10,8 +10,8 @@ import {
 } from '../../../sql/till/payments/books.ts'
 import { csvLine } from '../../http/csv.ts'
 import { badRequest } from '../../http/errors.ts'
+import { queryTime } from '../../http/input/queryTime.ts'
 import { operation } from '../../http/operation.ts'
-import { queryTime } from '../../http/queryTime.ts'
 import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 

@@ -3,7 +3,7 @@ import { type Static, Type as t } from '@sinclair/typebox'
 import { parseUsdc, USDC_AMOUNT_PATTERN, UsdcAmountError } from '../../../shared/till/usdc.ts'
 import type { PaymentFilter } from '../../../sql/till/payments/payments.ts'
 import { badRequest } from '../../http/errors.ts'
-import { queryTime } from '../../http/queryTime.ts'
+import { queryTime } from '../../http/input/queryTime.ts'
 
 const DAYS_DEFAULT = 30
 const DAYS_MAX = 90

@@ -9,7 +9,7 @@ import { checkReachable } from '../endpoints/reachable.ts'
 import { challengeFor, paymentRequiredHeader } from './challenge.ts'
 import { readOffer } from './offer.ts'
 import { ChallengeAnswer, EXAMPLE_CHALLENGE, EXAMPLE_GRANT, RedeemResult } from './paymentDocs.ts'
-import { redeem } from './redeem.ts'
+import { redeem } from './redeem/redeem.ts'
 
 const Amount = t.String({
   maxLength: 64,

@@ -11,7 +11,7 @@ import {
   withdrawRefund,
 } from '../../../sql/purse/refunds/refunds.ts'
 import { badRequest, conflict, notFound } from '../../http/errors.ts'
-import { keyOfAnother, readIdempotencyKey } from '../../http/idempotencyKey.ts'
+import { keyOfAnother, readIdempotencyKey } from '../../http/input/idempotencyKey.ts'
 import { operation } from '../../http/operation.ts'
 import { identityOf, stateOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'

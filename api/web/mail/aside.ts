@@ -7,9 +7,9 @@ import { moment } from '../kit/format.ts'
 import { projectLink } from '../kit/screen.ts'
 import type { Delivery, Message, Project } from '../kit/types.ts'
 import { badge, button } from '../kit/ui.ts'
-import { attachmentList } from './attachmentList.ts'
 import { showFound } from './found.ts'
 import { mayInvite, showInvites } from './invites.ts'
+import { attachmentList } from './writing/attachmentList.ts'
 
 /** Limits the shown events. The list of deliveries has all events. */
 const EVENTS_SHOWN = 20

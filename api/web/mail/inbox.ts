@@ -6,9 +6,9 @@ import { filteredList } from '../kit/list/list.ts'
 import { ofProject, projectLink } from '../kit/screen.ts'
 import type { Message, Project, Thread } from '../kit/types.ts'
 import { badge, button, deliveryBadge, empty, notice, toast } from '../kit/ui.ts'
-import { writeMail } from './compose.ts'
 import { messageChoosing, threadChoosing } from './manyMails.ts'
 import { foundList, QUERY_MAX_LENGTH } from './search.ts'
+import { writeMail } from './writing/compose.ts'
 
 const REFRESH_MS = 2_000
 

@@ -7,8 +7,8 @@ import { setTitle } from '../kit/title.ts'
 import type { Message, Project, WholeThread } from '../kit/types.ts'
 import { button, copyable, copyButton, deliveryBadge, notice } from '../kit/ui.ts'
 import { aside } from './aside.ts'
-import { answerMail } from './compose.ts'
 import { authenticationBadges, labelBadges } from './labels.ts'
+import { answerMail } from './writing/compose.ts'
 
 const REFRESH_MS = 3_000
 /** Limits the shown characters of an original. The download has all of it. */

@@ -8,7 +8,7 @@ import { usdcNetwork } from '../../../shared/till/usdc.ts'
 import type { Keyring } from '../../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
-import { lockPurse } from '../reserve.ts'
+import { lockPurse } from '../purchases/reserve.ts'
 import { hashOf, type Ordered, order } from '../transferOut.ts'
 
 /**

@@ -1,6 +1,6 @@
 /** Tests that a purchase ends although its job was lost. */
 import { expect, test } from 'bun:test'
-import { requeueLostPurchases } from '../../../sql/purse/purchaseJobs.ts'
+import { requeueLostPurchases } from '../../../sql/purse/purchases/purchaseJobs.ts'
 import { newBuyer, startPurseTill, startSeller } from '../../support/purse/purseScene.ts'
 
 test('a purchase that lost its job is queued again after a minute, unless it waits for its owner', async () => {

@@ -3,7 +3,11 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { hasBrowser, openConsole, screenshot, startBrowser } from '../../support/console/browser.ts'
 import type { Agent } from '../../support/service.ts'
-import { type PaidShop, startDevnetTill, startPaidShop } from '../../support/till/paidShop.ts'
+import {
+  type PaidShop,
+  startDevnetTill,
+  startPaidShop,
+} from '../../support/till/headers/paidShop.ts'
 import type { TestTill } from '../../support/till/till.ts'
 import '../../support/whole.ts'
 

@@ -15,9 +15,9 @@ import {
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch'
 import { startReceiver, status } from '../../support/events/receiver.ts'
 import { type Agent, createClient } from '../../support/service.ts'
-import { CHALLENGE } from '../../support/till/challenge.ts'
+import { CHALLENGE } from '../../support/till/headers/challenge.ts'
+import { decodeHeader, encodeHeader } from '../../support/till/headers/x402v2.ts'
 import { payer, redeem, startTestTill, type TestTill } from '../../support/till/till.ts'
-import { decodeHeader, encodeHeader } from '../../support/till/x402v2.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import { facilitatorOf, onExpress, resourceServer, routesV2, type Seller } from '../sellers.ts'
 

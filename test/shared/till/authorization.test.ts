@@ -30,8 +30,8 @@ import {
   payTo,
   requirement,
   SEPOLIA,
-} from '../../support/till/payment.ts'
-import { SPEC_PAYMENT_HEADER } from '../../support/till/specPayment.ts'
+} from '../../support/till/headers/payment.ts'
+import { SPEC_PAYMENT_HEADER } from '../../support/till/headers/specPayment.ts'
 
 describe('the typed data of an authorization', () => {
   // The values were read from DOMAIN_SEPARATOR() of the deployed contracts.

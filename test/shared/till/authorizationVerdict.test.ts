@@ -22,7 +22,7 @@ import {
   SEPOLIA,
   split,
   withSignature,
-} from '../../support/till/payment.ts'
+} from '../../support/till/headers/payment.ts'
 
 describe('verifyAuthorization', () => {
   type Case = { payload?: PaymentPayload; requirement?: Partial<PaymentRequirements> }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { type Hex, keccak256, recoverAddress, serializeSignature, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
 import { hasLibsecp256k1, signerOf } from '../../../shared/till/signer.ts'
-import { GROUP_ORDER } from '../../support/till/payment.ts'
+import { GROUP_ORDER } from '../../support/till/headers/payment.ts'
 
 /** Is the field prime of secp256k1. */
 const FIELD = 2n ** 256n - 2n ** 32n - 977n

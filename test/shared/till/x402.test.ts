@@ -7,7 +7,7 @@ import {
   PAYMENT_HEADER_CHARS_MAX,
   parsePaymentPayload,
 } from '../../../shared/till/x402.ts'
-import { SPEC_PAYMENT, SPEC_PAYMENT_HEADER } from '../../support/till/specPayment.ts'
+import { SPEC_PAYMENT, SPEC_PAYMENT_HEADER } from '../../support/till/headers/specPayment.ts'
 
 const encode = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64')

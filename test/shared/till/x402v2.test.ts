@@ -11,8 +11,8 @@ import {
   wireReason,
 } from '../../../shared/till/x402.ts'
 import { encodePaymentRequired } from '../../../shared/till/x402v2.ts'
-import { payTo } from '../../support/till/payment.ts'
-import { SPEC_PAYMENT, SPEC_PAYMENT_HEADER } from '../../support/till/specPayment.ts'
+import { payTo } from '../../support/till/headers/payment.ts'
+import { SPEC_PAYMENT, SPEC_PAYMENT_HEADER } from '../../support/till/headers/specPayment.ts'
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
 const decode = (header: string) => JSON.parse(atob(header))

@@ -1,6 +1,6 @@
 /** Maps a reason to exported functions that read no text of a stranger, or read only through a measured reader. */
 const BY_REASON: Record<string, string> = {
-  'an error': `mail/search/searchQuery.ts SearchQueryError, vault/bounds.ts OutOfBoundsError,
+  'an error': `mail/search/searchQuery.ts SearchQueryError, vault/bounds/bounds.ts OutOfBoundsError,
     vault/credential.ts CredentialInputError, vault/envelope.ts BrokenSealError, vault/envelope.ts UnknownMasterKeyError,
     vault/maskSecrets.ts TooManyLayersError, vault/totp.ts TotpSecretError, till/resourceUrl.ts ResourceUrlError,
     till/usdc.ts UsdcAmountError, mail/reports/aggregateReport.ts ReportError, mail/http/signedMail.ts SignedMailError,
@@ -61,8 +61,8 @@ const BY_REASON: Record<string, string> = {
     mail/calendar/instances.ts localAt, mail/calendar/instances.ts recurs, mail/calendar/instances.ts sourceOf,
     mail/calendar/instances.ts spanOf, mail/calendar/instances.ts timesOf, mail/calendar/meetingLink.ts meetingLink,
     mail/calendar/zones.ts zoneOf`,
-  'two lists of at most 40 entries: areWithin and commonBounds measure it': `vault/narrowing.ts common,
-    vault/narrowing.ts isWithin`,
+  'two lists of at most 40 entries: areWithin and commonBounds measure it': `vault/bounds/narrowing.ts common,
+    vault/bounds/narrowing.ts isWithin`,
 }
 
 /** Holds the names of these exports in the form of the names of readers. */

@@ -1,6 +1,6 @@
 /** Lists readers of incoming requests, of SMTP commands and of answers of a chain node. */
-import { readForm, readJson, refuseUnstorable } from '../../../api/http/body.ts'
-import { readIdempotencyKey, requestHash } from '../../../api/http/idempotencyKey.ts'
+import { readForm, readJson, refuseUnstorable } from '../../../api/http/input/body.ts'
+import { readIdempotencyKey, requestHash } from '../../../api/http/input/idempotencyKey.ts'
 import { findTool } from '../../../api/mcp/naming.ts'
 import { cut } from '../../../api/mcp/tools/mailText.ts'
 import { fence } from '../../../api/mcp/tools/untrusted.ts'
@@ -53,38 +53,38 @@ export const REQUEST_READERS: readonly Reader[] = [
     read: nodeAnswers,
   },
   {
-    name: 'api/http/body.ts readJson',
+    name: 'api/http/input/body.ts readJson',
     max: BODY_MAX,
     grammar: JSON_TEXT,
     read: (text) => readJson(request('application/json', text), limit),
   },
   {
-    name: 'api/http/body.ts readJson: strings',
+    name: 'api/http/input/body.ts readJson: strings',
     max: BODY_MAX,
     grammar: JSON_TEXT,
     read: (text) =>
       readJson(request('application/json', JSON.stringify({ a: [text, '\0'] })), limit),
   },
   {
-    name: 'api/http/body.ts refuseUnstorable',
+    name: 'api/http/input/body.ts refuseUnstorable',
     max: BODY_MAX,
     grammar: JSON_TEXT,
     read: (text) => refuseUnstorable({ [text]: text.split('a'), a: { [text]: [text] } }, ''),
   },
   {
-    name: 'api/http/body.ts readForm',
+    name: 'api/http/input/body.ts readForm',
     max: BODY_MAX,
     grammar: URL_TEXT,
     read: (text) => readForm(request('application/x-www-form-urlencoded', text), limit),
   },
   {
-    name: 'api/http/idempotencyKey.ts readIdempotencyKey',
+    name: 'api/http/input/idempotencyKey.ts readIdempotencyKey',
     max: 16 * 1024,
     grammar: HEADER,
     read: (text) => readIdempotencyKey(text),
   },
   {
-    name: 'api/http/idempotencyKey.ts requestHash',
+    name: 'api/http/input/idempotencyKey.ts requestHash',
     max: BODY_MAX,
     grammar: JSON_TEXT,
     read: (text) => requestHash({ a: text.split('a'), [text]: text }),

@@ -1,12 +1,12 @@
 /** Lists readers of the vault. */
-import * as hosts from '../../../shared/vault/allowedHosts.ts'
-import * as paths from '../../../shared/vault/allowedPaths.ts'
+import * as hosts from '../../../shared/vault/bounds/allowedHosts.ts'
+import * as paths from '../../../shared/vault/bounds/allowedPaths.ts'
 import {
   areWithin,
   checkBounds,
   commonBounds,
   effectiveBounds,
-} from '../../../shared/vault/bounds.ts'
+} from '../../../shared/vault/bounds/bounds.ts'
 import * as credential from '../../../shared/vault/credential.ts'
 import { createRunDecoder, narrowed, unescapedViews } from '../../../shared/vault/decodedViews.ts'
 import { fillBody, fillPairs } from '../../../shared/vault/fillBody.ts'
@@ -144,14 +144,14 @@ export const VAULT_READERS: readonly Reader[] = [
       0,
     ),
   ),
-  ...all('vault/allowedHosts.ts', BODY_MAX, URL_TEXT, {
+  ...all('vault/bounds/allowedHosts.ts', BODY_MAX, URL_TEXT, {
     parseAllowedHost: hosts.parseAllowedHost,
     effectiveHosts: (text) =>
       hosts.effectiveHosts(null, { uri: text.slice(0, credential.METADATA_MAX_BYTES) }),
     meetHosts: (text) => hosts.meetHosts(`*.${text}`, text),
     isAllowedHost: (text) => hosts.isAllowedHost(pieces(text, text.length / 20), text),
   }),
-  ...all('vault/allowedPaths.ts', BODY_MAX, URL_TEXT, {
+  ...all('vault/bounds/allowedPaths.ts', BODY_MAX, URL_TEXT, {
     parseAllowedPath: (text) => paths.parseAllowedPath(`/${text}`),
     meetPaths: (text) => paths.meetPaths(`/${text}`, `/${text}/a`),
     isAllowedPath: (text) => paths.isAllowedPath(['/a', text.slice(0, 1_024)], text),
@@ -164,7 +164,7 @@ export const VAULT_READERS: readonly Reader[] = [
     mayStand: (text) => placement.mayStand(pieces(text, text.length / 40), ['a', 'b'], [text]),
     defaultPlacement: (text) => placement.defaultPlacement(text),
   }),
-  ...all('vault/bounds.ts', HEADER_MAX, URL_TEXT, {
+  ...all('vault/bounds/bounds.ts', HEADER_MAX, URL_TEXT, {
     effectiveBounds: (text) => effectiveBounds({ ...used({}), metadata: { uri: text } }),
     areWithin: (text) => {
       const bounds = boundsOf(pieces(text, text.length / 40)) as never

@@ -27,7 +27,7 @@ import {
   type TestService,
   type TestServiceOptions,
 } from '../../support/service.ts'
-import { CHALLENGE } from '../../support/till/challenge.ts'
+import { CHALLENGE } from '../../support/till/headers/challenge.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /** Starts a service whose workers reach Postgres through a proxy that can cut connections. */

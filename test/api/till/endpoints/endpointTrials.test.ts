@@ -2,7 +2,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { queueTrial } from '../../../../sql/till/endpoints/endpointTrials.ts'
 import { type Agent, startTestService } from '../../../support/service.ts'
-import { type PaidShop, startDevnetTill, startPaidShop } from '../../../support/till/paidShop.ts'
+import {
+  type PaidShop,
+  startDevnetTill,
+  startPaidShop,
+} from '../../../support/till/headers/paidShop.ts'
 import { registerEndpoint, type TestTill } from '../../../support/till/till.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 

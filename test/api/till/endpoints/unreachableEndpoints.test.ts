@@ -5,7 +5,7 @@ import { requirePayment } from '../../../../api/client/paywalls/fetchPaywall.ts'
 import { startReceiver, status } from '../../../support/events/receiver.ts'
 import { freePort } from '../../../support/process/process.ts'
 import type { Agent } from '../../../support/service.ts'
-import { CHALLENGE } from '../../../support/till/challenge.ts'
+import { CHALLENGE } from '../../../support/till/headers/challenge.ts'
 import { PRICE, pay, redeem, startTestTill, type TestTill } from '../../../support/till/till.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 

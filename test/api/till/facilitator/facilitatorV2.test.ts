@@ -5,6 +5,12 @@ import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import { changeProject } from '../../../support/changeProject.ts'
 import type { Agent } from '../../../support/service.ts'
 import {
+  encodeHeader,
+  NETWORK,
+  payloadV2,
+  requirementV2,
+} from '../../../support/till/headers/x402v2.ts'
+import {
   newPayer,
   pay,
   payer,
@@ -15,7 +21,6 @@ import {
   startTestTill,
   type TestTill,
 } from '../../../support/till/till.ts'
-import { encodeHeader, NETWORK, payloadV2, requirementV2 } from '../../../support/till/x402v2.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
 let till: TestTill

@@ -5,6 +5,7 @@ import { OfferCounts } from '../../../../api/till/payments/offerCounts.ts'
 import { decodePaymentHeader } from '../../../../shared/till/x402.ts'
 import { addOfferCounts } from '../../../../sql/till/payments/funnel.ts'
 import { type Agent, createClient, silentLog } from '../../../support/service.ts'
+import { encodeHeader, payloadV2 } from '../../../support/till/headers/x402v2.ts'
 import {
   newPayer,
   PRICE,
@@ -17,7 +18,6 @@ import {
   startTestTill,
   type TestTill,
 } from '../../../support/till/till.ts'
-import { encodeHeader, payloadV2 } from '../../../support/till/x402v2.ts'
 
 let till: TestTill
 let seller: Agent

@@ -1,0 +1,234 @@
+/**
+ * Serves the page that the link of a notification mail opens. GET shows the held mail and changes nothing, because
+ * scanners open every link of a mail. A POST of the form decides.
+ */
+import { type Static, Type as t } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { APPROVAL_TOKEN } from '../../../shared/approvalLink.ts'
+import { networkSubject } from '../../../shared/http/networkSubject.ts'
+import { findApprovalLink, useApprovalLink } from '../../../sql/account/approvalLinks.ts'
+import { type ApprovalKind, findApproval } from '../../../sql/account/approvals.ts'
+import type { Actor } from '../../../sql/account/audit.ts'
+import { findMessageHtml } from '../../../sql/mail/messages/messageHtml.ts'
+import { PAGE_HEADERS } from '../../http/asset.ts'
+import { ApiError } from '../../http/errors.ts'
+import { countFailedSignIn } from '../../http/gate.ts'
+import { stateOf } from '../../http/requestState.ts'
+import type { Services } from '../../http/services.ts'
+import { decide, readHeldRequest } from '../../mail/approval/held.ts'
+import { REASON_MAX_LENGTH } from '../../mail/approval/heldDocs.ts'
+import { ReviewQuery, readReviewPage, requireSeen, UNREAD } from '../../mail/approval/heldReview.ts'
+import { decideAsked, readAskedPayment } from '../../purse/askedRoutes.ts'
+import { openOperation } from '../consoleOperation.ts'
+import { approvalHtml, endHtml, paymentHtml } from './approvalHtml.ts'
+import { framedMail } from './framedMail.ts'
+
+const Params = t.Object({ token: t.String({ maxLength: 100 }) })
+const Form = t.Object({
+  decision: t.Union([t.Literal('approve'), t.Literal('reject')]),
+  sha256: t.String({ pattern: '^[0-9a-f]{64}$', error: 'be 64 hexadecimal digits' }),
+  seen: t.Optional(t.String({ maxLength: 100 })),
+  reason: t.Optional(t.String({ maxLength: REASON_MAX_LENGTH })),
+})
+const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
+
+/** The page loads only its style and runs no script, because an agent wrote the text of the held mail. */
+const POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  // The HTML part has a separate policy without scripts and network.
+  "frame-src 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const page = (html: string, status = 200) =>
+  new Response(html, {
+    status,
+    headers: {
+      ...PAGE_HEADERS,
+      'content-security-policy': POLICY,
+      'cache-control': 'no-store',
+      'x-robots-tag': 'noindex, nofollow',
+    },
+  })
+
+const CHANGED = 'The mail has changed since. Read it again.'
+
+const GONE = 'This link is not valid. It may be mistyped, or its request is deleted.'
+
+/** Serves the pages that the links of notification mails open. */
+export const approvalPageRoutes = (services: Services) =>
+  new Elysia()
+    .get(
+      '/approve/:token',
+      ({ request, params, query }) => show(services, request, params.token, query),
+      { params: Params, query: Query, detail: openOperation() },
+    )
+    .post(
+      '/approve/:token',
+      ({ request, params, body }) => act(services, request, params.token, body),
+      {
+        params: Params,
+        body: Form,
+        detail: openOperation({ form: true }),
+      },
+    )
+
+type Open = {
+  kind: ApprovalKind
+  wanted: { projectId: string; approvalId: string }
+  address: string
+  used: boolean
+}
+
+/**
+ * Returns the approval request of a link, or `null` if there is no such link. A wrong token counts as a failed sign-in.
+ * @throws {ApiError} 429
+ */
+async function find(services: Services, request: Request, token: string): Promise<Open | null> {
+  const link = APPROVAL_TOKEN.test(token) ? await findApprovalLink(services.pool, token) : null
+  const approval = link === null ? null : await findApproval(services.pool, link.approvalId)
+  if (link !== null && approval !== null) {
+    const { kind, projectId, id: approvalId } = approval
+    return { kind, wanted: { projectId, approvalId }, address: link.address, used: link.used }
+  }
+  await countFailedSignIn(services, networkSubject(stateOf(request).clientAddress))
+  return null
+}
+
+async function show(
+  services: Services,
+  request: Request,
+  token: string,
+  { view, ...asked }: Static<typeof Query>,
+): Promise<Response> {
+  const open = await find(services, request, token)
+  if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  if (open.kind === 'payment') return await paymentPage(services, open)
+  if (view === 'html') return await htmlPart(services, open)
+  return await pageOf(services, open, asked)
+}
+
+/** Returns the HTML part for its frame. */
+async function htmlPart(services: Services, { wanted, used }: Open): Promise<Response> {
+  const held = await readHeldRequest(services, wanted)
+  const { projectId } = wanted
+  const found =
+    used || held.state !== 'waiting' || held.message === null
+      ? null
+      : await findMessageHtml(services.pool, services.blobs, {
+          projectId,
+          messageId: held.message.messageId,
+        })
+  return found === null ? page(endHtml('Nothing here', GONE), 404) : framedMail(found)
+}
+
+/** Returns a page of the held mail with the form, or tells how the request ended. */
+async function pageOf(
+  services: Services,
+  { wanted, used }: Open,
+  { note, ...asked }: Static<typeof ReviewQuery> & { note?: string } = {},
+): Promise<Response> {
+  const held = await readHeldRequest(services, wanted)
+  if (held.state === 'approved') {
+    return page(endHtml('Approved', 'The mail is approved. It leaves at once, or at its time.'))
+  }
+  if (held.state === 'rejected') {
+    return page(endHtml('Rejected', 'The mail is rejected. It is not sent.'))
+  }
+  const isOver = held.state === 'expired' || Date.parse(held.expiresAt) <= Date.now()
+  if (isOver) return page(endHtml('Expired', 'Nobody decided in time. The mail is not sent.'))
+  if (used || held.state === 'withdrawn' || held.message === null || held.sha256 === null) {
+    return page(endHtml('Withdrawn', 'The agent took the mail back. It is not sent.'))
+  }
+  const review = await readReviewPage(services, wanted, asked)
+  const html = approvalHtml({ review, expiresAt: held.expiresAt, note })
+  return page(html, note === undefined ? 200 : 409)
+}
+
+async function act(
+  services: Services,
+  request: Request,
+  token: string,
+  form: Static<typeof Form>,
+): Promise<Response> {
+  const open = await find(services, request, token)
+  if (open === null) return page(endHtml('Nothing here', GONE), 404)
+  const { projectId, approvalId } = open.wanted
+  const actor = {
+    projectId,
+    keyPrefix: `link:${open.address}`,
+    requestId: stateOf(request).requestId,
+  }
+  if (open.kind === 'payment') return await actOnPayment(services, open, { actor, token, form })
+  const decision =
+    form.decision === 'approve'
+      ? ({
+          state: 'approved',
+          hash: Buffer.from(form.sha256, 'hex'),
+          trust: 'recipients',
+        } as const)
+      : ({ state: 'rejected', reason: form.reason?.trim() || null } as const)
+  const again = (note: string) => pageOf(services, open, { note })
+  try {
+    const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
+    // If the request has already ended, the response below tells how.
+    const isOpen = state === 'waiting' && Date.parse(expiresAt) > Date.now()
+    if (isOpen && decision.state === 'approved') {
+      if (sha256 !== form.sha256) return await again(CHANGED)
+      requireSeen(services, { approvalId, sha256, seen: form.seen })
+    }
+    await decide(services, actor, {
+      approvalId,
+      decision,
+      within: (db) => useApprovalLink(db, token),
+    })
+    return await pageOf(services, { ...open, used: true })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    return await again(error.message === UNREAD ? 'Read all pages first.' : CHANGED)
+  }
+}
+
+/** Returns a payment with the form, or tells how the request ended. */
+async function paymentPage(
+  services: Services,
+  { wanted, used }: Open,
+  note?: string,
+): Promise<Response> {
+  const asked = await readAskedPayment(services, wanted)
+  if (asked.state === 'approved') {
+    return page(
+      endHtml('Approved', 'The seller is asked anew. Only the terms that you saw are signed.'),
+    )
+  }
+  if (asked.state === 'rejected') return page(endHtml('Rejected', 'Nothing is signed.'))
+  const isOver = asked.state === 'expired' || Date.parse(asked.expiresAt) <= Date.now()
+  if (isOver || used) return page(endHtml('Expired', 'Nobody decided in time. Nothing is signed.'))
+  return page(paymentHtml({ asked, note }), note === undefined ? 200 : 409)
+}
+
+async function actOnPayment(
+  services: Services,
+  open: Open,
+  { actor, token, form }: { actor: Actor; token: string; form: Static<typeof Form> },
+): Promise<Response> {
+  const decision =
+    form.decision === 'approve'
+      ? ({ state: 'approved', hash: Buffer.from(form.sha256, 'hex') } as const)
+      : ({ state: 'rejected', reason: form.reason?.trim() || null } as const)
+  try {
+    await decideAsked(services, actor, {
+      approvalId: open.wanted.approvalId,
+      decision,
+      within: (db) => useApprovalLink(db, token),
+    })
+    return await paymentPage(services, open)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    return await paymentPage(services, open, 'The request has changed since. Read it again.')
+  }
+}

@@ -1,0 +1,60 @@
+import type { InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
+
+/**
+ * Lists elements that load, navigate, submit or run. The sandbox and the policy forbid all of them. Some browsers
+ * resolve a name or connect before they check the policy, and the removal stops this too.
+ */
+const REMOVED =
+  'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
+
+const REMOVED_ATTRIBUTE = /^(on|href$|xlink:|srcset|ping|background|poster|action|formaction)/
+
+/** Mails expect dark text on a white page, even when the console is dark. */
+const PAGE_STYLE =
+  'html{color-scheme:light}body{margin:12px;background:#fff;color:#111;font:15px/1.5 system-ui,sans-serif;' +
+  'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
+
+/** Returns the HTML of a mail as a page for a frame, with its inline images. A remote image shows its alt text. */
+export function framedHtml({ html, images }: { html: string; images: InlineImage[] }): string {
+  const carried = new Map(
+    images.map(({ contentId, contentType, bytes }) => [
+      contentId.replace(/^<|>$/g, ''),
+      `data:${contentType};base64,${Buffer.from(bytes).toString('base64')}`,
+    ]),
+  )
+  const cleaned = new HTMLRewriter()
+    .on(REMOVED, {
+      element(element) {
+        element.remove()
+      },
+    })
+    .on('*', {
+      element(element) {
+        // The sandbox opens no link, so the title shows the target of the link.
+        const href = element.getAttribute('href')
+        for (const name of [...element.attributes].map(([attribute]) => attribute)) {
+          if (REMOVED_ATTRIBUTE.test(name) || (name === 'src' && element.tagName !== 'img'))
+            element.removeAttribute(name)
+        }
+        if (href !== null && element.tagName === 'a') element.setAttribute('title', href)
+      },
+    })
+    .on('img', {
+      element(element) {
+        const source = element.getAttribute('src') ?? ''
+        const own = /^cid:/i.test(source) ? carried.get(decodeLoosely(source.slice(4))) : undefined
+        if (own !== undefined) element.setAttribute('src', own)
+        else if (!/^data:image\//i.test(source)) element.removeAttribute('src')
+      },
+    })
+    .transform(html)
+  return `<!doctype html><html lang="und"><head><meta charset="utf-8"><title>Message</title><style>${PAGE_STYLE}</style></head><body>${cleaned}</body></html>`
+}
+
+function decodeLoosely(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

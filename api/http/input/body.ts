@@ -1,0 +1,212 @@
+import { ApiError, badRequest, InvalidJsonError } from '../errors.ts'
+
+/** Limits a JSON body, in bytes (docs/contract.md §2). */
+export const BODY_MAX_BYTES = 2 * 1024 * 1024
+
+/** Limits a JSON body of mail with attachments, in bytes (docs/contract.md §2). */
+export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
+
+/** Sets the limits of a body. */
+export type BodyLimit = {
+  maxBytes: number
+  /** Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
+  largeFor?: string
+  /**
+   * Is called with the number of bytes of each chunk. If there are too many bytes, the function throws, or calls `end`
+   * later.
+   * @returns the milliseconds to wait before the next chunk.
+   */
+  hold?: (bytes: number, end: (error: ApiError) => void) => number
+  /** Limits the time that a body may take. */
+  patience?: BodyPatience
+}
+
+/** Refuses a body that arrives more slowly than this, because it would occupy memory and a connection. */
+type BodyPatience = {
+  /** The rate counts only after this many milliseconds. */
+  graceMs: number
+  bytesPerS: number
+  /** Limits the milliseconds for a whole body. */
+  totalMs: number
+}
+const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 120_000 }
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
+
+/**
+ * Reads the body of a request, and returns its JSON value and its text. A request without a body gives `undefined`.
+ * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for invalid JSON.
+ */
+export async function readJsonValue(
+  request: Request,
+  limit: BodyLimit,
+): Promise<{ value: unknown; text: string } | undefined> {
+  const { maxBytes, largeFor } = limit
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
+  const bytes = await readBytes(request, limit)
+  if (bytes.length === 0) return undefined
+  if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
+    throw new ApiError(
+      415,
+      'unsupported_media_type',
+      'The body must be JSON, with Content-Type: application/json',
+    )
+  }
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw badRequest('The body must be UTF-8')
+  }
+  if (bytes.length > BODY_MAX_BYTES && largeFor !== undefined && !text.includes(`"${largeFor}"`)) {
+    throw tooLarge(BODY_MAX_BYTES)
+  }
+  if (!hasFewValues(text)) {
+    throw badRequest(`The body must have at most ${VALUES_MAX} values`)
+  }
+  try {
+    return { value: JSON.parse(text), text }
+  } catch {
+    throw new InvalidJsonError()
+  }
+}
+
+/**
+ * Limits the values of one body. The bounds of a schema are checked only after parsing, and 2 MB can hold a million
+ * values.
+ */
+const VALUES_MAX = 20_000
+const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
+
+/** Counts the values of a JSON text without parsing it. A string is skipped by a fast search for its end. */
+function hasFewValues(text: string): boolean {
+  // Each value except the first follows one of four characters.
+  if (text.length <= VALUES_MAX) return true
+  let values = 1
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === COMMA || code === COLON || code === BRACKET || code === BRACE) {
+      if (++values > VALUES_MAX) return false
+    } else if (code === QUOTE) {
+      at = endOfString(text, at)
+      if (at === -1) return true
+    }
+  }
+  return true
+}
+
+/**
+ * Returns the position of the quote that ends a JSON string. Returns -1 if the string does not end. JSON.parse then
+ * refuses the text.
+ */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1)
+  while (end !== -1) {
+    let escapes = 0
+    while (text.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes++
+    if (escapes % 2 === 0) return end
+    end = text.indexOf('"', end + 1)
+  }
+  return -1
+}
+
+/**
+ * Reads the JSON body of a request. A request without a body gives `undefined`, even with a Content-Type, because
+ * clients send that header on every request.
+ * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for invalid JSON or U+0000.
+ */
+export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
+  const read = await readJsonValue(request, limit)
+  if (read === undefined) return undefined
+  const { value, text } = read
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
+  // Only an escaped character can be one of the refused characters. A walk over every body would cost more than its
+  // parsing.
+  if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
+  return value
+}
+
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
+
+/** Reads the fields of an HTML form. If a name occurs twice, the last value counts. @throws {ApiError} 413, 415, 400 */
+export async function readForm(request: Request, limit: BodyLimit): Promise<unknown> {
+  const bytes = await readBytes(request, limit)
+  if (!FORM_TYPE.test(request.headers.get('content-type') ?? '')) {
+    throw new ApiError(415, 'unsupported_media_type', 'The body must be an HTML form')
+  }
+  const fields = Object.fromEntries(new URLSearchParams(new TextDecoder().decode(bytes)))
+  refuseUnstorable(fields, '')
+  return fields
+}
+
+/** Returns a 400 for an absent body, or for a body that is not a JSON object. */
+export const notAnObject = () => badRequest('The body must be a JSON object')
+
+async function readBytes(
+  request: Request,
+  { maxBytes, hold, patience = PATIENCE }: BodyLimit,
+): Promise<Uint8Array> {
+  if (request.body === null) return new Uint8Array()
+  const reader = request.body.getReader() as ReadableStreamDefaultReader<Uint8Array>
+  const chunks: Uint8Array[] = []
+  const startedMs = performance.now()
+  let size = 0
+  let ended: ApiError | null = null
+  const end = (error: ApiError) => {
+    ended = error
+    reader.cancel().catch(() => {})
+  }
+  const timer = setInterval(
+    () => {
+      const ms = performance.now() - startedMs
+      const least = ((ms - patience.graceMs) / 1000) * patience.bytesPerS
+      if (ms >= patience.totalMs || size < least) end(tooSlow())
+    },
+    Math.min(1_000, patience.graceMs),
+  )
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (ended !== null) throw ended
+      if (done) break
+      size += value.length
+      if (size > maxBytes) throw tooLarge(maxBytes)
+      const waitMs = hold?.(value.length, end) ?? 0
+      chunks.push(value)
+      if (waitMs > 0) await Bun.sleep(waitMs)
+    }
+  } finally {
+    clearInterval(timer)
+  }
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+}
+
+const tooSlow = () =>
+  new ApiError(408, 'request_timeout', 'The body arrives too slowly', { connection: 'close' })
+
+const tooLarge = (maxBytes: number) =>
+  new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)
+
+/** Limits the nesting depth, because the walk below must not exhaust the stack. Inputs of this API nest far less. */
+const DEPTH_MAX = 100
+
+/**
+ * Refuses strings with U+0000 or half a surrogate pair, because PostgreSQL cannot store them.
+ * @param path is the name of `value` in the message. It is empty for a whole body.
+ * @throws {ApiError} 400
+ */
+export function refuseUnstorable(value: unknown, path: string, depth = 0): void {
+  if (depth > DEPTH_MAX) throw badRequest(`The body must not nest deeper than ${DEPTH_MAX} levels`)
+  if (typeof value === 'string') checkString(value, path === '' ? 'The body' : path)
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, item] of Object.entries(value)) {
+    const name = Array.isArray(value) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`
+    checkString(key, 'A field name')
+    refuseUnstorable(item, name, depth + 1)
+  }
+}
+
+function checkString(text: string, name: string): void {
+  if (text.includes('\0')) throw badRequest(`${name} must not contain a null character`)
+  if (!text.isWellFormed()) throw badRequest(`${name} must be well-formed Unicode`)
+}

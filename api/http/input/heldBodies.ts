@@ -1,0 +1,108 @@
+import { workOfGreediest } from '../../../shared/fair/greediest.ts'
+import { Pace } from '../../../shared/fair/pace.ts'
+import { networkSubject } from '../../../shared/http/networkSubject.ts'
+import { ApiError } from '../errors.ts'
+import type { RequestState } from '../requestState.ts'
+
+const MB = 1024 * 1024
+/**
+ * Limits the bytes of large bodies in memory. Decoded, and encoded again for PostgreSQL, they take several times as
+ * much.
+ */
+const HELD_MAX_BYTES = 256 * MB
+/** Limits the share of one project or platform key. */
+const CALLER_MAX_BYTES = 96 * MB
+/** Limits the share of one network, because several projects may call from the same network. */
+const NETWORK_MAX_BYTES = 192 * MB
+/** A body of up to this size is never refused for lack of memory. */
+const SMALL_BODY_BYTES = 64 * 1024
+const RETRY_S = 2
+/**
+ * Limits the rate of a caller's large bodies. Twelve connections that sent 32 MB each at full speed blocked the event
+ * loop for 50 ms at a time.
+ */
+const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
+
+/** Describes a body in memory. `end` stops a body that is still arriving. It is `null` when the body has arrived. */
+type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
+
+/**
+ * Shares the memory for large bodies between callers. Each caller has a share. When the memory is full, the caller with
+ * the most bytes loses its largest body that is still arriving. So a new caller is served, even beside many callers
+ * that use their whole share.
+ */
+export class HeldBodies {
+  readonly #pace = new Pace(RATE)
+  #bytes = 0
+  readonly #shares = new Map<string, number>()
+  readonly #held = new Map<RequestState, Held>()
+
+  /**
+   * Adds bytes of a request's body.
+   * @param end is called with the error when the body must make room for others.
+   * @returns the milliseconds to wait before the next bytes are read.
+   * @throws {ApiError} 503 when the caller already holds a fair share.
+   */
+  hold(state: RequestState, bytes: number, end: (error: ApiError) => void): number {
+    const held = this.#held.get(state)
+    state.bodyBytes += bytes
+    if (state.bodyBytes <= SMALL_BODY_BYTES) return 0
+    const own = held ?? { sharers: sharersOf(state), bytes: 0, end }
+    this.#held.set(state, own)
+    this.#add(own, state.bodyBytes - own.bytes)
+    const [caller, network] = own.sharers as [string, string]
+    const isGreedy =
+      this.#share(caller) > CALLER_MAX_BYTES || this.#share(network) > NETWORK_MAX_BYTES
+    if (isGreedy) throw crowded()
+    while (this.#bytes > HELD_MAX_BYTES) {
+      const arriving = [...this.#held.values()].filter((one) => one.end !== null)
+      const victim = workOfGreediest(arriving, {
+        held: ({ sharers }) => this.#share(sharers[0]!),
+        rank: (one) => one.bytes,
+      })
+      if (victim === null || this.#share(victim.sharers[0]!) <= this.#share(caller)) throw crowded()
+      victim.end?.(crowded())
+      victim.end = null
+      this.#add(victim, -victim.bytes)
+    }
+    return this.#pace.take([caller], bytes)
+  }
+
+  /** Marks a body as complete. Its request is being answered, so it no longer makes room for others. */
+  complete(state: RequestState): void {
+    const held = this.#held.get(state)
+    if (held !== undefined) held.end = null
+  }
+
+  /** Removes the body of an answered request. */
+  release(state: RequestState): void {
+    const held = this.#held.get(state)
+    if (held !== undefined) this.#add(held, -held.bytes)
+    this.#held.delete(state)
+  }
+
+  #share = (sharer: string): number => this.#shares.get(sharer) ?? 0
+
+  #add(held: Held, bytes: number): void {
+    held.bytes += bytes
+    this.#bytes += bytes
+    for (const sharer of held.sharers) {
+      const share = this.#share(sharer) + bytes
+      if (share > 0) this.#shares.set(sharer, share)
+      else this.#shares.delete(sharer)
+    }
+  }
+}
+
+const crowded = (): ApiError =>
+  new ApiError(503, 'unavailable', 'You send too many large requests at once', {
+    'retry-after': String(RETRY_S),
+  })
+
+/** Returns the caller, then the network of the caller. */
+function sharersOf({ identity, clientAddress }: RequestState): [string, string] {
+  const network = `network ${networkSubject(clientAddress)}`
+  const caller =
+    identity === null ? `stranger ${network}` : `caller ${identity.projectId ?? identity.keyId}`
+  return [caller, network]
+}

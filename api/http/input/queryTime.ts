@@ -1,0 +1,36 @@
+import { Type as t } from '@sinclair/typebox'
+import { parseIsoTime } from '../../../shared/isoTime.ts'
+import { badRequest } from '../errors.ts'
+
+/** Reads a time in a query. Returns `undefined` if it is absent. @throws {ApiError} 400 */
+export function queryTime(field: string, given: string | undefined): Date | undefined {
+  if (given === undefined) return undefined
+  const at = parseIsoTime(given)
+  if (at === null) throw badRequest(`${field} must be an ISO 8601 time with its zone, or a date`)
+  return at
+}
+
+const Instant = (description: string) =>
+  t.Optional(
+    t.String({
+      minLength: 1,
+      maxLength: 40,
+      description,
+      examples: ['2026-01-31T09:30:00Z', '2026-01-31'],
+    }),
+  )
+
+/** Describes a period in the query of a list. */
+export const RangeQuery = t.Object({
+  after: Instant('Created at this time or later, ISO 8601.'),
+  before: Instant('Created before this time, ISO 8601.'),
+})
+
+/** Reads {@link RangeQuery}. @throws {ApiError} 400 */
+export function readRange(query: { after?: string; before?: string }): {
+  after?: Date
+  before?: Date
+} {
+  const [after, before] = [queryTime('after', query.after), queryTime('before', query.before)]
+  return { ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }) }
+}

@@ -1,0 +1,37 @@
+import { nearestName } from '../../../shared/nearestName.ts'
+import { badRequest } from '../errors.ts'
+
+/** An error shows this many characters of an unknown name, because a caller chooses its length. */
+const SHOWN_CHARS = 64
+
+/**
+ * Refuses unknown fields. Otherwise a misspelt setting would get a 200 and change nothing.
+ * @throws {ApiError} 400
+ */
+export function refuseUnknown(
+  place: string,
+  given: object | undefined,
+  known: readonly string[],
+): void {
+  const unknown = Object.keys(given ?? {}).find((field) => !known.includes(field))
+  if (unknown === undefined) return
+  const shown = JSON.stringify(unknown.slice(0, SHOWN_CHARS))
+  throw badRequest(`${place} must not hold ${shown}: its fields are ${known.join(', ')}`)
+}
+
+/**
+ * Refuses unknown query parameters. Otherwise a misspelt filter would return a list without that filter.
+ * @throws {ApiError} 400 that names the nearest known parameter
+ */
+export function refuseUnknownQuery(given: URLSearchParams, known: readonly string[]): void {
+  for (const name of given.keys()) {
+    if (known.includes(name)) continue
+    const shown = name.slice(0, SHOWN_CHARS)
+    const nearest = nearestName(shown, known)
+    const advice =
+      nearest === undefined
+        ? 'it takes no parameters'
+        : `the nearest parameter is ${nearest.name}, of ${known.join(', ')}`
+    throw badRequest(`The query must not hold ${JSON.stringify(shown)}: ${advice}`)
+  }
+}

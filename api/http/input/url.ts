@@ -1,0 +1,29 @@
+import { badRequest } from '../errors.ts'
+
+/** Matches a host and a port (RFC 9110 §7.2). */
+const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
+
+/** Reads the URL of a request. The client writes the Host header, which is a part of the URL. */
+export function readUrl(request: Request): URL {
+  const host = request.headers.get('host')
+  if ((host !== null && host !== '' && !HOST.test(host)) || !URL.canParse(request.url)) {
+    throw badRequest('Host must be a host name or an IP address, with an optional port')
+  }
+  return new URL(request.url)
+}
+
+/** Refuses a path or query that cannot be decoded, or holds U+0000, because libraries treat both differently. */
+export function checkEncoding(url: URL): void {
+  for (const [name, text] of [
+    ['path', url.pathname],
+    ['query', url.search],
+  ] as const) {
+    let decoded: string
+    try {
+      decoded = decodeURIComponent(text)
+    } catch {
+      throw badRequest(`The ${name} must be valid percent-encoded UTF-8`)
+    }
+    if (decoded.includes('\0')) throw badRequest(`The ${name} must not contain a null character`)
+  }
+}

@@ -1,0 +1,221 @@
+import { Database } from 'bun:sqlite'
+import { chmodSync, mkdirSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Batcher, createBatcher } from '../../../shared/process/batcher.ts'
+import { BLOB_BYTES } from '../../../sql/blobs/blobs.ts'
+import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
+import { SpoolAddresses } from './spoolAddresses.ts'
+import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
+
+/**
+ * Describes a complete message with its envelope before it is stored. docs/decisions/spool.md tells why SQLite holds
+ * it.
+ */
+export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
+  /** Without this field the mail gets a new key. A second mail with the same key changes nothing. */
+  sourceKey?: string
+}
+
+/** Is thrown when the disk has no room for another message. */
+export class SpoolFull extends Error {}
+
+/**
+ * Reserves disk space for deletions, because SQLite writes them to its log. Without the reserve, a spool on a full disk
+ * could never be emptied.
+ */
+const RESERVE_BYTES = 16 * 1024 * 1024
+
+/** The measured free space is used for this time. Mail that was accepted since then is subtracted. */
+const ROOM_MS = 100
+
+const FILE = 'spool.sqlite'
+
+/** Only one fsync runs at a time. The mails that arrive meanwhile share the next fsync. */
+const ACCEPTING = {
+  batchMax: 1_000,
+  parallel: 1,
+  weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
+}
+
+/** Distinguishes mails of up to 64 KB and larger mails. */
+export type SpooledSize = 'small' | 'large'
+/**
+ * Mail that goes to the object store counts as large. While the object store is unreachable, small mail still moves.
+ */
+const SMALL_BYTES = BLOB_BYTES
+const WHERE = {
+  small: `length(bytes) <= ${SMALL_BYTES}`,
+  large: `length(bytes) > ${SMALL_BYTES}`,
+} satisfies Record<SpooledSize, string>
+
+export const sizeOf = (bytes: Uint8Array): SpooledSize =>
+  bytes.length > SMALL_BYTES ? 'large' : 'small'
+
+/** Describes a spooled mail that waits for its turn. */
+export type Arrival = Pick<SpooledMail, 'remoteIp' | 'inboxes'> & { id: number; size: number }
+
+type SpoolRow = {
+  id: number
+  source_key: string
+  bytes: Uint8Array
+  envelope_from: string
+  inboxes: string
+  remote_ip: string
+  helo: string
+  received_at: number
+  traceparent: string | null
+  provider: string | null
+}
+
+/**
+ * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode a
+ * commit is on disk: a message with a 250 reply survives a crash of the process and of the machine. Several listeners
+ * may share the file, which also holds the local copy of the inbox addresses.
+ */
+export class Spool {
+  readonly #db: Database
+  readonly #dataDir: string
+  readonly #writer: SpoolWriter
+  readonly #accepting: Batcher<SpooledColumns, boolean>
+  #room = { untilMs: 0, bytes: 0 }
+  /** Is the local copy of the inbox addresses, with which mail is accepted while PostgreSQL is unreachable. */
+  readonly addresses: SpoolAddresses
+
+  constructor(dataDir: string) {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    this.#dataDir = dataDir
+    const file = join(dataDir, FILE)
+    this.#db = new Database(file, { create: true, strict: true })
+    // Only the owner may read the file, because it holds mail. SQLite gives its -wal and -shm files the same mode.
+    chmodSync(file, 0o600)
+    this.#db.run('pragma busy_timeout = 5000')
+    this.#db.run('pragma journal_mode = wal')
+    this.#db.run('pragma synchronous = full')
+    this.#db.run(`create table if not exists mails (
+      id integer primary key, source_key text not null unique, bytes blob not null, envelope_from text not null,
+      inboxes text not null, remote_ip text not null, helo text not null, received_at integer not null,
+      traceparent text, provider text)`)
+    this.#addColumn('traceparent')
+    this.#addColumn('provider')
+    // With this index a search for large mails does not read a backlog of small mails.
+    this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
+    this.addresses = new SpoolAddresses(this.#db)
+    this.#writer = new SpoolWriter(file)
+    this.#accepting = createBatcher({
+      ...ACCEPTING,
+      run: async (mails: SpooledColumns[]) => {
+        await this.#writer.accept(mails)
+        return mails.map(() => true)
+      },
+    })
+  }
+
+  /** Adds a column that spools of earlier releases lack. Two listeners may add it at the same time. */
+  #addColumn(name: 'traceparent' | 'provider'): void {
+    const hasColumn = () =>
+      this.#db.query(`select name from pragma_table_info('mails') where name = '${name}'`).all()
+        .length > 0
+    try {
+      if (!hasColumn()) this.#db.run(`alter table mails add column ${name} text`)
+    } catch (error) {
+      if (!hasColumn()) throw error
+    }
+  }
+
+  /** Tells whether the disk has room for `bytes` of mail and the reserve. */
+  hasRoom(bytes = 0): boolean {
+    const nowMs = performance.now()
+    if (nowMs >= this.#room.untilMs) {
+      const { bavail, bsize } = statfsSync(this.#dataDir)
+      this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
+    }
+    // The write-ahead log holds each message once, and the database holds it a second time.
+    return this.#room.bytes > bytes * 2
+  }
+
+  /**
+   * Resolves when the message is on disk. Messages of the same moment share one transaction and one fsync.
+   * @throws {SpoolFull}
+   */
+  async accept(mail: NewSpooledMail): Promise<void> {
+    if (!this.hasRoom(mail.bytes.length)) throw new SpoolFull('the disk of the spool is full')
+    this.#room.bytes -= mail.bytes.length * 2
+    await this.#accepting.submit([
+      mail.sourceKey ?? crypto.randomUUID(),
+      mail.bytes,
+      mail.envelopeFrom,
+      JSON.stringify(mail.inboxes),
+      mail.remoteIp,
+      mail.helo,
+      mail.receivedAt.getTime(),
+      mail.traceparent ?? null,
+      mail.provider == null ? null : JSON.stringify(mail.provider),
+    ])
+  }
+
+  /** Returns the mails of a size after the row `after`, the oldest first, without their bytes. */
+  arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
+    const rows = this.#db
+      .query<
+        { id: number; size: number; remote_ip: string; inboxes: string },
+        { after: number; limit: number }
+      >(
+        `select id, length(bytes) as size, remote_ip, inboxes from mails where ${WHERE[size]} and id > $after
+         order by id limit $limit`,
+      )
+      .all({ after, limit })
+    return rows.map(({ id, size, remote_ip: remoteIp, inboxes }) => ({
+      id,
+      size,
+      remoteIp,
+      inboxes: JSON.parse(inboxes),
+    }))
+  }
+
+  /** Returns the mails of these rows, the oldest first. Another listener may have moved some of them. */
+  read(ids: readonly number[]): (SpooledMail & { id: number })[] {
+    const rows = this.#db
+      .query<SpoolRow, { ids: string }>(
+        'select * from mails where id in (select value from json_each($ids)) order by id',
+      )
+      .all({ ids: JSON.stringify(ids) })
+    return rows.map((row) => ({
+      id: row.id,
+      sourceKey: row.source_key,
+      bytes: row.bytes,
+      envelopeFrom: row.envelope_from,
+      inboxes: JSON.parse(row.inboxes),
+      remoteIp: row.remote_ip,
+      helo: row.helo,
+      receivedAt: new Date(row.received_at),
+      traceparent: row.traceparent,
+      provider: row.provider === null ? null : JSON.parse(row.provider),
+    }))
+  }
+
+  /** Removes mails that PostgreSQL has committed. */
+  remove = (sourceKeys: string[]): Promise<void> => this.#writer.remove(sourceKeys)
+
+  /** Writes a consistent copy into another folder while listeners continue. */
+  copyTo(folder: string): void {
+    const file = join(folder, FILE)
+    this.#db.query('vacuum into $file').run({ file })
+    chmodSync(file, 0o600)
+  }
+
+  /** Returns the number of spooled mails, and the time of the oldest mail (milliseconds since 1970). */
+  depth(): { count: number; oldestAt: number | null } {
+    return this.#db
+      .query<{ count: number; oldestAt: number | null }, []>(
+        'select count(*) as count, min(received_at) as oldestAt from mails',
+      )
+      .get()!
+  }
+
+  /** Closes the file after the pending writes. */
+  async close(): Promise<void> {
+    await this.#accepting.drain()
+    await this.#writer.close()
+    this.#db.close()
+  }
+}

@@ -1,0 +1,100 @@
+import {
+  encodePaymentResponse,
+  PAYMENT_RESPONSE_HEADER,
+  type PaymentResponse,
+  type X402Version,
+} from '../../../../shared/till/x402.ts'
+import { beginIdempotent, readIdempotent } from '../../../../sql/account/idempotency.ts'
+import type { Payment } from '../../../../sql/till/payments/payments.ts'
+import {
+  requestHash as hashOf,
+  keyOfAnother,
+  readIdempotencyKey,
+} from '../../../http/input/idempotencyKey.ts'
+import type { Services } from '../../../http/services.ts'
+
+/** Describes the response `ok: true`. Each payment has only one. */
+export type Grant = {
+  ok: true
+  paymentResponse: string
+  txHash: string
+  /** A payment that an older version settled has `null` here. */
+  logIndex: number | null
+  payer: string
+  paymentId: string
+  paymentInId: string
+  signedReceipt: unknown
+  /** Is the time in ISO 8601. A repeated response has the time of the first response. */
+  grantedAt: string
+  /** Holds the headers for the payer, in the x402 version of the payment. */
+  headers: Record<string, string>
+}
+
+/** Describes a caller's key for one redeem. The same key and request get the same response. */
+export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
+
+/**
+ * Reads an `Idempotency-Key` and binds it to the request.
+ * @param request the request that the key is bound to.
+ * @returns the key and its stored response, or `null` without the header.
+ * @throws {ApiError} 400 for a malformed key, 409 for a key of another request.
+ */
+export async function takeRedeemKey(
+  { pool }: Services,
+  projectId: string,
+  header: string | null,
+  request: unknown,
+): Promise<{ key: RedeemKey; stored: Grant | null } | null> {
+  const given = readIdempotencyKey(header)
+  if (given === null) return null
+  const hash = hashOf(request)
+  const key: RedeemKey = { projectId, operation: 'redeem', key: given }
+  const { requestHash, result } = await beginIdempotent(pool, { ...key, hash })
+  if (!requestHash.equals(hash)) throw keyOfAnother()
+  return { key, stored: result === null ? null : (JSON.parse(result) as Grant) }
+}
+
+type SettledPayment = Payment & { txHash: string; signedReceipt: string }
+
+/** Returns the settlement of a payment in the form that the payer sees. */
+export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
+  success: true,
+  transaction: payment.txHash as `0x${string}`,
+  network: payment.network,
+  payer: payment.payer,
+  receiptJws: (JSON.parse(payment.signedReceipt) as { jws: string }).jws,
+})
+
+/**
+ * Takes the one grant of a settled payment for this caller.
+ * @returns `null` when another caller has the grant, because one payment releases a resource once.
+ */
+export async function grant(
+  { pool, grants }: Pick<Services, 'pool' | 'grants'>,
+  payment: SettledPayment,
+  { key, x402Version }: { key: RedeemKey | null; x402Version: X402Version },
+): Promise<Grant | null> {
+  const paymentResponse = encodePaymentResponse(settlementOf(payment), x402Version)
+  const answer: Grant = {
+    ok: true,
+    paymentResponse,
+    txHash: payment.txHash,
+    logIndex: payment.logIndex,
+    payer: payment.payer,
+    paymentId: payment.id,
+    paymentInId: payment.id,
+    signedReceipt: JSON.parse(payment.signedReceipt),
+    grantedAt: new Date().toISOString(),
+    headers: { [PAYMENT_RESPONSE_HEADER[x402Version]]: paymentResponse },
+  }
+  const { projectId } = payment
+  const taken = await grants.submit({
+    paymentId: payment.id,
+    projectId,
+    key: key?.key ?? null,
+    result: JSON.stringify(answer),
+  })
+  if (taken) return answer
+  const stored = key === null ? null : await readIdempotent(pool, key)
+  return stored === null ? null : (JSON.parse(stored) as Grant)
+}

@@ -1,0 +1,125 @@
+/** Redeems a payment: turns a payer's header into a grant or a refusal. */
+import { reasonMessage } from '../../../../shared/till/reasonMessage.ts'
+import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
+import {
+  type DecodedPayment,
+  decodePaymentHeader,
+  encodePaymentResponse,
+  PAYMENT_RESPONSE_HEADER,
+  type PaymentPayload,
+  type PaymentResponse,
+  parsePaymentPayload,
+  versionOf,
+  type X402Reason,
+} from '../../../../shared/till/x402.ts'
+import type { Services } from '../../../http/services.ts'
+import { challengeFor, paymentRequiredHeader } from '../challenge.ts'
+import { type Offer, readOffer } from '../offer.ts'
+import { grant, takeRedeemKey } from './grant.ts'
+import { type Outcome, settleWithin } from './settleWithin.ts'
+
+/** Describes the body of redeem. `network` is spelled as in x402 version 1 or 2. */
+export type RedeemInput = {
+  paymentHeader: string | object
+  amount: string
+  resource: string
+  network?: string
+  description?: string
+}
+
+/**
+ * Settles the payment of a header and takes its grant. A payment and its idempotency key get `ok: true` only once.
+ * @returns the grant, or the refusal with the requirement to show to the payer
+ * @throws {ApiError} 400, 409 for an idempotency key of another request
+ */
+export async function redeem(
+  services: Services,
+  projectId: string,
+  request: Request,
+  body: RedeemInput,
+) {
+  const deadlineMs = performance.now() + services.config.settlementWaitMs
+  const offer = await readOffer(services, projectId, body)
+  const taken = await takeRedeemKey(services, projectId, request.headers.get('idempotency-key'), {
+    paymentHeader: body.paymentHeader,
+    resource: offer.resource,
+    amount: offer.amountAtomic.toString(),
+  })
+  if (taken?.stored != null) return taken.stored
+  const decoded =
+    typeof body.paymentHeader === 'string'
+      ? decodePaymentHeader(body.paymentHeader)
+      : parsePaymentPayload(body.paymentHeader)
+  const outcome = await settleWithin(services, offer, decoded, deadlineMs)
+  if (outcome.kind !== 'settled') return refusal(services, offer, decoded, outcome)
+  const x402Version = versionOf(decoded)
+  const granted = await grant(services, outcome.payment, { key: taken?.key ?? null, x402Version })
+  if (granted !== null) return granted
+  const { payment } = outcome
+  return refusal(services, offer, decoded, {
+    kind: 'refused',
+    stage: 'settle',
+    reason: 'duplicate_settlement',
+    payment,
+  })
+}
+
+/** Returns the response `ok: false`. It names an existing payment, so that the caller can follow the payment. */
+async function refusal(
+  services: Services,
+  offer: Offer,
+  decoded: DecodedPayment,
+  outcome: Exclude<Outcome, { kind: 'settled' }>,
+) {
+  const pending = outcome.kind === 'pending'
+  const stage = pending ? 'settle' : outcome.stage
+  const reason: X402Reason = pending ? 'settlement_pending' : outcome.reason
+  const { payment } = outcome
+  if (stage === 'verify') services.offerCounts.record('refusals', offer)
+  const network = USDC_NETWORKS[offer.seller.network]
+  const detail = payment?.failureDetail ?? (decoded.ok ? null : decoded.detail)
+  const message = reasonMessage(reason, { network, detail })
+  const requirement = challengeFor(offer, { error: reason })
+  return {
+    ok: false as const,
+    stage,
+    reason,
+    message,
+    requirement,
+    headers: {
+      // While a payment is pending there is nothing to sign. A wallet would pay again.
+      ...(pending
+        ? {}
+        : await paymentRequiredHeader(
+            services,
+            { challenge: requirement, metadata: offer.metadata },
+            reason,
+          )),
+      ...(stage === 'settle' && decoded.ok
+        ? failureHeader(decoded.payload, {
+            transaction: payment?.txHash ?? '',
+            network: network.network,
+            errorReason: reason,
+            errorMessage: message,
+          })
+        : {}),
+    },
+    ...(payment === null
+      ? {}
+      : {
+          paymentId: payment.id,
+          paymentInId: payment.id,
+          ...(payment.txHash === null ? {} : { txHash: payment.txHash }),
+          ...(payment.failureDetail === null ? {} : { detail: payment.failureDetail }),
+        }),
+  }
+}
+
+/** Returns the header for a failed or pending settlement, in the version of the payment. */
+function failureHeader(
+  { x402Version, payload }: PaymentPayload,
+  failure: Omit<PaymentResponse, 'success' | 'payer'>,
+) {
+  const response = { success: false, ...failure, payer: payload.authorization.from }
+  return { [PAYMENT_RESPONSE_HEADER[x402Version]]: encodePaymentResponse(response, x402Version) }
+}

@@ -1,0 +1,234 @@
+/** Turns an authorization into one verdict. Redeem and the facilitator routes share this code. */
+
+import { newPaymentId } from '../../../../shared/ids.ts'
+import { traceparent } from '../../../../shared/process/workContext.ts'
+import {
+  type AuthorizationVerdict,
+  classifySignature,
+  verifyAuthorization,
+} from '../../../../shared/till/authorization.ts'
+import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
+import type { DecodedPayment, PaymentPayload, X402Reason } from '../../../../shared/till/x402.ts'
+import { findClaim, isNamedPayment, type Payment } from '../../../../sql/till/payments/payments.ts'
+import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
+import type { Services } from '../../../http/services.ts'
+import { challengeFor, requirementOf } from '../challenge.ts'
+import type { Offer } from '../offer.ts'
+import { limitReached } from '../settlementLimits.ts'
+import { askChain } from './askChain.ts'
+
+/** Describes the verdict on a presented payment. */
+export type Outcome =
+  /** The payment has settled. `grant` then decides whether this caller gets the grant. */
+  | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
+  | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
+  /** The payment is pending. A repeated request tells the outcome. */
+  | { kind: 'pending'; payment: Payment }
+
+const refused = (
+  stage: 'verify' | 'settle',
+  reason: X402Reason,
+  payment: Payment | null = null,
+): Outcome => ({ kind: 'refused', stage, reason, payment })
+
+/**
+ * Settles a payer's payment for an offer. Waits for the outcome until `deadlineMs` (performance.now()) at most. Claims
+ * the authorization before anything is broadcast. The same authorization joins its existing payment.
+ */
+export async function settleWithin(
+  services: Services,
+  offer: Offer,
+  decoded: DecodedPayment,
+  deadlineMs: number,
+): Promise<Outcome> {
+  if (!decoded.ok) return refused('verify', decoded.reason)
+  const { payload } = decoded
+  const verdict = await verify(offer, payload)
+  if (verdict.kind === 'valid') {
+    return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
+  }
+  // An existing payment is reported even if the header has expired or the signer is a contract.
+  const existing = await findClaim(services.pool, keyOf(offer, payload))
+  if (existing !== null && isSame(existing, offer, payload)) {
+    return waitForEnd(services, existing.id, deadlineMs)
+  }
+  if (verdict.kind === 'invalid') return refused('verify', verdict.reason)
+  if (existing !== null) return refused('verify', 'duplicate_settlement')
+  const claim = claimOf(offer, payload, verdict)
+  return checkAndWait(services, { claim, verdict, deadlineMs })
+}
+
+/** Makes the checks that do not need the chain. They use our own requirement, and never the caller's copy. */
+export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
+  const requirement = requirementOf(challengeFor(offer))
+  return verifyAuthorization({ payload, requirement, nowS: Math.floor(Date.now() / 1000) })
+}
+
+const keyOf = (offer: Offer, payload: PaymentPayload) => ({
+  chainId: offer.seller.chainId,
+  asset: USDC_NETWORKS[offer.seller.network].usdcAddress,
+  payer: payload.payload.authorization.from,
+  nonce: payload.payload.authorization.nonce,
+})
+
+/** Returns the claim of an authorization for an offer. */
+export function claimOf(
+  offer: Offer,
+  payload: PaymentPayload,
+  verdict: Exclude<AuthorizationVerdict, { kind: 'invalid' }>,
+) {
+  const { authorization } = payload.payload
+  return {
+    id: newPaymentId(),
+    projectId: offer.seller.projectId,
+    endpointId: offer.endpointId,
+    matchKey: offer.matchKey,
+    resourceUrl: offer.resource,
+    description: offer.description,
+    network: offer.seller.network,
+    ...keyOf(offer, payload),
+    recipient: authorization.to,
+    amountAtomic: authorization.value,
+    validAfter: authorization.validAfter,
+    validBefore: authorization.validBefore,
+    signature: verdict.signature,
+    deployment: verdict.kind === 'contract' ? verdict.erc6492 : null,
+    x402Version: payload.x402Version,
+    resourceSource: offer.resourceSource,
+    paymentIdentifier: payload.paymentIdentifier ?? null,
+    traceparent: traceparent(),
+  } satisfies NewClaim
+}
+
+/** Tells whether a payment has this header and this offer. */
+function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
+  const { signature, authorization } = payload.payload
+  const form = classifySignature(signature)
+  const spellings = [
+    signature,
+    form.kind === 'eoa' ? form.signature : null,
+    form.kind === 'contract' ? form.erc6492?.signature : null,
+  ]
+  return (
+    isSameSale(payment, saleOf(offer)) &&
+    payment.validAfter === authorization.validAfter &&
+    payment.validBefore === authorization.validBefore &&
+    payment.recipient === authorization.to &&
+    payment.amountAtomic === authorization.value &&
+    spellings.includes(payment.signature)
+  )
+}
+
+const saleOf = (offer: Offer): Sale => ({
+  projectId: offer.seller.projectId,
+  resourceUrl: offer.resource,
+  amountAtomic: offer.amountAtomic,
+})
+
+type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
+
+/**
+ * Tells whether two claims are the same sale. EIP-3009 binds an authorization to none of our projects, resources or
+ * prices.
+ */
+const isSameSale = (one: Sale, other: Sale): boolean =>
+  one.projectId === other.projectId &&
+  one.resourceUrl === other.resourceUrl &&
+  one.amountAtomic === other.amountAtomic
+
+async function claimAndWait(
+  services: Services,
+  claim: NewClaim,
+  deadlineMs: number,
+): Promise<Outcome> {
+  const watch = services.waiters.watch(claim.id)
+  try {
+    if (await services.claims.submit(claim)) {
+      return await waitOn(services, { id: claim.id, watch, deadlineMs, isNew: true })
+    }
+  } finally {
+    watch.close()
+  }
+  const existing = await findClaim(services.pool, claim)
+  if (existing === null) return refused('verify', await whyUnclaimed(services, claim))
+  if (!isSameSale(existing, claim)) return refused('verify', 'duplicate_settlement')
+  return waitForEnd(services, existing.id, deadlineMs)
+}
+
+/**
+ * Returns the reason why an authorization without a payment was not claimed: a limit is reached, its payment identifier
+ * is taken, or its project is deleted.
+ */
+async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Reason> {
+  const limit = await limitReached(services, claim.projectId)
+  if (limit !== null) return limit
+  return (await isNameTaken(services.pool, claim))
+    ? 'payment_identifier_conflict'
+    : 'unexpected_verify_error'
+}
+
+/** Tells whether the payer has given this payment identifier to another payment in the project. */
+export async function isNameTaken(pool: Services['pool'], claim: NewClaim): Promise<boolean> {
+  const { paymentIdentifier } = claim
+  return paymentIdentifier !== null && isNamedPayment(pool, { ...claim, paymentIdentifier })
+}
+
+async function waitForEnd(services: Services, id: string, deadlineMs: number): Promise<Outcome> {
+  const watch = services.waiters.watch(id)
+  try {
+    return await waitOn(services, { id, watch, deadlineMs, isNew: false })
+  } finally {
+    watch.close()
+  }
+}
+
+async function waitOn(
+  services: Services,
+  wait: {
+    id: string
+    watch: ReturnType<Services['waiters']['watch']>
+    deadlineMs: number
+    /** The claim was made just now, so the row need not be read before its first change. */
+    isNew: boolean
+  },
+): Promise<Outcome> {
+  let mayHaveChanged = !wait.isNew || (await wait.watch.changed(wait.deadlineMs))
+  for (;;) {
+    const payment = await services.payments.submit(wait.id)
+    if (payment === null) throw new Error(`the payment ${wait.id} is gone`)
+    const { txHash, signedReceipt } = payment
+    if (payment.state === 'settled' && txHash !== null && signedReceipt !== null) {
+      return { kind: 'settled', payment: { ...payment, txHash, signedReceipt } }
+    }
+    if (payment.state === 'failed' && payment.failureReason !== null) {
+      return refused(payment.failureStage ?? 'settle', payment.failureReason, payment)
+    }
+    if (!mayHaveChanged) return { kind: 'pending', payment }
+    mayHaveChanged = await wait.watch.changed(wait.deadlineMs)
+  }
+}
+
+/** Checks the signature of a contract wallet on the chain, then waits. */
+async function checkAndWait(
+  services: Services,
+  wanted: {
+    claim: NewClaim
+    verdict: Extract<AuthorizationVerdict, { kind: 'contract' }>
+    deadlineMs: number
+  },
+): Promise<Outcome> {
+  const { claim, verdict, deadlineMs } = wanted
+  const limit = await limitReached(services, claim.projectId)
+  if (limit !== null) return refused('verify', limit)
+  const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
+  // The claim is read even after a refusal: a parallel call may have claimed the authorization, and the chain then
+  // reports it as used.
+  const payment = await findClaim(services.pool, claim)
+  if (payment === null) {
+    return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
+  }
+  // The chain verified only the signature of the payment.
+  const same = isSameSale(payment, claim) && payment.signature === claim.signature
+  if (!same) return refused('verify', 'duplicate_settlement')
+  return waitForEnd(services, payment.id, deadlineMs)
+}

@@ -1,0 +1,75 @@
+import { ask, at } from '../../kit/ask.ts'
+import { choice, field, openDialog } from '../../kit/dialog.ts'
+import { toast } from '../../kit/ui.ts'
+import type { Credential } from './credential.ts'
+
+/** Maps the readers of a secret to their names in the console. */
+export const READERS = {
+  agent: 'the agent and you',
+  owner: 'you alone; the agent uses it unseen',
+} as const
+
+/** Maps the bounds of a credential to their names in the console. */
+export const BOUND_FIELDS = [
+  {
+    bound: 'allowedHosts',
+    label: 'Allowed hosts',
+    hint: 'Where the agent may use it over https, such as api.example.com or *.example.com. Separate them by blanks.',
+  },
+  {
+    bound: 'allowedMethods',
+    label: 'Allowed methods',
+    hint: 'Of GET, HEAD, POST, PUT, PATCH and DELETE.',
+  },
+  {
+    bound: 'allowedPaths',
+    label: 'Allowed paths',
+    hint: 'Such as /v1/charges, with everything below it. A single / is every path.',
+  },
+  {
+    bound: 'placement',
+    label: 'Placement',
+    hint: 'Where the secret may stand: header:NAME, basic, query:NAME, form:NAME, json:/NAME, path:/PREFIX, body.',
+  },
+] as const
+
+/** Opens the form that sets the readers and the bounds of a credential. */
+export const protectCredential = (
+  projectId: string,
+  credential: Credential,
+  refresh: () => Promise<void>,
+): void => {
+  const { name, reveal } = credential
+  const readers = Object.entries(READERS).map(([value, label]) => [value, label] as const)
+  openDialog({
+    title: `Protect ${name}`,
+    action: 'Save',
+    body: [
+      // The present reader comes first, because the form selects the first option.
+      choice(
+        'Read by',
+        'reveal',
+        reveal === 'owner' ? readers.toReversed() : readers,
+        'Codes and older versions are read by the same.',
+      ),
+      ...BOUND_FIELDS.map(({ bound, label, hint }) =>
+        field(label, bound, { value: credential[bound].join(' '), maxlength: 8_000 }, hint),
+      ),
+    ],
+    act: async (form) => {
+      const bounds: Record<string, string[]> = {}
+      for (const { bound } of BOUND_FIELDS) {
+        const entries = String(form.get(bound) ?? '')
+          .split(/[\s,]+/)
+          .filter((entry) => entry !== '')
+        if (entries.join(' ') !== credential[bound].join(' ')) bounds[bound] = entries
+      }
+      await ask(at`/projects/${projectId}/v0/vault/-?name=${name}`, {
+        method: 'PATCH',
+        body: { reveal: form.get('reveal'), ...bounds },
+      })
+      await refresh()
+      return () => toast('Saved')
+    },
+  })
+}

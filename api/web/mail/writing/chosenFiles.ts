@@ -1,0 +1,103 @@
+import { h, replaceContent } from '../../kit/dom.ts'
+import { bytes } from '../../kit/format.ts'
+import { button } from '../../kit/ui.ts'
+
+type Stored = { filename: string; size: number }
+type Attachment = { filename: string; contentType: string; content: string }
+
+let inputs = 0
+
+/** One call of `String.fromCharCode` accepts this many bytes. */
+const CHUNK = 8_192
+
+async function toBase64(file: File): Promise<string> {
+  const all = new Uint8Array(await file.arrayBuffer())
+  let text = ''
+  for (let at = 0; at < all.length; at += CHUNK) {
+    text += String.fromCharCode(...all.subarray(at, at + CHUNK))
+  }
+  return btoa(text)
+}
+
+/**
+ * Holds the files of a mail. For a reopened draft only the names of its files are known, and new files replace them.
+ * @param changed is called at each change.
+ */
+export function chosenFiles(stored: readonly Stored[], changed: () => void) {
+  let files: (Attachment & { size: number })[] | null = null
+  let sent: Attachment[] | undefined
+  const id = `files-${++inputs}`
+  const list = h('ul', { class: 'attachments', 'aria-label': 'Chosen files' })
+  const draw = (): void => {
+    const shown: readonly Stored[] = files ?? stored
+    list.hidden = shown.length === 0
+    replaceContent(
+      list,
+      shown.map((file, n) =>
+        h(
+          'li',
+          {},
+          h('bdi', {}, file.filename),
+          h('span', { class: 'note' }, ` ${bytes(file.size)} `),
+          button('Remove', () => remove(n), {
+            label: `Remove ${file.filename}`,
+            keep: `remove file ${n}`,
+          }),
+        ),
+      ),
+    )
+  }
+  const remove = (n: number): void => {
+    // The content of stored files is not in the browser, so removing one of them removes all of them.
+    files = files === null ? [] : files.filter((_, at) => at !== n)
+    tell()
+  }
+  const input = h('input', {
+    type: 'file',
+    multiple: true,
+    id,
+    'aria-describedby': `${id}-help`,
+    on: {
+      change: async () => {
+        const added = await Promise.all(
+          [...(input.files ?? [])].map(async (file) => ({
+            filename: file.name,
+            contentType: file.type === '' ? 'application/octet-stream' : file.type,
+            content: await toBase64(file),
+            size: file.size,
+          })),
+        )
+        input.value = ''
+        files = [...(files ?? []), ...added]
+        tell()
+      },
+    },
+  })
+  const tell = (): void => {
+    sent = files?.map(({ filename, contentType, content }) => ({ filename, contentType, content }))
+    draw()
+    changed()
+  }
+  draw()
+  return {
+    element: h(
+      'div',
+      { class: 'field' },
+      h('label', { for: id }, 'Attachments'),
+      input,
+      h(
+        'p',
+        { class: 'help', id: `${id}-help` },
+        stored.length === 0
+          ? '25 MB at most, together.'
+          : 'New files take the place of those of the draft. Removing one removes all of them.',
+      ),
+      list,
+    ),
+    /**
+     * Returns the files for the service. The array stays the same until the files change. `undefined` means that the
+     * stored files stay.
+     */
+    read: (): Attachment[] | undefined => sent,
+  }
+}

@@ -1,0 +1,97 @@
+import { ask, at } from '../../kit/ask.ts'
+import { exactly } from '../../kit/format.ts'
+import type { Draft } from '../../kit/types.ts'
+
+/**
+ * Sets the delay after the last key. One request for each key would be too many, and the loss of a second's typing is
+ * small.
+ */
+const KEEP_AFTER_MS = 800
+
+export type Content = Record<string, unknown>
+
+/** Stores the typed text as a draft of the project. */
+export function draftKeeper({
+  projectId,
+  read,
+  readAnyway,
+  say,
+  opened,
+}: {
+  projectId: string
+  /** Returns the content that can be stored now, even in the middle of a word. */
+  read: () => Content
+  /** Returns all content of the form, even if it is invalid. */
+  readAnyway: () => Content
+  say: (text: string) => void
+  opened: Draft | null
+}) {
+  const path = at`/projects/${projectId}/v0/messages/drafts`
+  let draftId = opened?.draftId ?? null
+  let isMade = false
+  /** Holds the content at the start. While the user adds nothing to it, there is nothing to store. */
+  const initial = readAnyway()
+  let kept: Content = opened === null ? {} : read()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let work: Promise<void> = Promise.resolve()
+
+  const store = async (content: Content): Promise<void> => {
+    const changes = changesOf(kept, content)
+    if (Object.keys(changes).length === 0 && draftId !== null) return
+    const given = Object.fromEntries(
+      Object.entries(changes).filter(([, value]) => value !== undefined),
+    )
+    if (draftId === null) {
+      const made = await ask<Draft>(path, { method: 'POST', body: given })
+      draftId = made.draftId
+      isMade = true
+    } else {
+      const remove = Object.keys(changes).filter((name) => changes[name] === undefined)
+      await ask(path + at`/${draftId}`, { method: 'PATCH', body: { ...given, remove } })
+    }
+    kept = content
+    say(`Kept as a draft at ${exactly(new Date())}`)
+  }
+  /** Runs one request at a time, because two concurrent requests could create two drafts. */
+  const then = (act: () => Promise<void>): Promise<void> => {
+    work = work.then(act, act)
+    return work
+  }
+  const keep = () =>
+    then(() => store(read())).catch((error: unknown) =>
+      say(`Not kept: ${error instanceof Error ? error.message : error}`),
+    )
+  return {
+    /** Is called when the user has typed. */
+    changed: (): void => {
+      clearTimeout(timer)
+      timer = setTimeout(keep, KEEP_AFTER_MS)
+    },
+    /** Stores the draft at once. */
+    keep: async (): Promise<void> => {
+      clearTimeout(timer)
+      await keep()
+    },
+    /** Tells whether the user would lose anything. */
+    isBegun: (): boolean => isMade || Object.keys(changesOf(initial, readAnyway())).length > 0,
+    /** Sends the draft. The service accepts a draft only once, even if the request is repeated. @throws {AskError} */
+    send: async (): Promise<{ deliveryStatus?: string }> => {
+      clearTimeout(timer)
+      await then(() => store(readAnyway()))
+      return await ask(path + at`/${draftId!}/send`, { method: 'POST' })
+    },
+    forget: async (): Promise<void> => {
+      clearTimeout(timer)
+      await work.catch(() => {})
+      if (draftId !== null) await ask(path + at`/${draftId}`, { method: 'DELETE' })
+    },
+  }
+}
+
+/** Returns the fields that differ. Files are compared by identity, because they have many bytes. */
+function changesOf(before: Content, now: Content): Content {
+  const differs = ([name, value]: [string, unknown]) =>
+    value !== before[name] &&
+    (name === 'attachments' || JSON.stringify(value) !== JSON.stringify(before[name]))
+  return Object.fromEntries(Object.entries(now).filter(differs))
+}

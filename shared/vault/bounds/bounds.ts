@@ -1,0 +1,89 @@
+/**
+ * Checks the bounds of a credential: the hosts, methods and paths of the requests that may carry its secret, and the
+ * places in these requests. Every verb uses these checks. An empty list allows nothing.
+ */
+
+import { defaultPlacement, meetPlacements, PLACEMENT_MAX } from '../placement.ts'
+import { ALLOWED_HOSTS_MAX, effectiveHosts, isAllowedHost, meetHosts } from './allowedHosts.ts'
+import { ALLOWED_PATHS_MAX, ANY_PATH, isAllowedPath, meetPaths } from './allowedPaths.ts'
+import { common, isWithin, type Meet } from './narrowing.ts'
+import { USE_METHODS, type UseMethod } from './useMethods.ts'
+
+export const BOUNDS = ['allowedHosts', 'allowedMethods', 'allowedPaths', 'placement'] as const
+
+/** Holds the bounds as stored; null: the default. */
+export type Bounds = Record<(typeof BOUNDS)[number], readonly string[] | null>
+
+/** Holds the bounds after null is replaced by the default. */
+export type EffectiveBounds = Record<(typeof BOUNDS)[number], readonly string[]>
+
+type Bounded = Bounds & { type: string; metadata: Record<string, unknown> }
+
+const MEET: Record<(typeof BOUNDS)[number], Meet> = {
+  allowedHosts: meetHosts,
+  allowedMethods: (one, other) => (one === other ? one : null),
+  allowedPaths: meetPaths,
+  placement: meetPlacements,
+}
+
+/** Limits the entries of each bound. */
+const MOST: Record<(typeof BOUNDS)[number], number> = {
+  allowedHosts: ALLOWED_HOSTS_MAX,
+  allowedMethods: USE_METHODS.length,
+  allowedPaths: ALLOWED_PATHS_MAX,
+  placement: PLACEMENT_MAX,
+}
+
+/** Returns the bounds of a credential with its defaults. */
+export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
+  allowedHosts: effectiveHosts(credential.allowedHosts, credential.metadata),
+  allowedMethods: credential.allowedMethods ?? USE_METHODS,
+  allowedPaths: credential.allowedPaths ?? [ANY_PATH],
+  placement: credential.placement ?? defaultPlacement(credential.type),
+})
+
+/** Tells whether `wanted` allows nothing that `present` does not allow. */
+export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): boolean =>
+  BOUNDS.every((bound) => isWithin(MEET[bound], wanted[bound], present[bound]))
+
+/** Returns what all these bounds allow in common. */
+export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
+  return all.reduce((one, other) => {
+    // Two lists can have more entries in common than a credential may hold. Fewer entries only make the bounds
+    // narrower.
+    const both = (bound: keyof Bounds) =>
+      common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
+    return {
+      allowedHosts: both('allowedHosts'),
+      allowedMethods: both('allowedMethods'),
+      allowedPaths: both('allowedPaths'),
+      placement: both('placement'),
+    }
+  })
+}
+
+/**
+ * Reports that a request is outside of the bounds. `message` follows the name of the credential, and names the bound.
+ */
+export class OutOfBoundsError extends Error {}
+
+/**
+ * Checks host, method and path of a request that is sent or signed.
+ * @param request.url the URL with its values filled in, because the path is judged as it is sent.
+ * @throws {OutOfBoundsError}
+ */
+export function checkBounds(
+  bounds: EffectiveBounds,
+  { method, url }: { method: UseMethod; url: string },
+): void {
+  const { host, pathname } = new URL(url)
+  if (!isAllowedHost(bounds.allowedHosts, host)) {
+    throw new OutOfBoundsError(`must not be used at ${host}: see its allowedHosts`)
+  }
+  if (!bounds.allowedMethods.includes(method)) {
+    throw new OutOfBoundsError(`must not be used with ${method}: see its allowedMethods`)
+  }
+  if (!isAllowedPath(bounds.allowedPaths, pathname)) {
+    throw new OutOfBoundsError('must not be used at this path: see its allowedPaths')
+  }
+}

@@ -1,0 +1,162 @@
+import { newPurchaseId } from '../../../shared/ids.ts'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import type { UseRequest, UseTarget } from '../../../shared/vault/useRequest.ts'
+import { type Actor, AUDIT_COLUMNS, auditValues, setOutcome } from '../../account/audit.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { addPayloadsFrom, jobPayload } from '../../queue/jobs.ts'
+import { type OpenCredential, openCredential } from '../../vault/credentialReads.ts'
+import type { Failed } from '../../vault/credentials.ts'
+import { CONTENT, sealContent } from './purchaseContent.ts'
+
+/**
+ * Limits the purchases of one project that have not ended. Concurrent requests may exceed the limit by their own
+ * number.
+ */
+const OPEN_MAX = 500
+/** Limits the bytes of requests and answers that are kept for one project. */
+const KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+/** Is a purchase to accept. */
+export type NewPurchase<Refusal> = {
+  actor: Actor
+  keyring: Keyring
+  kind: 'payment' | 'quote'
+  request: UseRequest
+  target: UseTarget
+  /** Is the MCP tool that the request calls; null: plain HTTP. */
+  tool: string | null
+  /**
+   * Holds the credential whose fields the request uses, and the function that judges it; null: the request uses no
+   * credential.
+   */
+  credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
+  requestHash: Buffer
+  /** Is null for a quote. */
+  key: string | null
+  maxAtomic: bigint
+  why: string | null
+}
+
+export type AcceptedPurchase<Refusal> =
+  | { kind: 'ok'; id: string }
+  /** The Idempotency-Key belongs to another request. */
+  | { kind: 'other_request' }
+  /** The project has too many purchases in progress, or too large answers. */
+  | { kind: 'busy' }
+  | { kind: 'no_project' }
+  /** The vault does not give out the credential, or the judge refuses the request. */
+  | { kind: 'credential'; failed: Failed }
+  | { kind: 'refused_by_judge'; refusal: Refusal }
+
+/**
+ * Stores a purchase and its job. The same Idempotency-Key finds the first purchase, however old it is. The function
+ * does not lock the project, because two hundred concurrent purchases waited five seconds for the lock.
+ */
+export function acceptPurchase<Refusal>(
+  pool: Pool,
+  purchase: NewPurchase<Refusal>,
+): Promise<AcceptedPurchase<Refusal>> {
+  if (purchase.credential === null) return store(pool, purchase)
+  const { projectId } = purchase.actor
+  return transaction(pool, async (db) => {
+    const before = await findByKey(db, projectId, purchase.key)
+    if (before !== null) return found(before, purchase.requestHash)
+    return (await judgeCredential(db, purchase)) ?? (await store(db, purchase))
+  })
+}
+
+/** Stores the purchase, its audit entry and its job in one statement. */
+async function store<Refusal>(
+  db: Queryable,
+  purchase: NewPurchase<Refusal>,
+): Promise<AcceptedPurchase<Refusal>> {
+  const { actor, keyring, kind, request, target, tool, credential, requestHash, key } = purchase
+  const { projectId } = actor
+  const id = newPurchaseId()
+  const sealed = sealContent(keyring, { projectId, id }, CONTENT.request, request)
+  const detail = auditDetail(target)
+  const { rowCount } = await db.query({
+    name: 'accept-purchase',
+    text: `
+      with stored as (
+        insert into purchases (id, project_id, kind, idempotency_key, request_hash, method, host, path, max_atomic,
+          why, asked_by, key_id, wrapped_key, ciphertext, tool, credential_name)
+        select $1, j.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16
+        from projects j cross join lateral (
+          select count(*) filter (where ended_at is null) as open,
+            coalesce(sum(octet_length(ciphertext)), 0) as bytes
+          from purchases where project_id = j.id and key_id is not null) kept
+        where j.id = $2 and j.deleted_at is null
+          and kept.open < ${OPEN_MAX} and kept.bytes < ${KEPT_BYTES_MAX}
+        on conflict (project_id, idempotency_key) do nothing
+        returning id
+      ), audited as (
+        insert into audit_log (${AUDIT_COLUMNS})
+        select $17::text, $18::text, $19::text, $20::text, $21::text, $22::text, 'ok' from stored
+      ), due as (
+        select 'buy' as task, 'buy:' || id as key, $23::json as payload from stored
+      )
+      select (${addPayloadsFrom('due')}) from stored`,
+    values: [
+      ...[id, projectId, kind, key, requestHash, target.method, target.host, target.path],
+      ...[String(purchase.maxAtomic), purchase.why, actor.keyPrefix],
+      ...[sealed.keyId, sealed.wrappedKey, sealed.ciphertext],
+      ...[tool, credential?.name ?? null],
+      ...auditValues(actor, { action: `purse.${kind}`, subject: id, detail }),
+      jobPayload('buy', { purchaseId: id }),
+    ],
+  })
+  if (rowCount === 1) return { kind: 'ok', id }
+  const before = await findByKey(db, projectId, key)
+  if (before !== null) return found(before, requestHash)
+  return { kind: (await isLive(db, projectId)) ? 'busy' : 'no_project' }
+}
+
+const auditDetail = ({ method, host, path }: UseTarget): string =>
+  `${method} ${host}${path}`.slice(0, 1_000)
+
+/**
+ * Opens the credential of a request, with its audit entry. @returns null if the request uses no credential, or if the
+ * credential may be used.
+ */
+async function judgeCredential<Refusal>(
+  db: Queryable,
+  { actor, keyring, credential, target }: NewPurchase<Refusal>,
+): Promise<AcceptedPurchase<Refusal> | null> {
+  if (credential === null) return null
+  const { name, judge } = credential
+  const detail = auditDetail(target)
+  const action = 'vault.use'
+  const opened = await openCredential(db, { actor, keyring, name, action, isOwner: false, detail })
+  if (opened.kind !== 'ok') return { kind: 'credential', failed: opened }
+  const refusal = judge(opened.credential)
+  if (refusal === null) return null
+  await setOutcome(db, opened.auditRow, 'refused')
+  return { kind: 'refused_by_judge', refusal }
+}
+
+type Before = { id: string; request_hash: Buffer }
+
+const found = ({ id, request_hash: hash }: Before, requestHash: Buffer): AcceptedPurchase<never> =>
+  hash.equals(requestHash) ? { kind: 'ok', id } : { kind: 'other_request' }
+
+async function findByKey(
+  db: Queryable,
+  projectId: string,
+  key: string | null,
+): Promise<Before | null> {
+  if (key === null) return null
+  const { rows } = await db.query<Before>({
+    name: 'find-purchase-by-key',
+    text: 'select id, request_hash from purchases where project_id = $1 and idempotency_key = $2',
+    values: [projectId, key],
+  })
+  return rows[0] ?? null
+}
+
+async function isLive(db: Queryable, projectId: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from projects where id = $1 and deleted_at is null', [
+    projectId,
+  ])
+  return rowCount === 1
+}

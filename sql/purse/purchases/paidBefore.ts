@@ -1,0 +1,104 @@
+/** Reads what a project has paid before: the payees of a host, and the prices of a path. */
+import type { Queryable } from '../../db.ts'
+
+/**
+ * Describes the place and the payee of a payment. `row` is the row number of its purchase. A later purchase has a
+ * greater number.
+ */
+export type PaidPlace = {
+  row: bigint
+  host: string
+  path: string
+  tool: string | null
+  payTo: string
+}
+
+/** Is the price from which a rise is measured. */
+export type Base = { atomic: bigint; at: Date }
+
+type Last = { row: bigint; amountAtomic: bigint; base: Base }
+
+export type PaidBefore = {
+  hostIsKnown(place: PaidPlace): boolean
+  payeeIsKnown(place: PaidPlace): boolean
+  /**
+   * Returns the base price for the next payment. It is the lowest price, until that price is 30 days old. Then the last
+   * price replaces it.
+   */
+  baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
+  /** Adds a payment, so that the next payment of the same group sees it. */
+  note(place: PaidPlace, amountAtomic: bigint, base: Base): void
+}
+
+const BASE_AGE_MS = 30 * 24 * 3_600_000
+
+/** Reads what a project has paid before at these places. The caller holds the lock of the project's purse. */
+export async function readPaidBefore(
+  db: Queryable,
+  projectId: string,
+  places: readonly PaidPlace[],
+): Promise<PaidBefore> {
+  const { rows } = await db.query<{
+    n: number
+    any: boolean
+    known: boolean
+    row: string | null
+    amount: string | null
+    base: string | null
+    base_at: Date | null
+  }>({
+    name: 'remembered-payments',
+    text: `select w.n::int,
+             exists (select from purchases where project_id = $1 and host = w.host and money is not null) as any,
+             exists (select from purchases where project_id = $1 and host = w.host and money is not null and pay_to = w.pay_to)
+               as known,
+             l.row, l.amount_atomic as amount, l.base_atomic as base, l.base_at
+           from unnest($2::text[], $3::text[], $4::text[], $5::text[]) with ordinality w (host, path, pay_to, tool, n)
+           left join lateral (
+             select row, amount_atomic, base_atomic, base_at from purchases
+             where project_id = $1 and host = w.host and path = w.path and tool is not distinct from w.tool
+               and money is not null
+             order by row desc limit 1) l on true`,
+    values: [
+      projectId,
+      ...(['host', 'path', 'payTo', 'tool'] as const).map((name) => places.map((one) => one[name])),
+    ],
+  })
+  const hosts = new Set<string>()
+  const payees = new Set<string>()
+  const last = new Map<string, Last>()
+  for (const { n, any, known, row, amount, base, base_at: at } of rows) {
+    const place = places[n - 1]!
+    if (any) hosts.add(place.host)
+    if (known) payees.add(payeeKey(place))
+    if (row === null || amount === null || base === null || at === null) continue
+    last.set(pathKey(place), {
+      row: BigInt(row),
+      amountAtomic: BigInt(amount),
+      base: { atomic: BigInt(base), at },
+    })
+  }
+  return {
+    hostIsKnown: ({ host }) => hosts.has(host),
+    payeeIsKnown: (place) => payees.has(payeeKey(place)),
+    baseOf(place, amountAtomic, now) {
+      const before = last.get(pathKey(place))
+      if (before === undefined || amountAtomic <= before.base.atomic) {
+        return { atomic: amountAtomic, at: now }
+      }
+      const isOld = now.getTime() - before.base.at.getTime() > BASE_AGE_MS
+      return isOld ? { atomic: before.amountAtomic, at: now } : before.base
+    },
+    note(place, amountAtomic, base) {
+      hosts.add(place.host)
+      payees.add(payeeKey(place))
+      const before = last.get(pathKey(place))
+      if (before === undefined || before.row < place.row) {
+        last.set(pathKey(place), { row: place.row, amountAtomic, base })
+      }
+    },
+  }
+}
+
+const payeeKey = ({ host, payTo }: PaidPlace): string => JSON.stringify([host, payTo])
+const pathKey = ({ host, path, tool }: PaidPlace): string => JSON.stringify([host, path, tool])

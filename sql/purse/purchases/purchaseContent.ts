@@ -1,0 +1,54 @@
+/** Encrypts the content of a purchase: first its request, then the request with its signed header, then the answer. */
+import type { PaymentHeader } from '../../../shared/purse/paymentHeader.ts'
+import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envelope.ts'
+import type { UseAnswer } from '../../../shared/vault/useAnswer.ts'
+import type { UseRequest } from '../../../shared/vault/useRequest.ts'
+
+/** An answer is kept for this time after the purchase has ended. */
+export const ANSWER_KEPT = '10 minutes'
+
+/** Lists the values of `content_version`. */
+export const CONTENT = { request: 1, signed: 2, answer: 3 } as const
+
+/** Is a request with the header that pays for it. The header moves money, because whoever has it may settle it. */
+export type SignedRequest = { request: UseRequest; header: PaymentHeader }
+
+/** Lists the columns of a row with an encrypted content. */
+export type ContentRow = {
+  project_id: string
+  id: string
+  content_version: number
+  key_id: string | null
+  wrapped_key: Buffer | null
+  ciphertext: Buffer | null
+}
+
+/** Returns the associated data of a purchase's content. */
+export const purchaseContext = (projectId: string, id: string, version: number): SecretContext => ({
+  purpose: 'purchase',
+  projectId,
+  name: id,
+  version,
+})
+
+/** Encrypts a content of one version. */
+export const sealContent = (
+  keyring: Keyring,
+  { projectId, id }: { projectId: string; id: string },
+  version: number,
+  content: UseRequest | SignedRequest | UseAnswer,
+): Sealed =>
+  keyring.seal(Buffer.from(JSON.stringify(content)), purchaseContext(projectId, id, version))
+
+/** Decrypts the content of a row. @returns null if the row has no content, or a content of another version. */
+export function openContent<Content>(
+  keyring: Keyring,
+  row: ContentRow,
+  version: number,
+): Content | null {
+  const { key_id: keyId, wrapped_key: wrappedKey, ciphertext } = row
+  if (row.content_version !== version) return null
+  if (keyId === null || wrappedKey === null || ciphertext === null) return null
+  const context = purchaseContext(row.project_id, row.id, version)
+  return JSON.parse(keyring.open({ keyId, wrappedKey, ciphertext }, context).toString())
+}

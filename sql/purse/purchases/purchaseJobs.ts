@@ -1,0 +1,40 @@
+/** The jobs of purchases, and the deletion of their old answers. */
+import type { Pool, Queryable } from '../../db.ts'
+import { addJob } from '../../queue/jobs.ts'
+
+/** Queues the job of a purchase. @param runAt if absent, the job runs now. */
+export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
+  addJob(db, {
+    task: 'buy',
+    payload: { purchaseId: id },
+    key: `buy:${id}`,
+    ...(runAt === undefined ? {} : { runAt }),
+  })
+
+/** Within this time the own job of a purchase has run, or is at least in the queue. */
+const LOST_AFTER = '1 minute'
+const LOST_BATCH = 100
+
+/** Queues purchases again that have not ended and have no job. @returns the number of queued purchases. */
+export async function requeueLostPurchases(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ id: string }>(
+    `select id from purchases
+     where ended_at is null and state <> 'waiting' and created_at < clock_timestamp() - interval '${LOST_AFTER}'
+       and not exists (select from graphile_worker._private_jobs j
+                       where j.key = 'buy:' || purchases.id and j.attempts < j.max_attempts)
+     order by created_at limit ${LOST_BATCH}`,
+  )
+  for (const { id } of rows) await queuePurchase(pool, id)
+  return rows.length
+}
+
+const CLEAN_BATCH = 500
+
+/** Deletes expired answers. The record of the purchase is kept. */
+export async function deleteOldAnswers(db: Queryable): Promise<void> {
+  await db.query(
+    `update purchases set key_id = null, wrapped_key = null, ciphertext = null
+     where row = any (array(select row from purchases where key_id is not null and content_until <= clock_timestamp()
+                            order by content_until limit ${CLEAN_BATCH} for update skip locked))`,
+  )
+}

@@ -1,0 +1,234 @@
+/** Records the steps of a purchase at the worker: asked, signed (sql/purse/purchases/reserve.ts), sent, ended. */
+import type { PurchaseEventData } from '../../../shared/events/events.ts'
+import { keptOffer, type ProofVerdict } from '../../../shared/purse/offerReceipt.ts'
+import type { Offer } from '../../../shared/purse/offers.ts'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import type { UseAnswer } from '../../../shared/vault/useAnswer.ts'
+import type { UseRequest } from '../../../shared/vault/useRequest.ts'
+import { CHANGES_CHANNEL } from '../../changes.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { recordEvents } from '../../events/events.ts'
+import {
+  ANSWER_KEPT,
+  CONTENT,
+  openContent,
+  type SignedRequest,
+  sealContent,
+} from './purchaseContent.ts'
+import { PURCHASE_COLUMNS, type PurchaseRow, type PurchaseState } from './purchases.ts'
+import { termsValues } from './storeSigned.ts'
+
+/** Describes a purchase for the worker. */
+export type DuePurchase = {
+  id: string
+  projectId: string
+  kind: 'payment' | 'quote'
+  state: PurchaseState
+  method: UseRequest['method']
+  host: string
+  /** Is the credential of the vault whose fields the request uses. */
+  credentialName: string | null
+  /** Is the MCP tool that the request calls; null: plain HTTP. */
+  tool: string | null
+  maxAtomic: bigint
+  /** Is the purse that would pay; null: the project has none. */
+  payer: string | null
+  /** Is the SHA-256 of the terms that the owner approved; null: nobody was asked. */
+  approvedHash: Buffer | null
+  /** Holds the signed terms; null: nothing is signed yet. */
+  terms: SignedTerms | null
+}
+
+export type SignedTerms = {
+  network: string
+  asset: string
+  payer: string
+  payTo: string
+  amountAtomic: bigint
+  resource: string | null
+  signedOffer: string | null
+}
+
+/** Returns the terms of an offer that was signed. */
+export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
+  network: offer.network.network,
+  asset: offer.network.usdcAddress.toLowerCase(),
+  payer,
+  payTo: offer.payTo,
+  amountAtomic: offer.amountAtomic,
+  resource: offer.resource,
+  signedOffer: keptOffer(offer.challenge.extensions, offer),
+})
+
+/** Finds a purchase of a live project in any state. @returns null if there is none. */
+export async function findDuePurchase(db: Queryable, id: string): Promise<DuePurchase | null> {
+  const { rows } = await db.query<
+    PurchaseRow & { purse: string | null; approved_hash: Buffer | null; asset: string | null }
+  >({
+    name: 'find-due-purchase',
+    text: `select ${PURCHASE_COLUMNS}, p.address as purse, u.approved_hash, u.asset from purchases u join projects j on j.id = u.project_id
+           left join purses p on p.project_id = u.project_id
+           where u.id = $1 and j.deleted_at is null`,
+    values: [id],
+  })
+  const row = rows[0]
+  if (row === undefined) return null
+  return {
+    id,
+    projectId: row.project_id,
+    kind: row.kind as DuePurchase['kind'],
+    state: row.state,
+    method: row.method,
+    host: row.host,
+    credentialName: row.credential_name,
+    tool: row.tool,
+    maxAtomic: BigInt(row.max_atomic),
+    payer: row.purse,
+    approvedHash: row.approved_hash,
+    terms:
+      row.payer === null
+        ? null
+        : {
+            network: row.network!,
+            asset: row.asset!,
+            payer: row.payer,
+            payTo: row.pay_to!,
+            amountAtomic: BigInt(row.amount_atomic!),
+            resource: row.resource,
+            signedOffer: row.seller_offer,
+          },
+  }
+}
+
+/**
+ * Marks a queued purchase as asking, or takes a purchase whose worker was interrupted. @returns the request of the
+ * purchase; null if the purchase is already past this step.
+ */
+export async function startAsking(
+  db: Queryable,
+  id: string,
+  keyring: Keyring,
+): Promise<UseRequest | null> {
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'start-asking',
+    text: `update purchases u set state = 'asking' where u.id = $1 and u.state in ('queued', 'asking')
+           returning ${PURCHASE_COLUMNS}`,
+    values: [id],
+  })
+  return rows[0] === undefined ? null : openContent<UseRequest>(keyring, rows[0], CONTENT.request)
+}
+
+/** Is a signed request to send. `sends` includes this send. */
+export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
+
+/**
+ * Counts a send of the signed request, before it is sent. @returns null if the purchase has ended, or if the payment
+ * can no longer be taken.
+ */
+export async function startSend(
+  db: Queryable,
+  id: string,
+  keyring: Keyring,
+): Promise<StartedSend | null> {
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'start-purchase-send',
+    text: `update purchases u set sends = u.sends + 1
+           where u.id = $1 and u.state = 'signed' and u.money <> 'released' returning ${PURCHASE_COLUMNS}`,
+    values: [id],
+  })
+  const row = rows[0]
+  const content = row && openContent<SignedRequest>(keyring, row, CONTENT.signed)
+  if (row === undefined || !content) return null
+  return { content, sends: row.sends, validBefore: BigInt(row.valid_before!) }
+}
+
+/** Describes the end of a purchase. */
+export type PurchaseEnd = {
+  state: 'answered' | 'quoted' | 'refused' | 'failed' | 'unknown'
+  reason?: string
+  detail?: string
+  answer?: UseAnswer
+  /** Is the offer of a purchase without a signature. */
+  offer?: Offer | null
+  /** Is the transaction that the seller names for the settlement. */
+  claimedTx?: string | null
+  sellerReceipt?: string | null
+  receiptVerdict?: ProofVerdict | null
+  offerVerdict?: ProofVerdict | null
+}
+
+/** Ends a purchase. The answer replaces its request. A purchase that has ended does not change. */
+export function endPurchase(
+  pool: Pool,
+  given: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
+): Promise<void> {
+  const { end } = given
+  const hasFurtherStatements = end.state === 'refused' || (end.offer ?? null) !== null
+  return hasFurtherStatements ? transaction(pool, (db) => endIn(db, given)) : endIn(pool, given)
+}
+
+async function endIn(
+  db: Queryable,
+  {
+    id,
+    projectId,
+    keyring,
+    end,
+  }: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
+): Promise<void> {
+  const sealed =
+    end.answer === undefined
+      ? null
+      : sealContent(keyring, { projectId, id }, CONTENT.answer, end.answer)
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'end-purchase',
+    text: `
+      with ended as (
+        update purchases u set state = $2, reason = $3, detail = $4, status = $5, claimed_tx = $6,
+          seller_receipt = $7, content_version = ${CONTENT.answer}, key_id = $8, wrapped_key = $9, ciphertext = $10,
+          content_until = clock_timestamp() + interval '${ANSWER_KEPT}', ended_at = clock_timestamp(),
+          receipt_verdict = $11, offer_verdict = $12
+        where u.id = $1 and u.ended_at is null returning ${PURCHASE_COLUMNS}
+      )
+      select ended.*, pg_notify('${CHANGES_CHANNEL}', id) from ended`,
+    values: [
+      ...[id, end.state, end.reason ?? null, end.detail?.slice(0, 500) ?? null],
+      ...[end.answer?.status ?? null, end.claimedTx ?? null, end.sellerReceipt ?? null],
+      ...[sealed?.keyId ?? null, sealed?.wrappedKey ?? null, sealed?.ciphertext ?? null],
+      ...[end.receiptVerdict ?? null, end.offerVerdict ?? null],
+    ],
+  })
+  const [ended] = rows
+  if (ended === undefined) return
+  const final = end.offer ? await storeTerms(db, id, end.offer) : ended
+  if (end.state !== 'refused') return
+  await recordEvents(db, [{ projectId, type: 'purse.refused', data: purchaseEvent(final) }])
+}
+
+/** Stores the terms of the chosen offer. */
+export async function storeTerms(db: Queryable, id: string, offer: Offer): Promise<PurchaseRow> {
+  const { rows } = await db.query<PurchaseRow>(
+    `update purchases u set x402_version = $2, network = $3, asset = $4, pay_to = $5, amount_atomic = $6, resource = $7,
+       description = $8
+     where u.id = $1 returning ${PURCHASE_COLUMNS}`,
+    [id, ...termsValues(offer)],
+  )
+  return rows[0]!
+}
+
+/** Returns the data of a purchase event. */
+export const purchaseEvent = (
+  row: Pick<
+    PurchaseRow,
+    'id' | 'host' | 'path' | 'amount_atomic' | 'pay_to' | 'network' | 'tx_hash' | 'reason'
+  >,
+): PurchaseEventData => ({
+  purchaseId: row.id,
+  host: row.host,
+  path: row.path,
+  amountUsdcRaw: row.amount_atomic,
+  payTo: row.pay_to,
+  network: row.network,
+  txHash: row.tx_hash,
+  reason: row.reason,
+})

@@ -1,0 +1,290 @@
+/**
+ * Reserves payments. Only here a purse signs payments.
+ *
+ * It takes locks in this order: the purchases, the purse, the mandates. Under these locks all sums are exact, so two
+ * payments of one project never use the same free amount. The signatures are stored in the same transaction, so that
+ * every signature that leaves the service is counted.
+ */
+import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
+import type { Offer } from '../../../shared/purse/offers.ts'
+import { type DigestSigner, signPayment } from '../../../shared/purse/paymentHeader.ts'
+import type { RefusalReason } from '../../../shared/purse/refusal.ts'
+import type { Keyring } from '../../../shared/vault/envelope.ts'
+import type { UseRequest } from '../../../shared/vault/useRequest.ts'
+import { type Pool, type Queryable, transaction } from '../../db.ts'
+import { type NewEvent, recordEvents } from '../../events/events.ts'
+import { lockMandates, type Mandate, readUsed, SUM_BOUNDS, type Used } from '../mandates.ts'
+import { openSum, purseSigner } from '../purses.ts'
+import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './paidBefore.ts'
+import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
+import { type SignedPayment, storeSigned } from './storeSigned.ts'
+
+/** Tells why the owner is asked. */
+export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
+
+export type Reserved =
+  | { kind: 'signed'; content: SignedRequest; payer: string; validBefore: bigint }
+  | { kind: 'refused'; reason: RefusalReason }
+  | { kind: 'ask'; reason: AskReason }
+  /** Another worker has the purchase, or its project is deleted. */
+  | { kind: 'not_due' }
+
+type PurchaseRow = ContentRow & {
+  row: string
+  host: string
+  path: string
+  max_atomic: string
+  approved_hash: Buffer | null
+  credential_name: string | null
+  tool: string | null
+}
+
+/** Describes what a payment is for. */
+export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
+
+/**
+ * Reserves and signs payments of one project, each in every mandate that covers it, or tells why it does not. A group
+ * takes the locks once, because 50 purchases of one purse waited 220 ms each for their turn. Each payment counts for
+ * the bounds of the next payment.
+ * @returns one result for each payment, in order.
+ */
+export function reserve(
+  pool: Pool,
+  keyring: Keyring,
+  { projectId, wanted }: { projectId: string; wanted: readonly Wanted[] },
+): Promise<Reserved[]> {
+  return transaction(pool, async (db) => {
+    const purchases = await lockPurchases(db, projectId, wanted)
+    if (purchases.size === 0) return wanted.map(() => NOT_DUE)
+    const purse = await lockPurse(db, projectId)
+    if (purse === null) return wanted.map(({ id }) => (purchases.has(id) ? NO_PURSE : NOT_DUE))
+    const mandates = await lockMandates(db, projectId)
+    const { now, used } = await readUsed(db, mandates)
+    const due = wanted.filter(({ id }) => purchases.has(id))
+    const places = due.map(({ id, offer }) => placeOf(purchases.get(id)!, offer))
+    const state: State = {
+      now,
+      purse,
+      mandates: mandates.map((mandate, n) => ({ mandate, used: used[n]! })),
+      paidBefore: await readPaidBefore(db, projectId, places),
+    }
+    const signer = await purseSigner(db, keyring, { projectId, address: purse.address })
+    const payments: SignedPayment[] = []
+    const events: NewEvent[] = []
+    const answer = async (one: Wanted): Promise<Reserved> => {
+      const purchase = purchases.get(one.id)
+      if (purchase === undefined) return NOT_DUE
+      const decided = decide(state, purchase, one)
+      if (decided.kind !== 'fits') return decided
+      const request = openContent<UseRequest>(keyring, purchase, CONTENT.request)
+      if (request === null) return NOT_DUE
+      const payment = await sign({ purchase, request, offer: one.offer, signer, decided })
+      payments.push(payment)
+      events.push(...count(state, payment, decided))
+      const { content, payer, validBefore } = payment
+      return { kind: 'signed', content, payer, validBefore }
+    }
+    const answers: Reserved[] = []
+    for (const one of wanted) answers.push(await answer(one))
+    await storeSigned(db, keyring, { payments, now })
+    await recordEvents(db, events)
+    return answers
+  })
+}
+
+const NOT_DUE: Reserved = { kind: 'not_due' }
+const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason })
+const NO_PURSE = refused('no_purse')
+
+/** Holds the data that decide about the payments of a group. Each payment changes it. */
+type State = {
+  now: Date
+  purse: { address: string; isFrozen: boolean; freeAtomic: bigint }
+  mandates: Judge[]
+  paidBefore: PaidBefore
+}
+/** Is a valid mandate, with what it has reserved. */
+type Judge = { mandate: Mandate; used: Used }
+type Fits = { kind: 'fits'; place: PaidPlace; covering: Judge[]; base: Base }
+
+const placeOf = ({ row, host, path, tool }: PurchaseRow, { payTo }: Offer): PaidPlace => ({
+  row: BigInt(row),
+  ...{ host, path, tool, payTo },
+})
+
+function decide(
+  { now, purse, mandates, paidBefore }: State,
+  purchase: PurchaseRow,
+  { url, offer, termsHash }: Wanted,
+): Reserved | Fits {
+  if (purse.isFrozen) return refused('frozen')
+  const { amountAtomic, network } = offer
+  if (amountAtomic > BigInt(purchase.max_atomic)) return refused('max_amount_exceeded')
+  const covered = { host: purchase.host, url, network: network.network }
+  const covering = mandates.filter(({ mandate }) => covers(mandate, covered))
+  if (covering.length === 0) return refused('not_in_mandate')
+  if (covering.some(({ mandate }) => mandate.state === 'frozen')) return refused('frozen')
+  for (const { mandate, used } of covering) {
+    const reason = brokenBound(mandate, offer) ?? brokenSum(mandate, used, amountAtomic)
+    if (reason !== null) return refused(reason)
+  }
+  if (purse.freeAtomic < amountAtomic) return refused('insufficient_funds')
+  const place = placeOf(purchase, offer)
+  const isApproved = purchase.approved_hash?.equals(termsHash) === true
+  const base = isApproved
+    ? { atomic: amountAtomic, at: now }
+    : paidBefore.baseOf(place, amountAtomic, now)
+  const ask = isApproved ? null : askReason({ paidBefore, place, base }, offer, covering)
+  return ask === null ? { kind: 'fits', place, covering, base } : { kind: 'ask', reason: ask }
+}
+
+async function sign({
+  purchase,
+  request,
+  offer,
+  signer,
+  decided: { base, covering },
+}: {
+  purchase: PurchaseRow
+  request: UseRequest
+  offer: Offer
+  signer: DigestSigner
+  decided: Fits
+}): Promise<SignedPayment> {
+  const { header, nonce, validBefore } = await signPayment(offer, signer)
+  return {
+    id: purchase.id,
+    projectId: purchase.project_id,
+    hasCredential: purchase.credential_name !== null,
+    ...{ offer, nonce, validBefore, base },
+    payer: signer.address,
+    content: { request, header },
+    mandateRows: covering.map(({ mandate }) => mandate.row),
+  }
+}
+
+/**
+ * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings of the
+ * payment
+ */
+function count(
+  { purse, paidBefore }: State,
+  { projectId, offer: { amountAtomic }, base }: SignedPayment,
+  { place, covering }: Fits,
+): NewEvent[] {
+  const events = warnings(projectId, covering, amountAtomic)
+  purse.freeAtomic -= amountAtomic
+  for (const { used } of covering) {
+    for (const bound of SUM_BOUNDS) used[bound] += amountAtomic
+    used.lastMinute++
+  }
+  paidBefore.note(place, amountAtomic, base)
+  return events
+}
+
+/** Locks purchases that must be signed, in the order of their rows, so that two groups never deadlock. */
+async function lockPurchases(
+  db: Queryable,
+  projectId: string,
+  wanted: readonly Wanted[],
+): Promise<Map<string, PurchaseRow>> {
+  const { rows } = await db.query<PurchaseRow>({
+    name: 'lock-asking-purchases',
+    text: `select u.row, u.id, u.project_id, u.host, u.path, u.max_atomic, u.approved_hash, u.credential_name, u.tool,
+             u.content_version, u.key_id, u.wrapped_key, u.ciphertext
+           from purchases u join projects j on j.id = u.project_id
+           where u.id = any ($2) and u.project_id = $1 and u.state = 'asking' and u.kind = 'payment' and j.deleted_at is null
+           order by u.row for update of u`,
+    values: [projectId, wanted.map(({ id }) => id)],
+  })
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** Locks the purse of a project. @returns the purse's address, and the free part of its balance. */
+export async function lockPurse(
+  db: Queryable,
+  projectId: string,
+): Promise<{ address: string; isFrozen: boolean; freeAtomic: bigint } | null> {
+  const locked = await db.query({
+    name: 'lock-purse',
+    text: 'select from purses where project_id = $1 for update',
+    values: [projectId],
+  })
+  if (locked.rowCount === 0) return null
+  // The snapshot of a separate statement begins after the lock, so that the statement sees what the last holder
+  // reserved.
+  const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
+    name: 'read-locked-purse',
+    text: `select p.address, p.frozen_at is not null as frozen,
+             coalesce(p.balance_atomic, 0) - ${openSum('p')} as free
+           from purses p where p.project_id = $1`,
+    values: [projectId],
+  })
+  const { address, frozen, free } = rows[0]!
+  return { address, isFrozen: frozen, freeAtomic: BigInt(free) }
+}
+
+function brokenSum(
+  { limits, paymentsPerMinute }: Mandate,
+  used: Used,
+  amountAtomic: bigint,
+): RefusalReason | null {
+  const isPassed = SUM_BOUNDS.some((bound) => {
+    const limit = limits[bound]
+    return limit !== null && used[bound] + amountAtomic > limit
+  })
+  if (isPassed) return 'mandate_exceeded'
+  return used.lastMinute >= paymentsPerMinute ? 'too_many_payments' : null
+}
+
+/**
+ * Tells whether the owner must see the payment, because of its price, a payee that the host never had, or a price that
+ * rose.
+ */
+function askReason(
+  { paidBefore, place, base }: { paidBefore: PaidBefore; place: PaidPlace; base: Base },
+  { payTo, amountAtomic }: Offer,
+  covering: readonly Judge[],
+): AskReason | null {
+  const mandates = covering.map(({ mandate }) => mandate)
+  const isAbove = mandates.some(
+    ({ askAboveAtomic }) => askAboveAtomic !== null && amountAtomic > askAboveAtomic,
+  )
+  if (isAbove) return 'above_limit'
+  const isPinned = mandates.some(({ payees }) => payees?.includes(payTo))
+  const isNew = paidBefore.hostIsKnown(place) && !paidBefore.payeeIsKnown(place)
+  if (isNew && !isPinned) return 'new_payee'
+  const risePercent = Math.min(...mandates.map(({ risePercent: rise }) => rise))
+  return amountAtomic * 100n > base.atomic * BigInt(100 + risePercent) ? 'price_rose' : null
+}
+
+const WARNINGS = [95, 80] as const
+
+/** Returns an event for each bound that a payment takes over 80 or 95 %. The payment is not counted yet. */
+const warnings = (
+  projectId: string,
+  covering: readonly Judge[],
+  amountAtomic: bigint,
+): NewEvent[] =>
+  covering.flatMap(({ mandate, used }) =>
+    SUM_BOUNDS.flatMap((bound): NewEvent[] => {
+      const limit = mandate.limits[bound]
+      const before = used[bound]
+      const after = before + amountAtomic
+      const percent = WARNINGS.find(
+        (share) =>
+          limit !== null &&
+          after * 100n >= limit * BigInt(share) &&
+          before * 100n < limit * BigInt(share),
+      )
+      if (limit === null || percent === undefined) return []
+      const data = {
+        mandateId: mandate.id,
+        bound,
+        percent,
+        usedUsdcRaw: String(after),
+        limitUsdcRaw: String(limit),
+      }
+      return [{ projectId, type: 'purse.warned', data }]
+    }),
+  )

@@ -1,0 +1,206 @@
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+
+import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Mover } from '../../../../api/smtp/spool/mover.ts'
+import { Spool, type SpooledSize } from '../../../../api/smtp/spool/spool.ts'
+import { SpoolTurns } from '../../../../api/smtp/spool/spoolTurns.ts'
+import { Costs } from '../../../../shared/fair/costs.ts'
+import { noBlobs } from '../../../support/database/blobs.ts'
+import { createTestDatabase } from '../../../support/database/database.ts'
+import { silentLog } from '../../../support/service.ts'
+import { newProject } from '../../../support/till/tillRows.ts'
+import { waitFor } from '../../../support/waitFor.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'purser-spool-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const mail = (text: string) => ({
+  bytes: Buffer.from(text),
+  envelopeFrom: 'ada@example.com',
+  inboxes: [{ address: 'a@mail.test', envelopeTo: 'a@mail.test' }],
+  remoteIp: '192.0.2.1',
+  helo: 'example.com',
+  receivedAt: new Date(),
+})
+const all = (spool: Spool, size: SpooledSize) =>
+  spool.read(spool.arrivals(size, 0, 1_000).map(({ id }) => id))
+
+describe('a copy of the spool', () => {
+  test('holds the earlier mails with the same source keys while the listener continues', async () => {
+    const spool = new Spool(join(folder, 'here'))
+    spool.addresses.update({ add: ['a@mail.test'] })
+    await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
+    // Another process takes the copy.
+    const second = new Spool(join(folder, 'here'))
+    mkdirSync(join(folder, 'there'))
+    second.copyTo(join(folder, 'there'))
+    await second.close()
+    await spool.accept(mail('Three'))
+    const copy = new Spool(join(folder, 'there'))
+    expect(all(copy, 'small')).toEqual(all(spool, 'small').slice(0, 2))
+    expect(copy.addresses.find(['a@mail.test'])).toBe('a@mail.test')
+    await copy.accept(mail('Four'))
+    expect([copy.depth().count, spool.depth().count]).toEqual([3, 3])
+    await copy.close()
+    await spool.close()
+  })
+
+  test('is readable only by its owner', async () => {
+    const spool = new Spool(join(folder, 'here'))
+    spool.copyTo(folder)
+    await spool.close()
+    expect(statSync(join(folder, 'spool.sqlite')).mode & 0o777).toBe(0o600)
+  })
+})
+
+test('mail of many connections at once is stored whole; an error leaves the next mail alone', async () => {
+  const spool = new Spool(folder)
+  const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
+  await Promise.all(texts.map((text) => spool.accept(mail(text))))
+  const stored = [...all(spool, 'small'), ...all(spool, 'large')]
+  expect(new Set(stored.map(({ bytes }) => Buffer.from(bytes).toString()))).toEqual(new Set(texts))
+  expect(stored.length).toBe(texts.length)
+  const file = new Database(join(folder, 'spool.sqlite'))
+  file.run('alter table mails rename to hidden')
+  const refused = await Promise.allSettled([spool.accept(mail('a')), spool.accept(mail('b'))])
+  expect(refused.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  file.run('alter table hidden rename to mails')
+  await spool.remove(stored.map(({ sourceKey }) => sourceKey))
+  await spool.accept(mail('after'))
+  expect(spool.depth().count).toBe(1)
+  file.close()
+  await spool.close()
+})
+
+test('a closed spool has all mail that was accepted, and opens again', async () => {
+  const spool = new Spool(folder)
+  const accepted = spool.accept(mail('one'))
+  await spool.close()
+  await accepted
+  const again = new Spool(folder)
+  expect(again.depth().count).toBe(1)
+  await again.close()
+})
+
+test('a deleted address is unknown at once', async () => {
+  const spool = new Spool(folder)
+  spool.addresses.update({ add: ['a@mail.test', 'b@mail.test'] })
+  expect(spool.addresses.find(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')
+  expect(spool.addresses.find(['b@mail.test'])).toBe('b@mail.test')
+  spool.addresses.update({ remove: ['a@mail.test'] })
+  expect(spool.addresses.find(['a@mail.test'])).toBeNull()
+  spool.addresses.replace({ after: '', upTo: null, addresses: ['a@mail.test'] })
+  expect([spool.addresses.find(['a@mail.test']), spool.addresses.find(['b@mail.test'])]).toEqual([
+    'a@mail.test',
+    null,
+  ])
+  await spool.close()
+})
+
+test('a small mail moves while a large one waits', async () => {
+  await using database = await createTestDatabase()
+  const { pool } = database
+  const { rows } = await pool.query('select email_address from projects where id = $1', [
+    await newProject(pool),
+  ])
+  const address: string = rows[0].email_address
+  const inboxes = [{ address, envelopeTo: address }]
+  const spool = new Spool(folder)
+  await spool.accept({ ...mail('x'.repeat(100_000)), inboxes })
+  const [large] = all(spool, 'large')
+  const moved = async () => {
+    const sizes = `select octet_length(bytes) as size from raw_mails order by size`
+    return (await pool.query(sizes)).rows.map(({ size }) => size)
+  }
+  const blocker = await pool.connect()
+  await blocker.query('begin')
+  // The insert of the large mail waits for this row.
+  await blocker.query(`insert into raw_mails (source_key, bytes) values ($1, '')`, [
+    large!.sourceKey,
+  ])
+  const mover = new Mover({ spool, pool, blobs: noBlobs, log: silentLog })
+  await spool.accept({ ...mail('small'), inboxes })
+  mover.nudge('small')
+  await waitFor('the small mail', async () => (await moved()).length === 1)
+  await waitFor('the end of its copy in the spool', () => spool.depth().count === 1)
+  await blocker.query('rollback')
+  blocker.release()
+  await waitFor('the large mail', async () => (await moved()).length === 2)
+  await mover.stop()
+  expect(spool.depth().count).toBe(0)
+  await spool.close()
+})
+
+describe('turns', () => {
+  const floodTo = (inbox: string, remoteIp: string) => ({
+    ...mail('x'.repeat(60_000)),
+    inboxes: [{ address: inbox, envelopeTo: inbox }],
+    remoteIp,
+  })
+  const BATCH = { count: 10, maxBytes: 100_000_000 }
+
+  test('a flood into one inbox moves behind another inbox, and at a lower priority', async () => {
+    const spool = new Spool(folder)
+    const turns = new SpoolTurns(spool, 'small', new Costs())
+    for (let n = 0; n < 60; n++) {
+      await spool.accept(floodTo('flooded@mail.test', `192.0.2.${n % 20}`))
+    }
+    const first = turns.next(BATCH)
+    await spool.remove(first.map(({ sourceKey }) => sourceKey))
+    turns.moved(first.map(({ id }) => id))
+    await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
+    // The flood is no part of its batch.
+    const second = turns.next(BATCH)
+    expect(second.map(({ inboxes, priority }) => [inboxes[0]!.address, priority])).toEqual([
+      ['a@mail.test', 0],
+    ])
+    await spool.remove(second.map(({ sourceKey }) => sourceKey))
+    turns.moved(second.map(({ id }) => id))
+    const third = turns.next(BATCH)
+    expect(third.length).toBe(10)
+    for (const { inboxes, priority } of third) {
+      expect([inboxes[0]!.address, priority! > 0]).toEqual(['flooded@mail.test', true])
+    }
+    await spool.close()
+  })
+
+  test('a network that writes to many inboxes moves behind another network', async () => {
+    const spool = new Spool(folder)
+    const turns = new SpoolTurns(spool, 'small', new Costs())
+    for (let n = 0; n < 60; n++) await spool.accept(floodTo(`i${n}@mail.test`, '192.0.2.1'))
+    const first = turns.next(BATCH)
+    turns.moved(first.map(({ id }) => id))
+    await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
+    const addresses = turns.next({ ...BATCH, count: 2 }).map(({ inboxes }) => inboxes[0]!.address)
+    expect(addresses).toContain('a@mail.test')
+    await spool.close()
+  })
+
+  test('no mail is forgotten when SQLite uses the number of a row again', async () => {
+    const spool = new Spool(folder)
+    const turns = new SpoolTurns(spool, 'small', new Costs())
+    const seen: string[] = []
+    for (let round = 0; round < 20; round++) {
+      for (let n = 0; n <= round % 3; n++)
+        await spool.accept(floodTo(`i${n}@mail.test`, '192.0.2.1'))
+      await spool.accept(mail(`light ${round}`))
+      const batch = turns.next({ ...BATCH, count: 2 })
+      await spool.remove(batch.map(({ sourceKey }) => sourceKey))
+      turns.moved(batch.map(({ id }) => id))
+      seen.push(...batch.map(({ sourceKey }) => sourceKey))
+    }
+    for (let batch = turns.next(BATCH); batch.length > 0; batch = turns.next(BATCH)) {
+      await spool.remove(batch.map(({ sourceKey }) => sourceKey))
+      turns.moved(batch.map(({ id }) => id))
+      seen.push(...batch.map(({ sourceKey }) => sourceKey))
+    }
+    expect([new Set(seen).size, seen.length, spool.depth().count]).toEqual([59, 59, 0])
+    await spool.close()
+  })
+})

@@ -1,0 +1,139 @@
+/** Payments from wallets that are not deployed yet (ERC-6492): one transaction deploys them and moves the money. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Address, parseAbi } from 'viem'
+import { DEVNET_ACCOUNTS } from '../../../../../shared/till/devnetAccounts.ts'
+import type { Agent } from '../../../../support/service.ts'
+import { FACTORY, futureWallet } from '../../../../support/till/smartWallet.ts'
+import {
+  fund,
+  headerOf,
+  PRICE,
+  pay,
+  payer,
+  RESOURCE,
+  redeem,
+  SEPOLIA,
+  startTestTill,
+  type TestTill,
+} from '../../../../support/till/till.ts'
+
+let till: TestTill
+let seller: Agent
+
+beforeAll(async () => {
+  till = await startTestTill({ env: { WALLET_FACTORIES: FACTORY.toLowerCase() } })
+  seller = await till.newSeller()
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+type Wallet = ReturnType<typeof futureWallet>
+
+async function newWallet({ funds = 1_000_000n }: { funds?: bigint } = {}): Promise<Wallet> {
+  const wallet = futureWallet(payer.address)
+  if (funds > 0n) await fund(till.client, wallet.address, funds)
+  return wallet
+}
+
+async function payFrom(wallet: Wallet, changes: Parameters<Wallet['wrap']>[1] = {}) {
+  const { authorization, signature } = await pay({ from: wallet.address })
+  return headerOf(authorization, wallet.wrap(signature, changes))
+}
+
+const isDeployed = async (address: Address) =>
+  (await till.client.getCode({ address })) !== undefined
+const balanceOf = (address: Address) =>
+  till.client.readContract({
+    address: SEPOLIA.usdcAddress,
+    abi: parseAbi(['function balanceOf(address) view returns (uint256)']),
+    functionName: 'balanceOf',
+    args: [address],
+  })
+const sentByGasWallet = () =>
+  till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
+
+describe('a wallet of an allowed factory', () => {
+  test('is deployed and pays in one transaction; after that it needs no factory', async () => {
+    const wallet = await newWallet()
+    const before = await sentByGasWallet()
+    const { body } = await redeem(seller, await payFrom(wallet))
+    expect(body).toMatchObject({ ok: true, payer: wallet.address })
+    expect(await isDeployed(wallet.address)).toBe(true)
+    expect(await sentByGasWallet()).toBe(before + 1)
+    const header = await payFrom(wallet, { factory: SEPOLIA.usdcAddress })
+    expect((await redeem(seller, header)).body.ok).toBe(true)
+    expect(await balanceOf(wallet.address)).toBe(980_000n)
+  })
+
+  test('pays once, however many redeem its header at once', async () => {
+    const wallet = await newWallet()
+    const before = await sentByGasWallet()
+    const header = await payFrom(wallet)
+    const answers = await Promise.all(Array.from({ length: 50 }, () => redeem(seller, header)))
+    expect(answers.filter(({ body }) => body.ok)).toHaveLength(1)
+    expect(await sentByGasWallet()).toBe(before + 1)
+    expect(await balanceOf(wallet.address)).toBe(990_000n)
+  })
+
+  test('pays twice when two of its payments come before it is there', async () => {
+    const wallet = await newWallet()
+    const headers = [await payFrom(wallet), await payFrom(wallet)]
+    const answers = await Promise.all(headers.map((header) => redeem(seller, header)))
+    expect(answers.map(({ body }) => body.ok)).toEqual([true, true])
+    expect(await balanceOf(wallet.address)).toBe(980_000n)
+  })
+
+  test('is not deployed to be verified only', async () => {
+    const wallet = await newWallet()
+    const header = await payFrom(wallet)
+    const challenge = { amount: PRICE, resource: RESOURCE }
+    const { body } = await seller.post('/v0/payments/challenge', challenge)
+    const verified = await seller.post('/v0/x402/verify', {
+      x402Version: 1,
+      paymentPayload: JSON.parse(Buffer.from(header, 'base64').toString()),
+      paymentRequirements: body.accepts[0],
+    })
+    expect(verified.body).toEqual({ isValid: true, payer: wallet.address })
+    expect(await isDeployed(wallet.address)).toBe(false)
+  })
+})
+
+describe('nothing is sent, and nothing is claimed, for', () => {
+  const refused: [string, (wallet: Wallet) => Promise<string>, string][] = [
+    [
+      'a factory nobody allowed',
+      (wallet) => payFrom(wallet, { factory: SEPOLIA.usdcAddress }),
+      'eip6492_factory_not_allowed',
+    ],
+    [
+      'a deployment that fails',
+      (wallet) => payFrom(wallet, { factoryData: '0x1234' }),
+      'smart_wallet_deployment_failed',
+    ],
+    [
+      'a signature the wallet does not take',
+      async (wallet) => {
+        const { authorization } = await pay({ from: wallet.address })
+        return headerOf(authorization, wallet.wrap(`0x${'ab'.repeat(65)}`))
+      },
+      'invalid_exact_evm_payload_signature',
+    ],
+  ]
+  for (const [name, header, reason] of refused) {
+    test(name, async () => {
+      const wallet = await newWallet()
+      const before = await sentByGasWallet()
+      const { body } = await redeem(seller, await header(wallet))
+      expect(body).toMatchObject({ ok: false, stage: 'verify', reason })
+      expect(await sentByGasWallet()).toBe(before)
+      // The same wallet and an honest header still pay: the refusal spent nothing.
+      expect((await redeem(seller, await payFrom(wallet))).body.ok).toBe(true)
+    })
+  }
+
+  test('a wallet without money', async () => {
+    const wallet = await newWallet({ funds: 0n })
+    const { body } = await redeem(seller, await payFrom(wallet))
+    expect(body).toMatchObject({ ok: false, reason: 'insufficient_funds' })
+    expect(await isDeployed(wallet.address)).toBe(false)
+  })
+})

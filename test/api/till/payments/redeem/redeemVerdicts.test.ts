@@ -1,0 +1,214 @@
+/**
+ * The differential table: what the chain takes against what we take. We accept nothing that the chain rejects, and
+ * reject nothing that it accepts but for the reasons named here.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { type Address, encodeAbiParameters, type Hex } from 'viem'
+import { DEVNET_ACCOUNTS } from '../../../../../shared/till/devnetAccounts.ts'
+import type { UsdcNetwork } from '../../../../../shared/till/usdc.ts'
+import type { Authorization } from '../../../../../shared/till/x402.ts'
+import type { Agent } from '../../../../support/service.ts'
+import { chainAccepts } from '../../../../support/till/devnetPayment.ts'
+import { compact, highS, MAGIC } from '../../../../support/till/headers/payment.ts'
+import { deployWallet } from '../../../../support/till/smartWallet.ts'
+import {
+  fund,
+  headerOf,
+  pay,
+  payer,
+  redeem,
+  SEPOLIA,
+  startTestTill,
+  type TestTill,
+} from '../../../../support/till/till.ts'
+
+let till: TestTill
+let seller: Agent
+let wallet: Address
+
+beforeAll(async () => {
+  till = await startTestTill()
+  seller = await till.newSeller()
+  wallet = await deployWallet(till.client, payer.address)
+  await fund(till.client, wallet, 1_000_000n)
+})
+afterAll(() => till[Symbol.asyncDispose]())
+
+const nowS = () => BigInt(Math.floor(Date.now() / 1000))
+const keep = (signature: Hex) => signature
+const v0 = (signature: Hex): Hex =>
+  `0x${signature.slice(2, -2)}${signature.endsWith('1b') ? '00' : '01'}`
+const wrapped = (signature: Hex): Hex =>
+  `0x${encodeAbiParameters(
+    [{ type: 'address' }, { type: 'bytes' }, { type: 'bytes' }],
+    [SEPOLIA.usdcAddress, '0x1234', signature],
+  ).slice(2)}${MAGIC.slice(2)}`
+const wrongName: UsdcNetwork = { ...SEPOLIA, eip712Name: 'USD Coin' }
+const onBase: UsdcNetwork = { ...SEPOLIA, chainId: 8453 }
+
+type Row = {
+  name: string
+  authorization?: () => Partial<Authorization>
+  domain?: UsdcNetwork
+  respell?: (signature: Hex) => Hex
+  /** Changed after it was signed. */
+  tamper?: Partial<Authorization>
+  envelope?: Record<string, unknown>
+  asked?: Record<string, unknown>
+  /** What the chain says of the same authorization and the bytes as they were sent. */
+  chain: boolean
+  /** Null: paid. */
+  reason: string | null
+}
+
+const signature = 'invalid_exact_evm_payload_signature'
+const value = 'invalid_exact_evm_payload_authorization_value'
+const before = 'invalid_exact_evm_payload_authorization_valid_before'
+const after = 'invalid_exact_evm_payload_authorization_valid_after'
+const recipient = 'invalid_exact_evm_payload_recipient_mismatch'
+
+const ROWS: Row[] = [
+  { name: 'ok', chain: true, reason: null },
+  { name: 'ERC-1271 wallet', authorization: () => ({ from: wallet }), chain: true, reason: null },
+  { name: 'v 0 or 1', respell: v0, chain: false, reason: null },
+  { name: '64-byte signature (EIP-2098)', respell: compact, chain: false, reason: null },
+  { name: 'value over', authorization: () => ({ value: 10_001n }), chain: true, reason: value },
+  { name: 'value under', authorization: () => ({ value: 9_999n }), chain: true, reason: value },
+  { name: 'zero amount', authorization: () => ({ value: 0n }), chain: true, reason: value },
+  {
+    name: 'wrong payTo',
+    authorization: () => ({ to: DEVNET_ACCOUNTS.gasWallet.address }),
+    chain: true,
+    reason: recipient,
+  },
+  {
+    name: 'self-payment',
+    authorization: () => ({ to: payer.address }),
+    chain: true,
+    reason: recipient,
+  },
+  {
+    name: 'expired',
+    authorization: () => ({ validBefore: nowS() - 1n }),
+    chain: false,
+    reason: before,
+  },
+  {
+    name: 'expires in 5 s',
+    authorization: () => ({ validBefore: nowS() + 5n }),
+    chain: true,
+    reason: before,
+  },
+  {
+    name: 'not yet valid',
+    authorization: () => ({ validAfter: nowS() + 60n }),
+    chain: false,
+    reason: after,
+  },
+  {
+    name: 'no funds',
+    authorization: () => ({ value: 10n ** 17n }),
+    asked: { amount: '100000000000' },
+    chain: false,
+    reason: 'insufficient_funds',
+  },
+  {
+    name: 'tampered value',
+    tamper: { value: 10_000n },
+    authorization: () => ({ value: 1n }),
+    chain: false,
+    reason: signature,
+  },
+  { name: 'wrong chain in the domain', domain: onBase, chain: false, reason: signature },
+  { name: 'wrong name in the domain', domain: wrongName, chain: false, reason: signature },
+  { name: 'other network', envelope: { network: 'base' }, chain: true, reason: 'invalid_network' },
+  {
+    name: 'CAIP-2 network',
+    envelope: { network: 'eip155:84532' },
+    chain: true,
+    reason: null,
+  },
+  { name: 'scheme upto', envelope: { scheme: 'upto' }, chain: true, reason: 'unsupported_scheme' },
+  { name: 'version 3', envelope: { x402Version: 3 }, chain: true, reason: 'invalid_x402_version' },
+  { name: 'high s', respell: highS, chain: false, reason: signature },
+  {
+    name: 'zero signature',
+    respell: () => `0x${'00'.repeat(65)}`,
+    chain: false,
+    reason: signature,
+  },
+  { name: 'short signature', respell: () => '0x1234', chain: false, reason: signature },
+  {
+    name: 'two signatures',
+    respell: (text) => `0x${text.slice(2).repeat(2)}`,
+    chain: false,
+    reason: 'invalid_exact_evm_payload_undeployed_smart_wallet',
+  },
+  {
+    name: 'ERC-6492 with a factory nobody allowed',
+    respell: wrapped,
+    chain: false,
+    reason: 'eip6492_factory_not_allowed',
+  },
+  {
+    name: 'ERC-1271 wallet, noise for a signature',
+    authorization: () => ({ from: wallet }),
+    respell: () => `0x${'ab'.repeat(100)}`,
+    chain: false,
+    reason: signature,
+  },
+]
+
+describe('redeem', () => {
+  for (const row of ROWS) {
+    test(row.name, async () => {
+      const changes = row.authorization?.() ?? {}
+      const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
+      const authorization = { ...made.authorization, ...row.tamper }
+      const respelled = (row.respell ?? keep)(made.signature)
+      expect(await chainAccepts(till.client, authorization, respelled)).toBe(row.chain)
+      const { status, body } = await redeem(
+        seller,
+        headerOf(authorization, respelled, row.envelope),
+        row.asked,
+      )
+      expect(status).toBe(200)
+      expect(body.ok ? null : body.reason).toBe(row.reason)
+      if (!body.ok) expect(body.requirement).toMatchObject({ x402Version: 1, error: row.reason })
+    })
+  }
+
+  test('a used authorization', async () => {
+    const { header, authorization, signature: signed } = await pay()
+    expect((await redeem(seller, header)).body.ok).toBe(true)
+    expect(await chainAccepts(till.client, authorization, signed)).toBe(false)
+    expect((await redeem(seller, header)).body.reason).toBe('duplicate_settlement')
+  })
+})
+
+test('noise for a signature neither spends a nonce nor takes a grant', async () => {
+  for (const from of [payer.address, wallet]) {
+    const { authorization, header } = await pay({ from })
+    const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)
+    expect((await redeem(seller, noise)).body.ok).toBe(false)
+    const [honest, thief] = await Promise.all([redeem(seller, header), redeem(seller, noise)])
+    expect(honest.body.ok).toBe(true)
+    expect(thief.body.ok).toBe(false)
+    expect((await redeem(seller, noise)).body.ok).toBe(false)
+  }
+})
+
+test('50 redeems of one wallet contract’s header at once: one grant', async () => {
+  const { header } = await pay({ from: wallet })
+  const answers = await Promise.all(Array.from({ length: 50 }, () => redeem(seller, header)))
+  expect(answers.filter(({ body }) => body.ok)).toHaveLength(1)
+  expect(new Set(answers.flatMap(({ body }) => body.reason ?? []))).toEqual(
+    new Set(['duplicate_settlement']),
+  )
+})
+
+test('the object in place of its base64', async () => {
+  const { header } = await pay()
+  const object = JSON.parse(Buffer.from(header, 'base64').toString())
+  expect((await redeem(seller, object)).body.ok).toBe(true)
+})

@@ -1,0 +1,62 @@
+/** Checks the units of deploy/systemd with systemd-analyze. The units are not run, because a test has no systemd. */
+import { expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { RUNNER_NAMES } from '../../../shared/tasks.ts'
+
+const ROOT = join(import.meta.dir, '../../..')
+const UNITS = join(ROOT, 'deploy/systemd')
+const units = readdirSync(UNITS)
+  .filter((name) => name.endsWith('.service'))
+  .toSorted()
+/** Is the greatest exposure that `systemd-analyze security` may find, in tenths. 10.0 means no protection. */
+const EXPOSURE_MAX = 20
+
+const hasSystemd = Bun.which('systemd-analyze') !== null
+if (!hasSystemd) {
+  process.stderr.write('SKIPPED: the check of the systemd units, because there is no systemd\n')
+}
+
+test('each part has a unit with an existing program', () => {
+  expect(units).toEqual([
+    'purser-api.service',
+    'purser-certificate.service',
+    'purser-migrate.service',
+    'purser-smtp.service',
+    'purser-workers@.service',
+  ])
+  for (const name of units) {
+    const text = readFileSync(join(UNITS, name), 'utf8')
+    const [, file = ''] =
+      /^ExecStart=\/opt\/purser\/(?:node_modules\/\.bin\/bun )?(\S+)/m.exec(text) ?? []
+    expect([name, file !== '' && existsSync(join(ROOT, file))]).toEqual([name, true])
+    if (file.endsWith('.ts')) expect(text).toContain('Environment=NODE_ENV=production')
+  }
+})
+
+test.skipIf(!hasSystemd)('systemd accepts every unit, and rates its exposure at most 2.0', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
+  try {
+    // Each instance of the template is a separate file, with the program in this folder.
+    const written = units.flatMap((name) => {
+      const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)
+      const names = name.includes('@')
+        ? RUNNER_NAMES.map((runner) => name.replace('@', `@${runner}`))
+        : [name]
+      for (const instance of names) writeFileSync(join(folder, instance), text)
+      return names.map((instance) => join(folder, instance))
+    })
+    for (const path of written) {
+      for (const args of [
+        ['verify', path],
+        ['security', '--offline=true', `--threshold=${EXPOSURE_MAX}`, path],
+      ]) {
+        const run = Bun.spawnSync(['systemd-analyze', ...args], { stdout: 'pipe', stderr: 'pipe' })
+        expect([path, args[0], run.exitCode, run.stderr.toString()]).toEqual([path, args[0], 0, ''])
+      }
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})

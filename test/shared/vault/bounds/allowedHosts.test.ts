@@ -1,0 +1,79 @@
+/** Compares generated lists of hosts with a naive model. A narrower list must allow no further host. */
+import { expect, test } from 'bun:test'
+import {
+  isAllowedHost,
+  meetHosts,
+  parseAllowedHost,
+} from '../../../../shared/vault/bounds/allowedHosts.ts'
+import { common, isWithin } from '../../../../shared/vault/bounds/narrowing.ts'
+import { createRandom } from '../../../chaos/random.ts'
+
+const { pick, int, chance } = createRandom(20_261_122, 'hosts')
+const LABELS = ['a', 'b', 'aa', 'example', 'com', 's3', 'amazonaws']
+const name = (most: number) => Array.from({ length: int(2, most) }, () => pick(LABELS)).join('.')
+const port = () => (chance(0.3) ? `:${pick(['8443', '443', '84'])}` : '')
+const host = (most = 5) => parseAllowedHost(`${name(most)}${port()}`)!
+const entry = () => parseAllowedHost(`${chance(0.5) ? '*.' : ''}${name(4)}${port()}`)!
+const entries = () => Array.from({ length: int(0, 4) }, entry)
+
+/** Applies the rule of allowed hosts label by label. */
+function passes(list: readonly string[], wanted: string): boolean {
+  const labelsOf = (text: string) => text.split(':')[0]!.split('.').toReversed()
+  return list.some((one) => {
+    if ((one.split(':')[1] ?? '') !== (wanted.split(':')[1] ?? '')) return false
+    const [of, to] = [labelsOf(one), labelsOf(wanted)]
+    if (of.at(-1) !== '*') return of.join('.') === to.join('.')
+    return to.length >= of.length && of.slice(0, -1).every((label, n) => label === to[n])
+  })
+}
+
+/** Returns hosts at the edges of the entries, and random hosts. */
+const hostsNear = (list: readonly string[]) => [
+  ...list.flatMap((one) => {
+    const base = one.replace(/^\*\./, '')
+    return [
+      base,
+      `a.${base}`,
+      `b.a.${base}`,
+      `a${base}`,
+      base.replace(/:.*/, ''),
+      `${base.replace(/:.*/, '')}:8443`,
+    ]
+  }),
+  ...Array.from({ length: 10 }, () => host()),
+]
+
+test('a wildcard is not narrower than an exact host', () => {
+  expect(isWithin(meetHosts, ['*.s3.amazonaws.com'], ['s3.amazonaws.com'])).toBe(false)
+  expect(isWithin(meetHosts, ['s3.amazonaws.com'], ['*.s3.amazonaws.com'])).toBe(false)
+  expect(isWithin(meetHosts, ['*.a.example.com', 'b.example.com'], ['*.example.com'])).toBe(true)
+  expect(isWithin(meetHosts, ['*.example.com:8443'], ['*.example.com'])).toBe(false)
+  expect(isWithin(meetHosts, [], [])).toBe(true)
+  expect(isWithin(meetHosts, ['a.test'], [])).toBe(false)
+})
+
+test('of 5,000 generated lists, no narrower list allows a host that the wider list refuses', () => {
+  const wrong: unknown[] = []
+  let narrower = 0
+  for (let n = 0; n < 5_000; n++) {
+    const present = entries()
+    const wanted = chance(0.5) ? entries() : present.filter(() => chance(0.5))
+    const hosts = hostsNear([...present, ...wanted])
+    for (const one of hosts) {
+      if (isAllowedHost(present, one) !== passes(present, one)) wrong.push({ present, one })
+    }
+    const both = common(meetHosts, wanted, present)
+    for (const one of hosts) {
+      const inBoth = passes(wanted, one) && passes(present, one)
+      if (passes(both, one) !== inBoth) wrong.push({ wanted, present, both, one })
+    }
+    if (!isWithin(meetHosts, both, present) || !isWithin(meetHosts, both, wanted))
+      wrong.push({ both })
+    const isSubset = hosts.every((one) => !passes(wanted, one) || passes(present, one))
+    const judged = isWithin(meetHosts, wanted, present)
+    if (judged) narrower++
+    if (judged && !isSubset) wrong.push({ wanted, present })
+  }
+  expect(wrong.slice(0, 3)).toEqual([])
+  expect(narrower).toBeGreaterThan(1_000)
+})

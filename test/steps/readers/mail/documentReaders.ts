@@ -1,0 +1,79 @@
+/** Lists readers of text files. Readers of archives and PDF run in a child process with a limit (otherExports.ts). */
+import { isRule } from '../../../../shared/mail/calendar/writeCalendar.ts'
+import { ianaName } from '../../../../shared/mail/calendar/zones.ts'
+import { readCsv } from '../../../../shared/mail/documents/csvText.ts'
+import { cellText, DocumentError } from '../../../../shared/mail/documents/document.ts'
+import { kindOf, mayHoldText } from '../../../../shared/mail/documents/documentKind.ts'
+import { readHtmlDocument } from '../../../../shared/mail/documents/htmlDocument.ts'
+import { colourOf } from '../../../../shared/mail/documents/ink.ts'
+import { lengthOf } from '../../../../shared/mail/documents/office/openStyles.ts'
+import { shownValue } from '../../../../shared/mail/documents/office/sheetStyles.ts'
+import { readXml } from '../../../../shared/mail/documents/office/xml.ts'
+import { decodeText, readPlainText } from '../../../../shared/mail/documents/plainText.ts'
+import { readRtf } from '../../../../shared/mail/documents/rtfText.ts'
+import { HTML, TEXT } from '../../inputs/grammars.ts'
+import type { Reader } from '../reader.ts'
+import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
+
+const NAME_MAX = 255
+const ATTRIBUTE_MAX = 4_000
+const bytes = (text: string) => Buffer.from(text)
+const RTF = {
+  tokens:
+    "{\\rtf1 ¦{¦}¦\\par ¦\\pard¦\\cell ¦\\row ¦\\trowd ¦\\u1234 ?¦\\u-1 ¦\\uc0 ¦\\uc9999999 ¦\\'e9¦\\v ¦\\v0 ¦\\fs1 ¦\\cf1 ¦{\\colortbl;\\red1\\green2;}¦{\\*\\x ¦\\bin9 ¦\\*¦\\¦\\\\¦a¦ ¦\n¦;¦é¦\\deleted ¦{\\annotation ".split(
+      '¦',
+    ),
+  nests: [['{', '}'] as [string, string], ['{\\b ', '}'] as [string, string]],
+}
+const CSV = { ...TEXT, tokens: [...TEXT.tokens, ',', ';', '\t', '"', '""', '\n', '","', '"\n'] }
+
+const RULE = { ...TEXT, tokens: [';BYDAY=MO', 'BYDAY=', ',MO', ';COUNT=1', '=', 'A', ';'] }
+
+const refusable = (read: () => unknown): unknown => {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof DocumentError)) throw error
+    return null
+  }
+}
+
+export const DOCUMENT_READERS: readonly Reader[] = [
+  mailReader('documents/documentKind.ts kindOf', MAIL_MAX, TEXT, (text) =>
+    kindOf(bytes(text), { filename: 'a', contentType: 'text/plain' }),
+  ),
+  mailReader('documents/documentKind.ts mayHoldText', NAME_MAX, TEXT, (text) =>
+    mayHoldText({ filename: text, contentType: text }),
+  ),
+  mailReader('documents/document.ts cellText', MAIL_MAX, TEXT, (text) => cellText(text)),
+  mailReader('documents/plainText.ts decodeText', MAIL_MAX, TEXT, (text) =>
+    decodeText(bytes(text)),
+  ),
+  mailReader('documents/plainText.ts readPlainText', MAIL_MAX, TEXT, (text) =>
+    readPlainText(bytes(text)),
+  ),
+  mailReader('documents/csvText.ts readCsv', MAIL_MAX, CSV, (text) => readCsv(bytes(text))),
+  mailReader('documents/rtfText.ts readRtf', MAIL_MAX, RTF, (text) => readRtf(bytes(text))),
+  mailReader(
+    'documents/htmlDocument.ts readHtmlDocument',
+    HTML_MAX,
+    HTML,
+    (text) => readHtmlDocument(bytes(text)),
+    // The budget is the budget of visibleHtml, and 500 links of 2,000 characters.
+    { budget: 1_400_000 },
+  ),
+  mailReader('documents/office/xml.ts readXml', MAIL_MAX, HTML, (text) =>
+    refusable(() => readXml(bytes(text), { open: () => {} })),
+  ),
+  mailReader('documents/office/openStyles.ts lengthOf', ATTRIBUTE_MAX, TEXT, (text) =>
+    lengthOf(text),
+  ),
+  mailReader('documents/office/sheetStyles.ts shownValue', ATTRIBUTE_MAX, TEXT, (text) =>
+    shownValue(45_000.5, text, false),
+  ),
+  mailReader('documents/ink.ts colourOf', ATTRIBUTE_MAX, TEXT, (text) => colourOf(text)),
+  mailReader('calendar/zones.ts ianaName', ATTRIBUTE_MAX, TEXT, (text) => ianaName(text)),
+  mailReader('calendar/writeCalendar.ts isRule', ATTRIBUTE_MAX, RULE, (text) =>
+    isRule(`FREQ=DAILY;${text}`),
+  ),
+]

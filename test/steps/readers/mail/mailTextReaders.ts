@@ -1,0 +1,240 @@
+/** Lists readers of the text and the HTML of a mail. */
+import { codeParts } from '../../../../shared/mail/codes/codeParts.ts'
+import * as phrases from '../../../../shared/mail/codes/codePhrases.ts'
+import { candidatesOf, plainForm } from '../../../../shared/mail/codes/codeShapes.ts'
+import { findCodes, judgedOf } from '../../../../shared/mail/codes/codes.ts'
+import {
+  labelsOf,
+  namesCode,
+  namesCompany,
+  namesMeeting,
+  namesTrade,
+  saysUse,
+} from '../../../../shared/mail/codes/codeWords.ts'
+import {
+  explains,
+  isVague,
+  purposeOfPath,
+  purposeOfText,
+} from '../../../../shared/mail/codes/linkWords.ts'
+import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
+import * as attribution from '../../../../shared/mail/replyText/attribution.ts'
+import * as cutOff from '../../../../shared/mail/replyText/cutOff.ts'
+import * as device from '../../../../shared/mail/replyText/device.ts'
+import * as headers from '../../../../shared/mail/replyText/headers.ts'
+import * as joined from '../../../../shared/mail/replyText/joined.ts'
+import * as markers from '../../../../shared/mail/replyText/markers.ts'
+import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
+import * as signature from '../../../../shared/mail/replyText/signature.ts'
+import {
+  cascade,
+  readDeclarations,
+  StyleSheet,
+} from '../../../../shared/mail/visibleText/cssRules.ts'
+import { PAGE, sightOf } from '../../../../shared/mail/visibleText/hiddenStyle.ts'
+import { readHtml } from '../../../../shared/mail/visibleText/htmlTokens.ts'
+import {
+  htmlToDescribedText,
+  htmlToMarkedText,
+  htmlToText,
+} from '../../../../shared/mail/visibleText/htmlToText.ts'
+import {
+  holdsTags,
+  readableText,
+  saysElse,
+} from '../../../../shared/mail/visibleText/readableText.ts'
+import { stripTags, tooComplex } from '../../../../shared/mail/visibleText/stripTags.ts'
+import { visibleHtml } from '../../../../shared/mail/visibleText/visibleHtml.ts'
+import { CSS, HTML, TEXT, URL_TEXT } from '../../inputs/grammars.ts'
+import { CODES, SLOW_HTML } from '../../inputs/slowTexts.ts'
+import type { Reader } from '../reader.ts'
+import { HTML_MAX, MAIL_MAX, mailReader } from './mailReader.ts'
+
+const LINE_MAX = 400
+/** Names the readers of one line in a mail. The other readers read a text, and some also the lines below. */
+const LINE_READERS = new Set(
+  'attributionEndingAt beforeCutOff isHeaderBlock startsSignature isClosingDeviceLine'.split(' '),
+)
+const REPLY_PARTS = {
+  'replyText/attribution.ts': attribution,
+  'replyText/cutOff.ts': cutOff,
+  'replyText/device.ts': device,
+  'replyText/headers.ts': headers,
+  'replyText/joined.ts': joined,
+  'replyText/markers.ts': markers,
+  'replyText/signature.ts': signature,
+}
+
+function readPart(name: string, read: unknown, text: string): unknown {
+  const lines = text.split('\n').map(markers.lineView)
+  const call = read as (...values: unknown[]) => unknown
+  if (!LINE_READERS.has(name)) return call(text, lines.slice(0, headers.MAX_HEADER_LINES))
+  return call(lines, Math.max(0, Math.min(lines.length >> 1, lines.length - 2)), 0, 'quote')
+}
+const STYLED = 256 * 1024
+
+export const MAIL_TEXT_READERS: readonly Reader[] = [
+  mailReader('replyText/replyText.ts replyText', MAIL_MAX, TEXT, (text) => replyText(text)),
+  mailReader(
+    'replyText/replyText.ts replyTextFromHtml',
+    HTML_MAX,
+    HTML,
+    (text) => replyTextFromHtml(text),
+    {
+      budget: 400_000,
+    },
+  ),
+  ...Object.entries(REPLY_PARTS).flatMap(([file, part]) =>
+    Object.entries<unknown>(part).flatMap(([name, read]) =>
+      typeof read === 'function' && name !== 'oneOf'
+        ? [mailReader(`${file} ${name}`, MAIL_MAX, TEXT, (text) => readPart(name, read, text))]
+        : [],
+    ),
+  ),
+  mailReader(
+    'codes/codes.ts findCodes',
+    MAIL_MAX,
+    TEXT,
+    (text) => findCodes({ subject: text, text, html: text }),
+    { own: CODES },
+  ),
+  mailReader('codes/codes.ts judgedOf', MAIL_MAX, TEXT, (text) =>
+    judgedOf({ subject: 'Your code', text, html: text }),
+  ),
+  mailReader('codes/codeParts.ts codeParts', HTML_MAX, HTML, (shown) =>
+    codeParts({ subject: '', text: '', shown, seen: '' }),
+  ),
+  mailReader('codes/codes.ts findCodes: after a label', MAIL_MAX, TEXT, (text) =>
+    findCodes({ subject: 'Your code', text: `Your code is:\n${text}`, html: null }),
+  ),
+  mailReader('codes/codeShapes.ts plainForm', MAIL_MAX, TEXT, (text) => plainForm(text)),
+  // `linesOf` in codes.ts cuts lines to LINE_MAX.
+  mailReader('codes/codeShapes.ts candidatesOf', LINE_MAX, TEXT, (text) => candidatesOf(text)),
+  ...Object.entries({ labelsOf, namesCode, namesCompany, namesMeeting, namesTrade, saysUse }).map(
+    ([name, read]) =>
+      mailReader(`codes/codeWords.ts ${name}`, 3 * LINE_MAX, TEXT, (text) => read(text)),
+  ),
+  ...Object.entries(phrases).map(([name, read]) =>
+    mailReader(`codes/codePhrases.ts ${name}`, LINE_MAX, TEXT, (text) => read(text)),
+  ),
+  mailReader(
+    'codes/mailLinks.ts findLinks: text',
+    MAIL_MAX,
+    TEXT,
+    (text) => findLinks({ subject: text, text, html: null }),
+    // A mail has up to 500 addresses, each with a context of 300 characters that is read several times.
+    { budget: 1_500_000 },
+  ),
+  mailReader(
+    'codes/mailLinks.ts findLinks: HTML',
+    HTML_MAX,
+    HTML,
+    (html) => findLinks({ subject: '', text: '', html }),
+    // A mail has up to 500 links of 2,000 characters each.
+    { budget: 2_000_000 },
+  ),
+  mailReader('codes/linkWords.ts purposeOfText', 4_000, TEXT, (text) => purposeOfText(text)),
+  ...Object.entries({ explains, isVague }).map(([name, read]) =>
+    mailReader(`codes/linkWords.ts ${name}`, 200, TEXT, (text) => read(text)),
+  ),
+  mailReader('codes/linkWords.ts purposeOfPath', 4_000, URL_TEXT, (text) => purposeOfPath(text)),
+  mailReader('visibleText/cssRules.ts readDeclarations', HTML_MAX, CSS, (text) =>
+    readDeclarations(text),
+  ),
+  mailReader('visibleText/cssRules.ts StyleSheet', HTML_MAX, CSS, (text) => new StyleSheet(text)),
+  mailReader(
+    'visibleText/cssRules.ts StyleSheet: many elements',
+    HTML_MAX,
+    CSS,
+    (text) => {
+      const sheet = new StyleSheet(text.slice(0, text.length / 2))
+      const names = text.slice(text.length / 2).match(/.{1,8}/gs) ?? []
+      const ancestors: { name: string; id: string; classes: string[] }[] = []
+      for (const name of names) {
+        const element = { name: 'a', id: name, classes: ['a', name] }
+        sheet.match(element, ancestors)
+        if (ancestors.length < 100) ancestors.push(element)
+      }
+    },
+    { budget: STYLED * 8 },
+  ),
+  mailReader('visibleText/cssRules.ts cascade', HTML_MAX, CSS, (text) =>
+    cascade(text.split('}').map(readDeclarations)),
+  ),
+  mailReader('visibleText/hiddenStyle.ts sightOf', HTML_MAX, CSS, (text) =>
+    [
+      'color',
+      'font',
+      'font-size',
+      'margin',
+      'clip',
+      'clip-path',
+      'transform',
+      'background',
+      'filter',
+      'opacity',
+      'text-indent',
+      'left',
+      'width',
+    ].map((property) =>
+      sightOf(
+        'p',
+        new Map([
+          ['bgcolor', text],
+          ['color', text],
+        ]),
+        new Map([
+          [property, { value: text, important: false }],
+          ['position', { value: 'absolute', important: false }],
+          ['overflow', { value: 'hidden', important: false }],
+        ]),
+        PAGE,
+      ),
+    ),
+  ),
+  ...Object.entries({ htmlToText, htmlToDescribedText }).map(([name, read]) =>
+    mailReader(`visibleText/htmlToText.ts ${name}`, HTML_MAX, HTML, (text) => read(text), {
+      budget: 400_000,
+    }),
+  ),
+  mailReader(
+    'visibleText/htmlToText.ts htmlToMarkedText',
+    HTML_MAX,
+    HTML,
+    (text) => htmlToMarkedText(text, true),
+    { budget: 400_000 },
+  ),
+  mailReader(
+    'visibleText/visibleHtml.ts visibleHtml',
+    HTML_MAX,
+    HTML,
+    (text) => visibleHtml(text, HTML_MAX),
+    {
+      budget: 400_000,
+      own: SLOW_HTML,
+    },
+  ),
+  mailReader(
+    'visibleText/visibleHtml.ts visibleHtml: style',
+    HTML_MAX,
+    CSS,
+    (text) =>
+      visibleHtml(
+        `<style>${text.slice(0, text.length / 2)}</style>${'<p class="a b"><b id=a>x'.repeat(text.length / 40)}`,
+        HTML_MAX,
+      ),
+    { budget: STYLED * 8 },
+  ),
+  mailReader('visibleText/htmlTokens.ts readHtml', HTML_MAX, HTML, (text) =>
+    readHtml(text, { text: (one) => one.length, attribute: (_name, value) => value.length }),
+  ),
+  mailReader('visibleText/stripTags.ts stripTags', HTML_MAX, HTML, (text) => stripTags(text)),
+  mailReader('visibleText/stripTags.ts tooComplex', HTML_MAX, HTML, (text) => tooComplex(text)),
+  mailReader('visibleText/readableText.ts readableText', MAIL_MAX, TEXT, (text) =>
+    readableText(text),
+  ),
+  mailReader('visibleText/readableText.ts holdsTags', MAIL_MAX, TEXT, (text) => holdsTags(text)),
+  mailReader('visibleText/readableText.ts saysElse', MAIL_MAX, TEXT, (text) =>
+    saysElse(text, text),
+  ),
+]

@@ -1,0 +1,64 @@
+/** Lists readers of a held mail, which an agent wrote and a person decides. */
+import { markDifferences, markMatches } from '../../../../shared/mail/review/differences.ts'
+import { HTML_MAX_CHARS, htmlObstacles } from '../../../../shared/mail/review/obstacles.ts'
+import { type Reviewed, reviewOf } from '../../../../shared/mail/review/review.ts'
+import { shownText } from '../../../../shared/mail/review/shownText.ts'
+import { CSS, HEADER, HTML, TEXT } from '../../inputs/grammars.ts'
+import type { Reader } from '../reader.ts'
+import { pieces } from '../readerOf.ts'
+import { mailReader, TYPED_MAX } from './mailReader.ts'
+
+/** Holds the characters that hide words, and the characters that replace them. */
+const HIDING = {
+  tokens: [...TEXT.tokens, ' ', '\n', ' \n', '\t\n', '\u200b', '\u202e', '\r\n', 'a'],
+}
+const letterOf = (part: Partial<Reviewed>): Reviewed => ({
+  ...{ bytes: new Uint8Array(), bcc: [], refused: [], sendAt: null },
+  ...{ text: '', html: null, attachments: [], ...part },
+})
+const filesOf = (text: string) =>
+  pieces(text, 100).map((filename) => ({ filename, contentType: 'image/png', size: 1 }))
+
+export const REVIEW_READERS: readonly Reader[] = [
+  mailReader('review/shownText.ts shownText', TYPED_MAX, HIDING, (text) => shownText(text)),
+  mailReader('review/differences.ts markDifferences', TYPED_MAX, HIDING, (text) =>
+    markDifferences(text.slice(0, text.length / 2), text.slice(text.length / 2), 'new'),
+  ),
+  mailReader('review/differences.ts markMatches', HTML_MAX_CHARS, HTML, (text) =>
+    markMatches(text, /<!--|content/g, 'found'),
+  ),
+  mailReader('review/obstacles.ts htmlObstacles', HTML_MAX_CHARS, HTML, (text) =>
+    htmlObstacles(text, filesOf(text)),
+  ),
+  mailReader('review/obstacles.ts htmlObstacles: style', HTML_MAX_CHARS, CSS, (text) =>
+    htmlObstacles(`<style>${text}</style>`, []),
+  ),
+  mailReader(
+    'review/obstacles.ts htmlObstacles: pictures',
+    HTML_MAX_CHARS,
+    { tokens: ['<img src="cid:a">', '<img src=cid:', '&#x63;', ' src="', " src='", '"', '>'] },
+    (text) =>
+      htmlObstacles(
+        text,
+        // The file `a` is the picture that the shapes name.
+        ['a', ...pieces(text, 100)].map((contentId) => ({
+          ...{ contentId, contentType: 'image/png', size: 1 },
+        })),
+      ),
+  ),
+  mailReader('review/review.ts reviewOf: text', TYPED_MAX, HIDING, (text) =>
+    reviewOf(letterOf({ text })),
+  ),
+  mailReader(
+    'review/review.ts reviewOf: HTML',
+    HTML_MAX_CHARS,
+    HTML,
+    (html) => reviewOf(letterOf({ text: html, html })),
+    { budget: 400_000 },
+  ),
+  mailReader('review/review.ts reviewOf: fields and files', TYPED_MAX, HEADER, (text) =>
+    reviewOf(
+      letterOf({ bytes: Buffer.from(text), bcc: pieces(text, 20), attachments: filesOf(text) }),
+    ),
+  ),
+]
