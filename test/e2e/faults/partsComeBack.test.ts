@@ -24,7 +24,7 @@ const PARTS = {
   api: /api\/main\.ts$/,
   smtp: /api\/smtp\/main\.ts$/,
   'mail workers': /workers\/main\.ts --pool mail$/,
-  'request workers': /workers\/main\.ts --pool webhooks,vault$/,
+  'request workers': /workers\/main\.ts --pool webhooks,vault,purse$/,
   'payment workers': /workers\/main\.ts --pool payments$/,
 } as const
 type Part = keyof typeof PARTS
