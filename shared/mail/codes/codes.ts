@@ -125,7 +125,7 @@ export function judgedOf({ subject, text, html }: Mail): Judged[] {
     ['html', html === null ? [] : linesOf(html).map((line) => new CodeLine(line))],
   ]
   const lines = parts.flatMap(([, own]) => own)
-  if (!mayHaveCode(lines)) return []
+  if (!lines.some(({ text: line }) => MAY_HOLD.test(line)) || !mayHaveCode(lines)) return []
   const shared = evidenceOfMail(head, lines)
   const judged: Judged[] = []
   for (const [part, own] of parts) {
