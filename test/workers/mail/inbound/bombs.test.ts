@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { BOMBS } from '../../../support/mail/bombs.ts'
 import { messagePath, startTestService, type TestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
+import '../../../support/process/alone.ts'
 import '../../../support/whole.ts'
 
 let service: TestService
