@@ -141,8 +141,9 @@ function startChild<Request, Result>(
   return self
 }
 
-/** Answers the requests of the parent one after the other, and ends when the parent ends. */
+/** Answers the requests of the parent one after the other, and ends when the parent ends, also in the midst of work. */
 export function serveParent<Request, Result>(work: (request: Request) => Promise<Result>): void {
+  new Worker(new URL('./orphanGuard.ts', import.meta.url)).unref()
   process.on('message', async (request: Request) => {
     const before = process.cpuUsage()
     const outcome = await work(request).then(
@@ -167,7 +168,7 @@ function yieldTo(pid: number): void {
  * Returns the processor time of a process in milliseconds (proc_pid_stat(5)). Returns `undefined` where /proc is
  * absent, or has no such process.
  */
-function processorMs(pid: number): number | undefined {
+export function processorMs(pid: number): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
     // The name of the program stands in parentheses and may hold blanks.

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type ChildError, createChildren } from '../../../workers/process/child.ts'
+import { type ChildError, createChildren, processorMs } from '../../../workers/process/child.ts'
+import { printed, startProcess } from '../../support/process/process.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 const childrenOf = (file: string) =>
@@ -43,6 +44,15 @@ test('an idle child that ended gets no further request', async () => {
   const { result: first } = await children.run('end soon')
   await waitFor('the end of the child', () => !isAlive(first))
   expect((await children.run('pid')).result).not.toBe(first)
+})
+
+test('a child that works without an end is killed when its parent is killed', async () => {
+  await using parent = startProcess('test/workers/process/parentProgram.ts', {})
+  const pid = Number((await printed(parent, /child (\d+)/))[1])
+  const spentMs = processorMs(pid)!
+  await waitFor('the endless work', () => processorMs(pid)! > spentMs + 200)
+  parent.child.kill('SIGKILL')
+  await waitFor('the end of the child', () => !isAlive(pid), 15_000)
 })
 
 test('a child that does not start, and a request that cannot be sent, give a ChildError', async () => {

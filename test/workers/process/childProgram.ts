@@ -1,8 +1,9 @@
-/** Is the program that child.test.ts starts: it answers with its process id, throws, or ends. */
+/** Is the program that child.test.ts starts: it answers with its process id, throws, ends, or never answers. */
 import { serveParent } from '../../../workers/process/child.ts'
 
-serveParent(async (request: 'pid' | 'throw' | 'end soon') => {
+serveParent(async (request: 'pid' | 'throw' | 'end soon' | 'spin') => {
   if (request === 'throw') throw new Error('no such letter')
   if (request === 'end soon') setImmediate(() => process.exit(0))
+  while (request === 'spin');
   return process.pid
 })

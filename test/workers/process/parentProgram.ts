@@ -1,0 +1,11 @@
+/** Is the parent that child.test.ts kills: it prints the process id of its child, and gives the child endless work. */
+import { join } from 'node:path'
+import { createChildren } from '../../../workers/process/child.ts'
+
+const children = createChildren<string, number>({
+  file: join(import.meta.dir, 'childProgram.ts'),
+  name: 'the program',
+  limits: { timeMaxMs: 600_000, memoryMaxBytes: 1024 * 1024 * 1024 },
+})
+process.stdout.write(`child ${(await children.run('pid')).result}\n`)
+await children.run('spin')
