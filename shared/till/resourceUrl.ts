@@ -25,15 +25,16 @@ export type ResourceUrl = {
  * @param text is an absolute http(s) URL of at most 2,048 characters, without user or password.
  * @throws ResourceUrlError. Its message describes the fault, without the field's name.
  *
- * @example parseResourceUrl('HTTPS://API.Example.com:443/a?x=1#y') // { url: 'https://api.example.com/a', matchKey:
- * 'api.example.com/a' }
+ * @example
+ * parseResourceUrl('HTTPS://API.Example.com:443/a?x=1#y')
+ * // { url: 'https://api.example.com/a', matchKey: 'api.example.com/a' }
  */
 export function parseResourceUrl(text: string): ResourceUrl {
   if (text.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
-  // The URL parser drops tabs and line ends and turns `\` into `/`, so two readers could see two URLs. biome-ignore
-  // lint/suspicious/noControlCharactersInRegex: refusing them is the point
+  // The URL parser drops tabs and line ends and turns `\` into `/`, so two readers could see two URLs.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
   if (/[\u0000-\u0020\u007f\\]/.test(text)) {
     throw new ResourceUrlError('must not hold blanks, control characters or backslashes')
   }

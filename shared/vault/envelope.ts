@@ -7,12 +7,12 @@
  *
  * Standards: AES-256-GCM (NIST SP 800-38D), HKDF-SHA-256 (RFC 5869).
  *
- * box            0x01 ‖ nonce (12 random bytes) ‖ ciphertext ‖ tag (16)
- * wrapping key   HKDF(master key, no salt, info "purser/wrap")
- * wrapped key    box(wrapping key, data key, AD("key", key id, …context))
- * ciphertext     box(data key, plaintext, AD("data", …context))
- * AD(parts)      for each part its length in bytes (uint32, big endian) and its UTF-8 bytes
- * context        purpose, project id, name, version (decimal)
+ *   box            0x01 ‖ nonce (12 random bytes) ‖ ciphertext ‖ tag (16)
+ *   wrapping key   HKDF(master key, no salt, info "purser/wrap")
+ *   wrapped key    box(wrapping key, data key, AD("key", key id, …context))
+ *   ciphertext     box(data key, plaintext, AD("data", …context))
+ *   AD(parts)      for each part its length in bytes (uint32, big endian) and its UTF-8 bytes
+ *   context        purpose, project id, name, version (decimal)
  *
  * A secret decrypts only for its own project, name, version and purpose. A data key encrypts once. One master key may
  * wrap 2^32 data keys (SP 800-38D §8.3, random nonces): seven weeks at a thousand writes a second. The operator should

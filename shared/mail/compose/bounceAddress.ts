@@ -3,7 +3,7 @@
  * sender of its own, and mail hosts send bounces to this address. Only hosts that got that copy of the mail know the
  * address. So a report to the address comes from one of these hosts.
  *
- * NAME+bHASHMAC@DOMAIN   HASH: 40 bits of the Message-ID's hash. MAC: 80 bits of an HMAC-SHA-256. Both in base 32.
+ *   NAME+bHASHMAC@DOMAIN   HASH: 40 bits of the Message-ID's hash. MAC: 80 bits of an HMAC-SHA-256. Both in base 32.
  *
  * The part behind `+` is a tag (RFC 5233), so the SMTP listener finds the inbox without knowing this form.
  */
