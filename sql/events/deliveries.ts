@@ -92,7 +92,7 @@ export type DueDelivery = {
   idempotencyKey: string
   url: string
   body: Buffer
-  /** Count the ended attempts of the current schedule, and the ended attempts before the last replay. */
+  /** Count all ended attempts of the delivery, and the ended attempts of its earlier schedules (before a replay). */
   attempt: number
   attemptsBefore: number
   /** Is the webhook's current secret. It is null if the endpoint or webhook is deleted, or has no URL any more. */

@@ -19,8 +19,8 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
 
 /**
- * Lists the choices of an owner who approves a mail under approve-new. The later mail that needs no approval goes to
- * these recipients, to all recipients in their domains, or to no new recipient.
+ * Lists the choices of an owner who approves a mail under approve-new. Later mail to these recipients, to all
+ * recipients in their domains, or to no recipient needs no approval.
  */
 export const TRUSTS = ['recipients', 'domains', 'none'] as const
 export type Trust = (typeof TRUSTS)[number]
