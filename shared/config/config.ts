@@ -74,7 +74,7 @@ export type Config = {
   mailDomain: string
   /** Names this host in EHLO and in the MX records of its domains. */
   mailHostname: string
-  /** Is the mode of the MTA-STS policy of our own domains. */
+  /** Is the mode of the MTA-STS policy of the service's own domains. */
   mtaSts: MtaStsMode
   /** This inbox receives the mail of `postmaster@mailDomain` if no inbox has that address. */
   postmaster: string | undefined

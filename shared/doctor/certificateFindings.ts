@@ -1,6 +1,6 @@
 import { counted, type Finding, findingsIn, shown } from './finding.ts'
 
-/** Describes a TLS certificate as a peer showed it. */
+/** Describes a TLS certificate that a peer showed in a handshake. */
 export type SeenCertificate = {
   /** Tells whether the certificate is valid for the host name of the connection. */
   fits: boolean

@@ -24,7 +24,7 @@ type Verdict = 'ok' | 'warning' | 'broken'
 
 export type Finding = {
   area: Area
-  /** Names what the doctor checked. */
+  /** Names the thing that the doctor checked. */
   check: string
   /** Says the result of the check in one sentence, without a secret. */
   found: string

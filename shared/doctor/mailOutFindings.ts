@@ -45,8 +45,8 @@ const isGeneric = (name: string, address: string): boolean => {
 }
 
 /**
- * Judges the reverse DNS name of an address that we send from (FCrDNS). Large providers refuse mail from an address
- * without a reverse name.
+ * Judges the reverse DNS name of an address that the service sends from (FCrDNS). Large providers refuse mail from an
+ * address without a reverse name.
  * @param forward holds the addresses of each name.
  */
 export function judgeReverse(

@@ -18,9 +18,9 @@ export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leas
 type Cost = { ms: number; atMs: number }
 
 /**
- * Records what sharers, such as inboxes and sending networks, have cost lately, in milliseconds of work. Sharers with a
- * lower cost go first, so a flood waits behind everybody else. The costs of all sharers of a task are added up. So
- * neither many inboxes nor many networks make a flood cheap.
+ * Records the cost that sharers, such as inboxes and sending networks, have caused lately, in milliseconds of work.
+ * Sharers with a lower cost go first, so a flood waits behind everybody else. The costs of all sharers of a task are
+ * added up. So neither many inboxes nor many networks make a flood cheap.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()

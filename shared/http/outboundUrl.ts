@@ -1,8 +1,8 @@
 import { judgeHost } from './publicAddress.ts'
 
 /**
- * Finds the fault of a URL that a tenant asks us to call, without a DNS query. The check runs at registration and
- * before every request.
+ * Finds the fault of a URL that a tenant asks the service to call, without a DNS query. The check runs at registration
+ * and before every request.
  *
  * @param allowPrivate accepts private, loopback and link-local addresses and every port (development).
  * @returns a reason that may be shown to the tenant. Null means that the URL has no fault.

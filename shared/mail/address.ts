@@ -16,8 +16,8 @@ const DOMAIN =
 
 /**
  * Reads exactly one bare address (`local@domain`) and returns it with the domain in lower-case ASCII. For any other
- * text it returns null. It refuses lists, display names, comments, groups and line breaks before a mail library reads
- * the string. The library would send `"b@y, c@z"` or `"x\r\nBcc: v@z"` to additional recipients.
+ * text the function returns null. It refuses lists, display names, comments, groups and line breaks before a mail
+ * library reads the string. The library would send `"b@y, c@z"` or `"x\r\nBcc: v@z"` to additional recipients.
  */
 export function parseAddress(text: string): string | null {
   if (text.length > ADDRESS_MAX_LENGTH) return null

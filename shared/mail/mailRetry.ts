@@ -9,7 +9,7 @@ export type MailRoute = 'relay' | 'direct'
 
 type Schedule = {
   delaysS: readonly number[]
-  /** An outbound mail is given up this long after the API accepted it. */
+  /** Is the number of seconds after which an outbound mail is given up, counted from its acceptance by the API. */
   giveUpS: number
   giveUpText: string
 }

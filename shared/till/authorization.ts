@@ -48,7 +48,7 @@ const domainOf = (network: UsdcNetwork) => ({
 })
 
 /**
- * Returns the signed data in viem's form, e.g. for `account.signTypedData`. The EIP-712 domain comes from the service's
+ * Returns the signed data in viem's form, as for `account.signTypedData`. The EIP-712 domain comes from the service's
  * table of tokens, never from a caller. If both the requirement and the signature had a wrong domain name, the x402
  * reference would accept the payment and the chain would refuse it.
  */

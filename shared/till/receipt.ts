@@ -2,9 +2,9 @@
  * Makes and checks payment receipts. The response of redeem, the payment record and the webhook body hold a receipt in
  * the same format (docs/contract.md §6).
  *
- * A receipt states that the money moved, and not that the seller delivered, because it is signed before delivery.
- * Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515). Its payload is a
- * receipt of the x402 `offer-receipt` extension, version 1, with additional members.
+ * A receipt states that the money moved, and not that the seller delivered, because the receipt is signed before
+ * delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515). Its
+ * payload is a receipt of the x402 `offer-receipt` extension, version 1, with additional members.
  */
 import { verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'

@@ -1,7 +1,7 @@
 /**
  * Converts USDC amounts, and lists the supported chains.
  *
- * Terminology: an *amount* is a decimal string of whole USDC ("0.01"); an *atomic amount* is a bigint of 10^-6 USDC
+ * Terminology: an *amount* is a decimal string of whole USDC ("0.01"). An *atomic amount* is a bigint of 10^-6 USDC
  * (10000n), the unit of the token contract. No float ever holds money.
  */
 import type { Address } from 'viem'
