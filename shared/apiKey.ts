@@ -1,25 +1,28 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** A `project` key acts as one project. A `platform` key manages projects and cannot act as a project. */
+/**
+ * Names the kind of an API key. A `project` key acts as one project. A `platform` key manages projects and cannot act
+ * as a project.
+ */
 export type KeyKind = 'project' | 'platform'
 
 const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }
 const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
 /**
- * The stored lookup part is the key type plus 12 hex digits. These 48 bits find the row through an index, and are safe
- * to show in a list.
+ * Is the length of the lookup part of an API key: the key type and 12 hex digits. These 48 bits find the key's row
+ * through an index, and are safe to show in a list.
  */
 const LOOKUP_LENGTH = 'loid-'.length + 12
 
-/** Describes a parsed `Authorization` value. The API reports each of the three faults with its own error. */
+/** Describes a parsed `Authorization` header. The API reports each of the three faults with its own error. */
 export type ParsedAuthorization =
   | { ok: true; key: string }
   | { ok: false; reason: 'header' | 'format' | 'key' }
 
 /**
- * Reads `Bearer <key>`. The fault `header` means that the header is absent or not Bearer. `format` means that the key
- * begins with neither `loid-` nor `lopk-`. `key` means that the prefix is right but the rest is not 64 hexadecimal
- * digits.
+ * Reads the header `Authorization: Bearer <key>`. The fault `header` means that the header is absent or not Bearer.
+ * `format` means that the API key begins with neither `loid-` nor `lopk-`. `key` means that the prefix is right but the
+ * rest is not 64 hexadecimal digits.
  */
 export function parseAuthorization(header: string | null): ParsedAuthorization {
   const match = header === null ? null : /^Bearer +(\S+) *$/i.exec(header)
@@ -31,22 +34,24 @@ export function parseAuthorization(header: string | null): ParsedAuthorization {
   return KEY_FORM.test(key) ? { ok: true, key } : { ok: false, reason: 'key' }
 }
 
-/** Generates a key. It is a type prefix and 256 random bits: `loid-<64 hex>` or `lopk-<64 hex>`. */
+/** Generates an API key: a type prefix and 256 random bits, as in `loid-<64 hex>` or `lopk-<64 hex>`. */
 export function generateKey(kind: KeyKind): string {
   return PREFIXES[kind] + randomBytes(32).toString('hex')
 }
 
-/** Tells whether `key` has the format of a key of that kind. */
+/** Tells whether `key` has the format of an API key of the given kind. */
 export function isKey(key: string, kind: KeyKind): boolean {
   return KEY_FORM.test(key) && key.startsWith(PREFIXES[kind])
 }
 
 /**
- * Computes the SHA-256 of the key (32 bytes). The key holds 256 random bits, so a slow password hash would add nothing.
+ * Computes the SHA-256 of an API key (32 bytes). The API key holds 256 random bits, so a slow password hash would add
+ * nothing.
  */
 export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 /**
- * Returns the part of a key that is stored in clear text. It indexes the row, and the API shows it as `apiKeyPrefix`.
+ * Returns the part of an API key that is stored in clear text. The database row is indexed by this part, and the API
+ * shows it as `apiKeyPrefix`.
  */
 export const keyLookupPrefix = (key: string): string => key.slice(0, LOOKUP_LENGTH)

@@ -1,6 +1,6 @@
 /**
  * Makes the token of a link that decides one approval request. The token is an HMAC under a derived key, so a repeated
- * notification has the same link. The database holds only a hash of the token.
+ * notification of the owner has the same link. The database holds only a hash of the token.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from './vault/envelope.ts'
@@ -8,7 +8,7 @@ import { deriveKey, type MasterKey } from './vault/envelope.ts'
 /** Makes the token for one approval request and one email address: 256 bits in base64url. */
 export type ApprovalTokens = (approvalId: string, address: string) => string
 
-/** Makes tokens with a key that is derived from the first master key. */
+/** Makes approval tokens with a key that is derived from the first master key. */
 export function approvalTokens([first]: readonly MasterKey[]): ApprovalTokens {
   const key = deriveKey(first!.key, 'purser/approval')
   return (approvalId, address) =>
@@ -17,7 +17,7 @@ export function approvalTokens([first]: readonly MasterKey[]): ApprovalTokens {
       .digest('base64url')
 }
 
-/** Matches the format of a token. */
+/** Matches the format of the token in an approval link. */
 export const APPROVAL_TOKEN = /^[A-Za-z0-9_-]{43}$/
 
 /** Describes one page of a held mail, with the SHA-256 of the mail's bytes (hexadecimal). */
@@ -32,7 +32,7 @@ export type PageSeals = {
   isSeal(page: SeenPage, given: string | undefined): boolean
 }
 
-/** Makes seals with a key that is derived from the first master key. */
+/** Makes page seals with a key that is derived from the first master key. */
 export function pageSeals([first]: readonly MasterKey[]): PageSeals {
   const key = deriveKey(first!.key, 'purser/approval-page')
   const seal = ({ approvalId, sha256, page }: SeenPage) =>

@@ -1,10 +1,10 @@
-/** Writes canonical JSON (RFC 8785, JCS). Signatures cover these bytes. */
+/** Writes canonical JSON (RFC 8785, JCS). Signatures are computed over these bytes. */
 import canonicalize from 'canonicalize'
 
 /**
- * Writes a JSON value in its one canonical form.
+ * Writes a JSON value in canonical form: equal values always give equal bytes.
  *
- * @param value plain JSON data. Members with the value undefined are left out, as JSON.stringify does.
+ * @param value is plain JSON data. Members with the value undefined are left out, as JSON.stringify does.
  * @throws TypeError on a value that JSON cannot hold: undefined, bigint, NaN, infinities, lone surrogates, cycles.
  */
 export function canonicalJson(value: unknown): string {

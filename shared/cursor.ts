@@ -1,15 +1,17 @@
 /**
- * Describes the position of the last row served. A page token writes it as one ISO 8601 time. The fraction holds the
- * milliseconds of createdAt (or updatedAt) in 3 digits and the row number in 19. A list whose order changes appends the
- * time of its first page in 13 digits. Clients can parse the token as a time, because ISO 8601 §5.3.1.4 allows any
- * number of fraction digits. Rows of the same millisecond have distinct tokens.
+ * Describes the position of the last row on a page of a list. A page token writes the position as one ISO 8601 time.
+ * The fraction holds the milliseconds of createdAt (or updatedAt) in 3 digits and the row number in 19. A list whose
+ * order changes appends the time of its first page in 13 digits. Clients can parse the token as a time, because ISO
+ * 8601 §5.3.1.4 allows any number of fraction digits. Rows of the same millisecond have distinct tokens.
  */
 export type Cursor = {
-  /** Is the time of the last row served, in milliseconds since the epoch. */
+  /** Is the time of the last row on the page, in milliseconds since the epoch. */
   atMs: number
-  /** Is the row number of the last row served. It breaks ties within one millisecond. */
+  /** Is the number of the last row on the page. The row number orders rows of the same millisecond. */
   row: bigint
-  /** Is the time of the first page (milliseconds since the epoch), for lists whose order changes. */
+  /**
+   * Is the time of the list's first page (milliseconds since the epoch). Only lists whose order changes have this time.
+   */
   asOfMs?: number
 }
 

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 
-/** Returns `prefix` and `bytes` random bytes in hexadecimal. With 12 bytes, a collision needs about 2^48 rows. */
+/**
+ * Returns `prefix` and `bytes` random bytes in hexadecimal. With 12 bytes, a collision is expected only after about
+ * 2^48 ids.
+ */
 function randomId(prefix: string, bytes = 12): string {
   return prefix + randomBytes(bytes).toString('hex')
 }
@@ -14,22 +17,22 @@ export const newThreadId = (): string => randomId('thd_')
 /** Generates the identifier of a seller's endpoint (docs/contract.md §6). */
 export const newEndpointId = (): string => randomId('se_')
 
-/** Generates the identifier of a webhook delivery. Receivers de-duplicate on it. */
+/** Generates the identifier of a webhook delivery. Receivers recognise a repeated delivery by this id. */
 export const newDeliveryId = (): string => randomId('whd_')
 
 /** Generates a webhook signing secret: `whsec_` and 256 random bits in hexadecimal. */
 export const newWebhookSecret = (): string => randomId('whsec_', 32)
 
-/** Generates the identifier of a request. `X-Request-Id` and every log line of the request have it. */
+/** Generates the identifier of an HTTP request. The header `X-Request-Id` and every log line of the request have it. */
 export const newRequestId = (): string => randomId('req_')
 
 /**
- * Generates a Message-ID for a message that we send (RFC 5322 §3.6.4): 128 random bits at the mail domain, in angle
- * brackets.
+ * Generates a Message-ID for a message that the service sends (RFC 5322 §3.6.4): 128 random bits at the mail domain, in
+ * angle brackets.
  */
 export const newMessageId = (domain: string): string => `<${randomId('', 16)}@${domain}>`
 
-/** Generates the identifier of an endpoint's trial. */
+/** Generates the identifier of a trial payment at an endpoint. */
 export const newTrialId = (): string => randomId('tri_')
 
 /** Generates the identifier of a credential, `cred_<hex>`. */
@@ -59,7 +62,7 @@ export const newApprovalId = (): string => randomId('apr_')
 /** Generates the public identifier of a console session. */
 export const newSessionId = (): string => randomId('ses_', 6)
 
-/** Generates an OAuth identifier: of a registered client, a request for consent, or a grant. */
+/** Generates an OAuth identifier of a registered client, of a request for consent, or of a grant. */
 export const newOAuthClientId = (): string => randomId('oac_')
 export const newOAuthRequestId = (): string => randomId('oar_')
 export const newOAuthGrantId = (): string => randomId('oag_')

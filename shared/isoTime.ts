@@ -16,7 +16,8 @@ const TIME_MAX_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
  */
 export function parseIsoTime(text: string): Date | null {
   if (!DATE.test(text) && !TIME.test(text)) return null
-  // Date.parse turns 02-30 into 03-02, and 24:00 into the next day. ISO 8601-1:2019 has no 24:00.
+  // Dates such as 02-30 and times such as 24:00 are refused. Date.parse would turn 02-30 into 03-02 and 24:00 into the
+  // next day. ISO 8601-1:2019 has no 24:00.
   const [year, month, day] = text.slice(0, 10).split('-').map(Number) as [number, number, number]
   const date = new Date(Date.UTC(year, month - 1, day))
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day || year < 1000) return null
@@ -35,7 +36,7 @@ const DURATION_MAX_MS = 3_660 * UNIT_MS.d
 
 /**
  * Reads a duration of at most ten years: a whole number and `s`, `m`, `h`, `d` or `w`.
- * @returns milliseconds; null for any other text.
+ * @returns the milliseconds. Any other text gives null.
  */
 export function parseDuration(text: string): number | null {
   const match = /^([1-9]\d{0,8})([smhdw])$/.exec(text)

@@ -1,6 +1,6 @@
 /**
- * Returns the known name that is nearest to another name, and the number of changed characters. @returns undefined if
- * no name is known.
+ * Returns the known name that differs from another name in the fewest characters, and the number of changed characters.
+ * @returns undefined if no name is known.
  */
 export function nearestName(
   name: string,

@@ -1,5 +1,5 @@
 const WIDTH = 30
-/** In a file, each five percent of progress becomes one line. */
+/** Is the number of progress lines in a file: one line for every five percent. */
 const STEPS = 20
 
 /**

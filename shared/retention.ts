@@ -1,20 +1,20 @@
-/** Defines how long the rows of each class are kept. */
+/** Defines how many days the rows of each retention class are kept. */
 
-/** This number of days, a hundred years, keeps rows for ever. */
+/** Limits the number of retention days. This number of days, a hundred years, keeps rows for ever. */
 export const DAYS_MAX = 36_500
 
 type Bounds = {
-  /** Is the name of the class's columns, without `_days`. */
+  /** Is the name of the retention class's columns, without `_days`. */
   column: string
-  /** Tells what the class removes, in the words of the API. */
+  /** Tells which rows the retention class removes, in the words of the API. */
   about: string
   min: number
   max: number
-  /** Is the number of days if nothing is set; null: for ever. */
+  /** Is the number of days if neither operator nor project sets one. Null means for ever. */
   fallback: number | null
 }
 
-/** Lists the classes of rows that are removed by age. */
+/** Lists the retention classes. Rows of a class are removed by age. */
 export const RETENTION_CLASSES = {
   mail: {
     column: 'mail',
@@ -37,7 +37,7 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: null,
   },
-  // The minimum keeps a stolen platform key from erasing its traces by a short retention.
+  // The minimum prevents that a stolen platform key erases its traces by a short retention.
   logs: {
     column: 'logs',
     about: 'entries of the audit log',
@@ -45,7 +45,7 @@ export const RETENTION_CLASSES = {
     max: DAYS_MAX,
     fallback: 90,
   },
-  // Clients rely on 24 hours (docs/contract.md).
+  // Clients rely on 24 hours for idempotency keys (docs/contract.md).
   idempotencyKeys: {
     column: 'idempotency_keys',
     about: 'idempotency keys with their answers',
@@ -53,7 +53,7 @@ export const RETENTION_CLASSES = {
     max: 30,
     fallback: 1,
   },
-  // A payer who lost the response sends the same header again for some days.
+  // The minimum is some days, because a payer who lost the response sends the same payment header again for some days.
   paymentDetails: {
     column: 'payment_details',
     about: 'signature, description and query of final payments',
@@ -64,8 +64,8 @@ export const RETENTION_CLASSES = {
 } as const satisfies Record<string, Bounds>
 
 export type RetentionClass = keyof typeof RETENTION_CLASSES
-/** Lists every class. */
+/** Lists the names of all retention classes. */
 export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[]
 
-/** Gives the days by class; null: for ever, or the days of the service. */
+/** Gives the retention days by class. Null means for ever, or the days of the service. */
 export type Retention = Record<RetentionClass, number | null>

@@ -3,7 +3,7 @@
  * granted.
  */
 
-/** A new key has these scopes unless it asks for others. */
+/** Lists the scopes of a new project key whose creator asks for no others. */
 export const DEFAULT_SCOPES = [
   'mail:read',
   'mail:send',
@@ -15,12 +15,14 @@ export const DEFAULT_SCOPES = [
   'payments:accept',
 ] as const
 
-/** An owner gives these scopes only by name, because a key with purse:pay spends money. */
+/**
+ * Lists the scopes of the purse. An owner must name them to give them, because an API key with purse:pay spends money.
+ */
 const PURSE_SCOPES = ['purse:read', 'purse:pay'] as const
 
 export const PROJECT_SCOPES = [...DEFAULT_SCOPES, ...PURSE_SCOPES] as const
 
 type ProjectScope = (typeof PROJECT_SCOPES)[number]
 
-/** Is a scope that an operation can require: a project scope, or the right to manage projects. */
+/** Is a scope that an operation of the API can require: a project scope, or the right to manage projects. */
 export type Scope = ProjectScope | 'platform:manage'

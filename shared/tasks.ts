@@ -10,8 +10,8 @@ const reportId = z.string().regex(/^hlr_[0-9a-f]{24}$/)
 export const PARSE_BATCH_MAX = 32
 
 /**
- * Lists every task of the service with its payload. A payload holds only identifiers. Jobs are retried, logged and
- * replaced, so they must never carry mail, secrets or money.
+ * Lists every task of the service with the payload of its jobs. A payload holds only identifiers. Jobs are retried,
+ * logged and replaced, so they must never carry mail, secrets or money.
  */
 export const taskPayloads = {
   parse_inbound: z.strictObject({ inboundId: rowId }),
@@ -27,8 +27,8 @@ export const taskPayloads = {
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
-  // `attempt` is the attempt of the job. Without a value it is the first attempt. A job for any other attempt than the
-  // next is stale.
+  // `attempt` is the number of the delivery's attempt. Undefined means the first attempt. A job for any other attempt
+  // than the next is stale.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
@@ -91,7 +91,7 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   pay_out: 'purse',
   settle_payment: 'payments',
   check_payment: 'payments',
-  // Each of these tasks checks the section whose settings its pool has.
+  // Each of these tasks checks the section of the doctor's report whose settings its pool has.
   examine_service: 'webhooks',
   examine_mail: 'mail',
   examine_chain: 'payments',

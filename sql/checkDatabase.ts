@@ -2,13 +2,13 @@ import pg from 'pg'
 import { ConfigError } from '../shared/config/config.ts'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 
-/** Is PostgreSQL 15, in the format of `server_version_num`. */
+/** Is the lowest version of PostgreSQL, 15, in the format of `server_version_num`. */
 const VERSION_MIN = 150_000
 const TIMEOUT_MS = 5_000
 
 /**
  * Connects once at the start of a process, so that a wrong `DATABASE_URL` fails with one clear line.
- * @throws {ConfigError} when the server is unreachable, refuses the login, is too old, or lacks the database.
+ * @throws {ConfigError} if the server is unreachable, refuses the login, is too old, or lacks the database.
  */
 export async function checkDatabase(databaseUrl: string): Promise<void> {
   const { host, username, pathname } = new URL(databaseUrl)
@@ -43,7 +43,7 @@ function explain(
   { at, user, database }: { at: string; user: string; database: string },
 ): unknown {
   const { code, message } = error as { code?: string; message: string }
-  // In class 28 the login is refused. 3D000 means that the database does not exist.
+  // SQLSTATE class 28 means that the login is refused. 3D000 means that the database does not exist.
   if (code?.startsWith('28')) {
     return new ConfigError(
       `DATABASE_URL: the database at ${at} refuses the login of user "${user}" (${message}); correct user or password`,
@@ -63,8 +63,8 @@ function explain(
 }
 
 /**
- * Checks the database for a service that can wait for it. An unreachable database is only logged.
- * @throws {ConfigError} when the database refuses the connection, is too old or missing.
+ * Checks the database for a service that can wait for the database. An unreachable database is only logged.
+ * @throws {ConfigError} if the database refuses the connection, is too old or missing.
  */
 export async function warnWhenAway(
   databaseUrl: string,

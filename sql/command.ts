@@ -4,7 +4,7 @@ import { databaseUrl } from './databaseUrl.ts'
 import { createPool, type Pool } from './db.ts'
 import { pendingMigrations } from './migrate.ts'
 
-/** Runs a command on the service's database. @throws {ConfigError} if migrations are pending. */
+/** Runs a command line program on the service's database. @throws {ConfigError} if migrations are pending. */
 export async function onDatabase(
   config: Config,
   { name, size = 1 }: { name: string; size?: number },

@@ -13,5 +13,5 @@ export const conditions = (
     )
     .join(' ')
 
-/** Writes an SQL condition that a text holds the value. Upper and lower case are the same. */
+/** Writes an SQL condition that a text contains the value. Upper and lower case are the same. */
 export const holds = (text: string): string => `position(lower(?) in lower(${text})) > 0`

@@ -3,20 +3,20 @@ import type { Logger } from 'pino'
 import { isDatabaseUnavailable } from '../shared/process/databaseAway.ts'
 import { databaseOutage } from '../shared/process/outage.ts'
 
-/** Is anything that runs a statement: the pool, or a client inside a transaction. */
+/** Runs SQL statements: the connection pool, or a connection inside a transaction. */
 export type Queryable = Pick<pg.Pool, 'query'>
 export type Pool = pg.Pool
 export type Client = pg.PoolClient
 
 export type PoolOptions = {
   url: string
-  /** Limits the connections. */
+  /** Limits the connections of the pool. */
   size: number
-  /** Is shown in pg_stat_activity. */
+  /** Is the name of the connections in pg_stat_activity. */
   name: string
   /** Is the statement timeout. */
   statementTimeoutMs?: number
-  /** Logs idle connections that break. The next use replaces them. */
+  /** Logs idle connections that break. The pool replaces them at the next use. */
   log?: Pick<Logger, 'debug'>
 }
 
@@ -24,14 +24,14 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Postgres ends every statement at its timeout. If a connection stays silent for this much longer, it is dead: its
- * server vanished, or a proxy lost it.
+ * Is the additional time after the statement timeout. Postgres ends every statement at its timeout. A connection that
+ * stays silent longer is dead: its server vanished, or a proxy lost it.
  */
 const ANSWER_GRACE_MS = 2_000
 
 /**
- * Creates a pool of connections with `force_generic_plan`. With it a call of add_job costs 35–60 % less, because its
- * inner statements are not planned each time.
+ * Creates a pool of connections with `force_generic_plan`. With this setting a call of add_job takes 35–60 % less time,
+ * because its inner statements are not planned each time.
  */
 export function createPool({
   url,
@@ -60,7 +60,7 @@ export function createPool({
   return pool
 }
 
-/** Runs `work` in one transaction. It commits when `work` returns, and rolls back when `work` throws. */
+/** Runs `work` in one transaction. The transaction commits when `work` returns, and rolls back when `work` throws. */
 export const transaction = <Result>(
   pool: Pool,
   work: (client: Client) => Promise<Result>,
@@ -85,7 +85,8 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // After a statement without a response, a rollback would wait as long again. Closing the connection rolls back too.
+    // After a statement without a response, a rollback would wait as long again. The connection is closed instead,
+    // which rolls back too.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {
@@ -99,8 +100,8 @@ async function within<Result>(
 }
 
 /**
- * Tells whether Postgres ended a transaction in favour of another transaction (deadlock, serialisation). It can then be
- * run again.
+ * Tells whether Postgres ended a transaction in favour of another transaction (deadlock, serialisation). The
+ * transaction can then run again.
  */
 export const isDeadlock = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === '40P01' || error.code === '40001')

@@ -3,13 +3,17 @@ import pg from 'pg'
 export type Subscription = { stop(): Promise<void> }
 
 const RECONNECT_MS = 500
-/** Without a heartbeat a listening connection never notices that its server vanished. */
+/**
+ * Is the time between heartbeats. Without a heartbeat a listening database connection never notices that its server
+ * vanished.
+ */
 const HEARTBEAT_MS = 5_000
 const ANSWER_TIMEOUT_MS = 5_000
 
 /**
- * Listens on a channel over its own connection, and reconnects until it is stopped.
- * @param onConnect called after every (re)connection, when notifications already arrive. It should read missed changes.
+ * Listens on a PostgreSQL channel over its own connection, and reconnects until the caller stops it.
+ * @param onConnect is called after every connection, when notifications already arrive. The callback should read the
+ * changes that were missed.
  */
 export function subscribe(options: {
   databaseUrl: string

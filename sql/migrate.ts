@@ -5,7 +5,10 @@ import pg from 'pg'
 import type { Queryable } from './db.ts'
 
 const FOLDER = join(import.meta.dir, 'migrations')
-/** Is an arbitrary advisory lock key. With it, processes that start together migrate one after the other. */
+/**
+ * Is the key of the advisory lock for migrations. The number is arbitrary. Because of the lock, processes that start
+ * together migrate one after the other.
+ */
 const MIGRATION_LOCK = 7_305_146
 
 async function migrationNames(folder = FOLDER): Promise<string[]> {
@@ -14,8 +17,9 @@ async function migrationNames(folder = FOLDER): Promise<string[]> {
 }
 
 /**
- * Migrates the database: first Graphile Worker's migrations, then ours in the order of their names. Each migration is
- * one transaction, or builds indexes online. It is safe to run at any time and from several processes at once.
+ * Migrates the database: first by Graphile Worker's migrations, then by the service's migrations in the order of their
+ * names. Each migration is one transaction, or builds indexes online. The function may run at any time and in several
+ * processes at once.
  * @returns the names of the applied migrations.
  */
 export async function migrate(databaseUrl: string, folder = FOLDER): Promise<string[]> {
@@ -68,10 +72,13 @@ async function applyOnline(client: pg.Client, text: string, name: string): Promi
   await client.query(RECORD, [name])
 }
 
-/** A migration that waits for a lock makes every later statement on that table wait too. */
+/**
+ * Limits the milliseconds that a migration waits for a lock. A waiting migration makes every later statement on that
+ * table wait too.
+ */
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
-/** Other statements run in this pause between two tries. */
+/** Is the pause between two tries of a migration. Other statements run in this pause. */
 const LOCK_PAUSE_MS = 1_000
 const LOCK_TRIES_MAX = 100
 

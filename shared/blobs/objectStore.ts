@@ -15,29 +15,29 @@ export type ObjectStore = {
 }
 
 /**
- * Reports that the store does not respond, or refuses the request because the bucket is missing or the credentials are
- * wrong. No data is lost.
+ * Reports that the object store does not respond, or refuses the request because the bucket is missing or the
+ * credentials are wrong. No data is lost.
  */
 export class BlobsAwayError extends Error {}
 
 type StoreOperation = 'put' | 'get' | 'remove'
-/** Receives the operation, the outcome and the duration of each request. */
+/** Receives the operation, the outcome and the duration of each request to the object store. */
 export type ObserveStore = (request: {
   operation: StoreOperation
   outcome: 'done' | 'away'
   seconds: number
 }) => void
 
-/** Every request has this time limit, plus time for its bytes. */
+/** Every request to the object store has this time limit, plus time for its bytes. */
 const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
 /**
- * After a failure one request at a time tests the store, and all others fail at once. So a store that hangs takes no
- * slots.
+ * After a failure one request at a time tests the object store, and all other requests fail at once. So a store that
+ * hangs takes no slots.
  */
 const PROBE_EVERY_MS = 1_000
 const SIGNATURE_S = 300
-/** Limits how much of an error response is read. The response names the error code. */
+/** Limits the bytes that are read of an error response of the object store. The response names the error code. */
 const ERROR_BYTES_MAX = 4_096
 const METHODS = { put: 'PUT', get: 'GET', remove: 'DELETE' } as const
 
@@ -45,7 +45,8 @@ type Answer = { status: number; body: Buffer }
 
 /**
  * Opens a bucket. Bun's client signs the requests.
- * @param request sends the requests. It is the `fetch` of the process, because that function accepts a deadline
+ * @param request sends the requests. The caller gives the `fetch` of the process, because this function accepts a
+ * deadline.
  */
 export function openObjectStore(
   { prefix, virtualHosted, ...settings }: BlobStoreSettings,
@@ -80,7 +81,10 @@ export function openObjectStore(
     return { status: response.status, body: await readAtMost(response, most) }
   }
 
-  /** Runs one request, and repeats it once after a failure, because a kept connection may just have ended. */
+  /**
+   * Runs one request to the object store. A failed request is sent once more, because a kept connection may just have
+   * ended.
+   */
   const use = async (
     operation: StoreOperation,
     name: string,
@@ -105,7 +109,7 @@ export function openObjectStore(
         reason = refused
       } catch (error) {
         if (error instanceof TooLongError) throw error
-        // The log must not hold the error itself: Bun's error names the URL with its signature.
+        // The error itself must not be logged, because Bun's error names the signed URL of the object.
         reason = (error as { code?: string }).code ?? (error as Error).name
         // A second time-out would double the time that the caller waits.
         if ((error as Error).name === 'TimeoutError') break
@@ -141,8 +145,8 @@ export const openStoreOf = (
   settings === null ? null : openObjectStore(settings, request, log, options)
 
 /**
- * Tells why a response counts as an outage. A missing bucket is an outage, too. @returns null if the response completes
- * the request.
+ * Tells why a response of the object store counts as an outage. A missing bucket is an outage, too. @returns null if
+ * the response completes the request.
  */
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null

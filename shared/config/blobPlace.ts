@@ -1,7 +1,7 @@
 /** Describes the bucket that BLOB_STORE names. */
 export type BlobPlace = {
   bucket: string
-  /** Every object name begins with this text. */
+  /** Every object name in the bucket begins with this text. */
   prefix: string
   endpoint: string
   region: string
@@ -17,7 +17,7 @@ const PREFIX = /^(?:[\w.-]{1,64}\/){0,8}$/
 const REGION = /^[a-z0-9-]{1,64}$/
 const STYLES = ['path', 'host']
 
-/** Reads `s3://bucket/prefix?endpoint=…&region=…&style=…`. @returns null if the text is malformed. */
+/** Reads a bucket from `s3://bucket/prefix?endpoint=…&region=…&style=…`. @returns null if the text is malformed. */
 export function parseBlobStore(text: string): BlobPlace | null {
   const [, bucket = '', path = '', query = ''] =
     /^s3:\/\/([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text) ?? []
@@ -39,8 +39,8 @@ export function parseBlobStore(text: string): BlobPlace | null {
 }
 
 /**
- * Tells whether the URL can be an endpoint. It must hold no credentials, because URLs end up in logs. Other variables
- * hold the credentials.
+ * Tells whether the URL can be the endpoint of an object store. The URL must hold no credentials, because URLs are
+ * logged. Separate environment variables hold the credentials.
  */
 function isEndpoint(text: string): boolean {
   if (!URL.canParse(text)) return false

@@ -5,7 +5,10 @@ import type { variables } from './variables.ts'
 /** Describes an S3-compatible bucket, with the credentials for it. */
 export type BlobStoreSettings = BlobPlace & { accessKeyId: string; secretAccessKey: string }
 
-/** Returns the bucket of the settings. @returns null if no bucket is set, or if its credentials are missing. */
+/**
+ * Returns the bucket of the settings with its credentials. @returns null if no bucket is set, or if its credentials are
+ * missing.
+ */
 export function blobStoreSettings(
   values: z.output<typeof variables>,
   name: 'BLOB_STORE' | 'INBOUND_SES_BUCKET' = 'BLOB_STORE',

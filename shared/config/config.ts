@@ -22,71 +22,80 @@ import { NAMED_SEED, variables } from './variables.ts'
 
 export { ConfigError }
 
-/** Returns the variables that have a value. An empty variable counts as absent. */
+/** Returns the environment variables that have a value. An empty variable counts as absent. */
 export const withoutEmpty = (env: Record<string, string | undefined>) =>
   Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
 
-/** Holds a named Ed25519 seed of 32 bytes. */
+/** Holds a named Ed25519 seed of 32 bytes. The key of this seed signs receipts. */
 export type ReceiptSeed = { id: string; seed: Uint8Array }
 
-/** Holds a named secret that mail over HTTP is checked with. */
+/** Holds a named secret. Mail that arrives over HTTP is authenticated with this secret. */
 type InboundSecret = { id: string; secret: Uint8Array }
 
 /** Holds the settings of a process. The process reads them once when it starts (docs/settings.md). */
 export type Config = {
   production: boolean
   http: { port: number; host: string; baseUrl: string }
-  /** Every process also serves `/healthz` at this address; null: no process has such an address. */
+  /** Is the address at which every process also serves `/healthz`. Null means that no process has such an address. */
   health: { port: number; host: string } | null
   smtp: {
     port: number
     host: string
     maxConnections: number
     maxConnectionsPerIp: number
-    /** Limits the messages a minute from one network, and to one inbox; 0: no limit. */
+    /** Limits the messages a minute from one network, and to one inbox. 0 means no limit. */
     messagesPerIp: number
     messagesPerInbox: number
-    /** Limits the bytes a second of large messages from one network, and to one inbox; 0: no limit. */
+    /** Limits the bytes a second of large messages from one network, and to one inbox. 0 means no limit. */
     largeBytesPerS: number
-    /** Names the PEM files for STARTTLS; null: the listener offers no STARTTLS. */
+    /** Names the PEM files for STARTTLS. Null means that the SMTP listener offers no STARTTLS. */
     tls: CertificateFiles | null
-    /** Mail services deliver mail here over HTTP; null: mail over HTTP is off. */
+    /** Is the address at which mail services deliver mail over HTTP. Null means that mail over HTTP is off. */
     http: {
       port: number
       secrets: readonly InboundSecret[]
-      /** Names the topics of Amazon SES that may deliver mail, and their bucket; null: no topic is set. */
+      /**
+       * Names the topics of Amazon SES that may deliver mail, and the bucket of this mail. Null means that no topic is
+       * set.
+       */
       ses: { topics: readonly string[]; bucket: BlobStoreSettings | null } | null
     } | null
   }
   dataDir: string
   databaseUrl: string | undefined
-  /** The API reads from this streaming replica of the database; null: the API reads from the primary. */
+  /** The API reads from this streaming replica of the database. Null means that the API reads from the primary. */
   databaseReplicaUrl: string | null
   databasePoolSize: number
-  /** Holds large contents of mail; null: the database holds them, or this process does not use them. */
+  /**
+   * Is the object store for large contents of mail. Null means that the database holds these contents, or that this
+   * process does not use them.
+   */
   blobStore: BlobStoreSettings | null
   mailDomain: string
   /** Names this host in EHLO and in the MX records of its domains. */
   mailHostname: string
-  /** Is the mode of the MTA-STS policy of our own domains. */
+  /** Is the mode of the MTA-STS policy of the service's own domains. */
   mtaSts: MtaStsMode
   /** This inbox receives the mail of `postmaster@mailDomain` if no inbox has that address. */
   postmaster: string | undefined
-  /** `capture` keeps outgoing mail and sends nothing. `direct` sends to the MX hosts of the recipients' domains. */
+  /**
+   * Is the URL of a smarthost, `capture` or `direct`. `capture` keeps outgoing mail and sends nothing. `direct` sends
+   * to the MX hosts of the recipients' domains.
+   */
   relayUrl: string
   /** Tells whether mail may reach the smarthost without TLS. The value is `required` if the URL holds credentials. */
   relayTls: RelayTls
   /**
-   * Names a PEM file with the CA of the smarthost, or with the smarthost's own certificate; undefined: the CAs of the
-   * system count.
+   * Names a PEM file with the CA of the smarthost, or with the smarthost's own certificate. Undefined means that the
+   * system's CAs are trusted.
    */
   relayCaFile: string | undefined
   chain: {
-    /** Names one node, or several nodes that must agree. */
+    /** Lists the URLs of one chain node, or of several chain nodes that must agree. */
     rpcUrls: readonly string[]
-    /** This many nodes must give the same result before money moves. */
+    /** This many chain nodes must give the same result before money moves. */
     rpcQuorum: number
-    /** Tells whether the node is the devnet that `npm start` runs. */
+    /** Tells whether the chain node is the devnet that `npm start` runs. */
     embeddedDevnet: boolean
     devnetPort: number
     /** Tells whether `DEVNET_PORT` is set. If it is not set, the devnet may take another port. */
@@ -101,71 +110,92 @@ export type Config = {
     /** Lists addresses in lower case that no purse pays. */
     deniedPayees: readonly string[]
   }
-  /** Holds Ed25519 seeds. The first seed signs. undefined: in development one seed is generated. */
+  /**
+   * Holds the Ed25519 seeds of the receipt keys. The first seed signs. Undefined means that one seed is generated (in
+   * development only).
+   */
   receiptSeeds: readonly ReceiptSeed[] | undefined
-  /** Holds master keys. The first key encrypts. undefined: in development one key is generated. */
+  /** Holds the master keys. The first key encrypts. Undefined means that one key is generated (in development only). */
   masterKeys: readonly MasterKey[] | undefined
-  /** Is the lowest price in whole atomic USDC; 0: every price is allowed. */
+  /** Is the lowest price of an endpoint in whole atomic USDC. 0 means that every price is allowed. */
   minPriceAtomic: number
-  /** A redeem call waits this long for a settlement. */
+  /** Limits the milliseconds that a redeem call waits for a settlement. */
   settlementWaitMs: number
   /** Lists the scopes of the purse that an owner may give to a chat host. */
   oauthPurseScopes: readonly PurseConsent[]
   bootstrap: { platformKey: string | undefined; projectKey: string | undefined }
   /**
-   * Describes the company's identity provider (OpenID Connect); null: the company has none. The secret is null for a
-   * public client.
+   * Describes the company's identity provider (OpenID Connect). Null means that the company has none. The client secret
+   * is null for a public client.
    */
   company: { issuer: string; clientId: string; clientSecret: string | null } | null
-  /** Limits the requests a minute per identity, and the failed authentications a minute per IP. 0 turns a limit off. */
+  /**
+   * Holds the limits of each identity. Requests a minute are counted per identity, and failed authentications a minute
+   * per IP address. 0 turns a limit off.
+   */
   limits: {
     requestsPerMinute: number
     authFailuresPerMinute: number
-    /** Limits the requests a minute per identity to the facilitator. These requests count apart from the others. */
+    /**
+     * Limits the requests a minute per identity to the x402 facilitator. These requests are counted apart from all
+     * other requests.
+     */
     facilitatorRequestsPerMinute: number
-    /** Limits the recipients that a project may write to in a UTC day; null: no limit. */
+    /** Limits the recipients that a project may write to in a UTC day. Null means no limit. */
     recipientsPerDay: number | null
-    /** Limits the bytes of mail that a project may store; null: no limit. */
+    /** Limits the bytes of mail that a project may store. Null means no limit. */
     storageBytes: number | null
-    /** Limits the claims of a project in a UTC day, and the gas of their transactions; null: no limit. */
+    /**
+     * Limits the payments that a project may claim in a UTC day, and the gas of their transactions. Null means no
+     * limit.
+     */
     dailySettlements: number | null
     dailyGas: number | null
-    /** Limits what reading a project's attachments may cost in a UTC day; null: no limit. */
+    /**
+     * Limits the bytes and the seconds that are spent on reading a project's attachments in a UTC day. Null means no
+     * limit.
+     */
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
   /**
-   * Gives the days that rows of each class are kept; null: the default counts. Only the settings of the workers take
-   * effect.
+   * Gives the days that rows of each retention class are kept. Null means the default. Only the settings of the workers
+   * take effect.
    */
   retention: RetentionSettings
   /** Tells whether webhooks and sellers' endpoints may be at private addresses (in development). */
   allowPrivateNetworks: boolean
   trustedProxies: string[]
-  /** These DNS servers look up senders, hosts and domains; empty: the servers of the system do. */
+  /**
+   * Lists the DNS servers that look up senders, hosts and domains. If the list is empty, the system's DNS servers are
+   * asked.
+   */
   dnsServers: string[]
   /**
-   * The doctor requests this internet page. It reads the clock of the page's server, and our address as that server
-   * sees it.
+   * The doctor requests this internet page. The response tells the doctor the clock of the page's server, and this
+   * service's public address.
    */
   outsideUrl: string
-  /** `full` adds the message fields that the specification leaves out. */
+  /** Selects the fields of API responses. `full` adds the message fields that the specification leaves out. */
   answers: 'standard' | 'full'
-  /** Requests of `/metrics` must carry this token; undefined: they need no token. */
+  /** Is the token that requests of `/metrics` must carry. Undefined means that they need no token. */
   metricsToken: string | undefined
-  /** Is the base URL of an OTLP collector; null: no request is traced. */
+  /** Is the base URL of an OTLP collector. Null means that no request is traced. */
   traceEndpoint: string | null
   logLevel: string
 }
 
-/** A sale takes two calls. A 429 after the seller's work would lose the sale. */
+/**
+ * The facilitator's limit on requests a minute is this many times the general limit, because a sale takes two calls. A
+ * 429 after the seller's work would lose the sale.
+ */
 const FACILITATOR_FACTOR = 6
 
 /** Writes `host:port`. An IPv6 address has brackets: `[::1]:3000`. */
 const hostPort = (host: string, portNumber: number) =>
   `${isIP(host) === 6 ? `[${host}]` : host}:${portNumber}`
 
-/** A process that does not use one of these keys does not even read the key. */
+/** Lists the variables that hold keys. A process that does not use a key does not even read its variable. */
 const KEYS = [
   'MASTER_KEYS',
   'RECEIPT_SIGNING_KEYS',
@@ -177,7 +207,7 @@ const KEYS = [
 
 /**
  * Reads the environment. An empty variable counts as absent.
- * @param secrets the secrets that the process uses. Production must set them.
+ * @param secrets lists the secrets that the process uses. Production must set them.
  * @throws {ConfigError} The error names every variable that cannot be used, and every variable that may be misspelt.
  */
 export function parseConfig(
@@ -198,7 +228,7 @@ export function readConfig(
   const given = withoutEmpty(env)
   for (const name of KEYS) if (!secrets.includes(name)) delete given[name]
   const unreadable = variables.safeParse(given).error?.issues ?? []
-  // The first issue of each variable is enough. A variable with a list has an issue for each item.
+  // Only the first issue of each variable is reported, because a variable with a list has an issue for each item.
   const faults = Map.groupBy(unreadable, (issue) => String(issue.path[0]))
     .values()
     .map(([first]) => describeIssue(first!, given))
@@ -291,14 +321,17 @@ function configOf(values: z.output<typeof variables>, secrets: readonly ReadSecr
   }
 }
 
-/** Two nodes must agree. If one of several nodes lies, no payment is granted wrongly. */
+/**
+ * Is the default number of chain nodes that must agree. If one of several nodes lies, no payment is granted wrongly.
+ */
 const QUORUM = 2
 
-/** Is the default port of Anvil. */
+/** Is the default port of the devnet, which is also the default port of Anvil. */
 const DEVNET_PORT = 8545
 
 /**
- * Tells whether the devnet of `npm start` is used. Production has no devnet, even in a process that gets no RPC URL.
+ * Tells whether the process uses the devnet of `npm start`. Production has no devnet, even in a process that gets no
+ * RPC URL.
  */
 const isDevnet = ({ RPC_URL, NODE_ENV }: z.output<typeof variables>): boolean =>
   RPC_URL === undefined && NODE_ENV !== 'production'
@@ -343,13 +376,13 @@ function inboundHttp(values: z.output<typeof variables>): Config['smtp']['http']
   }
 }
 
-/** Reads `id:base64`. The schema has checked the format. */
+/** Reads a receipt seed from `id:base64`. The schema has checked the format. */
 export function parseReceiptSeed(text: string): ReceiptSeed {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return { id, seed: Uint8Array.from(Buffer.from(base64, 'base64')) }
 }
 
-/** Reads `id:base64`. The schema has checked the format. */
+/** Reads a master key from `id:base64`. The schema has checked the format. */
 export function parseMasterKey(text: string): MasterKey {
   const [, id = '', base64 = ''] = NAMED_SEED.exec(text) ?? []
   return masterKey(id, Buffer.from(base64, 'base64'))

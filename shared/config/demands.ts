@@ -12,14 +12,14 @@ const devnetKeys: readonly string[] = Object.values(DEVNET_ACCOUNTS).flatMap((ac
   'privateKey' in account ? [account.privateKey] : [],
 )
 
-/** Tells whether one of these keys is a published key of the devnet. */
+/** Tells whether one of the given private keys is a published key of the devnet. */
 export const holdsDevnetKey = (keys: readonly string[]): boolean =>
   keys.some((key) => devnetKeys.includes(key.toLowerCase()))
 
 /**
- * Returns every rule that these values break. All broken rules are named at once, so that an operator can fix them in
- * one go.
- * @param secrets the secrets that the process uses. Production must set them.
+ * Returns every rule that the settings break. The error lists all broken rules, so that an operator can fix them in one
+ * go.
+ * @param secrets lists the secrets that the process uses. Production must set them.
  */
 export function brokenDemands(values: Values, secrets: readonly ReadSecret[]): Fault[] {
   const isProduction = values.NODE_ENV === 'production'

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Fault } from './configError.ts'
 
-/** Describes the fault of a variable without naming its value. */
+/** Describes the fault of an environment variable without quoting the variable's value. */
 export function describeIssue(
   issue: z.core.$ZodIssue,
   given: Record<string, string | undefined>,

@@ -5,14 +5,14 @@ export type RelayTls = 'required' | 'opportunistic' | 'off'
 /** Names the PEM files of a certificate and its key. */
 export type CertificateFiles = { certFile: string; keyFile: string }
 
-/** Decides the TLS mode of the relay. Credentials are sent over TLS only, or to this machine. */
+/** Decides whether mail to the relay needs TLS. Relay credentials are sent over TLS only, or to this machine. */
 export function relayTls(values: Values): RelayTls {
   const given = values.SMTP_RELAY_TLS
   if (!holdsCredentials(values)) return given ?? 'opportunistic'
   return given === 'off' && isSafeRelayTls(values) ? 'off' : 'required'
 }
 
-/** Tells whether SMTP_RELAY_TLS keeps the credentials of SMTP_RELAY_URL from other people. */
+/** Tells whether the setting SMTP_RELAY_TLS prevents that the credentials of SMTP_RELAY_URL are sent in clear text. */
 export function isSafeRelayTls(values: Values): boolean {
   const { SMTP_RELAY_TLS: given = 'required' } = values
   if (!holdsCredentials(values) || given === 'required') return true

@@ -2,9 +2,9 @@ import type { z } from 'zod'
 import type { Retention } from '../retention.ts'
 import type { variables } from './variables.ts'
 
-/** Holds the retention days of each class; null: the default counts. */
+/** Holds the retention days of each class. Null means the default. */
 export type RetentionSettings = Retention & {
-  /** The operator keeps a backup for this many days; null: the operator has not set a number. */
+  /** The operator keeps a backup for this many days. Null means that the operator has not set a number. */
   backups: number | null
 }
 

@@ -29,15 +29,21 @@ export const SECRETS_OF: Record<Part, readonly Secret[]> = {
   payments: ['RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'RPC_URL'],
 }
 
-/** Names the secret that BLOB_STORE needs, and the parts that read or write large contents of mail. */
+/** Names the secret that BLOB_STORE needs, and the processes that read or write large contents of mail. */
 export const BLOB_SECRET = 'S3_SECRET_ACCESS_KEY'
 const BLOB_PARTS: readonly Part[] = ['api', 'smtp', 'inbound', 'outbound']
 
-/** Names the secrets of mail over HTTP. The listener checks them, and the API shows the secrets of domains. */
+/**
+ * Names the setting with the secrets of mail over HTTP. The HTTP listener checks mail with these secrets. The API
+ * derives from them the secrets of domains.
+ */
 export const INBOUND_SECRET = 'INBOUND_SECRETS'
 const INBOUND_PARTS: readonly Part[] = ['api', 'smtp']
 
-/** Names the secret of this client at the company's identity provider, and the parts that connect to the provider. */
+/**
+ * Names the OAuth client secret of this service at the company's identity provider, and the processes that connect to
+ * the provider.
+ */
 export const COMPANY_SECRET = 'OIDC_CLIENT_SECRET'
 const COMPANY_PARTS: readonly Part[] = ['webhooks']
 
@@ -50,7 +56,7 @@ export const ALL_SECRETS: readonly ReadSecret[] = [
   COMPANY_SECRET,
 ]
 
-/** Lists the secrets that a part reads. */
+/** Lists the secrets that a process or worker pool reads. */
 export const readBy = (part: Part): readonly ReadSecret[] => [
   ...SECRETS_OF[part],
   ...(BLOB_PARTS.includes(part) ? ([BLOB_SECRET] as const) : []),

@@ -9,7 +9,8 @@ import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.t
 import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
 /**
- * Each error message names the bounds, because the messages of zod name neither the variable's format nor our bounds.
+ * Each error message names the range of allowed values, because the messages of zod name neither the variable's format
+ * nor the range.
  */
 const whole = (min: number, max: number) => {
   const error = `must be a whole number of ${min} to ${max}`
@@ -21,7 +22,7 @@ const text = (max: number) =>
     .min(1)
     .max(max, { error: `must have at most ${max} characters` })
 
-/** Limits the number of chain nodes. */
+/** Limits the number of chain nodes in RPC_URL. */
 const RPCS_MAX = 10
 
 const port = (fallback: number) => whole(0, 65_535).default(fallback)
@@ -107,7 +108,7 @@ const evmAddress = z
     'must be comma-separated addresses: 0x and 40 hexadecimal digits each',
   )
 
-/** Matches `id:base64` with 32 bytes. */
+/** Matches a named seed or key: `id:base64` with 32 bytes. */
 export const NAMED_SEED = /^([\w.-]{1,64}):([A-Za-z0-9+/]{43}=)$/
 const receiptSeed = z
   .string()
@@ -127,7 +128,7 @@ const days = (name: RetentionClass) => {
   return whole(min, max).optional()
 }
 
-/** Error messages begin with `must`, because each message follows a variable's name. */
+/** Error messages begin with `must`, because each message is shown after a variable's name. */
 export const variables = z.object({
   NODE_ENV: z
     .enum(['production', 'development', 'test'], {
@@ -211,7 +212,8 @@ export const variables = z.object({
   RATE_LIMIT_REQUESTS: perMinute(200),
   RATE_LIMIT_AUTH: perMinute(60),
   RATE_LIMIT_FACILITATOR: whole(0, 6_000_000).optional(),
-  // A key that sends 200 requests a minute with one recipient each reaches 288,000 recipients a day.
+  // The quota of recipients a day must be set apart from the request limit: 200 requests a minute with one recipient
+  // each reach 288,000 recipients a day.
   STORAGE_MB: whole(0, 1_000_000_000).default(10_240),
   MIN_PRICE_USDC: usdc.default('0.001'),
   DAILY_SETTLEMENT_LIMIT: whole(0, 1_000_000_000).default(100_000),
@@ -249,7 +251,7 @@ export const variables = z.object({
 })
 
 /**
- * Defines the environment variables of `bun run mcp`. The program runs beside an agent and knows only the URL of the
+ * Defines the environment variables of `bun run mcp`. The MCP server runs beside an agent and knows only the URL of the
  * service.
  */
 export const mcpVariables = z.object({

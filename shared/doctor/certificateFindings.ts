@@ -1,27 +1,27 @@
 import { counted, type Finding, findingsIn, shown } from './finding.ts'
 
-/** Describes a certificate as a peer showed it. */
+/** Describes a TLS certificate that a peer showed in a handshake. */
 export type SeenCertificate = {
-  /** Tells whether the certificate covers the name of the connection. */
+  /** Tells whether the certificate is valid for the host name of the connection. */
   fits: boolean
-  /** Lists the names that the certificate covers. */
+  /** Lists the host names that the certificate covers. */
   names: readonly string[]
   expiresAt: Date
   /** Tells whether a certificate authority of the system vouches for the certificate. */
   trusted: boolean
-  /** Names the organisation that issued the certificate; empty: the certificate names none. */
+  /** Names the organisation that issued the certificate. The text is empty if the certificate names none. */
   issuer: string
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** A working renewal happens 30 days before the certificate expires. */
+/** The doctor warns this many days before a certificate expires. A working renewal happens 30 days before. */
 const DAYS_WARNING = 14
 const NAMES_MAX = 3
 
 /**
  * Judges a certificate.
- * @param isDemanded whether the peers of this server refuse a certificate of an unknown authority.
- * @param fix the line that gives the server another certificate.
+ * @param isDemanded tells whether the peers of this server refuse a certificate of an unknown authority.
+ * @param fix is the line that gives the server another certificate.
  */
 export function judgeCertificate({
   area,

@@ -10,10 +10,13 @@ const HEAD_BROKEN_S = 300
 const USDC_DECIMALS = 6
 const RPC_FIX = 'RPC_URL=https://…   # another node of the same chain'
 
-/** Reports that the RPC does not respond. @param failure one line without the URL, because the URL can hold a key. */
+/**
+ * Reports that the RPC node does not respond. @param failure is one line without the URL, because the URL can hold a
+ * key.
+ */
 export const rpcAway = (failure: string): Finding => broken('RPC', `no answer: ${failure}`, RPC_FIX)
 
-/** Judges the first responses of an RPC. */
+/** Judges the first responses of an RPC node. */
 export function judgeRpc({
   chainId,
   latencyMs,
@@ -41,15 +44,17 @@ export function judgeRpc({
   ]
 }
 
-/** Describes one of several RPCs by its chain and its newest block. `failure` tells why the RPC gave no response. */
+/**
+ * Describes one of several RPC nodes by its chain and its newest block. `failure` tells why the node gave no response.
+ */
 export type NodeFacts =
   | { name: string; chainId: number; head: bigint; latencyMs: number }
   | { name: string; failure: string }
 
-/** A node may lag this many blocks behind the newest block. */
+/** A chain node may lag this many blocks behind the newest block without a warning. */
 const LAG_WARNING_BLOCKS = 10n
 
-/** Compares several RPCs with each other. */
+/** Compares several chain nodes with each other. */
 export function judgeNodes(nodes: readonly NodeFacts[], quorum: number): Finding[] {
   const answering = nodes.filter((node) => 'head' in node)
   const heights = answering.map(({ head }) => head).toSorted((a, b) => (a < b ? 1 : -1))
@@ -79,14 +84,16 @@ export function judgeNodes(nodes: readonly NodeFacts[], quorum: number): Finding
   ]
 }
 
-/** Judges the age of the newest block. */
+/** Judges the age of the chain's newest block. */
 export function judgeHead({ number, ageS }: { number: bigint; ageS: number }): Finding {
   const found = `block ${number}, ${ageS} s old`
   if (ageS > HEAD_BROKEN_S) return broken('head', found, RPC_FIX)
   return ageS > HEAD_WARNING_S ? warning('head', found, RPC_FIX) : ok('head', found)
 }
 
-/** Holds what the contract at the address of USDC returns; null: the contract has no such function. */
+/**
+ * Holds the values that the contract at the address of USDC returns. Null means that the contract has no such function.
+ */
 export type TokenFacts = { name: string | null; version: string | null; decimals: number | null }
 
 export function judgeToken(network: UsdcNetwork, token: TokenFacts): Finding {
@@ -99,7 +106,10 @@ export function judgeToken(network: UsdcNetwork, token: TokenFacts): Finding {
   return broken('USDC', `the contract at ${network.usdcAddress} is not ${asked}`, RPC_FIX)
 }
 
-/** Judges whether the node knows past states. They are needed to look up a payment that a reorganisation moved. */
+/**
+ * Judges whether the chain node knows past states of the chain. Past states are needed to look up a payment that a
+ * reorganisation moved.
+ */
 export const judgeOldState = (blocks: number, isKnown: boolean): Finding =>
   isKnown
     ? ok('old state', `${blocks} blocks back can be called`)
@@ -115,7 +125,7 @@ export const judgeFees = ({
 
 const PAYMENTS_WARNING = 1_000n
 
-/** Judges a gas wallet. @param perPaymentWei the current price of one settlement. */
+/** Judges the balance of a gas wallet. @param perPaymentWei is the current price of one settlement. */
 export function judgeGasWallet(
   { address, balanceWei }: { address: string; balanceWei: bigint },
   perPaymentWei: bigint,
@@ -132,7 +142,7 @@ const MILLION = 1_000_000n
 const shownCount = (count: bigint): string =>
   count > MILLION ? 'more than a million' : count.toString()
 
-/** Judges the key that signs receipts. @param isPublished whether the database has the key. */
+/** Judges the key that signs receipts. @param isPublished tells whether the database has the public key. */
 export const judgeReceiptKey = (isPublished: boolean): Finding =>
   isPublished
     ? ok('receipt key', 'it is published')

@@ -8,23 +8,23 @@ export type DatabaseFacts = {
   version: string
   /** Has the format of `server_version_num`. */
   versionNumber: number
-  /** Is the latency of an empty statement. */
+  /** Is the latency of an empty SQL statement. */
   latencyMs: number
   synchronousCommit: string
   maxConnections: number
   reservedConnections: number
-  /** Counts the connections of this moment: all of them, and those of the service. */
+  /** Counts the open database connections: all of them, and those of the service. */
   connections: number
-  /** The running processes of the service may open this many connections. */
+  /** Is the number of connections that the running processes of the service may open. */
   neededConnections: number
   pendingMigrations: number
-  /** Is our clock minus the clock of the server. */
+  /** Is this machine's clock minus the clock of the database server. */
   aheadMs: number
-  /** Lists the standbys of the server, each with its lag in bytes. */
+  /** Lists the standbys of the database server, each with its lag in bytes. */
   standbys: readonly { name: string; lagBytes: number; lagMs: number | null }[]
-  /** Is the time when `bun run backup` last ended; null: it never did. */
+  /** Is the time when `bun run backup` last ended. Null means that no backup was made. */
   backupAt: Date | null
-  /** Is the time when the server last archived a WAL file; null: it never did. */
+  /** Is the time when the database server last archived a WAL file. Null means that no file was archived. */
   archivedAt: Date | null
 }
 
@@ -36,12 +36,12 @@ const HOUR_MS = 60 * 60 * 1000
 const BACKUP_WARNING_MS = 25 * HOUR_MS
 const ARCHIVE_WARNING_MS = HOUR_MS
 /**
- * `remote_write` may lose a commit only if both machines lose power at once. Otherwise the standby still has the
- * commit.
+ * Lists the values of synchronous_commit that keep a commit. `remote_write` may lose a commit only if both machines
+ * lose power at once. Otherwise the standby still has the commit.
  */
 const DURABLE = ['on', 'remote_apply', 'remote_write']
 
-/** Reports that the database is unreachable. @param reason one line without a secret. */
+/** Reports that the database is unreachable. @param reason is one line without a secret. */
 export const databaseAway = (reason: string): Finding =>
   broken(
     'connection',
@@ -98,7 +98,7 @@ function judgeStandby({ name, lagBytes, lagMs }: DatabaseFacts['standbys'][numbe
     : ok(`standby ${name}`, found)
 }
 
-/** Judges the replica that list requests read from. */
+/** Judges the database replica that list requests read from. */
 export function judgeReplica(replica: { lagBytes: bigint } | 'away' | 'primary'): Finding {
   const check = 'DATABASE_REPLICA_URL'
   const fix = 'DATABASE_REPLICA_URL=   # the primary then answers lists'
@@ -135,8 +135,8 @@ const FREE_WARNING_BYTES = 5 * GIGABYTE
 const FREE_BROKEN_BYTES = GIGABYTE
 
 /**
- * Judges the disk of DATA_DIR, which holds the spool and the embedded database. Null means that the folder does not
- * exist.
+ * Judges the free space on the disk of DATA_DIR. The spool and the embedded database lie on this disk. Null means that
+ * the folder does not exist.
  */
 export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null): Finding {
   if (disk === null) {
@@ -154,8 +154,8 @@ export function judgeDisk(disk: { freeBytes: number; totalBytes: number } | null
 }
 
 /**
- * Judges the test object that was written, read and deleted. @param failed the step that failed; null: every step
- * succeeded.
+ * Judges whether a test object could be written, read and deleted in the object store. @param failed is the step that
+ * failed. Null means that every step succeeded.
  */
 export const judgeBlobStore = (
   failed: { step: 'written' | 'read' | 'deleted'; reason: string } | null,

@@ -3,7 +3,7 @@
  * mail, pay and get replies.
  */
 
-/** Lists the areas in the order of the table. */
+/** Lists the areas of findings in the order of the doctor's table. */
 export const AREAS = [
   'settings',
   'database',
@@ -17,24 +17,26 @@ export const AREAS = [
 ] as const
 export type Area = (typeof AREAS)[number]
 
-/** `warning`: the checked part works, but not as it should. `broken`: strangers notice the fault. */
+/**
+ * `warning` means that the checked thing works, but not as it should. `broken` means that strangers notice the fault.
+ */
 type Verdict = 'ok' | 'warning' | 'broken'
 
 export type Finding = {
   area: Area
-  /** Names what the doctor checked. */
+  /** Names the thing that the doctor checked. */
   check: string
-  /** Says the result in one sentence, without a secret. */
+  /** Says the result of the check in one sentence, without a secret. */
   found: string
   verdict: Verdict
   /**
-   * Is the line to change in a DNS zone or in the environment, or a command to run. Without a fix, nothing needs to
+   * Is the line to change in a DNS zone or in the environment, or a command to run. A finding without a fix needs no
    * change.
    */
   fix?: string
 }
 
-/** Makes the findings of one area. */
+/** Makes the doctor's findings of one area. */
 export const findingsIn = (area: Area) => ({
   ok: (check: string, found: string): Finding => ({ area, check, found, verdict: 'ok' }),
   warning: (check: string, found: string, fix?: string): Finding =>

@@ -1,4 +1,4 @@
-/** Judges whether mail of strangers can come in. */
+/** Judges whether strangers' mail can come in. */
 import { isPublicAddress } from '../http/publicAddress.ts'
 import { type Finding, findingsIn, shown } from './finding.ts'
 import { addressRecord, mxRecord, zoneLine } from './zone.ts'
@@ -8,7 +8,7 @@ const { ok, warning, broken } = findingsIn('mail in')
 const SILENT_DNS = 'the name servers did not answer'
 const DNS_FIX = 'DNS_SERVERS=1.1.1.1,9.9.9.9'
 
-/** Reports that a DNS query got no response. The finding does not judge the record. */
+/** Reports that a DNS query got no response. The finding says nothing about the DNS record. */
 export const dnsAway = (area: Finding['area'], check: string): Finding =>
   findingsIn(area).warning(check, SILENT_DNS, DNS_FIX)
 
@@ -44,7 +44,10 @@ export function judgeMx(
 
 const plain = (name: string): string => name.toLowerCase().replace(/\.$/, '')
 
-/** Judges the addresses of MAIL_HOSTNAME. @param seenAddress our address as an outside host sees it; null: unknown. */
+/**
+ * Judges the IP addresses of MAIL_HOSTNAME. @param seenAddress is this service's address as an outside host sees it.
+ * Null means unknown.
+ */
 export function judgeMailHost({
   mailHostname,
   addresses,
@@ -54,7 +57,7 @@ export function judgeMailHost({
 }: {
   mailHostname: string
   addresses: readonly string[]
-  /** MAIL_HOSTNAME is an alias of this name; null: it is no alias. */
+  /** MAIL_HOSTNAME is an alias (CNAME) of this name. Null means that it is no alias. */
   alias: string | null
   seenAddress: string | null
   allowPrivate: boolean
@@ -82,8 +85,9 @@ export type Reached = 'answered' | 'refused' | 'silent' | 'unreachable'
 const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
 
 /**
- * Judges the listener at one public address, as far as this machine can test it.
- * @param local whether the listener responds at SMTP_HOST and SMTP_PORT; null: they are settings of another machine.
+ * Judges the SMTP listener at one public address, as far as this machine can test it.
+ * @param local tells whether the listener responds at SMTP_HOST and SMTP_PORT. Null means that another machine has
+ * these settings.
  */
 export function judgeListener({
   address,
@@ -109,12 +113,12 @@ export function judgeListener({
     reached === 'silent'
       ? `no answer on port ${port}: a firewall drops it, or the network does not lead back here`
       : `there is no way to port ${port}`
-  // Many networks do not route a packet to their own public address. Only a host outside can test the port.
+  // Many networks do not route a packet to their own public address. Only a host outside the network can test the port.
   const fix = `nc -vz ${address} ${port}   # from elsewhere; if it is shut, ask the provider to open it, or set INBOUND_SECRETS for mail over HTTP`
   return local?.reached === 'answered' ? warning(check, found, fix) : broken(check, found, fix)
 }
 
-/** Judges whether the listener offers STARTTLS. Another function judges its certificate. */
+/** Judges whether the SMTP listener offers STARTTLS. Another function judges the listener's certificate. */
 export const judgeStartTls = (isOffered: boolean): Finding =>
   isOffered
     ? ok('STARTTLS', 'the listener offers it')
@@ -125,7 +129,8 @@ export const judgeStartTls = (isOffered: boolean): Finding =>
       )
 
 /**
- * Judges whether an inbox takes the reports that our DNS records ask for. `refused` lists addresses that no inbox has.
+ * Judges whether an inbox takes the reports that this service's DNS records ask for. `refused` lists report addresses
+ * that no inbox has.
  */
 export const judgeReportAddresses = (refused: readonly string[], mailDomain: string): Finding =>
   refused.length === 0
@@ -136,7 +141,7 @@ export const judgeReportAddresses = (refused: readonly string[], mailDomain: str
         `POSTMASTER=operator@${mailDomain}   # an inbox of yours`,
       )
 
-/** Judges names that are reserved for the operator and that a project took earlier. */
+/** Judges local parts of addresses that are reserved for the operator and that a project took earlier. */
 export function judgeReservedNames(
   taken: readonly { address: string; projectId: string; name: string }[],
 ): Finding[] {

@@ -1,4 +1,4 @@
-/** Judges whether other hosts take our mail. */
+/** Judges whether other mail hosts accept mail from this service. */
 import { type Finding, findingsIn, shown } from './finding.ts'
 import type { Reached } from './mailInFindings.ts'
 import {
@@ -21,7 +21,7 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
   const answered = hosts.filter(({ reached }) => reached === 'answered')
   if (answered.length > 0) return ok(check, `${answered[0]!.host} answers`)
   if (hosts.every(({ reached }) => reached === 'silent')) {
-    // Cloud providers drop the packets silently. An operator's own firewall mostly refuses the connection.
+    // Cloud providers drop the packets to port 25 silently. An operator's own firewall mostly refuses the connection.
     return broken(
       check,
       'no host answers, and none refuses: the provider shuts the port; ask it to open the port, or use a relay',
@@ -38,16 +38,16 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
   return broken(check, 'no host answers; the network of this machine has a fault', RELAY_FIX)
 }
 
-/** Tells whether the provider chose the name, because such a name holds the digits of the address. */
+/** Tells whether the provider chose the reverse DNS name. Such a name holds the digits of the address. */
 const isGeneric = (name: string, address: string): boolean => {
   const digits = address.split(/[.:]/).filter((part) => part !== '')
   return digits.length > 1 && digits.every((part) => name.includes(part))
 }
 
 /**
- * Judges the reverse DNS name of an address that we send from (FCrDNS). Large providers refuse mail from an address
- * without a reverse name.
- * @param forward the addresses of each name.
+ * Judges the reverse DNS name of an address that the service sends from (FCrDNS). Large providers refuse mail from an
+ * address without a reverse name.
+ * @param forward holds the addresses of each name.
  */
 export function judgeReverse(
   address: string,
@@ -68,13 +68,14 @@ export function judgeReverse(
   return warning(check, `${shown(confirmed.name)}, and EHLO says ${mailHostname}`, line)
 }
 
-/** Holds a result of RFC 7208 §2.6 for one of our addresses. */
+/** Holds the result of an SPF check (RFC 7208 §2.6) for one address of this service. */
 export type SpfResult = { address: string; result: string; comment: string }
 
 /**
  * Judges the SPF record of a domain.
- * @param records the TXT records of the name that begin with v=spf1.
- * @param isDirect whether we send from these addresses. A relay sends from other addresses, which nobody can list.
+ * @param records lists the domain's TXT records that begin with v=spf1.
+ * @param isDirect tells whether the service sends from these addresses. A relay sends from other addresses, which
+ * nobody can list.
  */
 export function judgeSpf({
   domain,
@@ -93,7 +94,7 @@ export function judgeSpf({
   const wanted = spfRecord(domain, settings)
   const fix = zoneLine(wanted)
   if (records.length === 0) return broken(check, 'no such record', fix)
-  // RFC 7208 §4.5: with two records every receiver reports an error.
+  // RFC 7208 §4.5: with two SPF records every receiver reports an error.
   if (records.length > 1) return broken(check, `${records.length} records instead of one`, fix)
   const error = results.find(({ result }) => result === 'permerror')
   if (error !== undefined) {
@@ -111,7 +112,7 @@ export function judgeSpf({
 
 const KEY_CHARS_1024 = 216
 
-/** Judges the published record of a DKIM key. @param found the TXT records at the name of the key. */
+/** Judges the published record of a DKIM key. @param found lists the TXT records at the name of the key. */
 export function judgeDkim(
   { domain, selector, record }: { domain: string; selector: string; record: string },
   found: readonly string[],
@@ -139,16 +140,16 @@ export function judgeDkim(
 export const missingDkim = (domain: string): Finding =>
   broken(`DKIM of ${domain}`, 'no key signs its mail', `bun run dkim:new ${domain}`)
 
-/** Returns the value of a tag of a DKIM or DMARC record, without white space. */
+/** Returns the value of one tag in a DKIM or DMARC record, without white space. */
 export function tagOf(text: string, name: string): string {
   const tag = text.split(';').find((part) => part.split('=')[0]?.trim().toLowerCase() === name)
   return tag === undefined ? '' : tag.slice(tag.indexOf('=') + 1).replace(/\s+/g, '')
 }
 
 /**
- * Judges the DMARC record of a domain (RFC 9989). Our signatures name the domain itself, so they are aligned.
- * @param found the first name of the tree walk that has a record, and the records of that name.
- * @param unconfirmed hosts of `rua` that do not confirm that they take reports for the domain.
+ * Judges the DMARC record of a domain (RFC 9989). The DKIM signatures name the domain itself, so they are aligned.
+ * @param found is the first name of the DNS tree walk that has a record, with the records of that name.
+ * @param unconfirmed lists hosts of `rua` that do not confirm that they take reports for the domain.
  */
 export function judgeDmarc({
   domain,
@@ -186,24 +187,25 @@ export function judgeDmarc({
   return ok(check, `p=${policy === '' ? 'none' : policy}${inherited}`)
 }
 
-/** Describes the relay as one connection sees it. */
+/** Describes the mail relay as one connection sees it. */
 export type RelayFacts = {
   host: string
   login: 'accepted' | 'refused' | 'untrusted' | Exclude<Reached, 'answered'>
-  /** Tells whether the connection is encrypted. */
+  /** Tells whether the connection to the relay is encrypted. */
   isEncrypted: boolean
-  /** Is the size limit that the relay announces (RFC 1870); null: it announces none. */
+  /** Is the largest mail in bytes that the relay announces (RFC 1870). Null means that the relay announces no limit. */
   sizeMax: number | null
 }
 
-/** Judges the relay. @param ourMax size in bytes of the largest mail that the API takes. */
+/** Judges the mail relay. @param ourMax is the size in bytes of the largest mail that the API takes. */
 export function judgeRelay(
   { host, login, isEncrypted, sizeMax }: RelayFacts,
   ourMax: number,
 ): Finding[] {
   const check = `relay ${host}`
   if (login === 'silent') {
-    // Hetzner blocks the ports 25 and 465, and leaves port 587 open.
+    // The fix names port 587, because hosting providers such as Hetzner block the ports 25 and 465 and leave port 587
+    // open.
     return [
       broken(
         check,
@@ -246,7 +248,7 @@ export function judgeRelay(
 
 const megabytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(0)
 
-/** Judges whether the name in EHLO leads to the address that we send from (RFC 5321 §4.1.4). */
+/** Judges whether the name in EHLO leads to the address that the service sends from (RFC 5321 §4.1.4). */
 export const judgeEhlo = (
   address: string,
   mailHostname: string,

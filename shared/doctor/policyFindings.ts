@@ -5,14 +5,14 @@ import { ownPolicy, stsRecord, tlsReportRecord, type ZoneSettings, zoneLine } fr
 
 const { ok, warning, broken } = findingsIn('policies')
 
-/** Holds the policy that its host serves. `failure` tells why no policy was read. */
+/** Holds the MTA-STS policy that the policy host serves. `failure` tells why no policy was read. */
 export type SeenPolicy = { failure: string } | { mode: string; maxAgeS: number; coversUs: boolean }
 
 const ID = /^[a-z0-9]{1,32}$/i
 const DAY_S = 24 * 60 * 60
 
 /**
- * Judges the TXT record of MTA-STS and the policy that it announces. @param records the records that begin with
+ * Judges the TXT record of MTA-STS and the policy that it announces. @param records lists the records that begin with
  * v=STSv1.
  */
 export function judgeSts({
@@ -24,7 +24,9 @@ export function judgeSts({
 }: {
   domain: string
   records: readonly string[]
-  /** Is null if the doctor requested no policy, because no record announces one. */
+  /**
+   * Holds the served MTA-STS policy. Null means that the doctor requested no policy, because no record announces one.
+   */
   policy: SeenPolicy | null
   settings: PolicySettings
   stsId: string
@@ -57,7 +59,7 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   if ('failure' in policy) return broken(check, policy.failure, wanted)
   const { mode, maxAgeS, coversUs } = policy
   if (!coversUs && mode !== 'none') {
-    // In the mode `enforce` nobody could deliver mail.
+    // If the policy does not name this mail host, nobody could deliver mail in the mode `enforce`.
     const found = `it does not name ${mailHostname}`
     return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
   }
@@ -65,7 +67,7 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   return ok(check, `mode ${mode}, for ${Math.floor(maxAgeS / DAY_S)} days`)
 }
 
-/** Judges the record of TLS-RPT. @param records the TXT records that begin with v=TLSRPTv1. */
+/** Judges the record of TLS-RPT. @param records lists the TXT records that begin with v=TLSRPTv1. */
 export function judgeTlsReports(
   domain: string,
   records: readonly string[],
@@ -82,7 +84,7 @@ export function judgeTlsReports(
   return ok(check, `reports go to ${shown(places[0]!)}`)
 }
 
-/** Maps the organisation in an authority's certificates to the authority's name in CAA records. */
+/** Maps the organisation that issues certificates to its name in CAA records. */
 const AUTHORITIES: readonly [organisation: RegExp, name: string][] = [
   [/let's encrypt|internet security research group/i, 'letsencrypt.org'],
   [/google trust services/i, 'pki.goog'],
@@ -96,9 +98,10 @@ const AUTHORITIES: readonly [organisation: RegExp, name: string][] = [
 export type CaaRecord = { tag: string; value: string }
 
 /**
- * Judges whether the issuer of a certificate may renew it.
- * @param set the records of the nearest name upward that has any, with that name; null: no name has records.
- * @param issuer the organisation in the certificate; empty: there is no certificate.
+ * Judges whether the CAA records let the issuer of a certificate renew it.
+ * @param set holds the CAA records of the nearest name upward that has any, with that name. Null means that no name has
+ * CAA records.
+ * @param issuer is the organisation in the certificate. The text is empty if there is no certificate.
  */
 export function judgeCaa(
   name: string,

@@ -10,10 +10,12 @@ export const SECTION_RUNNER = {
 export type Section = keyof typeof SECTION_RUNNER
 export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 
-/** Holds the findings of each section that has been checked. */
+/** Holds the findings of each section of a doctor's report that has been checked. */
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
-/** A section that has no findings after this time will get none. Every check ends within half of this time. */
+/**
+ * A section of a report that has no findings after this time will get none. Every check ends within half of this time.
+ */
 export const REPORT_LIMIT_MS = 30_000
 
 const AREA: Record<Section, Finding['area']> = {
@@ -22,7 +24,7 @@ const AREA: Record<Section, Finding['area']> = {
   chain: 'chain',
 }
 
-/** Makes the finding for a section that no runner checks. */
+/** Makes the finding for a section of the report that no runner checks. */
 export const withoutRunner = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(
     `${SECTION_RUNNER[section]} workers`,
@@ -30,7 +32,7 @@ export const withoutRunner = (section: Section): Finding =>
     `bun run workers --pool ${SECTION_RUNNER[section]}`,
   )
 
-/** Makes the finding for a section whose worker did not respond in time. */
+/** Makes the finding for a section of the report whose worker did not respond in time. */
 export const unanswered = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(
     `${SECTION_RUNNER[section]} workers`,

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
-/** Shorter texts also occur in our own words, so they are not hidden. */
+/** Secrets with fewer characters are not hidden, because they also occur in the doctor's own words. */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'
 
@@ -23,7 +23,10 @@ export function secretsOf(config: Config): string[] {
 
 const forms = (bytes: Buffer): string[] => [bytes.toString('base64'), bytes.toString('hex')]
 
-/** Returns the user, the password, and everything behind the host, because the URL of an RPC has its key there. */
+/**
+ * Returns the user, the password, and everything behind the host of a URL, because the URL of an RPC node has its API
+ * key there.
+ */
 function secretsOfUrl(text: string | null | undefined): string[] {
   if (typeof text !== 'string' || !URL.canParse(text)) return []
   const { username, password, pathname, search, protocol } = new URL(text)
@@ -41,7 +44,8 @@ function decoded(part: string): string {
 }
 
 /**
- * Removes these texts from the findings. This is the second line of defence, because no finding should name a secret.
+ * Removes the given secrets from the findings. This is the second line of defence, because no finding should name a
+ * secret.
  */
 export const withoutSecrets = (
   findings: readonly Finding[],

@@ -10,7 +10,7 @@ const { ok, warning, broken } = findingsIn('settings')
 /** Lists the variables that `bun run secrets:new` generates. */
 const GENERATED = ['MASTER_KEYS', 'RECEIPT_SIGNING_KEYS', 'SETTLEMENT_KEYS', 'METRICS_TOKEN']
 
-/** Holds an example value for each variable that has no default. */
+/** Holds an example value for each environment variable that has no default. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   SMTP_RELAY_URL: 'direct',
   RPC_URL: 'https://mainnet.base.org',
@@ -18,7 +18,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   NODE_ENV: 'production',
 }
 
-/** Judges the environment of a process. */
+/** Judges the environment variables of a process. */
 export function judgeEnvironment({
   faults,
   misspelt,
@@ -39,7 +39,9 @@ const changeOf = (variable: string): string =>
     ? `bun run secrets:new   # prints ${variable}=…`
     : `${variable}=${EXAMPLES[variable] ?? defaultOf(variable) ?? '…   # docs/settings.md'}`
 
-/** Returns the value that an absent variable has. @returns undefined if no default can be written as text. */
+/**
+ * Returns the value that an absent environment variable has. @returns undefined if no default can be written as text.
+ */
 function defaultOf(variable: string): string | undefined {
   const { data } = variables.safeParse({})
   const value = (data as Record<string, unknown> | undefined)?.[variable]
@@ -87,8 +89,8 @@ export function judgeProduction({
 }
 
 /**
- * Judges the master keys of this process. @param fault the difference from the keys in the database; null: there is
- * none.
+ * Judges the master keys of this process. @param fault is the difference from the keys in the database. Null means that
+ * there is none.
  */
 export const judgeMasterKeys = (fault: string | null): Finding =>
   fault === null
@@ -103,7 +105,10 @@ export const judgeMasterKeys = (fault: string | null): Finding =>
 const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 
-/** Judges a clock. @param aheadMs our clock minus the other clock; null: the other clock could not be read. */
+/**
+ * Judges a clock. @param aheadMs is this machine's clock minus the other clock. Null means that the other clock could
+ * not be read.
+ */
 export function judgeClock(other: string, aheadMs: number | null): Finding {
   const check = `clock, against ${other}`
   if (aheadMs === null) return warning(check, `${other} could not be asked`)

@@ -2,7 +2,7 @@ import { AREAS, type Finding } from './finding.ts'
 
 const MARKS = { ok: 'ok', warning: 'WARNING', broken: 'BROKEN' } as const
 
-/** Writes the findings as a table for a terminal. The line to change stands below its finding. */
+/** Writes the findings as a table for a terminal. The line to change stands below the finding that asks for it. */
 export function findingsTable(findings: readonly Finding[]): string {
   const rows = inOrder(findings)
   const areaWidth = widest(rows.map(({ area }) => area))
@@ -19,7 +19,7 @@ export function findingsTable(findings: readonly Finding[]): string {
     .join('')
 }
 
-/** Writes a summary like `3 broken, 1 warning, 20 ok`. */
+/** Writes a summary of the findings, such as `3 broken, 1 warning, 20 ok`. */
 export function findingsSummary(findings: readonly Finding[]): string {
   const count = (wanted: Finding['verdict']) =>
     findings.filter(({ verdict }) => verdict === wanted).length

@@ -5,18 +5,18 @@ import { type DomainClaim, domainRecords } from '../mail/mailDomain.ts'
 import { type MtaStsMode, policyText } from '../mail/mtaSts.ts'
 
 export type ZoneRecord = {
-  /** Is written without the final dot. */
+  /** Is the name of the DNS record, without the final dot. */
   name: string
   type: 'A' | 'AAAA' | 'CNAME' | 'MX' | 'PTR' | 'TXT'
-  /** Is the value as a resolver returns it. The value of an MX record begins with the preference. */
+  /** Is the record's value as a resolver returns it. The value of an MX record begins with the preference. */
   value: string
 }
 
-/** Holds the names that the records are made of. */
+/** Holds the host names and settings that the DNS records are made of. */
 export type ZoneSettings = {
   mailDomain: string
   mailHostname: string
-  /** Is the host of BASE_URL. */
+  /** Is the host name in BASE_URL. */
   webHost: string
   /** Is `capture`, `direct` or the URL of a smarthost. */
   relayUrl: string
@@ -68,7 +68,10 @@ const RELAY_INCLUDES: readonly [host: RegExp, include: string][] = [
   [/(?:^|\.)sendgrid\.net$/, 'sendgrid.net'],
 ]
 
-/** Returns the SPF name to include for a relay. @returns null if there is no relay, or if it is not known. */
+/**
+ * Returns the SPF name to include for a mail relay. @returns null if there is no relay, or if the relay is not well
+ * known.
+ */
 function relayInclude(relayUrl: string): string | null {
   const host = relayHost(relayUrl)
   if (host === null) return null
@@ -86,8 +89,8 @@ export const dmarcRecord = (domain: string, mailDomain: string): ZoneRecord =>
   )
 
 /**
- * Makes the MTA-STS policy of our domains. Operators begin with `testing`, because a week of reports shows whose mail
- * would be lost.
+ * Makes the MTA-STS policy of the service's domains. Operators begin with `testing`, because a week of reports shows
+ * whose mail would be lost.
  */
 export const ownPolicy = ({
   mtaSts,
@@ -95,14 +98,14 @@ export const ownPolicy = ({
 }: Pick<ZoneSettings, 'mtaSts' | 'mailHostname'>): string =>
   policyText({ mode: mtaSts === 'none' ? 'testing' : mtaSts, mx: [mailHostname] })
 
-/** Makes the TXT record of MTA-STS. @param id changes with the policy: 1 to 32 letters or digits. */
+/** Makes the TXT record of MTA-STS. @param id changes with the policy. The id has 1 to 32 letters or digits. */
 export const stsRecord = (domain: string, id: string): ZoneRecord =>
   txtRecord(`_mta-sts.${domain}`, `v=STSv1; id=${id}`)
 
 export const tlsReportRecord = (domain: string, mailDomain: string): ZoneRecord =>
   txtRecord(`_smtp._tls.${domain}`, `v=TLSRPTv1; rua=mailto:tlsrpt@${mailDomain}`)
 
-/** Returns the name of an address in the reverse tree (RFC 1035 §3.5, RFC 3596 §2.5). */
+/** Returns the DNS name under which the reverse name of an IP address is found (RFC 1035 §3.5, RFC 3596 §2.5). */
 export function reverseName(address: string): string {
   if (isIP(address) !== 6) return `${address.split('.').toReversed().join('.')}.in-addr.arpa`
   const digits = wholeIpv6(address).join('')
@@ -128,14 +131,16 @@ export const ptrRecord = (address: string, mailHostname: string): ZoneRecord => 
 const policyHostRecord = (name: string, webHost: string): ZoneRecord =>
   isIP(webHost) === 0 ? { name, type: 'CNAME', value: webHost } : addressRecord(name, webHost)
 
-/** Describes a domain of the service with its DKIM keys. `claim` says how a tenant proves that the domain is theirs. */
+/**
+ * Describes a domain of the service with its DKIM keys. `claim` tells how a tenant proves that the domain is theirs.
+ */
 export type ServedDomain = {
   domain: string
   dkim: readonly { selector: string; record: string }[]
   claim: DomainClaim | null
 }
 
-/** Lists the records of a domain, in the order in which an operator reads them. */
+/** Lists the DNS records of a domain, in the order in which an operator reads them. */
 export function recordsOf(
   { domain, dkim, claim }: ServedDomain,
   settings: ZoneSettings,

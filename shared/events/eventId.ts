@@ -4,20 +4,23 @@
  */
 export type EventPosition = {
   seq: bigint
-  /** Null means that the time is unknown: the position is before the first event, or the event was deleted. */
+  /**
+   * Is the time of the event. Null means that the time is unknown: the position is before the first event, or the event
+   * was deleted.
+   */
   at: Date | null
 }
 
-/** Is the length of the longest id, in characters. */
+/** Is the length of the longest event id, in characters. */
 export const EVENT_ID_MAX_LENGTH = 34
 
 const FORM = /^(\d{1,18})(?:-(\d{1,15}))?$/
 
-/** Writes an id like `42-1767605952345`, or `42` without a time. The time is in Unix milliseconds. */
+/** Writes an event id like `42-1767605952345`, or `42` if the time is unknown. The time is in Unix milliseconds. */
 export const eventId = ({ seq, at }: EventPosition): string =>
   at === null ? String(seq) : `${seq}-${at.getTime()}`
 
-/** Reads an id. @returns null if the text is no id. */
+/** Reads an event id. @returns null if the text is no event id. */
 export function parseEventId(text: string): EventPosition | null {
   const [, seq, ms] = FORM.exec(text) ?? []
   if (seq === undefined) return null

@@ -3,15 +3,16 @@ import type { Scope } from '../scopes.ts'
 /** Lists the event types of a project, and the scope that is needed to read each type. */
 export const EVENT_SCOPES = {
   'message.received': 'mail:read',
-  // This event comes beside message.received, for a message with a one-time code. The event omits the code.
+  // The event `message.code` comes beside `message.received`, for a message with a one-time code. The event omits the
+  // code.
   'message.code': 'mail:codes',
-  // This event comes beside message.received, for a message with an invitation, an update, a cancellation or a reply to
-  // an invitation.
+  // The event `message.invite` comes beside `message.received`. The message has an invitation, an update, a
+  // cancellation or a reply to an invitation.
   'message.invite': 'mail:read',
-  // The text of an attachment can now be read, or will never be readable.
+  // The event `attachment.read` says that the text of an attachment can now be read, or will never be readable.
   'attachment.read': 'mail:read',
   'message.held': 'mail:read',
-  // The owner rejected the message, or nobody decided in time.
+  // The event `message.rejected` says that the owner rejected the message, or that nobody decided in time.
   'message.rejected': 'mail:read',
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
@@ -20,18 +21,18 @@ export const EVENT_SCOPES = {
   'message.complained': 'mail:read',
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
-  // The chain shows the refund.
+  // The event `payment.refunded` says that the chain shows the refund.
   'payment.refunded': 'payments:accept',
   'vault.used': 'vault:use',
-  // The chain shows the transfer.
+  // The event `purse.paid` says that the chain shows the transfer.
   'purse.paid': 'purse:read',
   // A seller of this service has refunded a payment.
   'purse.refunded': 'purse:read',
-  // The purse signed nothing.
+  // The event `purse.refused` says that the purse signed nothing.
   'purse.refused': 'purse:read',
   // A payment waits for the owner's decision.
   'purse.asked': 'purse:read',
-  // A mandate has used 80 or 95 % of a bound.
+  // The event `purse.warned` says that a mandate has used 80 or 95 % of one of its limits.
   'purse.warned': 'purse:read',
   'purse.low': 'purse:read',
 } as const satisfies Record<string, Scope>
@@ -49,15 +50,15 @@ export type MessageEventData = {
   to: string[]
   subject: string
   labels: string[]
-  /** Only attachment.read has this field. */
+  /** Only the event `attachment.read` has this field. */
   attachment?: AttachmentRead
-  /** Only message.invite has this field. */
+  /** Only the event `message.invite` has this field. */
   invites?: InviteNotice[]
 }
 
 /**
- * Lists what an invite does to the calendar. `outdated`: the calendar knows a later state. `proposal`: nothing proves
- * that the sender may change the event, so nothing changes.
+ * Lists what an invite does to the calendar. `outdated` means that the calendar knows a later state of the event.
+ * `proposal` means that nothing proves that the sender may change the event, so nothing changes.
  */
 export const INVITE_EFFECTS = [
   'new',
@@ -93,21 +94,21 @@ type PaymentEventData = {
   network: string
   payerAddress: string
   resourceUrl: string
-  /** `payer` means that only the payer named the resource. */
+  /** Tells who named the paid resource. `payer` means that only the payer named it. */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
   failureReason: string | null
 }
 
-/** Describes the data of a use of a secret. The data holds only the status of the response. */
+/** Describes the data of the event about a use of a secret. Of the response, the data holds only the status. */
 export type UseEventData = {
   useId: string
   name: string
   state: 'answered' | 'failed' | 'unknown'
   method: string
   host: string
-  /** Holds the path with its placeholders, without the query. */
+  /** Holds the path of the used URL with its placeholders, without the query. */
   path: string
   statusCode: number | null
 }
@@ -117,16 +118,16 @@ export type PurchaseEventData = {
   purchaseId: string
   host: string
   path: string
-  /** Is null if the seller named no price. */
+  /** Is the price in atomic USDC. Null means that the seller named no price. */
   amountUsdcRaw: string | null
   payTo: string | null
   network: string | null
   txHash: string | null
-  /** Tells why the payment was refused, or why the owner is asked; otherwise null. */
+  /** Tells why the payment was refused, or why the owner is asked. In other events the reason is null. */
   reason: string | null
 }
 
-/** Describes the data of a warning that a bound of a mandate is nearly used up. */
+/** Describes the data of a warning that a limit of a mandate is nearly used up. */
 type MandateEventData = {
   mandateId: string
   bound: 'hour' | 'day' | 'month' | 'total'
@@ -135,7 +136,7 @@ type MandateEventData = {
   limitUsdcRaw: string
 }
 
-/** Describes the data of a refund. `refundOf` is the id of the payment. */
+/** Describes the data of a refund event. `refundOf` is the id of the payment. */
 export type RefundEventData = {
   refundId: string
   refundOf: string
@@ -145,7 +146,7 @@ export type RefundEventData = {
   txHash: string
 }
 
-/** Describes the data of a refund, as the buyer sees it. */
+/** Describes the data of a refund event as the buyer sees it. */
 export type RefundedPurchaseEventData = {
   purchaseId: string
   refundId: string
@@ -154,7 +155,7 @@ export type RefundedPurchaseEventData = {
   txHash: string
 }
 
-/** Describes the data of a low balance. */
+/** Describes the data of the event about a low balance of a purse. */
 type PurseEventData = { address: string; balanceUsdcRaw: string; lowUsdcRaw: string }
 
 export type EventData =

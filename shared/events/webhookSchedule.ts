@@ -3,16 +3,16 @@
 /** Gives the seconds from the end of failed attempt n (index n - 1) to attempt n + 1. */
 const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
 
-/** Counts the first attempt and one attempt for each delay. */
+/** Limits the attempts of one delivery: the first attempt, and one attempt for each delay. */
 export const WEBHOOK_ATTEMPTS_MAX = WEBHOOK_DELAYS_S.length + 1
 
 export type WebhookVerdict = 'delivered' | 'aborted' | 'retry'
 
 /**
- * Returns the delay after a failed attempt.
+ * Returns the delay after a failed attempt of a webhook delivery.
  *
- * @param attempt the number of the attempt that failed, from 1 to {@link WEBHOOK_ATTEMPTS_MAX}.
- * @returns seconds from the end of that attempt; null: it was the last attempt.
+ * @param attempt is the number of the attempt that failed, from 1 to {@link WEBHOOK_ATTEMPTS_MAX}.
+ * @returns the seconds from the end of the failed attempt. Null means that this was the last attempt.
  * @throws RangeError when `attempt` is out of range.
  */
 export function nextWebhookDelayS(attempt: number): number | null {
@@ -23,10 +23,10 @@ export function nextWebhookDelayS(attempt: number): number | null {
 }
 
 /**
- * Decides what a response means for the delivery.
+ * Decides what the receiver's response means for a webhook delivery.
  *
- * @param status HTTP status; null: time-out or network error. A redirect is never followed and counts as 4xx. 408 and
- * 429 abort like any 4xx.
+ * @param status is the HTTP status. Null means a time-out or a network error. A redirect is never followed and counts
+ * as 4xx. The statuses 408 and 429 end the delivery like any 4xx.
  */
 export function webhookVerdict(status: number | null): WebhookVerdict {
   if (status === null) return 'retry'

@@ -5,16 +5,16 @@
 import { createHmac } from 'node:crypto'
 
 export type SignWebhookParameters = {
-  /** Is the secret of the endpoint, e.g. `whsec_…`. */
+  /** Is the secret of the webhook's receiver, such as `whsec_…`. */
   secret: string
-  /** Holds the sent bytes, or a text that is sent as UTF-8. */
+  /** Holds the bytes of the webhook body, or a text that is sent as UTF-8. */
   body: string | Uint8Array
 }
 
 /**
  * Signs a webhook body.
  *
- * @returns the header's value, `sha256=` and 64 lower-case hex digits.
+ * @returns the value of the header `X-Service-Signature`: `sha256=` and 64 lower-case hex digits.
  * @throws RangeError on an empty secret, because anyone could sign with it.
  */
 export function signWebhook({ secret, body }: SignWebhookParameters): string {
@@ -25,7 +25,7 @@ export function signWebhook({ secret, body }: SignWebhookParameters): string {
 /**
  * Checks a webhook signature, as a receiver does.
  *
- * @param header the value of `X-Service-Signature`; null: the header was absent.
+ * @param header is the value of `X-Service-Signature`. Null means that the header was absent.
  */
 export function verifyWebhookSignature({
   secret,
@@ -34,7 +34,8 @@ export function verifyWebhookSignature({
 }: SignWebhookParameters & { header: string | null }): boolean {
   const expected = signWebhook({ secret, body })
   if (header === null || header.length !== expected.length) return false
-  // The loop has no early exit, because the time taken must not reveal how many digits match.
+  // The loop compares all digits of the signature, because an early exit would reveal by its time how many digits
+  // match.
   let difference = 0
   for (let index = 0; index < expected.length; index++) {
     difference |= expected.charCodeAt(index) ^ header.charCodeAt(index)

@@ -9,7 +9,7 @@ type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
-  /** Holds the waiting tasks by their sharers. */
+  /** Holds the waiting tasks of each group of sharers. */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
 
@@ -18,7 +18,10 @@ export class CostTurns {
     this.#total = total
   }
 
-  /** Waits for a turn. @returns a function that ends the turn. A second call of it does nothing. */
+  /**
+   * Waits for a turn of these sharers. @returns a function that ends the turn. A second call of the function does
+   * nothing.
+   */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++
     else await this.#wait(sharers)
@@ -30,7 +33,7 @@ export class CostTurns {
     }
   }
 
-  /** Runs a task in a turn, and charges its sharers for the time of the task. */
+  /** Runs a task in a turn, and charges the task's sharers for its time. */
   async run<Result>(sharers: readonly string[], work: () => Promise<Result>): Promise<Result> {
     const end = await this.enter(sharers)
     const startMs = performance.now()
@@ -51,7 +54,7 @@ export class CostTurns {
     return promise
   }
 
-  /** Gives the turn to the next waiting task. */
+  /** Gives a freed turn to the waiting task whose sharers have cost least. */
   #next(): void {
     let lightest: [string, Waiting] | undefined
     let least = Number.POSITIVE_INFINITY

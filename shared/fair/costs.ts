@@ -1,25 +1,26 @@
-/** Every cost is halved after this time. */
+/** The cost that a sharer has caused is halved after this time. */
 const HALF_LIFE_MS = 30_000
 /**
- * Limits how many sharers are remembered. A stranger may have many addresses. Above the limit, the half with the lower
- * costs is forgotten.
+ * Limits how many sharers have a recorded cost. A stranger may have many addresses. Above the limit, the sharers with
+ * the lower costs (the lower half) are forgotten.
  */
 const SHARERS_MAX = 10_000
-/** A cost up to this value has no effect. Each doubling above it lowers the priority by one. */
+/** A sharer's cost up to this value has no effect. Each doubling above the value lowers the priority by one. */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 
 /**
- * Tells whether jobs of these costs may share a batch. A cheap job must not wait for the expensive part of the batch.
+ * Tells whether jobs whose sharers have these two costs may share a batch. A cheap job must not wait for the expensive
+ * part of the batch.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 
 type Cost = { ms: number; atMs: number }
 
 /**
- * Records what sharers, such as inboxes and sending networks, have cost lately, in milliseconds of work. Sharers with a
- * lower cost go first, so a flood waits behind everybody else. The costs of all sharers of a task are added up. So
- * neither many inboxes nor many networks make a flood cheap.
+ * Records the cost that sharers, such as inboxes and sending networks, have caused lately, in milliseconds of work.
+ * Sharers with a lower cost go first, so a flood waits behind everybody else. The costs of all sharers of a task are
+ * added up. So neither many inboxes nor many networks make a flood cheap.
  */
 export class Costs {
   readonly #costs = new Map<string, Cost>()
@@ -31,7 +32,7 @@ export class Costs {
     this.#sharersMax = sharersMax
   }
 
-  /** Counts the sharers that are remembered. */
+  /** Counts the sharers that have a recorded cost. */
   get size(): number {
     return this.#costs.size
   }
@@ -61,7 +62,7 @@ export class Costs {
     return sum
   }
 
-  /** Returns the priority of a job of these sharers. 0 is first. */
+  /** Returns the priority of a job of these sharers. The priority 0 goes first. */
   priorityOf(sharers: readonly string[]): number {
     const doublings = Math.log2(this.of(sharers) / FREE_MS)
     return Math.min(PRIORITY_MAX, Math.max(0, Math.ceil(doublings)))

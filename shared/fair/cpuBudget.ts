@@ -1,11 +1,11 @@
-/** Limits how many sharers are remembered. A sharer that has no debt left is forgotten. */
+/** Limits how many sharers have recorded processor time. A sharer that has no debt left is forgotten. */
 const SHARERS_MAX = 10_000
 
-/** Limits the processor time of each sharer: a burst at once, and a share of each second. */
+/** Limits the processor time of each sharer. A sharer may use a burst at once, and then a fixed time in each second. */
 export class CpuBudget {
   readonly #limits: { burstMs: number; perSecondMs: number }
   readonly #nowMs: () => number
-  /** Holds what each sharer has used and has not got back. */
+  /** Holds the processor time that each sharer has used and that has not yet been regained. */
   readonly #used = new Map<string, { ms: number; atMs: number }>()
 
   constructor(limits: { burstMs: number; perSecondMs: number }, nowMs = () => performance.now()) {
@@ -13,13 +13,13 @@ export class CpuBudget {
     this.#nowMs = nowMs
   }
 
-  /** Returns the milliseconds until the sharer may begin new work; 0: now. */
+  /** Returns the milliseconds until the sharer may begin new work. 0 means that the sharer may begin now. */
   delayMs(sharer: string): number {
     const over = this.#usedMs(sharer) - this.#limits.burstMs
     return over < 0 ? 0 : Math.ceil(((over + 1) * 1000) / this.#limits.perSecondMs)
   }
 
-  /** Adds processor time, which is known only afterwards. */
+  /** Adds the processor time of finished work to its sharer. The time is known only after the work. */
   charge(sharer: string, cpuMs: number): void {
     const ms = this.#usedMs(sharer) + cpuMs
     this.#used.delete(sharer)

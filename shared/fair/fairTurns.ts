@@ -15,14 +15,14 @@ export class FairTurns {
   #taken = 0
 
   /**
-   * Sets the limits. @param limits the turns at once of all sharers and of one sharer, and the number of callers of one
-   * sharer that may wait.
+   * Sets the limits. @param limits holds the number of turns at once of all sharers and of one sharer, and the number
+   * of callers of one sharer that may wait.
    */
   constructor(limits: { total: number; perSharer: number; waitingPerSharer?: number }) {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }
   }
 
-  /** Waits for a turn. @returns a function that ends the turn. @throws {NoTurnError} */
+  /** Waits for a turn of the sharer. @returns a function that ends the turn. @throws {NoTurnError} */
   async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
     const queue = this.#waiting.get(sharer) ?? []
     if (queue.length > 0 || !this.#hasTurn(sharer)) {
@@ -73,7 +73,7 @@ export class FairTurns {
     for (const [next, queue] of this.#waiting) {
       if (!this.#hasTurn(next)) continue
       const waiter = queue.shift()!
-      // The sharer goes to the end of the rotation.
+      // The sharer that got a turn goes to the end of the rotation.
       this.#waiting.delete(next)
       if (queue.length > 0) this.#waiting.set(next, queue)
       this.#take(next)

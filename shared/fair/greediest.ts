@@ -1,9 +1,9 @@
 /**
- * Chooses what must end when a limited resource is full. The sharer that holds the most gives up one of its items. So a
- * newcomer is served even beside many sharers that hold their full share.
- * @param held how much the sharer of an item holds with all its items
- * @param rank the item of that sharer with the highest rank is chosen
- * @returns null if there is no item
+ * Chooses the piece of work that must end when a limited resource is full. The sharer that holds the most gives up one
+ * of its works. So a newcomer is served even beside many sharers that hold their full share.
+ * @param held tells how much the sharer of a work holds with all its works.
+ * @param rank tells which work of the chosen sharer ends: the work with the highest rank.
+ * @returns null if there is no work.
  */
 export function workOfGreediest<Work>(
   works: Iterable<Work>,

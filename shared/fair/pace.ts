@@ -1,20 +1,20 @@
-/** Limits how many sharers are remembered. Above the limit, sharers without a debt are forgotten. */
+/** Limits how many sharers have a recorded debt of bytes. Above the limit, sharers without a debt are forgotten. */
 const SHARERS_MAX = 10_000
 
 /**
  * Limits the rate at which bytes are read for each sharer, such as a network or a caller. Above the rate the reader
- * waits, and TCP makes the sender wait. Nothing is refused.
+ * waits, and TCP makes the sender wait. No bytes are refused.
  */
 export class Pace {
   readonly #bytesPerS: number
   readonly #burstS: number
   readonly #nowMs: () => number
-  /** Holds the time at which the debt of each sharer ends. */
+  /** Holds the time at which each sharer's debt of bytes ends. */
   readonly #paidAtMs = new Map<string, number>()
 
   /**
-   * Sets the rate. @param bytesPerS bytes a second of one sharer; 0: no limit. `burstS`: so many seconds of bytes pass
-   * at once.
+   * Sets the rate of reading. @param bytesPerS is the bytes a second of one sharer. 0 means no limit. `burstS` is the
+   * number of seconds whose bytes may pass at once.
    */
   constructor(
     { bytesPerS, burstS }: { bytesPerS: number; burstS: number },
@@ -25,7 +25,7 @@ export class Pace {
     this.#nowMs = nowMs
   }
 
-  /** Counts bytes that arrived. @returns the milliseconds to wait before the next bytes are read. */
+  /** Counts bytes that arrived. @returns the milliseconds to wait before the next bytes of these sharers are read. */
   take(sharers: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0
     const nowMs = this.#nowMs()

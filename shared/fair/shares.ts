@@ -1,13 +1,13 @@
-/** A refused job returns after this time at the earliest. */
+/** A job that got no slot is tried again after this time at the earliest. */
 const RETURN_MS = 250
 /**
- * The refused jobs of one sharer return at this distance, plus time for each of their mails. A return costs as much as
- * a few mails.
+ * Jobs of one sharer that got no slot are tried again at this distance from each other, plus time for each mail. One
+ * such try costs as much as a few mails.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
 
-/** Is a granted turn, which lasts until `leave`, or the time after which the job may return. */
+/** Is a granted turn, which lasts until `leave` is called, or the time after which a refused job may try again. */
 export type ShareTurn =
   | { granted: true; leave: () => void }
   | { granted: false; returnInMs: number }
@@ -15,7 +15,7 @@ export type ShareTurn =
 /**
  * Shares the slots of a pool between sharers, such as inboxes and sending networks. Each sharer may hold as many slots
  * as stay free: a single sharer holds half, and two sharers hold a third each. So a flood into one inbox leaves slots
- * for the others.
+ * for other inboxes.
  */
 export class Shares {
   readonly #slots: number
@@ -29,7 +29,7 @@ export class Shares {
     this.#nowMs = nowMs
   }
 
-  /** Takes a slot, or a part of a slot, for all of these sharers. */
+  /** Takes a slot of the pool, or a part of a slot, for all of these sharers. */
   enter(sharers: readonly string[], part = 1): ShareTurn {
     const crowded = this.crowded(sharers)
     if (crowded !== null) return { granted: false, returnInMs: this.returnInMs(crowded) }
@@ -44,7 +44,10 @@ export class Shares {
     }
   }
 
-  /** Returns the first of these sharers that already has its share. @returns null if a slot may be taken. */
+  /**
+   * Returns the first of these sharers that already holds its full share of slots. @returns null if a slot may be
+   * taken.
+   */
   crowded(sharers: readonly string[]): string | null {
     const free = this.#slots - this.#taken
     const isCrowded = (one: string) => (this.#held.get(one) ?? 0) >= Math.max(1, free - 1)
@@ -63,7 +66,10 @@ export class Shares {
     }
   }
 
-  /** Returns the time after which the next refused job of this sharer, with so many mails, may return. */
+  /**
+   * Returns the milliseconds after which the next refused job of this sharer may try again. The time grows with the
+   * mails of the job.
+   */
   returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()
     const free = this.#returns.get(sharer) ?? 0

@@ -2,15 +2,15 @@
  * Decides which addresses a request on a tenant's behalf may reach.
  *
  * The deny list holds the IANA special-purpose address registries (RFC 6890 and successors), multicast, and the v6
- * forms of v4 addresses. Check the dialled address, because DNS can map any name to a private address.
+ * forms of v4 addresses. The caller must check the dialled address, because DNS can map any name to a private address.
  */
 
 type Prefix = readonly [base: string, bits: number]
 
 const V4_DENIED: readonly Prefix[] = [
-  ['0.0.0.0', 8], // "this network", reaches the own host on Linux
+  ['0.0.0.0', 8], // "this network", which reaches this host on Linux
   ['10.0.0.0', 8],
-  ['100.64.0.0', 10], // carrier NAT; holds Alibaba's metadata address
+  ['100.64.0.0', 10], // carrier NAT, and Alibaba's metadata address
   ['127.0.0.0', 8],
   ['168.63.129.16', 32], // Azure's host agent, inside a public range
   ['169.254.0.0', 16], // link-local, cloud metadata
@@ -27,21 +27,21 @@ const V4_DENIED: readonly Prefix[] = [
 ]
 
 /**
- * All global unicast addresses lie in this range (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96 do
- * not.
+ * All global unicast IPv6 addresses lie in this range (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96
+ * lie outside it.
  */
 const V6_ALLOWED: Prefix = ['2000::', 3]
 
 const V6_DENIED: readonly Prefix[] = [
-  ['2001::', 23], // protocol assignments; Teredo tunnels to any v4 address
+  ['2001::', 23], // protocol assignments; Teredo tunnels to any IPv4 address
   ['2001:db8::', 32],
-  ['2002::', 16], // 6to4: holds any v4 address
+  ['2002::', 16], // 6to4, which holds any IPv4 address
   ['3fff::', 20],
 ]
 
 const V6_MAPPED: Prefix = ['::ffff:0:0', 96]
 
-/** Matches names that resolve inside the machine or its network (RFC 6761, RFC 8375). */
+/** Matches host names that resolve inside the machine or its network (RFC 6761, RFC 8375). */
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|localdomain|internal|intranet|lan|home\.arpa)$/
 
 function parseV4(text: string): bigint | undefined {
@@ -49,7 +49,8 @@ function parseV4(text: string): bigint | undefined {
   if (match === null) return undefined
   let value = 0n
   for (const part of match.slice(1)) {
-    // Some parsers read a leading zero as octal, others as decimal.
+    // A part of an IPv4 address with a leading zero is refused, because some parsers read it as octal and others as
+    // decimal.
     if (Number(part) > 255 || (part.length > 1 && part.startsWith('0'))) return undefined
     value = (value << 8n) | BigInt(part)
   }
@@ -61,7 +62,7 @@ function parseV6(text: string): bigint | undefined {
   if (!zoneless.includes(':') || !/^[0-9a-fA-F:.]+$/.test(zoneless)) return undefined
   const host = `http://[${zoneless}]`
   if (!URL.canParse(host)) return undefined
-  // After the URL parser only hex groups and at most one `::` are left.
+  // The URL parser has left only hex groups and at most one `::`.
   const [head = '', tail] = new URL(host).hostname.slice(1, -1).split('::')
   const front = head === '' ? [] : head.split(':')
   const back = tail === undefined || tail === '' ? [] : tail.split(':')
@@ -88,8 +89,8 @@ function isPublicV6(value: bigint): boolean {
 /**
  * Tells whether an IP address is a public unicast address.
  *
- * @param address v4 in four decimal parts, or v6 (a zone is ignored), as `dns.lookup` returns it.
- * @returns false also for a text that is no address: fail closed.
+ * @param address is IPv4 in four decimal parts, or IPv6 (a zone is ignored), as `dns.lookup` returns it.
+ * @returns false also for a text that is no address, so that an error refuses the request.
  */
 export function isPublicAddress(address: string): boolean {
   const v4 = parseV4(address)
@@ -103,16 +104,16 @@ export type HostVerdict = 'public' | 'private' | 'name'
 /**
  * Judges the host of a URL without asking DNS.
  *
- * @param url parsed by `new URL()`. It turns 0x7f.1, 2130706433, 127.1 and full-width digits into 127.0.0.1, and
- * [::127.0.0.1] into hex groups.
- * @returns `name`: the host must be resolved before it can be judged.
+ * @param url was parsed by `new URL()`. The parser turns 0x7f.1, 2130706433, 127.1 and full-width digits into
+ * 127.0.0.1, and [::127.0.0.1] into hex groups.
+ * @returns `name` if the host must be resolved before it can be judged.
  */
 export function judgeHost(url: URL): HostVerdict {
   const host = url.hostname
   if (host.startsWith('[')) return isPublicAddress(host.slice(1, -1)) ? 'public' : 'private'
   if (parseV4(host) !== undefined) return isPublicAddress(host) ? 'public' : 'private'
   const name = host.replace(/\.$/, '')
-  // A single label resolves only through the machine's search domain.
+  // A host name of a single label resolves only through the machine's search domain.
   if (!name.includes('.') || LOCAL_NAME.test(name)) return 'private'
   return 'name'
 }

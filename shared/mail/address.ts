@@ -1,14 +1,14 @@
 import { domainToASCII } from 'node:url'
 
-/** RFC 5321 §4.5.3.1.3: a path has at most 256 octets, angle brackets included. */
+/** Limits the characters of an address. RFC 5321 §4.5.3.1.3: a path has at most 256 octets, angle brackets included. */
 const ADDRESS_MAX_LENGTH = 254
 const LOCAL_PART_MAX_LENGTH = 64
 
 /** Matches an RFC 5322 dot-atom. */
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
 /**
- * Matches an RFC 5322 quoted-string of atoms, dots and spaces. Attackers put other characters there to confuse mail
- * parsers.
+ * Matches an RFC 5322 quoted-string of atoms, dots and spaces. Other characters are refused, because attackers use them
+ * to confuse mail parsers.
  */
 const QUOTED_PART = /^"([A-Za-z0-9!#$%&'*+/=?^_`{|}~. -]+)"$/
 const DOMAIN =
@@ -16,8 +16,8 @@ const DOMAIN =
 
 /**
  * Reads exactly one bare address (`local@domain`) and returns it with the domain in lower-case ASCII. For any other
- * text it returns null. It refuses lists, display names, comments, groups and line breaks before a mail library reads
- * the string. The library would send `"b@y, c@z"` or `"x\r\nBcc: v@z"` to additional recipients.
+ * text the function returns null. It refuses lists, display names, comments, groups and line breaks before a mail
+ * library reads the string. The library would send `"b@y, c@z"` or `"x\r\nBcc: v@z"` to additional recipients.
  */
 export function parseAddress(text: string): string | null {
   if (text.length > ADDRESS_MAX_LENGTH) return null
@@ -33,7 +33,7 @@ export function parseAddress(text: string): string | null {
 }
 
 /**
- * Removes the quotes of a local part that does not need them (RFC 5321 §4.1.2). @returns null if the local part is
+ * Removes the quotes of a quoted local part that needs no quotes (RFC 5321 §4.1.2). @returns null if the local part is
  * malformed.
  */
 function plainLocal(text: string): string | null {
@@ -42,7 +42,9 @@ function plainLocal(text: string): string | null {
   return inner === undefined ? null : text
 }
 
-/** Adds the quotes that a mail parser removed: `john doe@example.com` is `"john doe"@example.com`. */
+/**
+ * Adds the quotes that a mail parser removed from an address: `john doe@example.com` becomes `"john doe"@example.com`.
+ */
 export function restoreQuotes(address: string): string {
   const at = address.lastIndexOf('@')
   const local = address.slice(0, at)
@@ -51,12 +53,12 @@ export function restoreQuotes(address: string): string {
   return `"${local.replace(/["\\]/g, '\\$&')}"${address.slice(at)}`
 }
 
-/** A display name is one line without control characters. RFC 5322 §2.1.1 limits the length of the line. */
+/** Limits the characters of a display name, because RFC 5322 §2.1.1 limits the length of a header line. */
 const NAME_MAX_LENGTH = 200
 /** Matches an RFC 5322 §3.4 name-addr: a quoted string or plain words before the address in angle brackets. */
 const NAME_ADDR = /^\s*(?:"((?:[^"\\]|\\.)*)"|([^"<>,;:@()[\]\\]*))\s*<([^<>]*)>\s*$/u
 
-/** Holds an address with its display name; null: the address has no name. */
+/** Holds an address with its display name. Null means that the address has no display name. */
 export type Mailbox = { address: string; name: string | null }
 
 /**

@@ -2,8 +2,8 @@ import { addressKey, domainOf, parseAddress } from './address.ts'
 
 export const RULE_TYPES = ['ALLOW', 'BLOCK'] as const
 /**
- * RECEIVE rules are about the senders that the inbox accepts. SEND rules are about the recipients that it may write to.
- * REPLY rules are about the senders that it may reply to.
+ * Lists the scopes of email rules. RECEIVE rules are about the senders that the inbox accepts. SEND rules are about the
+ * recipients that the inbox may write to. REPLY rules are about the senders that the inbox may reply to.
  */
 export const RULE_SCOPES = ['RECEIVE', 'SEND', 'REPLY'] as const
 
@@ -12,11 +12,11 @@ export type RuleScope = (typeof RULE_SCOPES)[number]
 export type Rule = {
   type: (typeof RULE_TYPES)[number]
   scope: RuleScope
-  /** Is an address, or `*@domain`, in lower case. */
+  /** Is the address of the rule, or `*@domain`, in lower case. */
   value: string
 }
 
-/** Reads the value of a rule. @returns null if the text is neither one address nor `*@domain`. */
+/** Reads the value of an email rule. @returns null if the text is neither one address nor `*@domain`. */
 export function parseRuleValue(text: string): string | null {
   const address = parseAddress(text.replace(/^\*@/, 'any@'))
   if (address === null) return null
@@ -24,8 +24,8 @@ export function parseRuleValue(text: string): string | null {
 }
 
 /**
- * Tells whether rules allow an address. A rule for the address overrides a rule for its domain. One ALLOW rule in a
- * scope blocks every address that no rule names.
+ * Tells whether email rules allow an address. A rule for the address overrides a rule for its domain. One ALLOW rule in
+ * a scope blocks every address that no rule names.
  */
 export function isAllowed(rules: readonly Rule[], scope: RuleScope, address: string): boolean {
   const own = rules.filter((rule) => rule.scope === scope)
@@ -51,7 +51,7 @@ function isReceived(rules: readonly Rule[], { envelopeFrom, from }: Senders): bo
 
 type Senders = { envelopeFrom: string; from: readonly string[] }
 
-/** Tells whether a BLOCK rule refuses the message. A missing ALLOW rule does not count. */
+/** Tells whether a BLOCK rule refuses the message. This check ignores ALLOW rules. */
 const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   !isReceived(
     rules.filter(({ type }) => type === 'BLOCK'),
@@ -59,12 +59,13 @@ const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   )
 
 /**
- * Is the decision about a message. `store`: the message is stored. `reduce`: a proven bounce passes an allow list
- * without its free text. `later`: DNS cannot tell now whether an allowed author wrote the message.
+ * Is the decision about a message. `store` means that the message is stored. `reduce` means that a proven bounce passes
+ * an allow list without its free text. `later` means that DNS cannot tell now whether an allowed author wrote the
+ * message.
  */
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 
-/** Tells whether a message is refused without a check of its sender. */
+/** Tells whether email rules refuse a message without a check of its sender. */
 export const isRefused = (
   rules: readonly Rule[],
   senders: Senders,
@@ -73,7 +74,7 @@ export const isRefused = (
 
 /**
  * Decides about a message whose sender has been checked. An ALLOW rule counts only for a proven author, because anyone
- * can write an allowed From.
+ * can write an allowed address into From.
  */
 export function admit(
   rules: readonly Rule[],

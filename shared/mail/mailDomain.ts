@@ -1,6 +1,6 @@
 /**
- * Names what a DNS record of a mail domain is for. Some records route the domain's mail here, and others authenticate
- * its sent mail.
+ * Names the purpose of a DNS record of a mail domain. Some records route the domain's mail to this service, and others
+ * authenticate the domain's sent mail.
  */
 
 type RecordPurpose = 'ownership' | 'mx' | 'dkim' | 'spf' | 'dmarc'
@@ -10,13 +10,13 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   name: string
   value: string
-  /** Is the preference of an MX record; null for other types. */
+  /** Is the preference of an MX record. Null means that the record has another type. */
   priority: number | null
-  /** Tells whether verification requires this record. */
+  /** Tells whether the domain is verified only with this DNS record. */
   required: boolean
 }
 
-/** Is the result of a check of one record. */
+/** Is the result of a check of one DNS record. */
 export type Finding = { status: 'ok' | 'missing' | 'mismatch' | 'unknown'; detail: string }
 export type Findings = Partial<Record<RecordPurpose, Finding>>
 
@@ -30,7 +30,10 @@ export type DomainClaim = {
 const MX_PRIORITY = 10
 const OWNERSHIP_PREFIX = '_purser'
 
-/** Lists the records to set. `mailDomain` is the service's own domain. Its SPF record lists the sending hosts. */
+/**
+ * Lists the DNS records that the owner of a domain has to set. `mailDomain` is the service's own domain. Its SPF record
+ * lists the sending hosts.
+ */
 export function domainRecords(
   { domain, token, dkimSelector, dkimRecord }: DomainClaim,
   { mailDomain, mailHostname }: { mailDomain: string; mailHostname: string },
@@ -53,7 +56,7 @@ export function domainRecords(
   ]
 }
 
-/** Judges a record by the TXT records or mail exchangers found at its name. */
+/** Judges a DNS record by the TXT records or mail exchangers that were found at its name. */
 export function judgeRecord({ purpose, value }: DomainRecord, found: readonly string[]): Finding {
   switch (purpose) {
     case 'ownership':
@@ -61,7 +64,7 @@ export function judgeRecord({ purpose, value }: DomainRecord, found: readonly st
     case 'mx':
       return judge(found, [value], (name) => plain(name) === plain(value))
     case 'dkim':
-      // Some DNS panels add spaces or omit the version. Only the key counts.
+      // Some DNS panels add spaces to a DKIM record or omit the version. Only the key in the record counts.
       return judge(found.filter(isDkim), [value], (text) => tag(text, 'p') === tag(value, 'p'))
     case 'spf': {
       const include = value.split(' ')[1]!
@@ -95,12 +98,12 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/** The name servers did not respond, so there is no verdict. */
+/** Is the finding if the name servers did not respond, so that nothing is known about the record. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**
- * Tells whether findings verify a domain. `wanting`: a required record is missing or wrong. `unknown`: a query got no
- * response.
+ * Tells whether findings verify a domain. `wanting` means that a required DNS record is missing or wrong. `unknown`
+ * means that a DNS query got no response.
  */
 export function verdictOf(
   records: readonly DomainRecord[],
@@ -114,16 +117,20 @@ export function verdictOf(
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
-/** A domain fails after this time without its required records. A DNS outage of one night must not fail it. */
+/**
+ * A verified domain fails after this time without its required DNS records. A DNS outage of one night must not make the
+ * domain fail.
+ */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS
 
 export type DomainStatus = 'pending' | 'verified' | 'failed'
 
 /**
- * Returns the status after a check and the delay until the next check; null: a failed domain is checked only on
- * request.
- * @param wantingMs time since the first check without the required records; 0: the records are there.
+ * Returns the status of a domain after a check, and the delay until the next check. The delay null means that a failed
+ * domain is checked only on request.
+ * @param wantingMs is the time since the first check without the required DNS records. 0 means that the records are
+ * there.
  */
 export function afterCheck(
   before: DomainStatus,
@@ -133,7 +140,7 @@ export function afterCheck(
   if (verdict === 'verified') return { status: 'verified', recheckMs: RECHECK_MS }
   if (verdict === 'wanting' && wantingMs >= PATIENCE_MS)
     return { status: 'failed', recheckMs: null }
-  // Early checks are frequent, because a user who has just set the records waits for the result.
+  // The first checks of a domain are frequent, because a user who has just set the DNS records waits for the result.
   const recheckMs = Math.min(Math.max(wantingMs, MINUTE_MS), HOUR_MS)
   return { status: before, recheckMs: before === 'failed' ? null : recheckMs }
 }

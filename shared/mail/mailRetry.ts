@@ -1,18 +1,21 @@
 const MINUTE_S = 60
 const HOUR_S = 60 * MINUTE_S
 
-/** `relay` sends mail to a smarthost. `direct` sends it to the MX hosts of the recipients' domains. */
+/**
+ * Names the route of outgoing mail. `relay` sends mail to a smarthost. `direct` sends mail to the MX hosts of the
+ * recipients' domains.
+ */
 export type MailRoute = 'relay' | 'direct'
 
 type Schedule = {
   delaysS: readonly number[]
-  /** An outbound mail is given up this long after the API accepted it. */
+  /** Is the number of seconds after which an outbound mail is given up, counted from its acceptance by the API. */
   giveUpS: number
   giveUpText: string
 }
 
 const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
-  // The smarthost has its own queue. These retries only bridge its restarts and outages.
+  // The smarthost has its own queue. Retries to the smarthost only bridge its restarts and outages.
   relay: {
     delaysS: [15, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S],
     giveUpS: 24 * HOUR_S,
@@ -28,8 +31,9 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
 }
 
 /**
- * Returns the seconds to wait after failed attempt number `attempt` (from 1) for a recipient; null: give up.
- * @param ageS seconds since the API accepted the message.
+ * Returns the seconds to wait after failed attempt number `attempt` (from 1) for a recipient. Null means that the mail
+ * is given up.
+ * @param ageS is the number of seconds since the API accepted the message.
  */
 export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number): number | null {
   const { delaysS, giveUpS } = SCHEDULES[route]
@@ -37,5 +41,5 @@ export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number):
   return ageS + delayS > giveUpS ? null : delayS
 }
 
-/** Returns the retry period, in words. */
+/** Returns the time after which a mail is given up, in words. */
 export const mailGivenUpAfter = (route: MailRoute): string => SCHEDULES[route].giveUpText

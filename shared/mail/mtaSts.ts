@@ -1,21 +1,21 @@
 /**
- * Reads and writes MTA-STS (RFC 8461). With MTA-STS a domain says which hosts take its mail, and that they prove their
- * names by TLS.
+ * Reads and writes MTA-STS policies (RFC 8461). With MTA-STS a domain says which hosts take its mail, and that these
+ * hosts prove their names by TLS.
  */
 
 export const MTA_STS_MODES = ['none', 'testing', 'enforce'] as const
 
 export type MtaStsMode = (typeof MTA_STS_MODES)[number]
 
-/** Describes a policy. `mx` lists host names in lower case. `*.` matches one label. */
+/** Describes an MTA-STS policy. `mx` lists host names in lower case. `*.` matches one label. */
 export type MtaStsPolicy = { mode: MtaStsMode; mx: string[] }
 
-/** Senders keep our policy for this many seconds (RFC 8461 §3.2 asks for weeks). */
+/** Senders keep this service's MTA-STS policy for this many seconds (RFC 8461 §3.2 asks for weeks). */
 const MAX_AGE_S = 604_800
 
 /**
- * Returns the id of the TXT record at `_mta-sts.DOMAIN`. @returns null if there is no record, or if there are several
- * (RFC 8461 §3.1).
+ * Returns the policy id in the TXT record at `_mta-sts.DOMAIN`. @returns null if there is no record, or if there are
+ * several (RFC 8461 §3.1).
  */
 export function policyIdOf(records: readonly string[]): string | null {
   const own = records.filter((record) => /^v=STSv1\s*;/.test(record))
@@ -23,14 +23,14 @@ export function policyIdOf(records: readonly string[]): string | null {
   return id ?? null
 }
 
-/** Tells whether a policy lets a host take mail (RFC 8461 §4.1). */
+/** Tells whether an MTA-STS policy lets a host take mail (RFC 8461 §4.1). */
 export function allowsHost({ mx }: Pick<MtaStsPolicy, 'mx'>, name: string): boolean {
   const host = name.toLowerCase().replace(/\.$/, '')
   const parent = host.slice(host.indexOf('.') + 1)
   return mx.some((one) => one === host || (host.includes('.') && one === `*.${parent}`))
 }
 
-/** Writes our own policy as the text of /.well-known/mta-sts.txt. */
+/** Writes this service's MTA-STS policy as the text of /.well-known/mta-sts.txt. */
 export const policyText = ({ mode, mx }: MtaStsPolicy): string =>
   [
     'version: STSv1',

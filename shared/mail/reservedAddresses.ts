@@ -1,7 +1,10 @@
-/** Mail to these names is for the operator: people write to them (RFC 2142), and aggregate reports come there. */
+/**
+ * Lists local parts of addresses that belong to the operator. People write to them (RFC 2142), and aggregate reports
+ * come to them.
+ */
 const RESERVED_NAMES = ['dmarc', 'tlsrpt', 'postmaster', 'abuse', 'hostmaster'] as const
 
-/** Returns the addresses to which the DNS records of our domains direct reports. */
+/** Returns the addresses to which the DNS records of the service's domains direct aggregate reports. */
 export const reportAddresses = (mailDomain: string): string[] =>
   ['dmarc', 'tlsrpt'].map((name) => `${name}@${mailDomain}`)
 

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
  * RFC 5537 §3.4.4).
  */
 const REFERENCES_MAX = 200
-/** RFC 5322 §2.1.1 limits a line to 998 characters. */
+/** Limits the characters of a Message-ID. RFC 5322 §2.1.1 limits a line to 998 characters. */
 const MESSAGE_ID_MAX_LENGTH = 998
 /**
  * Matches a Message-ID of RFC 5322 §3.6.4, lenient for real mail: one `@`, and no brackets, white space or controls.
@@ -35,9 +35,9 @@ export function parseReferences(header: string | undefined): string[] {
   return all.length <= REFERENCES_MAX ? all : [all[0]!, ...all.slice(1 - REFERENCES_MAX)]
 }
 
-/** Holds the threading fields of a message. */
+/** Holds the header fields of a message that link it to a thread. */
 export type ThreadLinks = {
-  /** Is the Message-ID in the sent or received bytes. */
+  /** Is the Message-ID in the bytes of the sent or received message. */
   messageId: string
   inReplyTo: string[]
   references: string[]
@@ -60,27 +60,33 @@ export function replyReferences({ messageId, inReplyTo, references }: ThreadLink
 
 /** Replaces all reply prefixes of a subject by one `Re: `. */
 export function replySubject(subject: string): string {
-  // An earlier version stored the line breaks of encoded subjects.
+  // The subject may hold line breaks, because an earlier version stored the line breaks of encoded subjects.
   const line = subject.replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
   return `Re: ${line.replace(/^(?:\s*re\s*(?:\[\d{1,4}\])?\s*:\s*)+/i, '')}`.trimEnd()
 }
 
-/** Returns the SHA-256 of a Message-ID, because a Message-ID can exceed the size of a Postgres index entry. */
+/**
+ * Returns the SHA-256 of a Message-ID. The hash is indexed instead of the Message-ID, because a Message-ID can exceed
+ * the size of a Postgres index entry.
+ */
 export const messageIdHash = (messageId: string): Buffer =>
   createHash('sha256').update(messageId).digest()
 
-/** Makes the stored identifier of a different message whose Message-ID is already taken: `<local.N@domain>`. */
+/** Makes the stored identifier of a message whose Message-ID another message already has: `<local.N@domain>`. */
 export function alternativeMessageId(messageId: string, n: number): string {
   const at = messageId.lastIndexOf('@')
   return `${messageId.slice(0, at)}.${n}${messageId.slice(at)}`
 }
 
-/** Matches `Re:` in the languages of mail programs, also with a count as in `Re[2]:`. */
+/** Matches `Re:` in the languages of mail programs, also with a number as in `Re[2]:`. */
 const REPLY_PREFIX =
   /^\s*(?:re|aw|antw|ant|sv|vs|odp|rif|res|ynt|atb|vá|bls|σχετ|απ|отв|ответ|回复|答复|回覆|返信|رد|הב)\s*(?:\[\d{1,4}\]|\(\d{1,4}\)|\^\d{1,4})?\s*[:：]\s*/iu
 const PREFIXES_MAX = 20
 
-/** Returns a subject without reply prefixes, with case and spacing folded. `isReply` tells whether it had prefixes. */
+/**
+ * Returns a subject without reply prefixes, in lower case and with single spaces. `isReply` tells whether the subject
+ * had prefixes.
+ */
 export function baseSubject(subject: string): { base: string; isReply: boolean } {
   let base = subject
   let isReply = false
@@ -91,7 +97,7 @@ export function baseSubject(subject: string): { base: string; isReply: boolean }
   return { base: base.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim(), isReply }
 }
 
-/** Returns the key that finds threads with the same subject. @returns null if the subject is empty. */
+/** Returns the hash by which threads with the same subject are found. @returns null if the subject is empty. */
 export function subjectKey(subject: string): Buffer | null {
   const { base } = baseSubject(subject)
   return base === '' ? null : createHash('sha256').update(base).digest()

@@ -1,24 +1,28 @@
 /**
- * Reads client-id metadata documents. The id of such a client is the URL of its metadata document
+ * Reads client-id metadata documents of OAuth. The id of such a client is the URL of its metadata document
  * (draft-ietf-oauth-client-id-metadata-document).
  */
 import { type ClientMetadata, ClientMetadataError, readClientMetadata } from './clientMetadata.ts'
 
 const URL_MAX_CHARS = 500
-/** Limits the bytes of a document that are read. */
+/** Limits the bytes of a client metadata document that are read. */
 export const DOCUMENT_MAX_BYTES = 5 * 1024
-/** A document is cached for this many seconds. Its own header decides within these bounds. */
+/**
+ * Limits the seconds for which a client metadata document is cached. Within these limits, the document's own header
+ * decides.
+ */
 const FRESH_S = { min: 300, usual: 3_600, max: 86_400 }
 
 /**
- * Tells whether an id may be the URL of a document: https, a path, and no text that two programs could parse
- * differently.
+ * Tells whether a client id may be the URL of a metadata document: https, a path, and no text that two programs could
+ * parse differently.
  */
 export function isDocumentUrl(id: string): boolean {
   if (id.length > URL_MAX_CHARS || !id.startsWith('https://') || !URL.canParse(id)) return false
   const url = new URL(id)
   return (
-    // The parser has changed nothing: the URL has no dot segments, no backslash, and no upper case in the host.
+    // The URL parser must have changed nothing. So the URL has no dot segments, no backslash, and no upper case in the
+    // host.
     url.href === id &&
     url.pathname !== '/' &&
     url.hash === '' &&
@@ -49,7 +53,7 @@ export function readClientDocument(url: string, text: string): ClientMetadata {
   return metadata
 }
 
-/** Returns how long a document may be cached, by its `Cache-Control`. */
+/** Returns the seconds for which a client metadata document may be cached, by its `Cache-Control`. */
 export function freshSeconds(cacheControl: string | null): number {
   const given = /(?:^|[\s,])max-age=(\d{1,9})/i.exec((cacheControl ?? '').slice(0, 1_000))?.[1]
   const seconds = given === undefined ? FRESH_S.usual : Number(given)
@@ -57,8 +61,8 @@ export function freshSeconds(cacheControl: string | null): number {
 }
 
 /**
- * Holds documents that their hosts have published. Some of these hosts do not serve them to a server in a data centre.
- * The draft lets a server know clients beforehand. The documents were read in September 2026.
+ * Holds client metadata documents that their hosts have published. Some of these hosts do not serve the documents to a
+ * server in a data centre. The draft lets a server know clients beforehand. The documents were read in September 2026.
  */
 export const KNOWN_DOCUMENTS: ReadonlyMap<string, ClientMetadata> = new Map([
   [

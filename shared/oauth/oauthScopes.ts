@@ -1,10 +1,13 @@
 /** Lists the scopes that an owner may give to an OAuth client, in the words of the consent page (docs/agent.md). */
 import { PROJECT_SCOPES, type Scope } from '../scopes.ts'
 
-/** Lists the scopes of a client that asks for none. They are the fewest that are useful. */
+/** Lists the scopes of an OAuth client that asks for none. They are the fewest useful scopes. */
 export const LEAST_SCOPES = ['mail:read', 'mail:send'] as const
 
-/** Lists what every consent may give. Only keys can read secrets in clear text and make payments. */
+/**
+ * Lists the scopes that every owner may give to an OAuth client. Only API keys can read secrets in clear text and make
+ * payments.
+ */
 const ALWAYS_OFFERED = [
   'mail:read',
   'mail:send',
@@ -14,24 +17,27 @@ const ALWAYS_OFFERED = [
 ] as const satisfies readonly Scope[]
 
 /**
- * Lists what a consent may give in addition if the operator allows it (OAUTH_PURSE_SCOPES). The operator must allow it
- * because a chat host then spends money.
+ * Lists the scopes that an owner may give in addition if the operator allows it (OAUTH_PURSE_SCOPES). The operator must
+ * allow it because a chat host then spends money.
  */
 export const PURSE_CONSENT = ['purse:read', 'purse:pay'] as const satisfies readonly Scope[]
 
 export type PurseConsent = (typeof PURSE_CONSENT)[number]
 export type OfferedScope = (typeof ALWAYS_OFFERED)[number] | PurseConsent
 
-/** Lists all scopes that a consent may give at this service. */
+/** Lists all scopes that an owner may give to an OAuth client of this service. */
 export const offeredScopes = (purse: readonly PurseConsent[]): OfferedScope[] => [
   ...ALWAYS_OFFERED,
   ...PURSE_CONSENT.filter((scope) => purse.includes(scope)),
 ]
 
-/** A client that asks for this scope gets a refresh token. So does every other client. */
+/**
+ * Is the scope with which a client asks for a refresh token. Every client gets a refresh token, with or without this
+ * scope.
+ */
 export const OFFLINE_ACCESS = 'offline_access'
 
-/** Holds the texts of the consent page. `isTicked` means that the box is ticked at the beginning. */
+/** Holds the texts of the consent page for each scope. `isTicked` means that the box is ticked at the beginning. */
 export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolean }> = {
   'mail:read': { words: 'read your mail', isTicked: true },
   'mail:send': { words: 'send mail, within the rules of the inbox', isTicked: true },
@@ -47,12 +53,12 @@ export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolea
 
 const KNOWN: readonly string[] = [...PROJECT_SCOPES, 'platform:manage', OFFLINE_ACCESS]
 
-/** Limits the characters of a scope list. Longer lists are refused. */
+/** Limits the characters of a list of OAuth scopes. A longer list is refused. */
 export const SCOPE_MAX_CHARS = 1_000
 
 /**
- * Reads the `scope` of a request (RFC 6749 §3.3). Scopes that no consent gives are left out.
- * @param offered the scopes that this service offers.
+ * Reads the `scope` of an OAuth request (RFC 6749 §3.3). Scopes that no owner can give are left out.
+ * @param offered lists the scopes that this service offers.
  * @returns null if the text names no scope that exists.
  */
 export function readScopes(

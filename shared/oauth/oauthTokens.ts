@@ -1,24 +1,27 @@
-/** Makes the codes, tokens and challenges of OAuth. All are opaque and random. The database holds their hashes. */
+/**
+ * Makes the codes, tokens and challenges of OAuth. All of them are opaque and random. The database holds only their
+ * hashes.
+ */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 const PREFIXES = { access: 'loat-', refresh: 'lort-', code: 'locd-' } as const
 type TokenKind = keyof typeof PREFIXES
 const FORM = /^lo(?:at|rt|cd)-[0-9a-f]{64}$/
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
-/** Matches a code verifier (RFC 7636 §4.1). */
+/** Matches a code verifier of PKCE (RFC 7636 §4.1). */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 
 export const newToken = (kind: TokenKind): string =>
   PREFIXES[kind] + randomBytes(32).toString('hex')
 
-/** Tells whether a text has the format of a token of that kind. */
+/** Tells whether a text has the format of an OAuth token of the given kind. */
 export const isToken = (text: string, kind: TokenKind): boolean =>
   FORM.test(text) && text.startsWith(PREFIXES[kind])
 
-/** Tells whether a challenge has the format of S256 (RFC 7636 §4.2). */
+/** Tells whether a PKCE challenge has the format of S256 (RFC 7636 §4.2). */
 export const isChallenge = (text: string): boolean => CHALLENGE.test(text)
 
-/** Tells whether a verifier belongs to a challenge, by S256. */
+/** Tells whether a PKCE code verifier belongs to a challenge, by S256. */
 export function fitsChallenge(verifier: string, challenge: string): boolean {
   if (!VERIFIER.test(verifier)) return false
   const made = Buffer.from(createHash('sha256').update(verifier).digest('base64url'))

@@ -2,8 +2,8 @@
 
 const URI_MAX_CHARS = 500
 /**
- * Lists private-scheme URIs that well-known hosts use. Any program can claim a private scheme, so no others are
- * accepted.
+ * Lists private-scheme redirect URIs that well-known programs use. Any program can claim a private scheme, so no others
+ * are accepted.
  */
 const PRIVATE_URIS: readonly string[] = ['cursor://anysphere.cursor-mcp/oauth/callback']
 const LOOPBACK = ['127.0.0.1', '[::1]', 'localhost']
@@ -29,8 +29,8 @@ export function redirectFault(uri: unknown): string | null {
 }
 
 /**
- * Tells whether a request's redirect URI is registered. The texts must be equal, but the port of a loopback host may
- * differ.
+ * Tells whether the redirect URI of an OAuth request is registered. The two URIs must be equal, but the port of a
+ * loopback host may differ.
  */
 export function isRegistered(uri: string, registered: readonly string[]): boolean {
   if (redirectFault(uri) !== null) return false
@@ -45,7 +45,7 @@ function portless(uri: string): string | null {
   return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?]+)):\d{1,5}(?=[/?]|$)/, '$1')
 }
 
-/** Returns the host that receives the code, as a person should see it. */
+/** Returns the host that receives the authorization code, as a person should see it. */
 export const redirectHost = (uri: string): string => {
   const url = new URL(uri)
   return url.protocol === 'https:'

@@ -1,4 +1,4 @@
-/** Defines what a person may do at the console. Each role may do everything that the previous role may do. */
+/** Defines the roles of persons at the console. Each role may do everything that the previous role may do. */
 
 /**
  * A `viewer` reads named projects, without secrets. An `owner` decides for named projects: settings, keys, secrets and

@@ -1,10 +1,12 @@
 import { createHmac } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../vault/envelope.ts'
 
-/** Makes the token of a request for a sign-in link: 256 bits in base64url. A repeated mail has the same token. */
+/**
+ * Makes the token in a sign-in link: 256 bits in base64url. A repeated mail for the same request has the same token.
+ */
 export type SignInTokens = (requestId: string) => string
 
-/** Makes tokens with a key that is derived from the first master key. */
+/** Makes sign-in tokens with a key that is derived from the first master key. */
 export function signInTokens([first]: readonly MasterKey[]): SignInTokens {
   const key = deriveKey(first!.key, 'purser/sign-in')
   return (requestId) => createHmac('sha256', key).update(requestId).digest('base64url')

@@ -2,13 +2,13 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { withinNone } from './workContext.ts'
 
 /**
- * Batches items of concurrent callers into one statement (docs/decisions/batching.md). An item runs at once if no
- * statement runs. Items that arrive meanwhile form the next batch. That batch runs when the previous statement has
- * ended, or is late and fewer than `parallel` statements run.
+ * Batches items of concurrent callers into one SQL statement (docs/decisions/batching.md). An item runs at once if no
+ * statement runs. Items that arrive meanwhile form the next batch. The next batch runs when the previous statement has
+ * ended. It also runs when the previous statement is late and fewer than `parallel` statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
-  /** Resolves when the queue is empty and no statement runs. */
+  /** Resolves when no item waits and no statement runs. */
   drain(): Promise<void>
 }
 
@@ -21,20 +21,22 @@ type Waiting<Item, Result> = {
 export function createBatcher<Item, Result>(options: {
   /** Runs one statement for the items, and returns one result for each item, in order. */
   run: (items: Item[]) => Promise<Result[]>
-  /** Limits the items in one statement. */
+  /** Limits the items in one SQL statement. */
   batchMax: number
-  /** Limits the concurrent statements. */
+  /** Limits the SQL statements that run at the same time. */
   parallel: number
   /**
-   * The next statement may begin when the last statement has run for so long, which makes the batches larger. If this
-   * is absent, the next statement begins at once.
+   * Is the time after which a running statement is late. The next statement may then begin. A longer time makes the
+   * batches larger. If the field is absent, the next statement begins at once.
    */
   lateMs?: number
-  /** Gives the weight of an item, and the maximum weight of one statement. A heavier item runs in its own statement. */
+  /**
+   * Gives the weight of an item, and the maximum weight of one SQL statement. A heavier item runs in its own statement.
+   */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Items with the lowest rank run first. Items that may not share a statement with the first item wait. If this is
-   * absent, the oldest items run first.
+   * Gives the rank of an item. Items with the lowest rank run first. Items that may not share a statement with the
+   * first item wait. If the field is absent, the oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
@@ -49,7 +51,7 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // If the connection broke, the batch may be committed. A second run could send a mail twice.
+      // If the database connection broke, the batch may be committed. A second run could send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return
@@ -58,7 +60,7 @@ export function createBatcher<Item, Result>(options: {
     }
   }
 
-  /** Sorts the queue. @returns the number of items that may run together. */
+  /** Sorts the waiting items by rank. @returns the number of items that may run together. */
   const sortByRank = (): number => {
     const { batchMax, rank } = options
     if (rank === undefined || queue.length < 2) return batchMax
@@ -82,7 +84,10 @@ export function createBatcher<Item, Result>(options: {
     return queue.splice(0, count)
   }
 
-  /** Tells whether the next batch waits for the end of the last statement. The queue is then checked again in time. */
+  /**
+   * Tells whether the next batch waits for the end of the last statement. The waiting items are checked again when the
+   * statement is late.
+   */
   const gathers = (): boolean => {
     if (options.lateMs === undefined || busy === 0) return false
     const leftMs = startedMs + options.lateMs - performance.now()

@@ -11,14 +11,17 @@ const NETWORK_CODES = new Set([
   'ENOENT',
 ])
 /**
- * Matches SQLSTATE class 08 (connection), 53 (resources), 57P0x (shutdown, crash, starting), and 25006 (the server is a
- * standby).
+ * Matches the SQLSTATE codes of an unavailable database: class 08 (connection), 53 (resources), 57P0x (shutdown, crash,
+ * starting), and 25006 (the server is a standby).
  */
 const UNAVAILABLE_STATE = /^(08|53|57P0|25006)/
 const UNAVAILABLE_MESSAGE =
   /timeout exceeded when trying to connect|connection terminated|client has encountered a connection error|not queryable|connection timeout|timeout expired|query read timeout/i
 
-/** Tells whether a driver error means that the database is unavailable. Errors of a statement do not mean this. */
+/**
+ * Tells whether an error of the database driver means that the database is unavailable. An error in a statement does
+ * not mean this.
+ */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''

@@ -2,7 +2,10 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { Gauge, type Registry } from 'prom-client'
 
 const RESOLUTION_MS = 20
-/** The metric shows the longest delay of the last one to two windows, so that each of any number of scrapes sees it. */
+/**
+ * Is the length of a window in milliseconds. The metric shows the longest delay of the last one to two windows, so that
+ * every scraper sees the delay.
+ */
 const WINDOW_MS = 10_000
 
 /** Measures how long the event loop of this process made tasks wait. */
@@ -22,13 +25,14 @@ export class EventLoopDelay {
     histogram.enable()
   }
 
-  /** Returns the longest delay of the last ten to twenty seconds, in milliseconds. */
+  /** Returns the longest delay of the event loop in the last ten to twenty seconds, in milliseconds. */
   longestMs(): number {
-    // The value is NaN or 0 before the first sample.
+    // The maximum of the histogram is NaN or 0 before the first sample.
     const ms = this.#histogram.max / 1e6 || 0
     const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
     if (windows === 0) return Math.max(ms, this.#beforeMs)
-    // The histogram may cover more time than a window, because nobody read it meanwhile, or nobody could.
+    // The histogram may cover more time than a window, because nobody read the metric meanwhile, or because the event
+    // loop hung.
     const longest = Math.max(ms, windows === 1 ? this.#beforeMs : 0)
     this.#beforeMs = ms
     this.#beganMs = this.#nowMs()

@@ -2,7 +2,7 @@
  * Serves the health of one process, so that probes need no program in its container. `/healthz` returns 200
  * `{"status":"ok"}` while `isUp` returns true, otherwise 503. If the event loop hangs, no response is sent.
  *
- * @throws when the port is taken
+ * @throws when another process uses the port.
  */
 export function serveHealth(
   { host, port }: { host: string; port: number },

@@ -1,6 +1,6 @@
 import { ConfigError } from '../config/config.ts'
 
-/** Names the settings behind an address that a process listens on, e.g. `{ portVariable: 'PORT', port: 3000, … }`. */
+/** Names the settings of an address that a process listens on, such as `{ portVariable: 'PORT', port: 3000, … }`. */
 export type ListenAddress = {
   portVariable: string
   port: number
@@ -8,7 +8,10 @@ export type ListenAddress = {
   host: string
 }
 
-/** Explains a failure to listen. @returns a ConfigError for an unusable address; any other error unchanged. */
+/**
+ * Explains why a process cannot listen. @returns a ConfigError for an unusable address. Any other error is returned
+ * unchanged.
+ */
 export function listenError(error: unknown, address: ListenAddress): unknown {
   const { portVariable, port, hostVariable, host } = address
   const code = error instanceof Error && 'code' in error ? error.code : undefined

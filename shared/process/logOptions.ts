@@ -3,18 +3,21 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { databaseOutage } from './outage.ts'
 import { workFields } from './workContext.ts'
 
-/** Fatal errors are always logged. All other errors of an unavailable database become one log line. */
+/**
+ * Is the log level of fatal errors, which are always logged. All other errors of an unavailable database become one log
+ * line.
+ */
 const FATAL = 60
 
 /**
- * Logs go to standard output. Pino buffers lines, so an exit without `flush` loses the last lines. With minLength 0
- * `flush` does not wait for them.
+ * Logs go to standard output. Pino buffers lines, so an exit without `flush` loses the last lines. With minLength 0,
+ * `flush` would not wait for the lines.
  */
 export const LOG_DESTINATION = { dest: 1, minLength: 1 } as const
 
 /**
- * Sets the log format of every process: one JSON object a line, ISO 8601 times. Callers never log secrets. Redaction is
- * the second line of defence, for fields of error objects.
+ * Sets the log format of every process: one JSON object a line, ISO 8601 times. Callers never log secrets. Redaction of
+ * log fields is the second line of defence, for fields of error objects.
  */
 export function logOptions(service: string, level: string): LoggerOptions {
   return {

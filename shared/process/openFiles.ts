@@ -2,16 +2,20 @@ import { readdirSync, readFileSync } from 'node:fs'
 import type { Logger } from 'pino'
 
 const LOOK_MS = 1_000
-/** Below this limit a burst of clients uses up the file descriptors. */
+/**
+ * Is the limit on file descriptors that is enough. With a lower limit, a burst of clients uses up the file descriptors.
+ */
 const ENOUGH = 1_024
 /**
- * At this share of the limit a process counts as short of descriptors. Below the second share the process has
- * recovered.
+ * At this fraction of the limit a process counts as short of file descriptors. Below the second fraction the process
+ * has recovered.
  */
 const SHORT = 0.9
 const RECOVERED = 0.8
 
-/** Reads how many descriptors this process may have and how many it has. The result is null if /proc is absent. */
+/**
+ * Reads how many file descriptors this process may open, and how many are open. The result is null if /proc is absent.
+ */
 type OpenFiles = { limit: () => number | null; count: () => number }
 
 const OF_THIS_PROCESS: OpenFiles = {
@@ -28,15 +32,15 @@ const OF_THIS_PROCESS: OpenFiles = {
     try {
       return readdirSync('/proc/self/fd').length
     } catch {
-      // The check itself needs a descriptor, and none is left.
+      // The check itself needs a file descriptor, and no descriptor is left.
       return Number.POSITIVE_INFINITY
     }
   },
 }
 
 /**
- * Logs when the process is short of descriptors. The runtime then accepts no connection, sends no response and reports
- * nothing. A limit that is low from the start is logged too.
+ * Logs when the process is short of file descriptors. At the limit, the runtime accepts no connection, sends no
+ * response and reports nothing. A limit that is low from the start is logged too.
  */
 export function watchOpenFiles(log: Logger, files = OF_THIS_PROCESS, everyMs = LOOK_MS): void {
   const limit = files.limit()

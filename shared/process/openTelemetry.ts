@@ -12,15 +12,15 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { Tracer } from './span.ts'
 
-/** Ended spans are exported together after this time, in milliseconds. */
+/** Ended trace spans are exported together after this time, in milliseconds. */
 const EXPORT_DELAY_MS = 500
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER }
 
 /**
- * Exports spans over OTLP/HTTP (JSON). Spans that the collector does not accept are dropped, so that tracing never
- * delays work.
- * @param options.endpoint the collector's base URL; spans go to `/v1/traces`.
+ * Exports trace spans over OTLP/HTTP (JSON). Spans that the collector does not accept are dropped, so that tracing
+ * never delays work.
+ * @param options.endpoint is the collector's base URL. Spans go to `/v1/traces`.
  */
 export function createTracer({ endpoint, service }: { endpoint: string; service: string }): Tracer {
   const url = `${endpoint.replace(/\/+$/, '')}/v1/traces`
@@ -60,8 +60,8 @@ const writeTraceparent = ({ traceId, spanId, traceFlags }: SpanContext): string 
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
 
 /**
- * Reads a trace context of version 00, or the same fields of a later version (W3C Trace Context §3.2.2). @returns null
- * if the text is not valid.
+ * Reads a `traceparent` header of version 00, or the same fields of a later version (W3C Trace Context §3.2.2).
+ * @returns null if the text is not valid.
  */
 function readTraceparent(text: string): SpanContext | null {
   const [, traceId = '', spanId = '', flags = ''] =

@@ -1,20 +1,25 @@
-/** Logs an outage with a line at its start, a line a minute with a count, and a line at its end. */
+/**
+ * Logs the outage of a dependency, such as the database. A line is logged at the start, then a line a minute with the
+ * number of failures, and a line at the end.
+ */
 
 type Write = (fields: object, message: string) => void
 
 /** Tracks a dependency of this process that can be unavailable. */
 export type Outage = {
-  /** Reports a failed use of the dependency. The latest `write` also logs the end of the outage. */
+  /** Reports a failed use of the dependency. The end of the outage is logged by the latest `write`. */
   missed(write: Write, reason: string): void
   /** Reports a successful use of the dependency. */
   answered(): void
 }
 
 const REMINDER_MS = 60_000
-/** A success soon after a failure does not end the outage. For example, a full disk still allows reads. */
+/** A success within this time after a failure does not end the outage. For example, a full disk still allows reads. */
 const QUIET_MS = 2_000
 
-/** Follows one dependency. @param what the subject of the log lines, e.g. `the database`. */
+/**
+ * Makes the record of one dependency's outages. @param what is the subject of the log lines, such as `the database`.
+ */
 export function createOutage(what: string, clock = () => performance.now()): Outage {
   let write: Write | null = null
   let missed = 0
@@ -46,6 +51,7 @@ export function createOutage(what: string, clock = () => performance.now()): Out
 }
 
 /**
- * Tracks the database of this process. Its log lines replace every log line about an error of an unavailable database.
+ * Tracks the outages of this process's database. The log lines of an outage replace every log line about an error of
+ * the unavailable database.
  */
 export const databaseOutage = createOutage('the database')

@@ -1,7 +1,7 @@
 import { listenError } from './listenError.ts'
 
 /**
- * Calls `Bun.serve`. Errors name the variable that is wrong.
+ * Calls `Bun.serve`. The error for an unusable address names the wrong variable.
  * @throws {ConfigError} if the process cannot listen on the address.
  */
 export function serve(

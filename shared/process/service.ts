@@ -7,7 +7,10 @@ import { logOptions } from './logOptions.ts'
 import { watchOpenFiles } from './openFiles.ts'
 import { startTracing } from './tracing.ts'
 
-/** Is the process of a service. The entry file passes it, and no other file reads the environment. */
+/**
+ * Is the operating system process that runs a service. The entry file passes it, and no other file reads the
+ * environment.
+ */
 export type Host = Pick<
   NodeJS.Process,
   'env' | 'on' | 'exit' | 'exitCode' | 'send' | 'connected'
@@ -15,33 +18,33 @@ export type Host = Pick<
   stderr: { write(text: string): unknown }
 }
 
-/** Reports a failed start that no setting can repair. `message` explains it in one line. */
+/** Reports a failed start of a process that no setting can repair. `message` explains the failure in one line. */
 export class StartError extends Error {}
 
-/** Is a message to the parent process. */
+/** Is a message of a service to its parent process. */
 export type ServiceMessage =
   | { ready: Record<string, string> }
   | { failed: { line: string; isSetting: boolean } }
 
 export type Running = {
-  /** Resolves with the reason when the service ends by itself. A service without this field never does. */
+  /** Resolves with the reason when the service ends by itself. Without this field, a service never ends by itself. */
   ended?: Promise<string>
-  /** Holds facts for the parent process, e.g. a port that the service chose itself. */
+  /** Holds facts for the parent process, such as a port that the service chose itself. */
   facts?: Record<string, string>
-  /** Refuses new work, finishes accepted work, then resolves. */
+  /** Refuses new work and finishes accepted work. The promise then resolves. */
   stop(): Promise<void>
 }
 
 /** A service stops draining after this time, because its supervisor must end within 30 s. */
 const DRAIN_LIMIT_MS = 20_000
 
-/** The reader of the log has this much time to take the last lines. */
+/** Limits the milliseconds for writing the last log lines before the process ends. */
 const FLUSH_LIMIT_MS = 1_000
 
 /**
- * Runs a service from its entry file. It reads the configuration, starts the service, and tells a parent process that
- * it is ready. On SIGTERM or SIGINT it drains and exits with code 0. A wrong setting ends the process with one line on
- * stderr and exit code 78 (EX_CONFIG).
+ * Runs a service from its entry file. The function reads the configuration, starts the service, and tells a parent
+ * process that the service is ready. On SIGTERM or SIGINT the service finishes accepted work and exits with code 0. A
+ * wrong setting ends the process with one line on stderr and exit code 78 (EX_CONFIG).
  */
 export async function runService(
   host: Host,
@@ -53,7 +56,9 @@ export async function runService(
   }: {
     name: string
     openLog: (options: LoggerOptions) => Logger
-    /** Returns the secrets that the process uses. By default these are all secrets. @throws {ConfigError} */
+    /**
+     * Returns the secrets that the process uses. Without this field the process uses all secrets. @throws {ConfigError}
+     */
     secrets?: () => readonly ReadSecret[]
     drainLimitMs?: number
   },
@@ -94,7 +99,7 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
-    // The parent process has the same environment, and names the misspelt variables once.
+    // If there is a parent process, it names the misspelt variables once, because it has the same environment.
     if (!host.connected) {
       for (const one of misspeltVariables(host.env)) opened.warn(misspeltLine(one))
     }
@@ -115,14 +120,14 @@ export async function runService(
       opened.fatal({ reason }, 'the service ended by itself')
       exit(1)
     })
-    // Without its parent nothing would drain this process, and a second start would run beside it.
+    // When the parent process ends, the service stops. Otherwise a second start would run beside this process.
     host.on('disconnect', () => void stop('disconnect'))
     host.send?.({ ready: facts } satisfies ServiceMessage)
   } catch (error) {
     if (stopping) return
     const isSetting = error instanceof ConfigError
     const line = startFailure(name, error)
-    // The supervisor prints the line once for all its attempts.
+    // The parent process prints the line of a failure once for all its attempts to start the service.
     if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
     else host.stderr.write(`${line}\n`)
     exit(isSetting ? 78 : 1)

@@ -1,8 +1,8 @@
-/** Limits the milliseconds of uninterrupted work. */
+/** Limits the milliseconds of uninterrupted work, so that the process can do other work between. */
 const SLICE_MS = 2
 
 /**
- * Cuts long work into slices. When a slice is over, the work waits between two steps until the process has done its
+ * Cuts long work into slices. At the end of a slice, the work waits between two steps until the process has done its
  * other work.
  */
 export function createSlices(): () => Promise<void> {

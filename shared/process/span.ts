@@ -1,30 +1,30 @@
-/** Holds facts of a span: names and numbers, and never mail, secrets or keys. */
+/** Holds facts of a trace span: names and numbers, and never mail, secrets or keys. */
 type Attributes = Record<string, string | number | boolean>
 
 export type SpanOptions = {
   kind: 'server' | 'client' | 'consumer'
   /**
-   * Is the stored or received trace context to continue. Null begins a new trace. Without a value the context of this
-   * work continues.
+   * Is the stored or received trace context to continue. Null begins a new trace. Undefined continues the context of
+   * the running work.
    */
   parent?: string | null
   attributes?: Attributes
 }
 
-/** Is an open span. */
+/** Is a trace span that has not ended. */
 export type Span = {
   rename(name: string): void
   set(attributes: Attributes): void
-  /** Marks the span as failed. */
+  /** Marks the trace span as failed. */
   fail(type: string): void
 }
 
-/** Is a span of the exporter, with its W3C trace context. */
+/** Is a trace span of the exporter, with its W3C trace context. */
 type OpenSpan = Span & { traceparent: string; end(): void }
 
-/** Opens spans, and sends the ended spans. */
+/** Opens trace spans, and exports the ended spans. */
 export type Tracer = {
   open(name: string, options: SpanOptions & { parent: string | null }): OpenSpan
-  /** Sends the spans that are left. */
+  /** Exports the trace spans that are left. */
   stop(): Promise<void>
 }

@@ -4,7 +4,9 @@ import { traceparent, within } from './workContext.ts'
 const NO_SPAN: Span = { rename() {}, set() {}, fail() {} }
 let tracer: Tracer | null = null
 
-/** Starts tracing. Without an endpoint the libraries of OpenTelemetry are not loaded, and a span costs nothing. */
+/**
+ * Starts tracing. Without an endpoint the libraries of OpenTelemetry are not loaded, and a trace span costs nothing.
+ */
 export async function startTracing(options: {
   endpoint: string
   service: string
@@ -20,7 +22,7 @@ export async function startTracing(options: {
   }
 }
 
-/** Runs work in a span. An error ends the span as failed. The message of the error stays out of the trace. */
+/** Runs work in a trace span. An error ends the span as failed. The message of the error stays out of the trace. */
 export async function traced<Result>(
   name: string,
   options: SpanOptions,
@@ -39,7 +41,7 @@ export async function traced<Result>(
   }
 }
 
-/** Runs work that several traces share. Each trace gets a span of the work. */
+/** Runs work that several traces share. Each trace gets a span of this work. */
 export async function tracedForAll<Result>(
   name: string,
   parents: readonly (string | null)[],

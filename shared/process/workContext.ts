@@ -1,26 +1,29 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** Identifies what the running code works on. Log lines name it. */
+/** Identifies the request or job that the running code works on. Log lines name them. */
 export type WorkContext = {
   requestId?: string
   jobId?: string
-  /** Identifies the running span (W3C Trace Context §3.2). Without a value nothing is traced. */
+  /** Identifies the running trace span (W3C Trace Context §3.2). Undefined means that nothing is traced. */
   traceparent?: string
 }
 
 const storage = new AsyncLocalStorage<WorkContext>()
 
-/** Runs work with additional facts. The facts of the outer work remain. */
+/** Runs work with additional facts for its log lines. The facts of the outer work remain. */
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 
-/** Runs work for several callers, without the facts of any of them. */
+/** Runs work for several callers, without the request or job of any caller in the log lines. */
 export const withinNone = <Result>(work: () => Result): Result => storage.run({}, work)
 
-/** Returns the trace context of this work, to store with a row or to send with a request; null: nothing is traced. */
+/**
+ * Returns the trace context of the running work, to store with a row or to send with a request. Null means that nothing
+ * is traced.
+ */
 export const traceparent = (): string | null => storage.getStore()?.traceparent ?? null
 
-/** Returns the fields of each log line of this work. */
+/** Returns the fields that each log line of the running work has. */
 export function workFields(): { requestId?: string; jobId?: string; traceId?: string } {
   const { traceparent: trace, ...ids } = storage.getStore() ?? {}
   return trace === undefined ? ids : { ...ids, traceId: trace.slice(3, 35) }

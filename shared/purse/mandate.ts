@@ -1,11 +1,11 @@
 /**
- * Checks whether a payment stays within the bounds of a mandate. The database checks the sums over time
+ * Checks whether a payment stays within the limits of a mandate. The database checks the sums over time
  * (sql/purse/purchases/reserve.ts).
  */
 import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
 
-/** Holds the bounds that need no sum. Amounts are in atomic units. */
+/** Holds the limits of a mandate that need no sum over time. Amounts are in atomic units. */
 export type MandateBounds = {
   network: string
   hosts: readonly string[]
@@ -15,17 +15,20 @@ export type MandateBounds = {
   askAboveAtomic: bigint | null
 }
 
-/** Tells where a payment goes. `url` has no query and no fragment. */
+/** Tells where a payment goes. `url` is the paid resource without query and fragment. */
 export type PaymentPlace = { host: string; url: string; network: string }
 
-/** Tells whether a mandate covers requests to a host or resource. A mandate without hosts and resources covers none. */
+/** Tells whether a mandate covers payments to a host or resource. A mandate without hosts and resources covers none. */
 export const covers = (
   { network, hosts, resources }: MandateBounds,
   place: PaymentPlace,
 ): boolean =>
   network === place.network && (isAllowedHost(hosts, place.host) || resources.includes(place.url))
 
-/** Returns the first bound that a payment breaks. @returns null if the payment breaks none. */
+/**
+ * Returns the reason for the first limit of a mandate that a payment breaks. @returns null if the payment breaks no
+ * limit.
+ */
 export function brokenBound(
   { payees, perPaymentAtomic }: MandateBounds,
   { payTo, amountAtomic }: { payTo: string; amountAtomic: bigint },

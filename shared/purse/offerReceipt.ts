@@ -1,7 +1,7 @@
 /**
  * Checks, for a buyer, the offers and receipts that a seller signs (x402 extension `offer-receipt`, version 1).
  *
- * A valid signature is not enough. The key must belong to the host of the resource, or to the payee.
+ * A valid signature alone proves nothing. The signing key must belong to the host of the resource, or to the payee.
  */
 import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
@@ -12,9 +12,9 @@ const PROOF_CHARS_MAX = 8192
 
 export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', 'unchecked'] as const
 /**
- * Is the verdict about a proof. valid: a key of the host or the payee signed it for this payment. other_signer: a key
- * that nothing ties to them signed it for this payment. mismatch: it was signed for another payment. invalid: the
- * signature is wrong. unchecked: the key could not be read.
+ * Is the verdict about a signed offer or receipt. `valid` means that a key of the host or the payee signed it for this
+ * payment. `other_signer` means that an unrelated key signed it for this payment. `mismatch` means that it was signed
+ * for another payment. `invalid` means that the signature is wrong. `unchecked` means that the key could not be read.
  */
 export type ProofVerdict = (typeof PROOF_VERDICTS)[number]
 
@@ -55,7 +55,7 @@ const signedSchema = z.union([
 ])
 
 /**
- * Returns the text that is kept of a signed offer or receipt: a compact JWS, or the JSON of EIP-712. @returns null if
+ * Returns the text of a signed offer or receipt that is stored: a compact JWS, or the JSON of EIP-712. @returns null if
  * the format is unknown.
  */
 export function keptProof(value: unknown): string | null {
@@ -65,23 +65,23 @@ export function keptProof(value: unknown): string | null {
   return kept.length <= PROOF_CHARS_MAX ? kept : null
 }
 
-/** Describes the payment that a proof must be about. */
+/** Describes the payment that a signed offer or receipt must be about. */
 export type ProofSubject = {
   caip2: string
   payer: string
   payTo: string
   asset: string
   amountAtomic: bigint
-  /** Lists the names of the resource: the seller's name, and the dialled URL. */
+  /** Lists the names of the paid resource: the seller's name, and the dialled URL. */
   resources: readonly string[]
 }
 
-/** Is a key that may sign for a host. It tells whether the key is the host's own. */
+/** Is a public key that may sign for a host. `isOfHost` tells whether the key is the host's own. */
 export type KnownKey = { jwk: JWK; isOfHost: boolean }
-/** Finds the key of a `kid`. @returns null if the key is not available. */
+/** Finds the public key that a `kid` names. @returns null if the key is not available. */
 export type FindKey = (kid: string) => Promise<KnownKey | null>
 
-/** Judges a kept offer or receipt. */
+/** Judges a stored offer or receipt. */
 export async function judgeProof(
   kind: 'offer' | 'receipt',
   kept: string,
@@ -113,7 +113,7 @@ async function judgeJws(
   } catch {
     return 'unchecked'
   }
-  // If a public document held a secret key, everybody could sign with it.
+  // A symmetric key is refused. If a public document held a symmetric key, everybody could sign with it.
   if (key instanceof Uint8Array) return 'invalid'
   let payload: unknown
   try {
@@ -145,7 +145,7 @@ const TYPES = {
   ],
 }
 
-/** Judges an EIP-712 signature. Its text names its signer, who must be the payee. */
+/** Judges an EIP-712 signature. The signed text names its signer, who must be the payee. */
 async function judgeTyped(
   kind: 'offer' | 'receipt',
   kept: string,
@@ -198,8 +198,8 @@ const offersSchema = z.object({
 })
 
 /**
- * Returns the signed offer of a 402 that names the price, in the form in which it is kept. If no offer names the price,
- * the first offer is returned. @returns null if there is no offer.
+ * Returns the signed offer in a seller's 402 that names the price, in its stored form. If no offer names the price, the
+ * first offer is returned. @returns null if there is no offer.
  */
 export function keptOffer(
   extensions: unknown,
@@ -216,7 +216,7 @@ export function keptOffer(
   return kept.find(isOfPrice) ?? kept[0] ?? null
 }
 
-/** Returns the content of a kept text without checking it. */
+/** Returns the content of a stored offer or receipt without checking its signature. */
 function unverified(kept: string): unknown {
   try {
     if (kept.startsWith('{')) return (JSON.parse(kept) as { payload: unknown }).payload

@@ -1,6 +1,6 @@
 /**
- * Reads the offers of a seller's 402 for a buyer. A stranger wrote all of it. Nothing in it is trusted except what
- * {@link chooseOffer} compares with our own table of tokens.
+ * Reads the offers of a seller's 402 for a buyer. A stranger wrote the whole 402. Only the values that {@link
+ * chooseOffer} has compared with the service's table of tokens are trusted.
  *
  * Standards: x402 v1 §5, v2 §5, HTTP transports v1 and v2; scheme `exact` on EVM with EIP-3009.
  */
@@ -8,15 +8,21 @@ import { z } from 'zod'
 import { type UsdcNetwork, usdcNetworkOf } from '../till/usdc.ts'
 import type { RefusalReason } from './refusal.ts'
 
-/** Limits the characters of a header or body that are read. A challenge has about 3 KB. */
+/** Limits the characters of a header or body with an x402 challenge that are read. A challenge has about 3 KB. */
 const CHALLENGE_CHARS_MAX = 32 * 1024
 const OFFERS_MAX = 32
 
-/** Are seconds: the shortest time in which a seller can settle, and the longest lifetime of our signature. */
+/**
+ * Limits the lifetime of a payment's signature in seconds: the shortest time in which a seller can settle, and the
+ * longest lifetime that a purse signs.
+ */
 const WINDOW_MIN_S = 15
 const WINDOW_MAX_S = 120
 
-/** Is one entry of `accepts`, with the names of version 2. `raw` is the received entry, because version 2 echoes it. */
+/**
+ * Is one entry of `accepts` in a seller's 402, with the names of x402 version 2. `raw` is the received entry, because a
+ * payment of version 2 repeats it.
+ */
 type Entry = {
   scheme: string
   network: string
@@ -30,14 +36,14 @@ type Entry = {
   raw: unknown
 }
 
-/** Describes a seller's 402. */
+/** Describes the x402 challenge in a seller's 402. */
 export type SellerChallenge = {
   x402Version: 1 | 2
   entries: Entry[]
-  /** In version 2, these are the resource and the extensions as received, because the payment echoes them. */
+  /** Holds the resource and the extensions as received in version 2, because the payment repeats both. */
   resource: unknown
   extensions: unknown
-  /** Is the seller's reason, for example why it refused a payment. */
+  /** Is the seller's reason for the 402, for example why the seller refused a payment. */
   error: string | null
 }
 
@@ -75,9 +81,10 @@ const v2Schema = z.object({
 })
 
 /**
- * Reads a 402. The header of version 2 counts first. The body is read only if that header is absent.
- * @param header `PAYMENT-REQUIRED`; null: absent.
- * @returns null if it is no challenge that we can read.
+ * Reads the x402 challenge of a 402. The header of version 2 counts first. The body is read only if that header is
+ * absent.
+ * @param header is `PAYMENT-REQUIRED`. Null means that the header is absent.
+ * @returns null if the 402 holds no readable challenge.
  */
 export function readChallenge(header: string | null, body: string): SellerChallenge | null {
   if (header !== null) return readV2(decoded(header))
@@ -134,7 +141,9 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Is an offer that may be signed, because the scheme, chain, token and window are ours. `payTo` is in lower case. */
+/**
+ * Is an offer that may be signed, because its scheme, chain, token and lifetime are accepted. `payTo` is in lower case.
+ */
 export type Offer = {
   challenge: SellerChallenge
   raw: unknown
@@ -146,7 +155,10 @@ export type Offer = {
   description: string | null
 }
 
-/** Replaces the seller's words in an offer. A seller that knows a secret of the vault could repeat it in them. */
+/**
+ * Replaces the seller's words in an offer. A seller that knows a secret of the vault could repeat the secret in these
+ * words.
+ */
 export const WORDLESS = { resource: null, description: null } as const
 
 export type Chosen = { ok: true; offer: Offer } | { ok: false; reason: RefusalReason }
@@ -156,10 +168,10 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 const ZERO = /^0x0{40}$/
 
 /**
- * Returns the cheapest offer on our chain in our token. A cheaper offer on another chain or in another token has no
+ * Returns the cheapest offer on the purse's chain in USDC. A cheaper offer on another chain or in another token has no
  * effect.
- * @param dialled.url the URL that returned the 402.
- * @param dialled.payer the purse; it does not pay itself.
+ * @param dialled.url is the URL that returned the 402.
+ * @param dialled.payer is the purse, which does not pay itself.
  */
 export function chooseOffer(
   challenge: SellerChallenge,
@@ -174,15 +186,15 @@ export function chooseOffer(
     if (fault === null) offers.push(toOffer(challenge, one, network))
     else faults.push(fault)
   }
-  // The sort is stable: of two equal prices the seller's first offer wins.
+  // The sort is stable, so of two offers with equal prices the seller's first offer wins.
   offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
   const [offer] = offers
   return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }
 }
 
 /**
- * Lists the accepted payment flows. In both the payer signs the same data. In `upfront` the seller settles before it
- * serves.
+ * Lists the accepted payment flows of x402. In both flows the payer signs the same data. In `upfront` the seller
+ * settles before it serves.
  */
 const PAYMENT_FLOWS: readonly (string | null | undefined)[] = [
   'authorization',
@@ -203,7 +215,7 @@ function faultOf(
   { url, network, payer }: { url: string; network: UsdcNetwork; payer: string },
 ): RefusalReason | null {
   const { eip712Name, eip712Version, usdcAddress } = network
-  // With the domain of another token our signature would be valid for that token.
+  // An offer with the EIP-712 domain of another token is refused, because the signature would be valid for that token.
   if (![eip712Name, undefined, null].includes(extra.name as string)) return 'token_mismatch'
   if (![eip712Version, undefined, null].includes(extra.version as string)) return 'token_mismatch'
   if (!AMOUNT.test(amount) || !ADDRESS.test(payTo)) return 'malformed_challenge'

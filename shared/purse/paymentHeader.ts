@@ -5,15 +5,16 @@ import { authorizationDigest } from '../till/authorization.ts'
 import { encodeHeader } from '../till/x402v2.ts'
 import type { Offer } from './offers.ts'
 
-/** Is a header to send. */
+/** Is an HTTP header to send with a payment. */
 export type PaymentHeader = { name: string; value: string }
 
 /** Signs 32 bytes with the key of an address. A signature has 65 bytes, and v is 27 or 28. */
 export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
 
 /**
- * Signs one EIP-3009 authorization of exactly the price. The domain comes from our own table.
- * @returns also its nonce, 32 random bytes, and its end in Unix seconds.
+ * Signs one EIP-3009 authorization of exactly the price. The EIP-712 domain comes from the service's own table of
+ * tokens.
+ * @returns the header, the nonce of the authorization (32 random bytes), and the end of its validity in Unix seconds.
  */
 export async function signPayment(
   offer: Offer,
@@ -26,7 +27,7 @@ export async function signPayment(
     from: signer.address,
     to: getAddress(payTo),
     value: amountAtomic,
-    // Our clock may be ahead of the chain's clock.
+    // `validAfter` is 0, because this machine's clock may be ahead of the chain's clock.
     validAfter: 0n,
     validBefore,
     nonce,

@@ -1,4 +1,4 @@
-/** Lists the reasons why a purchase is refused before anything is signed, with a sentence for the agent. */
+/** Maps each reason for refusing a purchase to a sentence for the agent. A refused purchase signed nothing. */
 const REFUSALS = {
   no_purse: 'the project has no purse: its owner can open one',
   frozen: 'the owner has stopped the purse',

@@ -1,4 +1,7 @@
-/** Reads what a seller states about the settlement. The statement proves nothing, because only the chain decides. */
+/**
+ * Reads the settlement that a seller states in its response. The statement proves nothing, because only the chain
+ * decides.
+ */
 import { z } from 'zod'
 import { keptProof } from './offerReceipt.ts'
 
@@ -28,11 +31,14 @@ export type SellerSettlement = {
   success: boolean
   transaction: string | null
   errorReason: string | null
-  /** Is a signed receipt in the form in which it is kept (extension `offer-receipt`). */
+  /** Is a signed receipt in its stored form (extension `offer-receipt`). */
   receipt: string | null
 }
 
-/** Reads the header. @param header base64 of JSON; null: absent. @returns null if it is absent or malformed. */
+/**
+ * Reads the header with the seller's settlement. @param header is base64 of JSON. Null means that it is absent.
+ * @returns null if the header is absent or malformed.
+ */
 export function readSellerSettlement(header: string | null): SellerSettlement | null {
   if (header === null || header.length > HEADER_CHARS_MAX) return null
   let value: unknown
@@ -53,7 +59,7 @@ export function readSellerSettlement(header: string | null): SellerSettlement | 
 
 /**
  * Tells whether a paid request is sent again with the same bytes, because the seller has not decided or is unreachable.
- * @param status null: no response came.
+ * @param status is the HTTP status. Null means that no response came.
  */
 export const isUndecided = (status: number | null, settlement: SellerSettlement | null): boolean =>
   status === null ||

@@ -1,8 +1,8 @@
 /**
- * Reads sign-in-with-x for a buyer. With it a seller grants access to an address that has paid before.
+ * Reads sign-in-with-x for a buyer. With sign-in-with-x a seller grants access to an address that has paid before.
  *
- * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The text is built here from checked members. A whole
- * text from a seller could be anything, such as an order.
+ * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The signed text is built from checked members. A text
+ * that the seller wrote alone could be anything, such as an order.
  */
 import { type Address, getAddress, hashMessage } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
@@ -10,11 +10,14 @@ import { z } from 'zod'
 import { encodeHeader } from '../till/x402v2.ts'
 import type { DigestSigner, PaymentHeader } from './paymentHeader.ts'
 
-/** Limits the age of a challenge, and how far its clock may be ahead of ours. */
+/** Limits the age of a sign-in challenge, and how far the seller's clock may be ahead of this machine's clock. */
 const AGE_MAX_MS = 5 * 60_000
 const AHEAD_MAX_MS = 60_000
 
-/** EIP-4361 writes times in this form only. The text must hold the member exactly as it was received. */
+/**
+ * Describes a time in a sign-in challenge. EIP-4361 writes times in this form only. The signed text must hold the
+ * member exactly as it was received.
+ */
 const time = z.iso.datetime({ precision: 3 })
 const line = z.string().regex(/^[\x20-\x7e]*$/)
 
@@ -38,12 +41,12 @@ const schema = z.object({
 
 type SignInInfo = z.output<typeof schema>['info']
 
-/** Is a challenge that may be signed, with our chain in CAIP-2. */
+/** Is a sign-in challenge that may be signed. `caip2` is the purse's chain in CAIP-2. */
 export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
- * Reads the challenge of a 402.
- * @param dialled.url the URL that returned the 402.
+ * Reads the sign-in challenge of a 402.
+ * @param dialled.url is the URL that returned the 402.
  * @returns null if there is no challenge, or if it is not for this host, this chain, or this time.
  */
 export function readSignIn(

@@ -25,13 +25,16 @@ const TYPES = {
 /** Is `TRANSFER_WITH_AUTHORIZATION_TYPEHASH` of EIP3009.sol: the hash of {@link TYPES}. */
 const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267'
 
-/** An authorization must stay valid for a few blocks. The x402 reference has the same margin. */
+/**
+ * An authorization must stay valid for this many seconds, so that a few blocks can take it. The x402 reference has the
+ * same margin.
+ */
 const EXPIRY_MARGIN_S = 6
 
-/** Is half of the secp256k1 group order. The token's ECRecover refuses a larger s (EIP-2). */
+/** Is half of the secp256k1 group order. The token contract refuses a signature with a larger s (EIP-2). */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** Is the end of an ERC-6492 signature: 32 bytes. */
+/** Is the text at the end of an ERC-6492 signature: 32 bytes. */
 const ERC6492_MAGIC = '6492'.repeat(16)
 
 const EOA_SIGNATURE_CHARS = 2 + 65 * 2
@@ -45,9 +48,9 @@ const domainOf = (network: UsdcNetwork) => ({
 })
 
 /**
- * Returns the signed data in viem's form, e.g. for `account.signTypedData`. The domain comes from our table, never from
- * a caller. If both the requirement and the signature had a wrong name, the x402 reference would accept it and the
- * chain would refuse it.
+ * Returns the signed data in viem's form, as for `account.signTypedData`. The EIP-712 domain comes from the service's
+ * table of tokens, never from a caller. If both the requirement and the signature had a wrong domain name, the x402
+ * reference would accept the payment and the chain would refuse it.
  */
 export function authorizationTypedData(authorization: Authorization, network: UsdcNetwork) {
   return {
@@ -58,7 +61,7 @@ export function authorizationTypedData(authorization: Authorization, network: Us
   } as const
 }
 
-/** Caches the hashes of the domains in hexadecimal digits. */
+/** Caches the hashes of the EIP-712 domains in hexadecimal digits. */
 const separators = new WeakMap<UsdcNetwork, string>()
 
 function separatorOf(network: UsdcNetwork): string {
@@ -74,7 +77,10 @@ const keccakHex = (digits: string): string =>
 
 const word = (digits: string): string => digits.padStart(64, '0')
 
-/** Returns the 32 signed bytes (EIP-712). This takes 0.02 ms, and viem's `hashTypedData` takes 0.15 ms. */
+/**
+ * Returns the 32 signed bytes of an authorization (EIP-712). This takes 0.02 ms, and viem's `hashTypedData` takes 0.15
+ * ms.
+ */
 export function authorizationDigest(authorization: Authorization, network: UsdcNetwork): Hex {
   const { from, to, value, validAfter, validBefore, nonce } = authorization
   const addresses = [from, to].map((address) => word(address.slice(2)))
@@ -87,7 +93,7 @@ const CANCEL_TYPE_HASH = keccakHex(
   Buffer.from('CancelAuthorization(address authorizer,bytes32 nonce)').toString('hex'),
 )
 
-/** Returns the 32 signed bytes of a cancellation (EIP-3009). */
+/** Returns the 32 signed bytes of the cancellation of an authorization (EIP-3009). */
 export function cancellationDigest(
   { authorizer, nonce }: { authorizer: Address; nonce: Hex },
   network: UsdcNetwork,
@@ -97,10 +103,10 @@ export function cancellationDigest(
 }
 
 /**
- * Converts an EOA signature into the form that the token accepts: 65 bytes, low s, v 27 or 28. It rewrites EIP-2098
- * compact signatures and v 0/1. It refuses a high s, as the token does.
+ * Converts an EOA signature into the form that the token accepts: 65 bytes, low s, v 27 or 28. EIP-2098 compact
+ * signatures and v 0/1 are rewritten. A high s is refused, as the token refuses it.
  *
- * @param signature lower-case hex.
+ * @param signature is in lower-case hex.
  * @returns null if no EOA can have made the signature.
  */
 export function normaliseSignature(signature: Hex): Hex | null {
@@ -108,7 +114,7 @@ export function normaliseSignature(signature: Hex): Hex | null {
   if (!compact && signature.length !== EOA_SIGNATURE_CHARS) return null
   const r = signature.slice(2, 66)
   const sAndParity = BigInt(`0x${signature.slice(66, 130)}`)
-  // EIP-2098: the top bit of the second word is the parity. A low s does not use that bit.
+  // In a compact signature (EIP-2098), the top bit of the second word is the parity. A low s does not use that bit.
   const s = compact ? sAndParity & ((1n << 255n) - 1n) : sAndParity
   const v = compact ? 27 + Number(sAndParity >> 255n) : Number(`0x${signature.slice(130)}`)
   const v27 = v < 2 ? v + 27 : v
@@ -116,7 +122,7 @@ export function normaliseSignature(signature: Hex): Hex | null {
   return `0x${r}${s.toString(16).padStart(64, '0')}${v27.toString(16)}`
 }
 
-/** Is the call that deploys a wallet (ERC-6492). */
+/** Is the call to a factory contract that deploys a wallet (ERC-6492). */
 export type WalletDeployment = { factory: Address; factoryData: Hex }
 
 /** Is an EIP-3009 transfer for settlement. Times are in Unix seconds, and the amount is in atomic units. */
@@ -128,11 +134,11 @@ export type Transfer = {
   validAfter: bigint
   validBefore: bigint
   nonce: Hex
-  /** Is the signature in the form to broadcast. */
+  /** Is the signature in the form in which it is sent to the chain. */
   signature: Hex
   /**
-   * Deploys the payer's wallet before the transfer. Null means that the wallet is deployed, or that the payer is no
-   * contract.
+   * Is the call that deploys the payer's wallet before the transfer. Null means that the wallet is deployed, or that
+   * the payer is no contract.
    */
   deployment: WalletDeployment | null
 }
@@ -141,18 +147,18 @@ export type Transfer = {
 type Erc6492Parts = WalletDeployment & { signature: Hex }
 
 export type SignatureKind =
-  /** An EOA can have made the signature. `signature` is normalised. */
+  /** An externally owned account (EOA) can have made the signature. `signature` is normalised. */
   | { kind: 'eoa'; signature: Hex }
-  /** Only a contract at `from` can accept these bytes (ERC-1271). */
+  /** Only a contract at `from` can accept these signature bytes (ERC-1271). */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
-  /** The bytes are no signature: they are too short, or their ERC-6492 wrapping cannot be decoded. */
+  /** The signature bytes are malformed: they are too short, or their ERC-6492 wrapping cannot be decoded. */
   | { kind: 'malformed' }
 
 /**
- * Classifies a signature by its form. If no EOA can have made 65 bytes, they are `contract`, because wallets use such
- * bytes too. Safe marks approved hashes by v = 1 and eth_sign by v above 30.
+ * Classifies a signature by its form. A signature of 65 bytes that no EOA can have made is `contract`, because contract
+ * wallets use such bytes too. Safe marks approved hashes by v = 1 and eth_sign by v above 30.
  *
- * @param signature lower-case hex.
+ * @param signature is in lower-case hex.
  */
 export function classifySignature(signature: Hex): SignatureKind {
   const eoa = normaliseSignature(signature)
@@ -169,7 +175,7 @@ export function classifySignature(signature: Hex): SignatureKind {
 }
 
 export type AuthorizationVerdict =
-  /** `from` signed as an EOA. `signature` is the normalised form to broadcast. */
+  /** The payer `from` signed as an EOA. `signature` is the normalised form that is sent to the chain. */
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
    * The payment is valid only if the contract at `from` accepts it on chain (ERC-1271). `signature` is unwrapped from
@@ -189,7 +195,7 @@ const invalid = (reason: X402Reason): AuthorizationVerdict => ({ kind: 'invalid'
 
 export type VerifyAuthorizationParameters = {
   payload: PaymentPayload
-  /** Holds the price and the payee: the entry of the challenge that the payer saw. */
+  /** Holds the price and the payee, from the entry of the challenge that the payer saw. */
   requirement: Pick<
     PaymentRequirements,
     'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'
@@ -198,22 +204,23 @@ export type VerifyAuthorizationParameters = {
   nowS: number
 }
 
-/** Runs the checks without cryptography, cheap checks first. */
+/** Runs the checks of a payment that need no cryptography, cheap checks first. */
 function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | null {
   const { payload, requirement, nowS } = parameters
   const { authorization } = payload.payload
   if (payload.scheme !== 'exact' || requirement.scheme !== 'exact') return 'unsupported_scheme'
   const network = usdcNetwork(requirement.network)
   if (network === undefined || payload.network !== network.network) return 'invalid_network'
-  // Other tokens can lie about transfers. Some, like PYUSD, accept a used nonce without a revert.
+  // Only USDC is accepted. Other tokens can lie about transfers, and some, like PYUSD, accept a used nonce without a
+  // revert.
   if (!sameAddress(requirement.asset, network.usdcAddress)) return 'invalid_payment_requirements'
   if (!sameAddress(authorization.to, requirement.payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
   }
-  // A self-payment succeeds on chain without moving money. With it anyone could mint receipts for an address of their
-  // own.
+  // A payment to oneself is refused, because it succeeds on chain without moving money. Anyone could get receipts for
+  // an address of their own.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
-  // The amount must be exact in both directions, because an over-payment is meant for another resource.
+  // The amount must equal the price exactly, because an over-payment is meant for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
     return 'invalid_exact_evm_payload_authorization_value'
   }
@@ -253,7 +260,7 @@ export async function verifyAuthorization(
     if (signer === authorization.from) {
       return { kind: 'valid', network, signature: form.signature }
     }
-    // EIP-2098 is for EOAs. No wallet contract in use reads 64 bytes.
+    // A compact signature (EIP-2098) is for EOAs. No wallet contract in use reads 64 bytes.
     if (signature.length === COMPACT_SIGNATURE_CHARS) {
       return invalid('invalid_exact_evm_payload_signature')
     }

@@ -1,7 +1,9 @@
-/** Limits a description in UTF-16 units. Each challenge holds the description, and headers are short. */
+/**
+ * Limits the description of an endpoint in UTF-16 units. Each challenge holds the description, and headers are short.
+ */
 export const DESCRIPTION_MAX_LENGTH = 500
 
-/** Cuts a description to its limit, between two characters. */
+/** Cuts the description of an endpoint to its limit, between two characters. */
 export function cutDescription(text: string): string {
   return text.slice(0, DESCRIPTION_MAX_LENGTH).replace(/[\ud800-\udbff]$/, '')
 }

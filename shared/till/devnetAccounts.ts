@@ -1,8 +1,8 @@
 import type { NetworkName } from './usdc.ts'
 
 /**
- * Is the network that the embedded devnet's chain id names. It is never Base, because a signature there would be worth
- * money.
+ * Is the network name that belongs to the chain id of the devnet. The devnet never uses the chain id of Base, because a
+ * signature for Base would be worth money.
  */
 export const DEVNET_NETWORK: NetworkName = 'base-sepolia'
 
@@ -20,8 +20,8 @@ export const DEVNET_ACCOUNTS = {
     privateKey: '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d',
   },
   payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
-  /** May upgrade the proxy. The proxy refuses its other calls. */
+  /** May upgrade the proxy contract of the token. The proxy refuses all other calls of this account. */
   proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
-  /** Is the deployer and has every role of the token: owner, minter, pauser, blacklister. */
+  /** Deployed the token, and has every role of the token: owner, minter, pauser, blacklister. */
   tokenOwner: { address: '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720' },
 } as const

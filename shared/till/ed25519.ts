@@ -1,13 +1,13 @@
 /**
- * Signs with the runtime's Ed25519 (RFC 8032) in 0.06 ms. @noble/ed25519 takes 0.54 ms. It is still used where the code
- * runs in any runtime (verification, the client). docs/decisions/receipt-signatures.md
+ * Signs with the runtime's Ed25519 (RFC 8032) in 0.06 ms. The library @noble/ed25519 takes 0.54 ms. The library is used
+ * only in code that must run in any runtime: verification and the client. docs/decisions/receipt-signatures.md
  */
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 
-/** Is the head of an Ed25519 private key in PKCS #8 (RFC 8410). The seed follows it. */
+/** Is the head of an Ed25519 private key in PKCS #8 (RFC 8410). The seed follows this head. */
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
 
-/** Caches keys, because reading a key takes as long as a signature. */
+/** Caches the private key of each seed, because reading a key takes as long as a signature. */
 const keys = new WeakMap<Uint8Array, KeyObject>()
 
 function keyOf(seed: Uint8Array): KeyObject {
@@ -24,7 +24,7 @@ function keyOf(seed: Uint8Array): KeyObject {
 
 /**
  * Signs a message. The signature is deterministic: the same message and seed give the same 64 bytes.
- * @param seed 32 bytes that never change.
+ * @param seed holds 32 bytes that never change.
  */
 export function signEd25519(message: Uint8Array, seed: Uint8Array): Buffer {
   return sign(null, message, keyOf(seed))

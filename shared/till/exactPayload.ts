@@ -1,8 +1,11 @@
-/** Reads the inner payload of the scheme `exact` on EVM. It is the same in both versions of x402. */
+/** Reads the inner payload of the scheme `exact` on EVM. The payload is the same in both versions of x402. */
 import { type Address, getAddress, type Hex } from 'viem'
 import { z } from 'zod'
 
-/** An ERC-6492 signature with a large factory call has ~6 KB of hexadecimal digits. */
+/**
+ * Limits the characters of a signature. An ERC-6492 signature with a large factory call has ~6 KB of hexadecimal
+ * digits.
+ */
 const SIGNATURE_CHARS_MAX = 8192
 
 const UINT256_MAX = 2n ** 256n - 1n
@@ -10,7 +13,8 @@ const UINT256_MAX = 2n ** 256n - 1n
 const addressSchema = z
   .string()
   .regex(/^0x[0-9a-fA-F]{40}$/)
-  // The case of the letters carries only a checksum. viem throws on a wrong checksum, but the chain ignores case.
+  // The case of the letters in an address carries only a checksum. viem throws on a wrong checksum, but the chain
+  // ignores case.
   .transform((text): Address => getAddress(text.toLowerCase()))
 
 const uint256Schema = z
@@ -24,12 +28,12 @@ const hexSchema = (pattern: RegExp) =>
     .string()
     .max(SIGNATURE_CHARS_MAX)
     .regex(pattern)
-    // The nonce must have one spelling, because it is part of the unique key that stops double payment.
+    // The nonce is stored in lower case only, because it is part of the unique key that stops double payment.
     .transform((text) => text.toLowerCase() as Hex)
 
 /**
- * Describes an EIP-3009 authorization. Its numbers are decimal strings on the wire and are parsed into bigints. Times
- * are in Unix seconds.
+ * Describes an EIP-3009 authorization. Numbers are decimal strings in JSON and are parsed into bigints. Times are in
+ * Unix seconds.
  */
 const authorizationSchema = z.object({
   from: addressSchema,
@@ -43,7 +47,7 @@ const authorizationSchema = z.object({
   nonce: hexSchema(/^0x[0-9a-fA-F]{64}$/),
 })
 
-/** Describes a signed authorization. */
+/** Describes a signed EIP-3009 authorization. */
 export const exactPayloadSchema = z.object({
   signature: hexSchema(/^0x(?:[0-9a-fA-F]{2})+$/),
   authorization: authorizationSchema,

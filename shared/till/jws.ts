@@ -4,13 +4,16 @@ import { canonicalJson } from '../canonicalJson.ts'
 import { signEd25519 } from './ed25519.ts'
 import { base64url, type ReceiptKey } from './receiptKey.ts'
 
-/** Returns the signed bytes. Header and payload are in canonical JSON (RFC 8785), so that they have one spelling. */
+/**
+ * Returns the bytes that a JWS signs. Header and payload are in canonical JSON (RFC 8785), so that equal values give
+ * equal bytes.
+ */
 export function jwsSigningInput(payload: object, kid: string): string {
   const header = base64url(utf8ToBytes(canonicalJson({ alg: 'EdDSA', kid })))
   return `${header}.${base64url(utf8ToBytes(canonicalJson(payload)))}`
 }
 
-/** Signs a payload. Ed25519 is deterministic: the same payload and key give the same text. */
+/** Signs a payload as a JWS. Ed25519 is deterministic: the same payload and key give the same text. */
 export function signJws(payload: object, key: Pick<ReceiptKey, 'kid' | 'seed'>): string {
   const signingInput = jwsSigningInput(payload, key.kid)
   return `${signingInput}.${base64url(signEd25519(utf8ToBytes(signingInput), key.seed))}`

@@ -1,4 +1,4 @@
-/** Writes the header of a payment again from its stored fields. */
+/** Writes the x402 header of a payment again from its stored fields. */
 import { serializeErc6492Signature } from 'viem'
 import type { Transfer } from './authorization.ts'
 import type { NetworkName } from './usdc.ts'
@@ -13,8 +13,9 @@ type Paid = Transfer & {
 }
 
 /**
- * Returns the header. The authorization and its signature are the payer's. The rest of the header is not stored, so the
- * requirement is the one that we would ask for. So the text differs from the received text.
+ * Returns the x402 header of a stored payment. The authorization and its signature are the payer's. The other parts of
+ * the header are not stored, so the requirement is the one in this service's challenge. So the text differs from the
+ * received text.
  */
 export function paidHeader(paid: Paid): { name: string; value: string } {
   const { x402Version, network, signature: bare, deployment, resourceUrl, paymentIdentifier } = paid

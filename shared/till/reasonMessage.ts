@@ -1,10 +1,10 @@
-/** Writes a sentence for each reason: the cause, and the next step of a seller or payer. */
+/** Writes a sentence for each reason to refuse a payment: the cause, and the next step of a seller or payer. */
 import type { UsdcNetwork } from './usdc.ts'
 import type { X402Reason } from './x402.ts'
 
 type Detail = {
   network: UsdcNetwork
-  /** Explains more about this payment, e.g. names the malformed member. */
+  /** Explains more about the refused payment, such as the malformed member. */
   detail?: string | null | undefined
 }
 
@@ -63,7 +63,7 @@ const MESSAGES: Record<X402Reason, (network: UsdcNetwork) => string> = {
     'The payment is on its way. Send the same payment again, and sign no new one.',
 }
 
-/** Returns the message for a reason. */
+/** Returns the message for a reason to refuse a payment. */
 export function reasonMessage(reason: X402Reason, { network, detail }: Detail): string {
   const message = MESSAGES[reason](network)
   return detail ? `${message} (${detail})` : message

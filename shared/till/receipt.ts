@@ -1,9 +1,10 @@
 /**
- * Makes and checks payment receipts. Redeem, payment record and webhook body use the same shape (docs/contract.md §6).
+ * Makes and checks payment receipts. The response of redeem, the payment record and the webhook body hold a receipt in
+ * the same format (docs/contract.md §6).
  *
- * A receipt states that the money moved, and not that the seller delivered, because it is signed before delivery.
- * Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515). Its payload is a
- * receipt of the x402 `offer-receipt` extension, version 1, with additional members.
+ * A receipt states that the money moved, and not that the seller delivered, because the receipt is signed before
+ * delivery. Standards: Ed25519 (RFC 8032) over canonical JSON (RFC 8785). `jws` is a compact JWS (RFC 7515). Its
+ * payload is a receipt of the x402 `offer-receipt` extension, version 1, with additional members.
  */
 import { verify } from '@noble/ed25519'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
@@ -19,24 +20,24 @@ const receiptBodySchema = z.strictObject({
   paymentId: z.string(),
   /** Repeats the value of `paymentId` for older clients. */
   paymentInId: z.string(),
-  /** Is null if the facilitator settled the payment for an unregistered resource. */
+  /** Is the id of the endpoint. Null means that the facilitator settled the payment for an unregistered resource. */
   endpointId: z.string().nullable(),
   projectId: z.string(),
   identityId: z.string(),
   payerAddress: z.string(),
   recipientAddress: z.string(),
-  /** Is a decimal number of atomic units. */
+  /** Is the amount as a decimal number of atomic units. */
   amountUsdcRaw: z.string().regex(/^\d+$/),
   network: z.enum(['base', 'base-sepolia']),
   resource: z.string(),
   txHash: z.string(),
-  /** Tells that only the payer named `resource` (x402 version 2). Without this member the seller named it. */
+  /** Says that only the payer named `resource` (x402 version 2). If the member is absent, the seller named it. */
   resourceSource: z.literal('payer').optional(),
   /** Is the name that the payer gave to the payment (x402 `payment-identifier`). */
   paymentIdentifier: z.string().optional(),
-  /** Is the payment that this payment refunds. */
+  /** Is the id of the payment that this payment refunds. */
   refundOf: z.string().optional(),
-  /** Is a time in ISO 8601, in UTC, with milliseconds. */
+  /** Is the time of the receipt in ISO 8601, in UTC, with milliseconds. */
   timestamp: z.iso.datetime({ precision: 3 }),
 })
 
@@ -55,12 +56,12 @@ export const receiptSchema = z.object({
 
 export type Receipt = z.output<typeof receiptSchema>
 
-/** Returns the members of `offer-receipt`, and our additional members. */
+/** Returns the payload of a receipt's JWS: the members of `offer-receipt`, and this service's additional members. */
 function jwsPayload(body: ReceiptBody) {
   return {
     version: 1,
     type: 'payment',
-    // The extension requires CAIP-2 even for a v1 payment.
+    // The extension `offer-receipt` requires CAIP-2 even for a payment of x402 version 1.
     network: USDC_NETWORKS[body.network].caip2,
     resourceUrl: body.resource,
     payer: body.payerAddress,
@@ -77,7 +78,9 @@ function jwsPayload(body: ReceiptBody) {
   }
 }
 
-/** Returns the payload of older receipts, which were signed before project and endpoint were part of it. */
+/**
+ * Returns the JWS payload of older receipts, which were signed before project and endpoint were part of the payload.
+ */
 function earlierJwsPayload(body: ReceiptBody) {
   const { projectId: _, endpointId: __, ...earlier } = jwsPayload(body)
   return earlier
@@ -104,7 +107,7 @@ export function signReceipt({ body, key }: { body: ReceiptBody; key: ReceiptKey 
 
 /**
  * Writes the receipt as text. The text is stored and sent unchanged, so that a signature over its bytes stays valid on
- * every retry.
+ * every repeated delivery.
  */
 export function receiptText(receipt: Receipt): string {
   return canonicalJson(receipt)
@@ -115,11 +118,11 @@ export type ReceiptVerdict =
   | { ok: false; reason: 'malformed' | 'unknown_key' | 'bad_signature' | 'jws_mismatch' }
 
 /**
- * Checks a receipt: its shape, its key, its signature, and that the same key signed its `jws` for the same payment.
+ * Checks a receipt: its format, its key, its signature, and that the same key signed its `jws` for the same payment.
  *
- * @param receipt anything, e.g. a parsed webhook body.
- * @param trustedKeys the issuer's keys, retired ones included, from its JWKS (`x`, base64url, as hex). The key inside a
- * receipt proves nothing: anyone can sign with their own key.
+ * @param receipt is any value, such as a parsed webhook body.
+ * @param trustedKeys lists the issuer's keys, retired keys included, from its JWKS (`x`, base64url, as hex). The key
+ * inside a receipt proves nothing: anyone can sign with their own key.
  */
 export function verifyReceipt({
   receipt,
@@ -149,6 +152,6 @@ export function verifyReceipt({
 
 function verified(signature: Uint8Array, text: string, publicKey: Uint8Array): boolean {
   if (signature.length !== 64) return false
-  // The rules of RFC 8032 apply instead of ZIP 215: a malleable encoding of a valid signature is invalid.
+  // The signature is checked by RFC 8032 instead of ZIP 215, so a malleable encoding of a valid signature is invalid.
   return verify(signature, utf8ToBytes(text), publicKey, { zip215: false })
 }

@@ -1,5 +1,5 @@
 /**
- * Derives receipt signing keys and the documents that publish them.
+ * Derives receipt keys and the documents that publish these keys.
  *
  * Standards: Ed25519 (RFC 8032), OKP JWK (RFC 8037), JWK thumbprint (RFC 7638), did:web, multibase.
  */
@@ -8,31 +8,35 @@ import { sha256, sha512 } from '@noble/hashes/sha2.js'
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 import { canonicalJson } from '../canonicalJson.ts'
 
-// @noble/ed25519 has no hash function of its own. Its synchronous calls throw until one is set.
+// The library @noble/ed25519 has no hash function of its own. Its synchronous calls throw until the caller sets a hash
+// function.
 hashes.sha512 = sha512
 
 const SEED_BYTES = 32
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-/** Is the multicodec `ed25519-pub`, as an unsigned varint. */
+/** Is the multicodec number of an Ed25519 public key (`ed25519-pub`), as an unsigned varint. */
 const ED25519_CODEC = [0xed, 0x01] as const
 
-/** Holds one key with its names. */
+/** Holds one receipt key with its names. */
 export type ReceiptKey = {
   readonly seed: Uint8Array
   readonly publicKeyHex: string
-  /** Is base58btc of the multicodec key: `z6Mk…`. */
+  /** Is the public key with its multicodec number in base58btc: `z6Mk…`. */
   readonly publicKeyMultibase: string
   /** Is the DID of the issuer, `did:web:…`. */
   readonly did: string
-  /** Is the DID URL of this key. Its fragment is the RFC 7638 thumbprint. */
+  /** Is the DID URL of this receipt key. The fragment of the URL is the RFC 7638 thumbprint. */
   readonly kid: string
   readonly jwk: OkpJwk
 }
 
-/** Is the public part of a key. */
+/** Is the public part of a receipt key. */
 export type PublicReceiptKey = Pick<ReceiptKey, 'did' | 'kid' | 'jwk' | 'publicKeyMultibase'>
 
-/** The name "Ed25519" of RFC 9864 is not used, because verifiers of offer-receipt use jose 5. */
+/**
+ * Is the name of the signature algorithm. The newer name "Ed25519" of RFC 9864 is not used, because verifiers of
+ * offer-receipt use jose 5.
+ */
 const ALG = 'EdDSA'
 
 type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
@@ -40,24 +44,23 @@ type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
 /**
  * Returns the did:web identifier of a service.
  *
- * @param baseUrl the base URL of `/.well-known/did.json`, e.g. `https://till.example.com`.
- * @throws TypeError when `baseUrl` is no URL.
+ * @param baseUrl is the base URL of `/.well-known/did.json`, such as `https://till.example.com`.
+ * @throws TypeError if `baseUrl` is no URL.
  *
- * @example
- * didWeb('http://127.0.0.1:3000') // 'did:web:127.0.0.1%3A3000'
+ * @example didWeb('http://127.0.0.1:3000') // 'did:web:127.0.0.1%3A3000'
  */
 export function didWeb(baseUrl: string): string {
   const { host, pathname } = new URL(baseUrl)
   const path = pathname.split('/').filter((segment) => segment !== '')
-  // encodeURIComponent writes the port's colon as %3A, because a bare colon separates path segments.
+  // encodeURIComponent writes the colon before the port as %3A, because a bare colon separates the parts of a did:web.
   return ['did:web', encodeURIComponent(host), ...path.map(encodeURIComponent)].join(':')
 }
 
 /**
- * Derives a key and its names.
+ * Derives a receipt key and its names.
  *
- * @param seed 32 secret bytes, an RFC 8032 private key.
- * @throws RangeError on another length.
+ * @param seed holds 32 secret bytes, an RFC 8032 private key.
+ * @throws RangeError if the seed has another length.
  */
 export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): ReceiptKey {
   if (seed.length !== SEED_BYTES) {
@@ -68,14 +71,15 @@ export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): Re
 }
 
 /**
- * Derives the names of a key without its seed.
+ * Derives the names of a receipt key from its public key, without the seed.
  *
- * @param publicKeyHex 32 bytes in hexadecimal.
+ * @param publicKeyHex holds 32 bytes in hexadecimal.
  */
 export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; did: string }) {
   const publicKey = hexToBytes(publicKeyHex)
   const jwk: OkpJwk = { kty: 'OKP', crv: 'Ed25519', x: base64url(publicKey) }
-  // RFC 7638 §3 hashes the required members in lexicographic order, without blanks. JCS writes that form.
+  // RFC 7638 §3 hashes the required members of a JWK in lexicographic order, without blanks. Canonical JSON has that
+  // form.
   const thumbprint = base64url(sha256(new TextEncoder().encode(canonicalJson(jwk))))
   return {
     publicKeyMultibase: `z${base58(Uint8Array.from([...ED25519_CODEC, ...publicKey]))}`,
@@ -88,7 +92,7 @@ export function publicReceiptKey({ publicKeyHex, did }: { publicKeyHex: string; 
 /**
  * Writes `/.well-known/jwks.json`, which holds no secret.
  *
- * @param keys the signing key, then the retired keys, because receipts outlive keys.
+ * @param keys lists the signing key, then the retired keys, because receipts outlive keys.
  */
 export function receiptJwks(keys: readonly PublicReceiptKey[]) {
   return {
@@ -97,13 +101,13 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
 }
 
 /**
- * Writes `/.well-known/did.json` and the documents of projects, which hold no secret. Each key occurs twice: as
+ * Writes `/.well-known/did.json` and the documents of projects, which hold no secret. Each receipt key occurs twice: as
  * JsonWebKey2020 and as Multikey. Every method has `publicKeyMultibase`, because clients expect it in each method. DID
  * Core §5.2.1 wants only one form in one method.
  *
- * @param keys as in {@link receiptJwks}, all of one DID.
- * @param options.subject the DID of the document, if it differs from the DID of the keys.
- * @throws RangeError without a key.
+ * @param keys lists the same keys as {@link receiptJwks}. All keys have one DID.
+ * @param options.subject is the DID of the document, if it differs from the DID of the keys.
+ * @throws RangeError if there is no key.
  */
 export function receiptDidDocument(
   keys: readonly PublicReceiptKey[],
@@ -116,7 +120,7 @@ export function receiptDidDocument(
       id: kid,
       type: 'JsonWebKey2020',
       controller: did,
-      // jose refuses an OKP key without its algorithm.
+      // The library jose refuses an OKP key without its algorithm.
       publicKeyJwk: { ...jwk, alg: ALG },
       publicKeyMultibase,
     })),
@@ -152,6 +156,6 @@ function base58(bytes: Uint8Array): string {
     text = BASE58.charAt(Number(value % 58n)) + text
     value /= 58n
   }
-  // The multicodec prefix is not zero, so there is no leading zero byte to keep.
+  // The multicodec prefix is not zero, so base58 has no leading zero byte to keep.
   return text
 }

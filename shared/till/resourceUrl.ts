@@ -7,23 +7,23 @@
 
 const URL_CHARS_MAX = 2048
 
-/** Reports a URL that cannot be a resource. `message` may be shown to the caller. */
+/** Reports a URL that cannot be a paid resource. `message` may be shown to the caller. */
 export class ResourceUrlError extends Error {
   override readonly name = 'ResourceUrlError'
 }
 
 export type ResourceUrl = {
-  /** Is the normal form: lower-case host, no default port, no query, no fragment. */
+  /** Is the normal form of the URL: lower-case host, no default port, no query, no fragment. */
   readonly url: string
-  /** Is `host[:port]/path`, or the whole URI of an MCP tool. Equal keys mean the same resource. */
+  /** Is `host[:port]/path`, or the whole URI of an MCP tool. Two URLs with equal match keys mean the same resource. */
   readonly matchKey: string
 }
 
 /**
  * Parses and normalises a resource URL.
  *
- * @param text an absolute http(s) URL of at most 2,048 characters, without user or password.
- * @throws ResourceUrlError saying what is wrong, without the field's name.
+ * @param text is an absolute http(s) URL of at most 2,048 characters, without user or password.
+ * @throws ResourceUrlError. Its message describes the fault, without the field's name.
  *
  * @example
  * parseResourceUrl('HTTPS://API.Example.com:443/a?x=1#y')
@@ -33,12 +33,12 @@ export function parseResourceUrl(text: string): ResourceUrl {
   if (text.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
-  // The URL parser drops tabs and line ends and turns `\` into `/`: two readers would see two URLs.
+  // The URL parser drops tabs and line ends and turns `\` into `/`, so two readers could see two URLs.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: refusing them is the point
   if (/[\u0000-\u0020\u007f\\]/.test(text)) {
     throw new ResourceUrlError('must not hold blanks, control characters or backslashes')
   }
-  // `https:host` parses as `https://host`.
+  // The URL parser would accept `https:host` as `https://host`.
   if (!/^https?:\/\//i.test(text)) {
     throw new ResourceUrlError('must be an absolute http or https URL')
   }
@@ -48,24 +48,24 @@ export function parseResourceUrl(text: string): ResourceUrl {
     throw new ResourceUrlError('must not hold a user name or password')
   }
   const url = `${parsed.origin}${parsed.pathname}`
-  // Percent-encoding can triple the length, and the bound holds for the stored form too.
+  // Percent-encoding can triple the length of a URL. The limit holds for the stored form too.
   if (url.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }
   return { url, matchKey: `${parsed.host}${parsed.pathname}` }
 }
 
-/** Matches the tool names of MCP 2025-11-25: letters, digits and `_-./`, at most 128. */
+/** Matches an MCP tool as a resource. Tool names of MCP 2025-11-25 have at most 128 letters, digits and `_-./`. */
 const MCP_TOOL = /^mcp:\/\/tool\/[A-Za-z0-9_./-]{1,128}$/
 
-/** Tells whether a resource is an MCP tool. A tool has no URL that could be fetched. */
+/** Tells whether a paid resource is an MCP tool. A tool has no URL that could be fetched. */
 export const isMcpTool = (resource: string): boolean => MCP_TOOL.test(resource)
 
 /**
  * Parses the resource of a payment: an http(s) URL, or an MCP tool as `mcp://tool/NAME`. The signed receipt holds the
  * resource.
  *
- * @throws ResourceUrlError saying what is wrong, without the field's name.
+ * @throws ResourceUrlError. Its message describes the fault, without the field's name.
  */
 export function parsePaidResource(text: string): ResourceUrl {
   if (isMcpTool(text)) return { url: text, matchKey: text }

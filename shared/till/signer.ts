@@ -8,7 +8,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js'
 import { type Address, getAddress, type Hex, recoverAddress } from 'viem'
 
 type Secp256k1 = {
-  /** Recovers the public key. @throws if no key gives this signature. */
+  /** Recovers the public key of a signature. @throws if no public key gives this signature. */
   ecdsaRecover(
     signature: Uint8Array,
     recoveryBit: number,
@@ -22,27 +22,27 @@ const secp256k1 = loadSecp256k1()
 
 function loadSecp256k1(): Secp256k1 | null {
   try {
-    // The main file of the package would fall back to slower JavaScript silently.
+    // The native build is loaded directly, because the main file of the package would silently use slower JavaScript.
     return require('secp256k1/bindings.js')
   } catch {
     return null
   }
 }
 
-/** Tells whether libsecp256k1 runs here. */
+/** Tells whether libsecp256k1 runs on this platform. */
 export const hasLibsecp256k1 = secp256k1 !== null
 
 const DIGEST = /^0x[0-9a-fA-F]{64}$/
 const SIGNATURE = /^0x[0-9a-fA-F]{130}$/
 
-/** Maps each value of the last byte to its recovery bit. */
+/** Maps each value of a signature's last byte (v) to the recovery bit. */
 const RECOVERY_BIT: Readonly<Record<number, number>> = { 0: 0, 1: 1, 27: 0, 28: 1 }
 
 /**
  * Returns the address that signed a digest, as viem's `recoverAddress` finds it.
  *
- * @param signature 65 bytes; v is 0, 1, 27 or 28. A high s is accepted.
- * @returns null where viem throws: another form, r or s out of range, or no point on the curve.
+ * @param signature has 65 bytes. The last byte v is 0, 1, 27 or 28. A high s is accepted.
+ * @returns null if viem would throw: another form, r or s out of range, or no point on the curve.
  */
 export async function signerOf(digest: Hex, signature: Hex): Promise<Address | null> {
   try {
@@ -54,7 +54,8 @@ export async function signerOf(digest: Hex, signature: Hex): Promise<Address | n
     if (recoveryBit === undefined) return null
     const hash = Buffer.from(digest.slice(2), 'hex')
     const key = secp256k1.ecdsaRecover(bytes.subarray(0, 64), recoveryBit, hash, false)
-    // An address is the last 20 bytes of the hash of both coordinates. The first byte of the key only tells its form.
+    // An address is the last 20 bytes of the hash of a public key's two coordinates. The first byte of the public key
+    // only tells its form.
     return getAddress(`0x${Buffer.from(keccak_256(key.subarray(1))).toString('hex', 12)}`)
   } catch {
     return null

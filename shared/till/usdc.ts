@@ -1,16 +1,19 @@
 /**
  * Converts USDC amounts, and lists the supported chains.
  *
- * Terminology: an *amount* is a decimal string of whole USDC ("0.01"); an *atomic amount* is a bigint of 10^-6 USDC
+ * Terminology: an *amount* is a decimal string of whole USDC ("0.01"). An *atomic amount* is a bigint of 10^-6 USDC
  * (10000n), the unit of the token contract. No float ever holds money.
  */
 import type { Address } from 'viem'
 
-/** Matches the format of `amount`. {@link parseUsdc} checks the bounds (above 0, 18 digits). */
+/** Matches the format of an amount in whole USDC. {@link parseUsdc} checks its limits (above 0, 18 digits). */
 export const USDC_AMOUNT_PATTERN = /^(0|[1-9]\d*)(\.\d{1,6})?$/
 
 const DECIMALS = 6
-/** x402 v1 clients refuse a `value` of more than 18 characters (docs/contract.md §6). */
+/**
+ * Limits the digits of an atomic amount. x402 v1 clients refuse a `value` of more than 18 characters (docs/contract.md
+ * §6).
+ */
 const ATOMIC_DIGITS_MAX = 18
 const AMOUNT_ATOMIC_MAX = 10n ** BigInt(ATOMIC_DIGITS_MAX) - 1n
 
@@ -20,15 +23,21 @@ export type NetworkName = 'base' | 'base-sepolia'
 export type UsdcNetwork = {
   readonly network: NetworkName
   readonly chainId: number
-  /** Is the CAIP-2 name, which x402 version 2 and signed receipts use. In a v1 challenge it makes x402-fetch throw. */
+  /**
+   * Is the CAIP-2 name of the chain, which x402 version 2 and signed receipts use. In a v1 challenge this name makes
+   * x402-fetch throw.
+   */
   readonly caip2: `eip155:${number}`
-  /** Is in EIP-55 form, because v1 clients compare it as a string with the address that they know. */
+  /**
+   * Is the address of the USDC contract in EIP-55 form, because v1 clients compare it as a string with the address that
+   * they know.
+   */
   readonly usdcAddress: Address
   readonly eip712Name: string
   readonly eip712Version: string
 }
 
-/** Lists the canonical USDC deployments by Circle. The EIP-712 names are what `name()` of the contracts returns. */
+/** Lists the canonical USDC deployments by Circle. The EIP-712 names equal the results of `name()` of the contracts. */
 export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
   base: {
     network: 'base',
@@ -48,7 +57,7 @@ export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
   },
 }
 
-/** Reports that the amount is no valid price. `message` says what it must be and may be shown to the caller. */
+/** Reports that the amount is no valid price. `message` says the rule for amounts and may be shown to the caller. */
 export class UsdcAmountError extends Error {
   override readonly name = 'UsdcAmountError'
 }
@@ -56,7 +65,7 @@ export class UsdcAmountError extends Error {
 /**
  * Returns the chain of an x402 v1 network name.
  *
- * @param name e.g. `base-sepolia`; CAIP-2 names are not v1 names.
+ * @param name is a v1 name such as `base-sepolia`. CAIP-2 names are no v1 names.
  * @returns undefined for a name that is not supported.
  */
 export function usdcNetwork(name: string): UsdcNetwork | undefined {
@@ -64,10 +73,9 @@ export function usdcNetwork(name: string): UsdcNetwork | undefined {
 }
 
 /**
- * Returns the chain of either spelling: the name of x402 version 1 or the CAIP-2 name of version 2.
+ * Returns the chain of a network name in either spelling: the name of x402 version 1 or the CAIP-2 name of version 2.
  *
- * @example
- * usdcNetworkOf('eip155:84532')?.network // 'base-sepolia'
+ * @example usdcNetworkOf('eip155:84532')?.network // 'base-sepolia'
  */
 export function usdcNetworkOf(text: string): UsdcNetwork | undefined {
   return (
@@ -76,7 +84,7 @@ export function usdcNetworkOf(text: string): UsdcNetwork | undefined {
 }
 
 /**
- * Returns the chain of a chain id, e.g. of `eth_chainId`.
+ * Returns the chain of a chain id, such as the result of `eth_chainId`.
  *
  * @returns undefined for a chain that is not supported.
  */
@@ -85,14 +93,15 @@ export function usdcNetworkOfChainId(chainId: number): UsdcNetwork | undefined {
 }
 
 /**
- * Parses a price.
+ * Parses a price in whole USDC.
  *
- * @param amount whole USDC, e.g. `0.01`; no sign, exponent, comma, blank or leading zero.
- * @returns atomic units, e.g. `10000n`; from 1n to 999999999999999999n.
- * @throws UsdcAmountError when the amount is malformed, zero or too large.
+ * @param amount is a text such as `0.01`, without sign, exponent, comma, blank or leading zero.
+ * @returns the atomic units, such as `10000n`. They are from 1n to 999999999999999999n.
+ * @throws UsdcAmountError if the amount is malformed, zero or too large.
  */
 export function parseUsdc(amount: string): bigint {
-  // A valid amount has at most 12 digits before the point. The length bound keeps megabytes of digits from BigInt().
+  // A valid amount has at most 12 digits before the point. Without the limit on the length, BigInt() could get
+  // megabytes of digits.
   if (amount.length > 64 || !USDC_AMOUNT_PATTERN.test(amount)) {
     throw new UsdcAmountError(
       'amount must be a decimal USDC string with at most 6 decimals, such as "0.01"',
@@ -110,8 +119,8 @@ export function parseUsdc(amount: string): bigint {
 /**
  * Writes atomic units as whole USDC in the shortest form, the inverse of {@link parseUsdc}.
  *
- * @param amountAtomic not negative; sums may exceed the bound of a single price.
- * @returns e.g. `0.01` for 10000n, `0` for 0n, `3` for 3000000n.
+ * @param amountAtomic is not negative. A sum may exceed the limit of a single price.
+ * @returns a text such as `0.01` for 10000n, `0` for 0n, `3` for 3000000n.
  * @throws RangeError on a negative amount.
  */
 export function formatUsdc(amountAtomic: bigint): string {

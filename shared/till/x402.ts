@@ -10,7 +10,10 @@ import { type ExactPayload, exactPayloadSchema } from './exactPayload.ts'
 import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
-/** Lists our reason codes: the codes of x402 v1 §9 first, then codes of later facilitators for cases that v1 lacks. */
+/**
+ * Lists the reason codes for refused payments. The codes of x402 v1 §9 come first, then codes of later facilitators for
+ * cases that v1 lacks.
+ */
 export const X402_REASONS = [
   'insufficient_funds',
   'invalid_exact_evm_payload_authorization_valid_after',
@@ -45,34 +48,37 @@ export const X402_REASONS = [
 
 export type X402Reason = (typeof X402_REASONS)[number]
 
-/** Returns a reason as a version spells it on the wire, because version 2 has renamed one code of version 1. */
+/** Returns a reason code as an x402 version spells it, because version 2 has renamed one code of version 1. */
 export const wireReason = (reason: string, x402Version: X402Version): string =>
   x402Version === 2 && reason === 'invalid_exact_evm_payload_authorization_value'
     ? `${reason}_mismatch`
     : reason
 
-/** Is the `error` of a first challenge, as in the reference middleware. */
+/** Is the `error` of an x402 challenge to a request without payment, as in the reference middleware. */
 const PAYMENT_REQUIRED_ERROR = 'X-PAYMENT header is required'
 
 /**
- * Limits the payment header that we decode. A version 2 payment with extensions has about 3 KB, and a wrapped signature
- * adds more.
+ * Limits the characters of a payment header that is decoded. A version 2 payment with extensions has about 3 KB, and a
+ * wrapped signature adds more.
  */
 export const PAYMENT_HEADER_CHARS_MAX = 16_384
 
-/** Is the lifetime of a payer's signature. It is long enough for re-priced transactions on 2 s blocks. */
+/**
+ * Is the lifetime of a payer's signature in seconds. It is long enough to send a transaction again at a higher fee on a
+ * chain with 2 s blocks.
+ */
 const MAX_TIMEOUT_S = 120
 
 export type Authorization = ExactPayload['authorization']
 
-/** Lists the versions of the wire format. */
+/** Lists the versions of x402. */
 export type X402Version = 1 | 2
 
-/** Is a payment of either version. `verifyAuthorization` judges scheme and network. */
+/** Is an x402 payment of either version. `verifyAuthorization` judges scheme and network. */
 export type PaymentPayload = {
   x402Version: X402Version
   scheme: string
-  /** Is the version 1 name if the chain is known. */
+  /** Is the network name of version 1 if the chain is known. Otherwise it is the received name. */
   network: string
   payload: ExactPayload
   /** Is the payer's copy of the resource's URL (version 2). Nobody has signed it. */
@@ -81,7 +87,7 @@ export type PaymentPayload = {
   paymentIdentifier?: string
 }
 
-/** Describes `X-PAYMENT` after base64 and JSON are decoded. */
+/** Describes the header `X-PAYMENT` after base64 and JSON are decoded. */
 const paymentPayloadV1Schema = z
   .object({
     x402Version: z.literal(1),
@@ -101,8 +107,8 @@ const envelopeSchema = z
   .partial()
 
 /**
- * Describes one entry of `accepts`. We send it, and sellers send it to the facilitator. v1 clients refuse entries
- * without `mimeType` and `extra`.
+ * Describes one entry of `accepts`. This service sends such entries, and sellers send them to the facilitator. v1
+ * clients refuse entries without `mimeType` and `extra`.
  */
 export const paymentRequirementsSchema = z.object({
   scheme: z.string().max(64),
@@ -133,14 +139,14 @@ export type Challenge = z.output<typeof challengeSchema>
 export type BuildChallengeParameters = {
   network: NetworkName
   amountAtomic: bigint
-  /** Is the full URL as the payer sees it. v1 clients refuse a text that does not parse as a URL. */
+  /** Is the full URL of the resource as the payer sees it. v1 clients refuse a text that does not parse as a URL. */
   resource: string
   payTo: string
   description?: string | undefined
   mimeType?: string | undefined
   /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema?: Record<string, unknown> | null | undefined
-  /** Is the reason code of a refused payment. The default is {@link PAYMENT_REQUIRED_ERROR}. */
+  /** Is the reason code of a refused payment. Without a refused payment it is {@link PAYMENT_REQUIRED_ERROR}. */
   error?: string | undefined
 }
 
@@ -157,7 +163,7 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
     network,
     maxAmountRequired: parameters.amountAtomic.toString(),
     resource: parameters.resource,
-    // The clients' schemas require both strings and refuse `outputSchema: null`.
+    // The schemas of v1 clients require `description` and `mimeType` as strings, and refuse `outputSchema: null`.
     description: parameters.description ?? '',
     mimeType: parameters.mimeType ?? '',
     ...(parameters.outputSchema && { outputSchema: parameters.outputSchema }),
@@ -172,10 +178,10 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /** `x402Version` is the version in which to respond. */
+  /** `x402Version` is the version in which to respond to a malformed payment. */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
-/** Returns the version in which to respond, which is the version of the payload. */
+/** Returns the x402 version in which to respond to a payment, which is the version of its payload. */
 export const versionOf = (decoded: DecodedPayment): X402Version =>
   decoded.ok ? decoded.payload.x402Version : decoded.x402Version
 
@@ -184,10 +190,11 @@ function refused(reason: X402Reason, detail: string, x402Version: X402Version = 
 }
 
 /**
- * Reads a decoded payment object (MCP `_meta`, facilitator body). Its own `x402Version` decides how it is read.
+ * Reads a decoded payment object (MCP `_meta`, facilitator body). The object's own `x402Version` decides how the
+ * payment is read.
  *
- * @returns the payload with checksummed addresses, lower-case hex and bigint numbers; or a reason. A payload of another
- * version or scheme gets that reason, because its inner shape is unknown.
+ * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse it. For an
+ * unknown version or scheme the reason says so, because the inner format is unknown.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
   const envelope = envelopeSchema.safeParse(value).data ?? {}
@@ -218,7 +225,7 @@ export function parsePaymentPayload(value: unknown): DecodedPayment {
 /**
  * Decodes a `PAYMENT-SIGNATURE` or `X-PAYMENT` header value. Never throws.
  *
- * @param header standard base64 with padding of UTF-8 JSON, at most {@link PAYMENT_HEADER_CHARS_MAX}.
+ * @param header is standard base64 with padding of UTF-8 JSON, at most {@link PAYMENT_HEADER_CHARS_MAX}.
  */
 export function decodePaymentHeader(header: string): DecodedPayment {
   if (header.length > PAYMENT_HEADER_CHARS_MAX) {
@@ -228,31 +235,32 @@ export function decodePaymentHeader(header: string): DecodedPayment {
     )
   }
   const bytes = Buffer.from(header, 'base64')
-  // Buffer skips characters outside base64. The round trip leaves only one spelling for each payment.
+  // Buffer skips characters outside base64. The decoded bytes are encoded again and compared, so that each payment has
+  // only one spelling.
   if (header === '' || bytes.toString('base64') !== header) {
     return refused('invalid_payload', 'header is not standard base64')
   }
   try {
     return parsePaymentPayload(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
   } catch {
-    // A JSON text that is nested thousands deep causes a RangeError, which ends here too.
+    // JSON that is nested thousands deep causes a RangeError, which is caught here too.
     return refused('invalid_payload', 'header is not UTF-8 JSON')
   }
 }
 
 export type PaymentResponse = {
   success: boolean
-  /** Is the transaction hash. It is empty if no transaction was sent. */
+  /** Is the hash of the settling transaction. It is empty if no transaction was sent. */
   transaction: Hex | ''
   network: NetworkName
   payer: string
   errorReason?: X402Reason
   errorMessage?: string
-  /** Is a compact JWS of the receipt, placed as the `offer-receipt` extension prescribes. */
+  /** Is the receipt as a compact JWS, placed as the `offer-receipt` extension prescribes. */
   receiptJws?: string
 }
 
-/** Writes the settlement as a facilitator returns it, in the spelling of a version. */
+/** Writes the settlement as a facilitator returns it, in the spelling of an x402 version. */
 export function settleResponse(response: PaymentResponse, x402Version: X402Version) {
   const { receiptJws, errorReason, network, ...rest } = response
   const receipt = { format: 'jws', signature: receiptJws }
@@ -264,10 +272,10 @@ export function settleResponse(response: PaymentResponse, x402Version: X402Versi
   }
 }
 
-/** Names the header that holds the settlement, by version. */
+/** Names the header that holds the settlement, by x402 version. */
 export const PAYMENT_RESPONSE_HEADER = { 1: 'X-PAYMENT-RESPONSE', 2: 'PAYMENT-RESPONSE' } as const
 
-/** Encodes `X-PAYMENT-RESPONSE` (version 1) or `PAYMENT-RESPONSE` (version 2). */
+/** Encodes the settlement for the header `X-PAYMENT-RESPONSE` (version 1) or `PAYMENT-RESPONSE` (version 2). */
 export const encodePaymentResponse = (
   response: PaymentResponse,
   x402Version: X402Version = 1,

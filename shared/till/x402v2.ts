@@ -10,24 +10,27 @@ import { signJws } from './jws.ts'
 import type { ReceiptKey } from './receiptKey.ts'
 import { usdcNetworkOf } from './usdc.ts'
 
-/** Names the facilitator's extensions. */
+/** Names the x402 extensions that the facilitator supports. */
 export const OFFER_RECEIPT = 'offer-receipt'
 export const PAYMENT_IDENTIFIER = 'payment-identifier'
 
-/** A proxy refused a 402 with a header of 3,564 bytes and accepted a header of 2,996 bytes (coinbase/cdp-sdk #759). */
+/**
+ * Limits the characters of the header `PAYMENT-REQUIRED`. A proxy refused a 402 with a header of 3,564 bytes and
+ * accepted a header of 2,996 bytes (coinbase/cdp-sdk #759).
+ */
 const PAYMENT_REQUIRED_CHARS_MAX = 2990
 
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
-/** Returns the version 1 name of a known chain in either spelling. For any other chain it returns the text itself. */
+/** Returns the version 1 name of a known chain in either spelling. A name of any other chain is returned unchanged. */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
-/** Describes an optional part. A part that is null, absent or malformed counts as absent. */
+/** Describes an optional part of a payment. A part that is null, absent or malformed counts as absent. */
 const lenient = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().catch(null)
 
 /**
- * Describes `PAYMENT-SIGNATURE` after base64 and JSON are decoded. Only scheme and network of `accepted` count. The
- * rest only repeats our challenge.
+ * Describes the header `PAYMENT-SIGNATURE` after base64 and JSON are decoded. Of `accepted` only scheme and network
+ * count. The other members only repeat this service's challenge.
  */
 export const paymentPayloadV2Schema = z
   .object({
@@ -61,7 +64,10 @@ export const paymentPayloadV2Schema = z
     }
   })
 
-/** Describes one entry of `accepts`. We send it, and sellers send it to the facilitator. */
+/**
+ * Describes one entry of `accepts` in version 2. This service sends such entries, and sellers send them to the
+ * facilitator.
+ */
 export const paymentRequirementsV2Schema = z.object({
   scheme: z.string().max(64),
   network: z.string().max(64),
@@ -85,7 +91,7 @@ type Requirement = {
   extra?: Record<string, unknown> | undefined
 }
 
-/** Converts a requirement of version 1 to the form of version 2. */
+/** Converts a payment requirement of version 1 to the form of version 2. */
 export const toRequirementV2 = (requirement: Requirement) => ({
   scheme: requirement.scheme,
   network: usdcNetworkOf(requirement.network)?.caip2 ?? requirement.network,
@@ -96,7 +102,7 @@ export const toRequirementV2 = (requirement: Requirement) => ({
   extra: { ...requirement.extra },
 })
 
-/** Signs a price, so that the payer can prove it (extension `offer-receipt`). */
+/** Signs a price, so that the payer can prove the price (extension `offer-receipt`). */
 function signedOffer(requirement: Requirement, key: ReceiptKey, nowS: number) {
   const { scheme, network, asset, payTo, amount } = toRequirementV2(requirement)
   const validUntil = nowS + requirement.maxTimeoutSeconds
@@ -122,7 +128,7 @@ const IDENTIFIER_EXTENSION = {
  * Encodes the `PAYMENT-REQUIRED` header of a challenge. If a long description or URL needs space, the signed offer is
  * dropped first, then the description, then the metadata. So the header stays under 3 kB, unless the URL is too long.
  *
- * @param offerKey signs the offer; null: no offer.
+ * @param offerKey signs the offer. Null means that the header gets no offer.
  */
 export function encodePaymentRequired(
   { error, requirement, metadata = {} }: Required402,
@@ -184,13 +190,13 @@ function encodeForm({
     x402Version: 2,
     error,
     resource: { url: requirement.resource, ...more },
-    // Redeem moves the money before the seller serves anything.
+    // The flow `upfront` means that redeem moves the money before the seller serves anything.
     accepts: [{ ...terms, extra: { ...terms.extra, paymentFlow: 'upfront' } }],
     ...(Object.keys(extensions).length > 0 && { extensions }),
   })
 }
 
-/** Is longer than every reason that a challenge names. */
+/** Is an error text longer than every reason that a challenge names. The size check of metadata uses it. */
 const LONGEST_ERROR = 'e'.repeat(80)
 const ADDRESS = `0x${'0'.repeat(40)}`
 

@@ -19,7 +19,10 @@ export const CREDENTIAL_TYPES = [
 export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
 export type CredentialData = Record<string, unknown>
 
-/** Reports that a credential is malformed. `message` names the field and says what it must be. It quotes no value. */
+/**
+ * Reports that a credential is malformed. `message` names the field and says the rule for its value. The message quotes
+ * no value.
+ */
 export class CredentialInputError extends Error {}
 
 export const NAME_MAX_LENGTH = 128
@@ -27,7 +30,9 @@ export const DATA_MAX_BYTES = 64 * 1024
 export const METADATA_MAX_BYTES = 16 * 1024
 const DEPTH_MAX = 32
 
-/** Replaces a TOTP secret in responses. The totp operation returns codes, and no operation returns the secret. */
+/**
+ * Replaces a TOTP secret in responses. The totp operation returns one-time codes, and no operation returns the secret.
+ */
 export const TOTP_MARKER = '[use /v0/vault/:name/totp]'
 
 type Kind = 'text' | 'texts' | 'number or text'
@@ -39,10 +44,12 @@ const KIND_WORDS: Record<Kind, string> = {
   'number or text': 'a number or a string',
 }
 
-/** Lists the known fields of `data` in every type. */
+/** Lists the known fields of a credential's `data` in every type. */
 const ANY_DATA: Fields = { totp: 'text', backupCodes: 'texts', usedBackupCodes: 'texts' }
 
-/** Lists the known fields of each type. Only the secret of a TOTP is required. Other fields are allowed. */
+/**
+ * Lists the known fields of each credential type. Only the secret of a TOTP is required. Unknown fields are allowed.
+ */
 const SHAPES: Record<CredentialType, { data: Fields; metadata: Fields }> = {
   LOGIN: {
     data: { username: 'text', password: 'text' },
@@ -104,14 +111,14 @@ const SHAPES: Record<CredentialType, { data: Fields; metadata: Fields }> = {
   },
 }
 
-/** Lists the known fields of a type, in words for the documentation. */
+/** Lists the known fields of a credential type, in words for the documentation. */
 export const describeShape = (type: CredentialType): string =>
   (['data', 'metadata'] as const)
     .flatMap((part) => Object.keys(SHAPES[type][part]).map((field) => `${part}.${field}`))
     .join(', ')
 
 /**
- * Checks a name: 1 to 128 code points of any script, without control characters.
+ * Checks the name of a credential: 1 to 128 code points of any script, without control characters.
  * @throws {CredentialInputError}
  */
 export function checkName(name: string): void {
@@ -162,7 +169,8 @@ function checkObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CredentialInputError(`${name} must be a JSON object`)
   }
-  // The depth is checked before JSON.stringify, because neither that function nor Postgres handles every depth.
+  // The depth of a credential's data is checked before JSON.stringify, because neither JSON.stringify nor Postgres
+  // handles every depth.
   if (isDeeperThan(value, DEPTH_MAX)) {
     throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
   }
@@ -189,7 +197,7 @@ function isOfKind(value: unknown, kind: Kind): boolean {
   return typeof value === 'string' || (kind === 'number or text' && typeof value === 'number')
 }
 
-/** Returns the fields that hold a TOTP secret. Codes come from the first field. */
+/** Returns the fields of a credential that hold a TOTP secret. One-time codes are made from the first field. */
 const totpFields = (type: string, data: CredentialData): ('secret' | 'totp')[] => [
   ...(type === 'TOTP' && typeof data.secret === 'string' ? (['secret'] as const) : []),
   ...(typeof data.totp === 'string' ? (['totp'] as const) : []),
@@ -208,13 +216,13 @@ function readTotp(field: string, text: string): TotpKey {
 export const hasTotp = (type: string, data: CredentialData): boolean =>
   totpFields(type, data).length > 0
 
-/** Returns the TOTP key of a credential, or null. */
+/** Returns the TOTP key of a credential. Null means that the credential has none. */
 export function totpKeyOf(type: string, data: CredentialData): TotpKey | null {
   const [field] = totpFields(type, data)
   return field === undefined ? null : readTotp(field, data[field] as string)
 }
 
-/** Returns the data without its TOTP secrets. */
+/** Returns the data of a credential with a marker in place of its TOTP secrets. */
 export function shownData(type: string, data: CredentialData): CredentialData {
   const shown = { ...data }
   for (const field of totpFields(type, data)) shown[field] = TOTP_MARKER
@@ -223,10 +231,10 @@ export function shownData(type: string, data: CredentialData): CredentialData {
 
 const texts = (value: unknown): string[] => (Array.isArray(value) ? (value as string[]) : [])
 
-/** Counts the unused backup codes. */
+/** Counts the unused backup codes of a credential. */
 export const unusedBackupCodes = (data: CredentialData): number => texts(data.backupCodes).length
 
-/** Moves the first unused backup code to the used codes. @returns null if no code is left. */
+/** Moves the first unused backup code of a credential to the used codes. @returns null if no code is left. */
 export function popBackupCode(
   data: CredentialData,
 ): { code: string; remaining: number; data: CredentialData } | null {
@@ -236,7 +244,7 @@ export function popBackupCode(
   return { code, remaining: left.length, data: { ...data, backupCodes: left, usedBackupCodes } }
 }
 
-/** Prepares an old version for a restore. Backup codes that were used since then stay used. */
+/** Prepares an old version of a credential for a restore. Backup codes that were used since then stay used. */
 export function withoutUsedCodes(old: CredentialData, current: CredentialData): CredentialData {
   const used = new Set(texts(current.usedBackupCodes))
   const [spent, left] = [true, false].map((isUsed) =>

@@ -1,12 +1,12 @@
 /**
- * Decodes a text in the ways in which a program that reads it could. It removes percent, backslash, HTML or
- * quoted-printable escapes, and it decodes base64, hexadecimal digits and decimal bytes. Texts are binary strings: one
+ * Decodes a text in the ways in which a reading program could decode it. Percent, backslash, HTML or quoted-printable
+ * escapes are removed. Base64, hexadecimal digits and decimal bytes are decoded. Texts are binary strings: one
  * character is one byte.
  *
  * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
  */
 
-/** Is a decoded text. Character n comes from the characters `from[n]` to `to[n]` (excluded) of its source. */
+/** Is a decoded text. Character n comes from the characters `from[n]` to `to[n]` (excluded) of the source text. */
 export type View = { text: string; from: Int32Array; to: Int32Array }
 
 const byte = (code: number) => String.fromCharCode(code)
@@ -29,19 +29,19 @@ class ViewBuilder {
     this.#to = new Int32Array(lengthMax)
   }
 
-  /** Adds a byte that comes from one piece of the source. */
+  /** Adds a byte that comes from one piece of the source text. */
   put(code: number, from: number, to: number): void {
     this.#bytes[this.#length] = code
     this.#from[this.#length] = from
     this.#to[this.#length++] = to
   }
 
-  /** Adds characters that all come from one piece of the source. */
+  /** Adds characters that all come from one piece of the source text. */
   add(text: string, from: number, to: number): void {
     for (let n = 0; n < text.length; n++) this.put(text.charCodeAt(n), from, to)
   }
 
-  /** Adds a piece of the source unchanged. */
+  /** Adds a piece of the source text unchanged. */
   copy(source: string, from: number, to: number): void {
     this.#bytes.write(source.slice(from, to), this.#length, 'latin1')
     for (let at = from; at < to; at++) {
@@ -111,7 +111,7 @@ const ENTITIES: Record<string, string> = {
   ...{ vert: '|', rcub: '}', rbrace: '}', tilde: '~', hyphen: '-', dash: '-' },
 }
 
-/** Maps the names of U+00A0 to U+00FF, in order (HTML Living Standard §13.5). */
+/** Maps the HTML names of the characters U+00A0 to U+00FF, in order (HTML Living Standard §13.5). */
 const LATIN_1 = new Map(
   `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute
    micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring
@@ -142,7 +142,8 @@ function unescaped(text: string, { token, decode }: Unescape): View | null {
   let builder: ViewBuilder | null = null
   let at = 0
   for (const match of text.matchAll(token)) {
-    // A code point has at most four bytes, and each token has more characters than its decoded bytes.
+    // The decoded text is never longer than the source text. A code point has at most four bytes, and each escape has
+    // more characters than its decoded bytes.
     builder ??= new ViewBuilder(text.length)
     builder.copy(text, at, match.index)
     at = match.index + match[0].length
@@ -161,7 +162,7 @@ for (const [n, character] of [
 BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
-/** Keeps two runs from being joined. */
+/** Is the number of bytes between two decoded runs, so that the runs are not read as one. */
 const GAP = 1
 
 type Run = { text: string; index: number }
@@ -170,7 +171,7 @@ type Run = { text: string; index: number }
 const runsOf = (text: string, pattern: RegExp): Run[] =>
   Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
 
-/** A decoded run never has more bytes than the run has characters. */
+/** The size is enough, because a decoded run never has more bytes than the run has characters. */
 const builderFor = (runs: readonly Run[]) =>
   new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
 
@@ -202,7 +203,7 @@ function base64View(runs: readonly Run[], skip: number): View {
   return builder.view()
 }
 
-/** Matches pairs of digits, with or without a separator. */
+/** Matches pairs of hexadecimal digits, with or without a separator. */
 const HEX_PAIR = /(?:0x)?([\da-f]{2})[ :,-]{0,2}/gi
 const DECIMAL_BYTE = /(\d{1,3})/g
 

@@ -1,8 +1,9 @@
 /**
- * Envelope encryption of secrets at rest.
+ * Encrypts stored secrets by envelope encryption.
  *
- * Every secret has its own random data key. A master key, named by its id, wraps the data key. A change of the master
- * key rewrites 61 bytes a secret. A deleted row takes its data key with it: the secret is unrecoverable.
+ * Every secret has its own random data key. A master key, named by its id, wraps the data key. When the master key
+ * changes, 61 bytes of each secret are written again. The data key of a secret is in the secret's row, so a deleted
+ * secret cannot be recovered.
  *
  * Standards: AES-256-GCM (NIST SP 800-38D), HKDF-SHA-256 (RFC 5869).
  *
@@ -14,7 +15,8 @@
  *   context        purpose, project id, name, version (decimal)
  *
  * A secret decrypts only for its own project, name, version and purpose. A data key encrypts once. One master key may
- * wrap 2^32 data keys (SP 800-38D §8.3, random nonces): seven weeks at a thousand writes a second. Rotate well before.
+ * wrap 2^32 data keys (SP 800-38D §8.3, random nonces): seven weeks at a thousand writes a second. The operator should
+ * rotate the master key well before.
  */
 import {
   createCipheriv,
@@ -34,26 +36,28 @@ const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 /** Is a master key. A KeyObject hides its bytes from logs, JSON and inspection. */
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
-/** Is the associated data that a secret is bound to. */
+/** Is the context that an encrypted secret is bound to. It is the associated data of the encryption. */
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
-  /** Is empty for the DKIM key of a domain, because that key belongs to no project. */
+  /**
+   * Is the id of the project. The text is empty for the DKIM key of a domain, because that key belongs to no project.
+   */
   projectId: string
   /**
-   * Is the credential's name, the id of the endpoint, use or purchase, the name of the key's DNS record, or the purse's
-   * address.
+   * Is the name within the purpose: the credential's name, the id of the endpoint, use or purchase, the name of the
+   * DKIM key's DNS record, or the purse's address.
    */
   name: string
   version: number
 }
 
-/** Is a data key, wrapped by a master key. */
+/** Is the data key of a secret, wrapped by a master key. */
 export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 
-/** Is the stored form of a secret. */
+/** Is the stored form of an encrypted secret. */
 export type Sealed = WrappedKey & { ciphertext: Buffer }
 
-/** Reports that the keyring lacks the master key of the secret. */
+/** Reports that the keyring lacks the master key with which a secret was encrypted. */
 export class UnknownMasterKeyError extends Error {
   constructor(keyId: string) {
     super(`MASTER_KEYS lacks the key ${JSON.stringify(keyId)}`)
@@ -70,8 +74,8 @@ export class BrokenSealError extends Error {
 /**
  * Makes a master key.
  *
- * @param bytes 32 secret bytes.
- * @throws RangeError on another length.
+ * @param bytes holds 32 secret bytes.
+ * @throws RangeError if the key has another length.
  */
 export function masterKey(id: string, bytes: Uint8Array): MasterKey {
   if (bytes.length !== KEY_BYTES) {
@@ -83,12 +87,12 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
 /** Returns 32 bytes that identify a master key without revealing it. */
 export const masterKeyCheck = ({ key }: MasterKey): Buffer => deriveKey(key, 'purser/check')
 
-/** Holds the master keys of a process. The first key seals, and all keys open. */
+/** Holds the master keys of a process. The first master key encrypts, and all master keys decrypt. */
 export class Keyring {
   readonly #wrapping: ReadonlyMap<string, KeyObject>
   readonly #currentId: string
 
-  /** Creates a keyring. @throws RangeError without a key, or if two keys have the same id. */
+  /** Creates a keyring. @throws RangeError if there is no master key, or if two master keys have the same id. */
   constructor(keys: readonly MasterKey[]) {
     const first = keys[0]
     if (first === undefined) throw new RangeError('a keyring must hold a key')
@@ -99,7 +103,7 @@ export class Keyring {
     this.#currentId = first.id
   }
 
-  /** Returns the id of the key that seals. */
+  /** Returns the id of the master key that encrypts. */
   get currentId(): string {
     return this.#currentId
   }
@@ -126,7 +130,7 @@ export class Keyring {
   }
 
   /**
-   * Wraps the data key under the current master key. The ciphertext is neither read nor changed.
+   * Wraps the data key of a secret again, under the current master key. The ciphertext is neither read nor changed.
    * @throws {UnknownMasterKeyError} {BrokenSealError}
    */
   rewrap(wrapped: WrappedKey, context: SecretContext): WrappedKey {
@@ -190,7 +194,10 @@ const parts = ({ purpose, projectId, name, version }: SecretContext): string[] =
   String(version),
 ]
 
-/** Joins the parts. The length of each part comes first, so that two different lists of parts never encode alike. */
+/**
+ * Joins the parts of associated data. The length of each part comes first, so that two different lists of parts never
+ * give the same bytes.
+ */
 function associatedData(list: string[]): Buffer {
   return Buffer.concat(
     list.flatMap((part) => {

@@ -1,12 +1,13 @@
 /**
- * Fills the placeholders of a body. The body is parsed as its content-type says, because the server will read it in the
- * same way. If servers could read a body in two ways, it counts as text and has only the place `body`.
+ * Fills the placeholders of a request body. The body is parsed as its content-type says, because the server will read
+ * it in the same way. If servers could read a body in two ways, the body counts as text. Its placeholders then have
+ * only the place `body`.
  */
 import { CredentialInputError } from './credential.ts'
 import { type Fill, PLACEHOLDER } from './placeholders.ts'
 import { placeName } from './placement.ts'
 
-/** JSON with placeholders that is nested more deeply is refused. */
+/** Limits the depth of a JSON body with placeholders. JSON that is nested more deeply is refused. */
 const DEPTH_MAX = 64
 
 const fault = (message: string) => new CredentialInputError(message)
@@ -14,8 +15,8 @@ const fault = (message: string) => new CredentialInputError(message)
 const hasPlaceholder = (text: string) => text.search(PLACEHOLDER) !== -1
 
 /**
- * Fills a body. @param headers the headers with their values filled in. @throws {CredentialInputError}
- * {OutOfBoundsError}
+ * Fills the placeholders of a request body. @param headers are the headers with their values filled in. @throws
+ * {CredentialInputError} {OutOfBoundsError}
  */
 export function fillBody(body: string, headers: Record<string, string>, fill: Fill): string {
   const { essence, isClear } = contentType(headers)
@@ -28,7 +29,8 @@ const isForm = (essence: string) => essence === 'application/x-www-form-urlencod
 const isJson = (essence: string) => /^[\w.+-]+\/(?:[\w.+-]+[+-])?json(?:-[\d.]+)?$/.test(essence)
 
 /**
- * Reads the content type. `isClear` tells that every server reads a body of this type with these headers in one way.
+ * Reads the content type of a request. `isClear` tells that every server reads a body of this type with these headers
+ * in the same way.
  */
 function contentType(headers: Record<string, string>): { essence: string; isClear: boolean } {
   const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
@@ -42,7 +44,8 @@ function contentType(headers: Record<string, string>): { essence: string; isClea
 }
 
 /**
- * Returns the function that escapes a value for a text of this type, so that the value never ends the string around it.
+ * Returns the function that escapes a value for a body of this content type, so that the value never ends the string
+ * around it.
  */
 function escapeFor(essence: string): (value: string) => string {
   if (isForm(essence)) return encodeURIComponent
@@ -53,7 +56,7 @@ function escapeFor(essence: string): (value: string) => string {
   return (value) => value
 }
 
-/** Fills the values of a query or a form. */
+/** Fills the placeholders in the values of a query or a form. */
 export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): string {
   return text
     .split('&')
@@ -62,7 +65,7 @@ export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): str
       const filledName = fill(name, () => [`a name of the ${kind}`], encodeURIComponent)
       if (rest.length === 0) return filledName
       const value = rest.join('=')
-      // Some servers begin the next pair at a semicolon.
+      // Some servers begin the next pair of a query at a semicolon, so a value with a semicolon has no named place.
       const place = value.includes(';') ? `a ${kind} with a semicolon` : pairPlace(kind, name)
       return `${filledName}=${fill(value, () => [place], encodeURIComponent)}`
     })
@@ -79,12 +82,15 @@ function pairPlace(kind: 'query' | 'form', name: string): string {
 
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
 
-/** Is an open object or array. `key` is the member or the index. */
+/** Is an open object or array of a JSON text. `key` is the name of the member or the index. */
 type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean }
 
-/** Fills the strings of a JSON text. All other bytes stay the same, so large numbers keep their digits. */
+/**
+ * Fills the placeholders in the strings of a JSON text. All other bytes stay the same, so large numbers keep their
+ * digits.
+ */
 function fillJson(text: string, fill: Fill): string {
-  // A backslash escape can write a brace.
+  // A text with a backslash is parsed too, because an escape can write a brace.
   if (!/\{\{|\\/.test(text)) return text
   if (!isValidJson(text)) {
     if (hasPlaceholder(text)) throw fault('request.body must be JSON, as its content-type says')

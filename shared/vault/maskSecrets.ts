@@ -1,6 +1,6 @@
 /**
- * Masks secrets in a text, in every form that one or several decoding steps uncover. A stranger who writes a text can
- * hide a secret in an encoding of their own. SECURITY.md names this limit.
+ * Masks secrets in a text, in every form that one or several decoding steps uncover. A stranger can still hide a secret
+ * in an encoding of the stranger's own. SECURITY.md names this limit.
  */
 import {
   createRunDecoder,
@@ -11,26 +11,29 @@ import {
 } from './decodedViews.ts'
 import { NeedleSearch, type Range } from './needleSearch.ts'
 
-/** Replaces a secret in the text. */
+/** Replaces a secret in a masked text. */
 const MASK = '[masked]'
-/** Shorter values occur in every text by chance. */
+/** Is the shortest secret that is masked. Shorter values occur in every text by chance. */
 export const SECRET_MIN_LENGTH = 3
 
 /** Limits the layers of encoding that are searched. */
 const DEPTH_MAX = 3
 /**
- * Limits the characters of all decoded texts together, for each character of the text. A text that needs more is not
- * shown.
+ * Limits the characters of all decoded texts together, for each character of the text to mask. A text that needs more
+ * is not shown.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
-/** Base64 in changed case does not decode. Its stable characters are searched, if there are at least this many. */
+/**
+ * Base64 in changed case does not decode. Its characters that do not depend on the bytes beside a secret are searched,
+ * if there are at least this many.
+ */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Runs of this many bytes are always decoded, even if the secrets are longer. */
+/** Encoded runs of this many bytes are always decoded, even if the secrets are longer. */
 const RUN_BYTES_MAX = 16
 
-/** Reports that the text needs too much decoding. No part of it may be shown. */
+/** Reports that the text to mask needs too much decoding. No part of the text may be shown. */
 export class TooManyLayersError extends Error {}
 
 type Work = { left: number }
@@ -44,7 +47,8 @@ export class Masker {
   readonly #runs: RunDecoder
 
   /**
-   * Creates a masker. @param secrets values of at least SECRET_MIN_LENGTH characters. Shorter values are not masked.
+   * Creates a masker. @param secrets holds values of at least SECRET_MIN_LENGTH characters. Shorter values are not
+   * masked.
    */
   constructor(secrets: Iterable<string>) {
     const needles = new Set<string>()
@@ -55,12 +59,12 @@ export class Masker {
     this.#runs = createRunDecoder(shortest)
   }
 
-  /** Masks a text. @throws {TooManyLayersError} */
+  /** Masks the secrets in a text. @throws {TooManyLayersError} */
   text(text: string): string {
     return this.bytes(Buffer.from(text)).toString()
   }
 
-  /** Masks bytes that hold text in UTF-8. @throws {TooManyLayersError} */
+  /** Masks the secrets in bytes that hold text in UTF-8. @throws {TooManyLayersError} */
   bytes(bytes: Buffer): Buffer {
     const source = bytes.toString('latin1')
     const work = { left: Math.max(WORK_MIN, source.length * WORK_PER_CHARACTER) }
@@ -76,8 +80,8 @@ export class Masker {
   }
 
   /**
-   * Finds the secrets in a text. @param siblings texts that came from the same source by removing escapes only, with
-   * their depth. Different orders often give the same text.
+   * Finds the secrets in a text. @param siblings holds texts that came from the same source by removing escapes only,
+   * with their depth. Different orders of removing often give the same text.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
@@ -97,7 +101,7 @@ export class Masker {
     return merged(found)
   }
 
-  /** Searches decoded bytes. Only the parts of them that are text are decoded further. */
+  /** Searches decoded bytes for secrets. Only the parts of the bytes that are text are decoded further. */
   #inBytes(bytes: string, depth: number, work: Work): Range[] {
     const view = this.#runs.textOf(bytes)
     if (view === null) return this.#find(bytes, depth, work)
@@ -111,14 +115,14 @@ export class Masker {
 }
 
 /**
- * Adds the ranges of a view, converted to ranges of its source. The ranges are disjoint, so their total cost is at most
- * the number of characters of the view.
+ * Adds the ranges of secrets in a decoded text, converted to ranges of its source text. The ranges are disjoint, so the
+ * total time is at most proportional to the decoded text.
  */
 function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))
 }
 
-/** Converts a range of a view to a range of its source. */
+/** Converts a range of a decoded text to a range of its source text. */
 function back({ from, to }: View, { start, end }: Range): Range {
   let [first, last] = [from[start]!, to[start]!]
   for (let n = start + 1; n < end; n++) {
@@ -128,7 +132,7 @@ function back({ from, to }: View, { start, end }: Range): Range {
   return { start: first, end: last }
 }
 
-/** Joins ranges that overlap or touch. */
+/** Joins ranges of secrets that overlap or touch. */
 function merged(ranges: Range[]): Range[] {
   const joined: Range[] = []
   for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {
@@ -159,7 +163,10 @@ function needlesOf(secret: string): string[] {
   })
 }
 
-/** Returns the characters of base64 that do not depend on the bytes beside these bytes, for the three alignments. */
+/**
+ * Returns the base64 characters of a secret that do not depend on the bytes beside the secret, for the three
+ * alignments.
+ */
 function base64Cores(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')

@@ -1,7 +1,7 @@
 /**
- * Finds many byte strings in one pass (Aho and Corasick, "Efficient string matching", 1975). The cost grows with the
- * text plus the needles, never with their product. So a server that knows the needles cannot choose a text that takes
- * longer.
+ * Finds many byte strings (needles) in one pass over a text (Aho and Corasick, "Efficient string matching", 1975). The
+ * time grows with the text plus the needles, never with their product. So a server that knows the needles cannot choose
+ * a text that takes longer.
  */
 
 /** Is the part of a text from the character `start` to `end` (excluded). */
@@ -12,9 +12,12 @@ const BYTES = 256
 /** Searches for fixed needles. Needles and texts are binary strings: one character is one byte. */
 export class NeedleSearch {
   readonly #edges: Edges
-  /** Holds for each node the node of its longest proper suffix that some needle begins with. */
+  /** Holds for each node of the needles' tree the node of its longest proper suffix that some needle begins with. */
   readonly #fallback: Int32Array
-  /** Holds for each node the length of the longest needle that ends there; 0: none. */
+  /**
+   * Holds for each node of the tree the length of the longest needle that ends at the node. 0 means that none ends
+   * there.
+   */
   readonly #longest: Int32Array
 
   constructor(needles: readonly string[]) {
@@ -44,7 +47,7 @@ export class NeedleSearch {
   }
 }
 
-/** Adds a part that ends after all other parts. */
+/** Adds a part of the text that ends after all other parts. */
 function cover(found: Range[], start: number, end: number): void {
   let first = start
   for (let last = found.at(-1); last !== undefined && last.end >= first; last = found.at(-1)) {
@@ -87,7 +90,10 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
   return { edges, longest, parent, byte, count }
 }
 
-/** Links each node to its longest suffix, the shortest nodes first, and passes on the needles that end there. */
+/**
+ * Links each node of the tree to the node of its longest suffix, the shortest nodes first. A node also gets the needles
+ * that end at its suffix.
+ */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {
   const fallback = new Int32Array(count)
   for (const node of byDepth(parent, count)) {
@@ -107,8 +113,8 @@ function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array
 }
 
 /**
- * Returns all nodes except the root, the shallowest first. One pass finds every depth, because a parent has a lower
- * number than its child.
+ * Returns all nodes of the tree except the root, the shallowest first. One pass finds every depth, because a parent has
+ * a lower number than its child.
  */
 function byDepth(parent: Int32Array, count: number): Int32Array {
   const depth = new Int32Array(count)
@@ -143,7 +149,7 @@ class Edges {
     this.#shift = 32 - bits
   }
 
-  /** Returns the child of a node; 0: there is none. */
+  /** Returns the child of a node of the tree. 0 means that there is none. */
   get(node: number, byte: number): number {
     return this.#targets[this.#place(node * BYTES + byte + 1)]!
   }
@@ -156,7 +162,8 @@ class Edges {
   }
 
   #place(key: number): number {
-    // The high bits of the product depend on every bit of the key (Knuth, TAOCP 3, §6.4).
+    // Computes the place of a key in the hash table. The high bits of the product depend on every bit of the key
+    // (Knuth, TAOCP 3, §6.4).
     let place = Math.imul(key, 0x9e3779b1) >>> this.#shift
     while (this.#keys[place] !== 0 && this.#keys[place] !== key) place = (place + 1) & this.#mask
     return place

@@ -6,15 +6,18 @@ import { mayStand } from './placement.ts'
 import { totpCode } from './totp.ts'
 
 export const PLACEHOLDER = /\{\{\s*([A-Za-z][\w-]{0,63})\s*\}\}/g
-/** Longer values do not fit into a header. */
+/** Limits the characters of a value for a placeholder. Longer values do not fit into a header. */
 export const VALUE_MAX_LENGTH = 8_192
-/** An unsent value is masked only from this length on, because shorter values may be everyday words. */
+/** Is the shortest unsent secret that is masked in an answer. Shorter values may be everyday words. */
 const UNSENT_MIN_LENGTH = 4
 const SHOWN_PLACE_MAX_LENGTH = 100
-/** Each placeholder is checked against the placement, and its value is longer than the placeholder. */
+/**
+ * Limits the placeholders of one request. Each placeholder is checked against the placement, and its value is longer
+ * than the placeholder.
+ */
 const PLACEHOLDERS_MAX = 100
 
-/** Is the part of a credential that fills the placeholders. */
+/** Holds the parts of a credential that fill the placeholders. */
 export type UsedCredential = {
   type: string
   data: CredentialData
@@ -23,8 +26,9 @@ export type UsedCredential = {
 
 /**
  * Fills the placeholders of one text.
- * @param places returns the places of the text behind its first `at` characters. A secret needs one of these places.
- * @param write writes a value for that place.
+ * @param places returns the places of a placeholder after the first `at` characters of the text. The credential must
+ * allow one of these places for a secret.
+ * @param write escapes a value for its place in the text.
  * @throws {CredentialInputError} {OutOfBoundsError}
  */
 export type Fill = (
@@ -33,7 +37,7 @@ export type Fill = (
   write: (value: string, field: string) => string,
 ) => string
 
-/** Creates the function that fills placeholders. @param sent collects the secrets that are filled in. */
+/** Creates the function that fills placeholders. @param sent collects the secrets that are filled into the request. */
 export function createFill(
   credential: UsedCredential,
   { placement, nowMs, sent }: { placement: readonly string[]; nowMs: number; sent: Set<string> },
@@ -64,11 +68,11 @@ type Value = {
   text: string
   isSecret: boolean
   secrets: string[]
-  /** Lists every name of the field. */
+  /** Lists every name of the credential's field. */
   names: string[]
 }
 
-/** Finds the value of a field. */
+/** Finds the value of a field of a credential. */
 function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
   const own = (fields: Record<string, unknown>, name: string): string | null => {
     const value = Object.hasOwn(fields, name) ? fields[name] : undefined
@@ -98,7 +102,7 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
     if (!text.isWellFormed()) throw fault(`{{${field}}} must stand for well-formed text`)
     const isSecret = own(data, field) !== null || own(metadata, field) === null
     const secrets = field === 'basicAuth' ? [text, own(data, 'password')!] : [text]
-    // If data has no apiKey, {{apiKey}} and {{key}} are the same field.
+    // If the data of a credential has no apiKey, {{apiKey}} and {{key}} are the same field.
     const isKey = (field === 'apiKey' || field === 'key') && own(data, 'apiKey') === null
     return { text, isSecret, secrets, names: isKey ? ['key', 'apiKey'] : [field] }
   }
@@ -107,7 +111,10 @@ function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
 const basicAuth = (username: string | null, password: string | null): string | null =>
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
-/** Returns every other secret of the credential, because a server may know more secrets than the request sent. */
+/**
+ * Returns the secrets of the credential that the request did not send. They are masked too, because a server may know
+ * more secrets than the request sent.
+ */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []
   const collect = (value: unknown): void => {
@@ -118,7 +125,7 @@ export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): st
   collect(data)
   const key = totpKeyOf(type, data)
   if (key !== null) {
-    // The server's clock may differ by one period.
+    // One-time codes of the neighbouring periods are masked too, because the server's clock may differ by one period.
     for (const step of [-1, 0, 1]) texts.push(totpCode(key, nowMs + step * key.periodS * 1000).code)
     for (const text of [...texts])
       if (/^[a-z2-7\s=-]+$/i.test(text)) texts.push(text.replace(/[\s-]/g, ''))

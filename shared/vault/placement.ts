@@ -1,6 +1,6 @@
 /**
- * Decides where a secret may stand in a request. An honest host publishes what it is told: a note, a title, a user
- * name. So a secret is sent only in a place that servers read as a secret.
+ * Decides where a secret may stand in a request. Even an honest host publishes texts that it gets, such as a note, a
+ * title or a user name. So a secret is sent only in a place that servers read as a secret.
  *
  * | place         | is                                                                             |
  * | ------------- | ------------------------------------------------------------------------------ |
@@ -28,14 +28,14 @@ export const PLACEMENT_RULE =
 const ENTRY =
   /^(?:([A-Za-z][\w-]{0,63})@)?(?:(basic|body)|(header|query|form|json|path):(\S{1,200}))$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
-/** Matches headers that control the connection or the reading of the body. */
+/** Matches headers that no secret may fill, because they control the connection or the reading of the body. */
 const NO_PLACE =
   /^(?:host|connection|cookie2|te|trailer|upgrade|expect|content-.+|transfer-.+|accept.*)$/
 
-/** Writes the name of a place as placement entries do. */
+/** Writes the name of a header, parameter or field as placement entries do. */
 export const placeName = (name: string): string => name.replace(/[\s%\p{Cc}]/gu, encodeURIComponent)
 
-/** Returns the canonical form of a placement entry. @returns null if the text is malformed. */
+/** Returns the canonical form of a placement entry of a credential. @returns null if the text is malformed. */
 export function parsePlacement(text: string): string | null {
   const [, field, word, kind, given = ''] = ENTRY.exec(text) ?? []
   const before = field === undefined ? '' : `${field}@`
@@ -59,7 +59,7 @@ const split = (entry: string): [string | null, string] => {
   return [field ?? null, place!]
 }
 
-/** Tells whether the wide place contains the narrow place. */
+/** Tells whether the place `wide` contains the place `narrow`. */
 const within = (wide: string, narrow: string): boolean =>
   wide === narrow ||
   (wide === 'body' && /^(?:json|form):/.test(narrow)) ||
@@ -74,8 +74,8 @@ export const meetPlacements: Meet = (one, other) => {
 }
 
 /**
- * Tells whether a field may stand at one of these places.
- * @param fields all names of the field, because `apiKey` and `key` may be the same field.
+ * Tells whether the placement lets a field of a credential stand at one of the given places.
+ * @param fields lists all names of the field, because `apiKey` and `key` may be the same field.
  */
 export const mayStand = (
   placement: readonly string[],
@@ -89,14 +89,14 @@ export const mayStand = (
     }),
   )
 
-/** Returns the places of a field under these names in a JSON body and in a form. */
+/** Returns the default places of a credential's field under these names in a JSON body and in a form. */
 const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 
 /**
- * Is the default placement. A password stands where a login form has it, and never where a user name stands, because
- * user names are shown to others. A token stands in Authorization, which no honest host publishes. Keys of other
- * protocols may stand nowhere.
+ * Holds the default placement of each credential type. A password stands where a login form has it, and never where a
+ * user name stands, because user names are shown to others. A token stands in Authorization, which no honest host
+ * publishes. Keys of other protocols may stand nowhere.
  */
 const DEFAULTS: Record<CredentialType, readonly string[]> = {
   LOGIN: [
@@ -124,6 +124,6 @@ const DEFAULTS: Record<CredentialType, readonly string[]> = {
   ],
 }
 
-/** Returns the places of a credential that sets none. An unknown type has no places. */
+/** Returns the default placement of a credential type. An unknown type has no places. */
 export const defaultPlacement = (type: string): readonly string[] =>
   Object.hasOwn(DEFAULTS, type) ? DEFAULTS[type as CredentialType] : []

@@ -6,7 +6,7 @@ import { createHash, createHmac } from 'node:crypto'
 
 export type AwsKeys = { accessKeyId: string; secretAccessKey: string; sessionToken: string | null }
 
-/** Is the request to sign. Region and service are those of the AWS endpoint. */
+/** Is the AWS request to sign. Region and service are those of the AWS endpoint. */
 export type AwsRequest = {
   method: string
   url: string
@@ -17,20 +17,20 @@ export type AwsRequest = {
 }
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
-/** Proxies change these headers in transit. */
+/** Lists the headers that are not signed, because proxies change them in transit. */
 const UNSIGNED = new Set(['authorization', 'connection', 'expect', 'user-agent', 'x-amzn-trace-id'])
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const hmac = (key: string | Buffer, text: string) => createHmac('sha256', key).update(text).digest()
 
-/** RFC 3986 §2.3: only unreserved characters stay unencoded. */
+/** Percent-encodes a text. RFC 3986 §2.3: only unreserved characters stay unencoded. */
 const encode = (text: string) =>
   encodeURIComponent(text).replace(
     /[!'()*]/g,
     (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
   )
 
-/** The path is encoded once more than the sent path, except for S3. */
+/** AWS signs the path with one more encoding than the sent path has. For S3 it signs the sent path. */
 const canonicalPath = ({ pathname }: URL, service: string) =>
   service === 's3' ? pathname : pathname.split('/').map(encode).join('/')
 
@@ -60,8 +60,8 @@ function decoded(text: string): string {
 const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0)
 
 /**
- * Returns the headers that sign a request: `authorization`, `x-amz-date`, for S3 also `x-amz-content-sha256`, and with
- * a session token also `x-amz-security-token`.
+ * Returns the headers that sign an AWS request: `authorization`, `x-amz-date`, for S3 also `x-amz-content-sha256`, and
+ * with a session token also `x-amz-security-token`.
  */
 export function signAwsRequest(
   request: AwsRequest,

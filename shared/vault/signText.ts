@@ -8,12 +8,12 @@ export type Encoding = (typeof ENCODINGS)[number]
 /** A shorter HMAC key could be guessed from one signature. */
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
-/** Is the start of an Ed25519 key in PKCS #8 (RFC 8410 §7). The 32 bytes of the key follow it. */
+/** Is the start of an Ed25519 private key in PKCS #8 (RFC 8410 §7). The 32 bytes of the key follow this start. */
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
- * Lists the fields that may sign, the default first. No other field signs, whatever the type. A password may not sign,
- * because an attacker could test words against the signature.
+ * Lists the fields of a credential that may sign, the default first. No other field signs, whatever the type. A
+ * password may not sign, because an attacker could test words against the signature.
  */
 const SIGNING_FIELDS = {
   hmac: {
@@ -32,7 +32,7 @@ const SIGNING_FIELDS = {
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Returns the text of the field that signs.
+ * Returns the text of the credential's field that signs.
  * @throws {CredentialInputError}
  */
 export function signingField(
@@ -51,7 +51,7 @@ export function signingField(
   return data[field] as string
 }
 
-/** Decodes a text to bytes. @throws {CredentialInputError} */
+/** Decodes a text in hexadecimal, base64 or UTF-8 to bytes. @throws {CredentialInputError} */
 export function readBytes(name: string, text: string, encoding: Encoding): Buffer {
   const compact = text.replace(/\s/g, '')
   const isForm =
@@ -67,7 +67,7 @@ export const hmacSha256 = (key: Uint8Array, message: Uint8Array): Buffer =>
   createHmac('sha256', key).update(message).digest()
 
 /**
- * Reads an Ed25519 key: PKCS #8 in PEM, or its 32 bytes in hexadecimal digits or base64.
+ * Reads an Ed25519 private key: PKCS #8 in PEM, or its 32 bytes in hexadecimal digits or base64.
  * @throws {CredentialInputError}
  */
 export function readEd25519Key(text: string): KeyObject {
@@ -83,7 +83,7 @@ export function readEd25519Key(text: string): KeyObject {
     )
     if (key.asymmetricKeyType === 'ed25519') return key
   } catch {
-    // The library's error could quote the key.
+    // The library's error is not passed on, because it could quote the private key.
   }
   throw fault('The field must hold an Ed25519 key: PKCS #8 in PEM, or 32 bytes in hex or base64')
 }
@@ -94,7 +94,7 @@ function readSeed(text: string): Buffer {
   return seed
 }
 
-/** Returns the signature and the public key, 64 and 32 bytes. */
+/** Returns the Ed25519 signature (64 bytes) and the public key (32 bytes). */
 export function signEd25519(
   key: KeyObject,
   message: Uint8Array,

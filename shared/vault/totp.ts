@@ -1,5 +1,5 @@
 /**
- * Reads secrets of time-based one-time passwords in their usual forms, and computes the codes.
+ * Reads secrets of time-based one-time passwords (TOTP) in their usual forms, and computes the one-time codes.
  *
  * Standards: RFC 6238 (TOTP), RFC 4648 §6 (Base32), the key URI format of authenticator apps (`otpauth://totp/…`).
  */
@@ -7,10 +7,10 @@ import { Secret, TOTP } from 'otpauth'
 
 type Algorithm = 'SHA1' | 'SHA256' | 'SHA512'
 
-/** Holds the key and the parameters of a code. */
+/** Holds the TOTP key and the parameters of its one-time codes. */
 export type TotpKey = { secret: Secret; algorithm: Algorithm; digits: number; periodS: number }
 
-/** Reports that the text is no TOTP secret. `message` says what the secret must be and does not quote it. */
+/** Reports that the text is no TOTP secret. `message` says the rule for secrets and does not quote the secret. */
 export class TotpSecretError extends Error {}
 
 const TEXT_MAX_LENGTH = 4_096
@@ -61,7 +61,7 @@ export function parseTotpSecret(text: string): TotpKey {
   }
 }
 
-/** Returns the code at a time, and the seconds for which it stays valid, at least 1. */
+/** Returns the one-time code at a time, and the seconds for which the code stays valid, at least 1. */
 export function totpCode(key: TotpKey, nowMs: number): { code: string; remainingS: number } {
   const { secret, algorithm, digits, periodS } = key
   return {
@@ -70,7 +70,7 @@ export function totpCode(key: TotpKey, nowMs: number): { code: string; remaining
   }
 }
 
-/** Reads Base32. The error of otpauth would quote a character of the secret. */
+/** Reads a TOTP secret in Base32. The error of the library otpauth would quote a character of the secret. */
 function parseBase32(text: string): Secret {
   const compact = text.replace(/[\s-]/g, '')
   if (!/^[a-z2-7]+=*$/i.test(compact)) throw notBase32()

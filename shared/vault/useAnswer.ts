@@ -1,4 +1,4 @@
-/** Lists the reasons why an answer has no body. */
+/** Lists the reasons why the answer to a use has no body. */
 export const BODY_OMITTED = [
   'too-large',
   'partial',
@@ -8,11 +8,14 @@ export const BODY_OMITTED = [
   'too-slow',
 ] as const
 
-/** Is the answer to a use, without the secret in any form. */
+/** Is the masked answer to a use. It holds the secret in no form. */
 export type UseAnswer = {
   status: number
   statusText: string
-  /** Names are in lower case. The values of one name are joined by a comma, and cookies by a line break. */
+  /**
+   * Holds the headers of the answer with names in lower case. The values of one name are joined by a comma, and cookies
+   * by a line break.
+   */
   headers: Record<string, string>
   body: string | null
   bodyOmitted: (typeof BODY_OMITTED)[number] | null

@@ -1,8 +1,9 @@
 /**
- * Checks the request of a use, and fills in its values.
+ * Checks the request of a use of a secret, and fills in the values of its placeholders.
  *
- * A placeholder is `{{field}}`. It may stand in the path, the query, the value of a header, and the body. It never
- * stands in the method, the host, or the name of a header. Fields of `data` stand only where `placement` allows them.
+ * A placeholder is `{{field}}`. A placeholder may stand in the path, the query, the value of a header, and the body. It
+ * never stands in the method, the host, or the name of a header. Fields of `data` stand only where `placement` allows
+ * them.
  */
 import { type Bounds, checkBounds, effectiveBounds } from './bounds/bounds.ts'
 import type { UseMethod } from './bounds/useMethods.ts'
@@ -21,10 +22,10 @@ export const HEADERS_MAX = 40
 const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
-/** Each value costs one search in the answer. */
+/** Limits the secrets of one request. Each secret needs one search in the answer. */
 const SECRETS_MAX = 64
 
-/** Is a request as a caller sends it, with placeholders. */
+/** Is the request of a use as a caller sends it, with placeholders. */
 export type UseRequest = {
   method: UseMethod
   url: string
@@ -32,27 +33,32 @@ export type UseRequest = {
   body: string | null
 }
 
-/** Holds the parts of the request for the audit log. They hold no secret, because placeholders are not filled in. */
+/**
+ * Holds the parts of the use's request for the audit log. They hold no secret, because placeholders are not filled in.
+ */
 export type UseTarget = { method: UseMethod; host: string; path: string }
 
 const USE_URL = /^(https?):\/\/([^/?#\\]+)([/?][^#]*)?$/i
-/** Matches hosts whose requests never leave the machine (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3, RFC 6761 §6.3). */
+/** Matches host names that mean this machine (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3, RFC 6761 §6.3). */
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
-/** Matches RFC 9110 §5.5 without obs-text, because some servers read such bytes as Latin-1 and some as UTF-8. */
+/**
+ * Matches the value of a header by RFC 9110 §5.5 without obs-text. Some servers read obs-text as Latin-1 and some as
+ * UTF-8.
+ */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
   // The HTTP client itself writes these headers.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // These headers ask for the answer in an encoding that is not masked.
+  // These headers ask for an answer in an encoding in which secrets cannot be masked.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // These headers ask for a part of the answer. A part of a secret would not be masked.
+  // These headers ask for a part of the answer. A part of a secret in the answer would not be masked.
   ...['range', 'request-range', 'if-range'],
-  // These headers test a guess of the answer (RFC 9110 §13.1, RFC 9530).
+  // These headers would let a caller test guesses of the answer (RFC 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers trust these headers more than the method and the path, which have bounds.
+  // Some servers trust these headers more than the method and the path, whose bounds are checked.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])
@@ -60,7 +66,7 @@ const OWN_HEADERS = new Set([
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Checks everything except the fields of the placeholders.
+ * Checks the request of a use, except the fields of its placeholders.
  * @param allowLoopback accepts `http://` to this machine, for a trial (ALLOW_PRIVATE_NETWORKS).
  * @throws {CredentialInputError} for the first fault.
  */
@@ -128,7 +134,7 @@ function checkHeaders(headers: Record<string, string>): void {
   }
 }
 
-/** Is a request with its values, and every text that its answer must not show. */
+/** Is a request with its placeholders filled in, and the list of texts that the answer must not show. */
 export type FilledRequest = {
   method: UseMethod
   url: string
@@ -139,7 +145,7 @@ export type FilledRequest = {
 
 /**
  * Fills in the values of the placeholders, within the bounds of the credential.
- * @param nowMs the time of a one-time code.
+ * @param nowMs is the time of a one-time code.
  * @throws {CredentialInputError} for a placeholder without a value, or a value that does not fit its place.
  * @throws {OutOfBoundsError}
  */
@@ -180,7 +186,7 @@ function headerPlaces(name: string, value: string): string[] {
 }
 
 function headerValue(value: string, field: string): string {
-  // CR and LF in a value would begin another header.
+  // A value with CR or LF is refused, because it would begin another header.
   if (HEADER_VALUE.test(value) && value.length <= HEADER_VALUE_MAX_LENGTH) return value
   throw fault(
     `{{${field}}} does not fit into a header: its value has control or non-ASCII characters`,

@@ -1,4 +1,4 @@
-/** Stores the links of notification mails. Each link can decide one request once. */
+/** Stores the links in notification mails to owners. Each link can decide one approval request once. */
 import { hashSecret } from '../../shared/secretHash.ts'
 import type { Queryable } from '../db.ts'
 
@@ -9,7 +9,7 @@ export const APPROVERS = `
   select pe.email from people pe join person_projects pp on pp.person_id = pe.id
   where pp.project_id = p.id and pe.role = 'owner' and pe.email is not null`
 
-/** Stores a link. A repeated notification has the same link. */
+/** Stores the link of an approval request. A repeated notification has the same link. */
 export async function addApprovalLink(
   db: Queryable,
   { token, approvalId, address }: { token: string; approvalId: string; address: string },
@@ -21,8 +21,8 @@ export async function addApprovalLink(
 }
 
 /**
- * Returns the request of a link, and the address that got the link. @returns null if the link does not exist, or if the
- * address may no longer decide.
+ * Returns the approval request of a link, and the address that got the link. @returns null if the link does not exist,
+ * or if the address may no longer decide.
  */
 export async function findApprovalLink(
   db: Queryable,
@@ -39,7 +39,7 @@ export async function findApprovalLink(
   return { approvalId: row.approval_id, address: row.address, used: row.used }
 }
 
-/** Marks a link as used, in the transaction of its decision. */
+/** Marks an approval link as used, in the transaction of its decision. */
 export async function useApprovalLink(db: Queryable, token: string): Promise<void> {
   await db.query('update approval_links set used_at = clock_timestamp() where token_hash = $1', [
     hashSecret(token),

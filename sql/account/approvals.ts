@@ -1,6 +1,6 @@
 /**
- * Stores the requests that an owner decides. One table serves every kind of act. `kind` and `subject` name the act. The
- * part of the service that makes the request also carries out the decision in the same transaction
+ * Stores the approval requests that an owner decides. One table serves every kind of act. `kind` and `subject` name the
+ * act. The part of the service that makes the approval request also carries out the decision, in the same transaction
  * (sql/mail/approval/heldMails.ts, sql/purse/purchases/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
@@ -12,23 +12,25 @@ export type ApprovalState = (typeof APPROVAL_STATES)[number]
 
 export type ApprovalKind = 'mail' | 'payment'
 
-/** Describes a request and its decision. */
+/** Describes an approval request and its decision. */
 export type Approval = {
   row: bigint
   id: string
   projectId: string
   kind: ApprovalKind
-  /** Is the object of the act: the Message-ID of a mail, or the id of a purchase. */
+  /** Is the object of the requested act: the Message-ID of a mail, or the id of a purchase. */
   subject: string
   state: ApprovalState
-  /** Is the SHA-256 of the approved content; null: the request is not approved. */
+  /** Is the SHA-256 of the approved content. Null means that the act is not approved. */
   contentHash: Buffer | null
   requestedAt: Date
   expiresAt: Date
-  /** Tells whether the request has expired, even if the expiry is not recorded yet. */
+  /** Tells whether the approval request has expired, even if the expiry is not recorded yet. */
   isLate: boolean
   decidedAt: Date | null
-  /** Is the deciding key's prefix, a console session, or a link with its address; null: undecided. */
+  /**
+   * Names who decided: the prefix of an API key, a console session, or a link with its address. Null means undecided.
+   */
   decidedBy: string | null
   reason: string | null
 }
@@ -68,7 +70,7 @@ const toApproval = (row: ApprovalRow): Approval => ({
   reason: row.reason,
 })
 
-/** Returns a request of a live project. @returns null if there is none. */
+/** Returns an approval request of a live project. @returns null if there is none. */
 export async function findApproval(
   db: Queryable,
   id: string,
@@ -82,7 +84,7 @@ export async function findApproval(
   return rows[0] === undefined ? null : toApproval(rows[0])
 }
 
-/** Returns the request for an object. @returns null if there is none. */
+/** Returns the approval request for an object, such as a mail. @returns null if there is none. */
 export async function findApprovalOf(
   db: Queryable,
   { projectId, kind, subject }: Pick<Approval, 'projectId' | 'kind' | 'subject'>,
@@ -94,7 +96,7 @@ export async function findApprovalOf(
   return rows[0] === undefined ? null : toApproval(rows[0])
 }
 
-/** Lists requests of a project in a state, newest first, at most `limit` after the cursor. */
+/** Lists approval requests of a project in a state, newest first, at most `limit` after the cursor. */
 export async function listApprovals(
   db: Queryable,
   filter: {
@@ -114,7 +116,7 @@ export async function listApprovals(
   return rows.map(toApproval)
 }
 
-/** Ends a waiting request. The caller holds its lock and has checked that it waits. */
+/** Ends a waiting approval request. The caller holds the lock of its row and has checked that the request waits. */
 export async function endApproval(
   db: Queryable,
   id: string,
@@ -134,10 +136,10 @@ export async function endApproval(
   return toApproval(rows[0]!)
 }
 
-/** Decided requests are kept for this time. */
+/** Is the time for which decided approval requests are kept. */
 const RETENTION = '90 days'
 
-/** Deletes old decided requests with their links. */
+/** Deletes old decided approval requests with their links. */
 export async function deleteStaleApprovals(db: Queryable): Promise<void> {
   await db.query(
     `delete from approvals where state <> 'waiting' and decided_at < clock_timestamp() - interval '${RETENTION}'`,

@@ -3,17 +3,17 @@ import { conditions, holds } from '../conditions.ts'
 import type { Queryable } from '../db.ts'
 import { type Order, pageOrder } from '../pageStart.ts'
 
-/** Describes the key and the request that act. */
+/** Describes the API key and the HTTP request that act, for the audit log. */
 export type Actor = {
   projectId: string
-  /** Is the prefix of the acting key, never the key. */
+  /** Is the prefix of the acting API key, never the whole key. */
   keyPrefix: string
   requestId: string
 }
 
 /**
- * Lists the outcomes of an action. `refused`: the object lacks the requested part. `failed`: the stored secret cannot
- * be decrypted.
+ * Lists the outcomes of an audited action. `refused` means that the object lacks the requested part. `failed` means
+ * that the stored secret cannot be decrypted.
  */
 export const OUTCOMES = ['ok', 'not_found', 'expired', 'refused', 'failed'] as const
 export type Outcome = (typeof OUTCOMES)[number]
@@ -23,7 +23,7 @@ export type AuditEntry = {
   row: bigint
   at: Date
   action: string
-  /** Is the object of the action, such as a credential's name. */
+  /** Is the object of the audited action, such as a credential's name. */
   subject: string | null
   detail: string | null
   keyPrefix: string
@@ -38,7 +38,7 @@ export type NewAuditEntry = {
   outcome: Outcome
 }
 
-/** Lists the columns of an audit entry: six columns of {@link auditValues}, then the outcome. */
+/** Lists the columns of an audit entry: the six columns of {@link auditValues}, then the outcome. */
 export const AUDIT_COLUMNS = 'project_id, actor, request_id, action, subject, detail, outcome'
 
 /**
@@ -51,7 +51,7 @@ export const auditInsert = (first: number, outcome: string): string =>
            $${first + 5}::text, ${outcome})
    returning row as audit_row`
 
-/** Returns the six parameters of {@link auditInsert}. */
+/** Returns the six SQL parameters of {@link auditInsert}. */
 export const auditValues = (
   { projectId, keyPrefix, requestId }: Actor,
   { action, subject, detail }: Omit<NewAuditEntry, 'outcome'>,
@@ -59,7 +59,7 @@ export const auditValues = (
 
 type AuditValues = (string | null)[]
 
-/** Returns the values of many audit entries, with an array for each column. */
+/** Returns the values of many audit entries as one array for each column. */
 export const auditArrays = (entries: readonly AuditValues[]): (string | null)[][] =>
   [0, 1, 2, 3, 4, 5].map((column) => entries.map((values) => values[column] ?? null))
 
@@ -68,7 +68,7 @@ export async function writeAudit(db: Queryable, actor: Actor, entry: NewAuditEnt
   await openAudit(db, actor, entry)
 }
 
-/** Is the `project_id` of entries without a project: of platform keys, jobs and console sign-ins. */
+/** Is the `project_id` of audit entries without a project: entries of platform keys, jobs and console sign-ins. */
 export const ORGANIZATION = 'organization'
 
 /**
@@ -110,24 +110,24 @@ export async function setSubject(
 export type AuditFilter = {
   projectId: string
   action?: string
-  /** Selects only actions that begin with this word and a dot. */
+  /** Selects only audited actions that begin with this word and a dot. */
   category?: string
   subject?: string
   keyPrefix?: string
   requestId?: string
   outcome?: string
-  /** Selects entries by whether the outcome is ok. */
+  /** Selects audit entries by whether the outcome is ok. */
   succeeded?: boolean
   after?: Date
   before?: Date
-  /** Is a part of the action, subject, detail or actor. */
+  /** Selects audit entries with this text in the action, subject, detail or actor. */
   text?: string
 }
 
-/** Joins the fields by line ends, so that no match runs over two fields. */
+/** Joins the searched fields of an audit entry by line ends, so that no match runs over two fields. */
 const AUDIT_TEXT = `concat_ws(E'\\n', action, subject, detail, actor)`
 
-/** Writes the SQL conditions of a filter, and appends their parameters to `values`. */
+/** Writes the SQL conditions of an audit filter, and appends their parameters to `values`. */
 const auditConditions = (filter: AuditFilter, values: unknown[]): string =>
   conditions(values, [
     ['action = ?', filter.action],
@@ -174,10 +174,10 @@ export async function listAudit(
   }))
 }
 
-/** Counts the entries of one action and outcome. `today` counts the entries since midnight UTC. */
+/** Counts the audit entries of one action and outcome. `today` counts the entries since midnight UTC. */
 export type AuditCount = { action: string; outcome: Outcome; entries: number; today: number }
 
-/** Counts the newest `limit` entries of a filter, grouped by action and outcome. */
+/** Counts the newest `limit` audit entries of a filter, grouped by action and outcome. */
 export async function countAudit(
   db: Queryable,
   filter: AuditFilter & { limit: number },

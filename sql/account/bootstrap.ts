@@ -12,7 +12,7 @@ import { AddressTakenError, createProject } from './projects/projects.ts'
 export type FirstKeys = {
   platformKey: string
   projectKey: string
-  /** Is the inbox of the project key; null: the key was revoked. */
+  /** Is the inbox of the first project key. Null means that the key was revoked. */
   inboxAddress: string | null
   /**
    * Is the token of a sign-in link to the console. It is null after the first sign-in, and in production, because the
@@ -22,8 +22,8 @@ export type FirstKeys = {
 }
 
 /**
- * Ensures that the first keys exist. They are BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, else the keys of an
- * earlier start, else new keys, which are kept in DATA_DIR.
+ * Ensures that the first API keys exist. They are BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY, or the keys of an
+ * earlier start, or new keys, which are kept in DATA_DIR.
  * @throws {ConfigError} in production without both variables.
  */
 export async function bootstrap(databaseUrl: string, config: Config): Promise<FirstKeys> {
@@ -45,7 +45,7 @@ export async function bootstrap(databaseUrl: string, config: Config): Promise<Fi
   }
 }
 
-/** Stores the keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the stored keys. */
+/** Stores the API keys of BOOTSTRAP_PLATFORM_KEY and BOOTSTRAP_PROJECT_KEY. @returns the kinds of the stored keys. */
 export async function storeGivenKeys(databaseUrl: string, config: Config): Promise<string[]> {
   const { platformKey, projectKey } = config.bootstrap
   if (platformKey === undefined && projectKey === undefined) return []
@@ -88,7 +88,7 @@ function resolveKeys(config: Config): { platformKey: string; projectKey: string 
 const FIRST_NAMES_MAX = 1_000
 
 async function ensureProject(pool: Pool, key: string, config: Config): Promise<void> {
-  // A revoked key stays revoked, even if a file or a variable still holds it.
+  // A revoked API key stays revoked, even if a file or a variable still holds it.
   if (await isKnownKey(pool, key)) return
   for (let n = 1; n <= FIRST_NAMES_MAX; n++) {
     try {

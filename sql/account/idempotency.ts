@@ -8,8 +8,8 @@ import { lifetimeOf } from './projects/retention.ts'
 export const keyLifetime = (project: string): string => lifetimeOf('idempotencyKeys', project)
 
 /**
- * Claims an idempotency key for this request, or finds the request that holds it.
- * @returns the hash of the request that holds the key, and its stored response, if any.
+ * Claims an idempotency key for an HTTP request, or finds the earlier request that holds the key.
+ * @returns the hash of the request that holds the key, and its stored response. The response may be missing.
  */
 export async function beginIdempotent(
   db: Queryable,
@@ -31,7 +31,10 @@ export async function beginIdempotent(
   return { requestHash: rows[0]!.request_hash, result: rows[0]!.result }
 }
 
-/** Finds the request that holds an idempotency key, and its stored response. @returns null if no live key exists. */
+/**
+ * Finds the HTTP request that holds an idempotency key, and its stored response. @returns null if the key is unknown or
+ * expired.
+ */
 export async function findIdempotent(
   db: Queryable,
   { projectId, operation, key }: { projectId: string; operation: string; key: string },
@@ -47,7 +50,7 @@ export async function findIdempotent(
   return row === undefined ? null : { requestHash: row.request_hash, result: row.result }
 }
 
-/** Returns the stored response of an idempotency key, or null. */
+/** Returns the stored response of an idempotency key. Null means that there is none. */
 export async function readIdempotent(
   db: Queryable,
   request: { projectId: string; operation: string; key: string },

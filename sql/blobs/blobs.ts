@@ -3,36 +3,39 @@ import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
-/** Contents above this size go to the object store. */
+/** Contents of more bytes go to the object store. */
 export const BLOB_BYTES = 64 * 1024
 
-/** Is the content of a row: its bytes, or the hash of its object. */
+/** Is the content of a database row: its bytes, or the hash of its object. */
 export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 
 /** Stores the contents of mail that are too large for the database. */
 export type Blobs = {
   /**
    * Writes large content to the object store. The caller then stores a row with its hash. The sweep removes an object
-   * without a row after an hour.
-   * @returns the hash that names the object; null if the content belongs into the row.
+   * that no row names after an hour.
+   * @returns the hash that names the object. Null means that the content belongs into the row.
    * @throws {BlobsAwayError}
    */
   keep(content: Uint8Array): Promise<Buffer | null>
-  /** Reads the content of a row. @throws {BlobsAwayError} */
+  /** Reads the content of a database row, from the object store if necessary. @throws {BlobsAwayError} */
   read(stored: StoredContent): Promise<Buffer>
   /**
-   * Returns the same store with the turns of a project. Large contents of that project wait for each other, and not for
-   * other projects.
+   * Returns the same storage for one project. Large contents of that project wait for each other, and not for other
+   * projects.
    */
   of(projectId: string): Blobs
 }
 
 /** Limits the contents of one project, or of the mover, that are in memory at once. */
 export const OWN_AT_ONCE = 3
-/** Limits the contents in memory at once. A content has up to 35 MB, and the store may be slow. */
+/** Limits the contents in memory at once. A content has up to 35 MB, and the object store may be slow. */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 
-/** Creates the storage. @param store null: all content stays in the database. */
+/**
+ * Creates the storage for contents of mail. @param store is the object store. Null means that all content stays in the
+ * database.
+ */
 export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
   const turns = new FairTurns(AT_ONCE)
   const inTurn = async <Result>(owner: string, work: () => Promise<Result>): Promise<Result> => {
@@ -56,8 +59,8 @@ export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {
 }
 
 /**
- * Encrypts and writes content. The row is stored before the object, so that no object is ever without a row. @returns
- * the object's hash.
+ * Encrypts content and writes it to the object store. The row of the blob is stored before the object, so that no
+ * object is ever without a row. @returns the object's hash.
  */
 export async function writeBlob(
   db: Queryable,
@@ -74,7 +77,7 @@ export async function writeBlob(
   return hash
 }
 
-/** Returns the decrypted content of an object. */
+/** Returns the decrypted content of an object in the object store. */
 export async function readBlob(
   db: Queryable,
   store: ObjectStore | null,

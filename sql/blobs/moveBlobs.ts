@@ -5,12 +5,12 @@ import { sha256 } from './sealedBlob.ts'
 
 export type Direction = 'store' | 'database'
 
-/** Limits the contents of up to 35 MB in memory. */
+/** Limits the contents that are moved at once, because each has up to 35 MB in memory. */
 const AT_ONCE = 4
 /** Limits the rows that one statement reads. */
 const WALK = 2_000
 
-/** Lists the tables with contents, and their primary keys. */
+/** Lists the tables with contents of mail, and their primary keys. */
 const TABLES = [
   { table: 'raw_mails', columns: ['id'], types: ['bigint'], first: ['0'] },
   {
@@ -21,7 +21,7 @@ const TABLES = [
   },
 ] as const
 type Table = (typeof TABLES)[number]
-/** Holds the values of a primary key. */
+/** Holds the values of a row's primary key. */
 type Key = string[]
 
 const CONDITION = {
@@ -30,16 +30,19 @@ const CONDITION = {
 } satisfies Record<Direction, string>
 
 const keyOf = ({ columns }: Table): string => `(${columns.join(', ')})`
-/** Writes SQL for the key in the first parameters. */
+/** Writes the first SQL parameters as a primary key. */
 const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 
-/** Reports progress. `moved` counts contents. `seen` is the part of the rows that was read, from 0 to 1. */
+/**
+ * Reports the progress of a move. `moved` counts contents. `seen` is the fraction of the rows that was read, from 0 to
+ * 1.
+ */
 export type Progress = { moved: number; seen: number }
 
 /**
  * Moves contents to the object store or back while the service runs. A row changes only if its content is still the
- * content that was moved. If the command is stopped and run again, it moves the rest.
+ * content that was moved. After a stop, another run moves the remaining contents.
  * @throws {BlobsAwayError}
  */
 export async function moveBlobs(
@@ -64,7 +67,7 @@ export async function moveBlobs(
   return moved
 }
 
-/** Returns the first column of the last key; 0: there is no row. */
+/** Returns the first column of a table's last primary key. 0 means that there is no row. */
 async function lastKey(db: Queryable, { table, columns }: Table): Promise<number> {
   const { rows } = await db.query<{ last: string | null }>(
     `select max(${columns[0]}) as last from ${table}`,
@@ -72,7 +75,10 @@ async function lastKey(db: Queryable, { table, columns }: Table): Promise<number
   return Number(rows[0]?.last ?? 0)
 }
 
-/** Returns the rows after a key that must be moved, and the key to continue from; null: no rows are left. */
+/**
+ * Returns the rows after a primary key whose content must be moved, and the key to continue from. This key is null if
+ * no rows are left.
+ */
 async function walk(
   db: Queryable,
   table: Table,
@@ -91,7 +97,7 @@ async function walk(
   }
 }
 
-/** Runs work for several keys at once. After a failure no further key begins. */
+/** Runs work for several rows at once. After a failure the work of no further row begins. */
 async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
   const left = keys.values()
   let failed = false

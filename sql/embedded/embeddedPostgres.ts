@@ -24,9 +24,9 @@ import { guard } from './guard.ts'
 export type EmbeddedPostgres = {
   url: string
   port: number
-  /** Resolves with the reason when the server ends by itself. */
+  /** Resolves with the reason when the PostgreSQL server ends by itself. */
   ended: Promise<string>
-  /** Stops the server. It ends connections and writes committed data to disk. */
+  /** Stops the PostgreSQL server. The server ends connections and writes committed data to disk. */
   stop(): Promise<void>
 }
 
@@ -34,7 +34,10 @@ const START_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 15_000
 const SUPERUSER = 'purser'
 const DATABASE = 'purser'
-/** Holds the URL with password and port. Processes that are started by hand beside the running service read it. */
+/**
+ * Names the file with the database URL, password and port. Processes that are started by hand beside the running
+ * service read this file.
+ */
 const URL_FILE = 'database-url'
 
 /**
@@ -44,12 +47,12 @@ const URL_FILE = 'database-url'
  * `dataDir` may be below a folder that only root may enter, because the child starts in its data directory and names it
  * /proc/self/cwd. The binaries are copied to a folder where every user may run them.
  *
- * @param durable false trades crash safety for speed (tests).
+ * @param durable is false in tests, which need speed and no crash safety.
  */
 export async function startEmbeddedPostgres(options: {
   dataDir: string
   durable?: boolean
-  /** If absent or 0, a free port is used. */
+  /** Is the port of the PostgreSQL server. If it is absent or 0, a free port is used. */
   port?: number
   onLog: (line: string) => void
 }): Promise<EmbeddedPostgres> {
@@ -100,15 +103,15 @@ export async function startEmbeddedPostgres(options: {
 }
 
 /**
- * Changes the owner of the cluster to the server's account, because a copied cluster can belong to any user. PostgreSQL
- * refuses a cluster that others may read.
+ * Gives the files of the PostgreSQL cluster to the server's account, because a copied cluster can belong to any user.
+ * PostgreSQL refuses a cluster that others may read.
  */
 function chownCluster(cluster: string, account: Account | null): void {
   chmodSync(cluster, 0o700)
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // The folder itself comes last, so that an interrupted run starts again.
+  // The folder itself gets its owner last, so that an interrupted run starts again.
   chownSync(cluster, account.uid, account.gid)
 }
 
@@ -135,7 +138,8 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
     cwd: launch.cluster,
     env: { PATH: '/usr/bin:/bin', LC_ALL: 'C.UTF-8', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // The server has its own process group. Ctrl-C must reach only the service, which stops the database last.
+    // The PostgreSQL server has its own process group. Ctrl-C must reach only the service, which stops the database
+    // last.
     detached: true,
     ...(launch.account ?? {}),
   })
@@ -148,7 +152,8 @@ function spawnIn(launch: Launch, program: 'initdb' | 'postgres', args: string[])
 }
 
 async function initialise(launch: Launch, password: string): Promise<void> {
-  // initdb reads the password as its own user, which may have no access to the data directory.
+  // The password file is in a temporary folder, because initdb reads it as a user that may have no access to the data
+  // directory.
   const folder = mkdtempSync(join(tmpdir(), 'purser-'))
   const passwordFile = join(folder, 'password')
   const lines: string[] = []
@@ -180,10 +185,11 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // All tests share one server.
+    // All tests share one PostgreSQL server, so they need more connections.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
-    // Job rows live for milliseconds. With the default naptime their table would grow to many times its size.
+    // Rows of the job table live for milliseconds. With the default naptime the table would grow to many times its
+    // size.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
@@ -218,7 +224,7 @@ async function untilReady(server: ChildProcess, url: string): Promise<void> {
   }
 }
 
-/** Stops the server with SIGINT, PostgreSQL's fast shutdown. It ends connections and writes a checkpoint. */
+/** Stops the PostgreSQL server with SIGINT (fast shutdown). The server ends connections and writes a checkpoint. */
 async function stopProcess(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return
   const ended = exitCode(server)
@@ -229,7 +235,8 @@ async function stopProcess(server: ChildProcess): Promise<void> {
 }
 
 /**
- * Stops a server that is still running after its service was killed. The caller holds the lock of the data directory.
+ * Stops a PostgreSQL server that is still running after its service was killed. The caller holds the lock of the data
+ * directory.
  */
 async function stopOrphan(cluster: string): Promise<void> {
   const file = join(cluster, 'postmaster.pid')
@@ -266,7 +273,7 @@ function ensurePassword(dataDir: string): string {
   return readFileSync(file, 'utf8').trim()
 }
 
-/** Finds a port that was free a moment ago. */
+/** Finds a TCP port that was free a moment ago. */
 function freePort(): Promise<number> {
   return new Promise((resolvePort, reject) => {
     const probe = createServer()

@@ -4,8 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 const PATIENCE_S = 15
 
 /**
- * Waits for the end of its standard input. This is a pipe whose other end only this process holds. The system closes it
- * however the process ends, even by SIGKILL.
+ * Waits for the end of its standard input. The standard input is a pipe whose other end only the guarding process
+ * holds. The system closes the pipe however that process ends, even by SIGKILL.
  */
 const SCRIPT = `
 cat >/dev/null
@@ -17,9 +17,9 @@ done
 kill -QUIT "$1"`
 
 /**
- * Ends a child that would outlive this process. A guard process reads a pipe from here, and interrupts the child when
- * the pipe ends.
- * @param account the user of the child; absent: the user of this process
+ * Ends a child that would outlive this process. A guard process reads a pipe from this process, and interrupts the
+ * child when the pipe ends.
+ * @param account is the user of the child. If it is absent, the child has the user of this process.
  */
 export function guard(child: ChildProcess, account?: { uid: number; gid: number }): void {
   if (child.pid === undefined) return
@@ -27,13 +27,13 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // A signal to this process group must not end the guard first.
+    // The guard has its own process group, because a signal to this process group must not end the guard first.
     detached: true,
     ...account,
   })
   watcher.on('error', () => {})
   watcher.stdin?.on('error', () => {})
   watcher.unref()
-  // After a process has ended, another process may get its number.
+  // The guard is killed when the child ends, because another process may get the child's number.
   child.once('exit', () => watcher.kill('SIGKILL'))
 }

@@ -1,10 +1,13 @@
 import type { Queryable } from '../db.ts'
 import { addPayloadsFrom } from '../queue/jobs.ts'
 
-/** Describes the result of one delivery attempt. */
+/** Describes the result of one attempt of a webhook delivery. */
 export type AttemptResult = {
   deliveryId: string
-  /** Is the number of the attempt, counted across replays. The delivery must have `attempt - 1`. */
+  /**
+   * Is the number of the attempt, counted across replays. It is recorded only if the delivery has had `attempt - 1`
+   * attempts.
+   */
   attempt: number
   /** Are the duration of the attempt (milliseconds), and its end by performance.now() of this process. */
   ms: number
@@ -13,14 +16,15 @@ export type AttemptResult = {
   error: string | null
   responsePrefix: string | null
   status: 'delivered' | 'aborted' | 'exhausted' | 'pending'
-  /** Counts the seconds from the end of this attempt to the next attempt; null unless pending. */
+  /** Counts the seconds from the end of this attempt to the next attempt. It is null unless the delivery is pending. */
   retryInS: number | null
 }
 
 /**
- * All times come from the database's clock, so that processes with different clocks keep one schedule. Times are
- * rounded up to the columns' millisecond. If they were rounded down, the next attempt could be early. Rows are locked
- * in the order of their ids, as in every statement that locks several rows.
+ * Records attempts of webhook deliveries. All times come from the database's clock, so that processes with different
+ * clocks keep one schedule. Times are rounded up to the columns' millisecond. If they were rounded down, the next
+ * attempt could be early. Rows of deliveries are locked in the order of their ids, as in every statement that locks
+ * several of these rows.
  */
 const RECORD_ATTEMPTS = `
   with moment as materialized (
@@ -53,9 +57,10 @@ const RECORD_ATTEMPTS = `
     (${addPayloadsFrom('retried', { runAt: 's.next_attempt_at' })})`
 
 /**
- * Records attempts, advances their deliveries and queues the next attempts. When it throws, nothing is stored.
- * @returns for each attempt: false if another run recorded it first, or if its delivery was given up meanwhile. That
- * delivery is then unchanged.
+ * Records attempts of webhook deliveries, advances the deliveries and queues the next attempts. If the function throws,
+ * nothing is stored.
+ * @returns a boolean for each attempt. It is false if another run recorded the attempt first, or if the delivery was
+ * given up meanwhile. The delivery is then unchanged.
  */
 export async function recordAttempts(db: Queryable, results: AttemptResult[]): Promise<boolean[]> {
   const nowMs = performance.now()

@@ -5,30 +5,37 @@ import type { Pool, Queryable } from '../db.ts'
 import { addJobsFrom, addPayloadsFrom } from '../queue/jobs.ts'
 import { type SecretRow, type StoredSecret, storedSecret } from './webhookSecrets.ts'
 
-/** Is an event for one webhook URL. */
+/** Is the delivery of an event to one webhook URL. */
 export type NewDelivery = {
   projectId: string
-  /** Names the webhook: a seller's endpoint, or a webhook of the project. */
+  /** Names the receiver of the delivery: a seller's endpoint, or a webhook of the project. */
   to: { endpointId: string } | { webhookId: string }
   /** Is the id of the event's object, such as a payment. */
   subjectId: string | null
-  /** Is sent as X-Service-Event, e.g. `payment.received`. */
+  /** Is the value of the header X-Service-Event, such as `payment.received`. */
   event: string
   url: string
-  /** Holds the bytes that every attempt sends. */
+  /** Holds the bytes of the body that every attempt sends. */
   body: Uint8Array
-  /** The receiver de-duplicates on this key. If absent, the key is the delivery's id. */
+  /**
+   * Is the key by which the receiver recognises a repeated event. If the field is absent, the id of the delivery is
+   * used.
+   */
   idempotencyKey?: string
-  /** Is the trace that the delivery continues. If absent, it continues the trace of this work. */
+  /**
+   * Is the trace context that the delivery continues. If the field is absent, the delivery continues the trace of the
+   * running work.
+   */
   traceparent?: string | null
 }
 
 /**
- * Returns the idempotency key of an event that a payment has only once. After a restore the event is repeated with the
- * same key, because the backup may lack a settlement that the chain has. The receiver must not count the payment twice.
+ * Returns the idempotency key of an event that a payment has only once. After the database was restored from a backup,
+ * the event is repeated with the same key. The backup may lack a settlement that the chain has, and the receiver must
+ * not count the payment twice.
  */
 export const paymentEventKey = (about: {
-  /** Is the id of the endpoint, or of the webhook of the project. */
+  /** Is the id of the seller's endpoint, or of the webhook of the project. */
   ownerId: string
   event: string
   paymentId: string
@@ -37,12 +44,12 @@ export const paymentEventKey = (about: {
   return `whk_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
 }
 
-/** Returns the job key of a delivery, so that the delivery has at most one waiting job. */
+/** Returns the job key of a delivery, so that each delivery has at most one waiting job. */
 const jobKey = (deliveryId: string) => `deliver_webhook:${deliveryId}`
 
 /**
- * Stores a delivery and queues its first attempt, in the caller's transaction. After the commit no crash of a process
- * can lose the event.
+ * Stores a webhook delivery and queues its first attempt, in the caller's transaction. After the commit no crash of a
+ * process can lose the event.
  */
 export async function createDelivery(
   db: Queryable,
@@ -75,17 +82,17 @@ export async function createDelivery(
   return { id }
 }
 
-/** Describes a delivery whose next attempt is due. */
+/** Describes a webhook delivery whose next attempt is due. */
 export type DueDelivery = {
   id: string
   projectId: string
-  /** Is the id of the endpoint, or of the webhook of the project. */
+  /** Is the id of the seller's endpoint, or of the webhook of the project. */
   ownerId: string | null
   event: string
   idempotencyKey: string
   url: string
   body: Buffer
-  /** Count the ended attempts, and the ended attempts of earlier schedules. */
+  /** Count all ended attempts of the delivery, and the ended attempts of its earlier schedules (before a replay). */
   attempt: number
   attemptsBefore: number
   /** Is the webhook's current secret. It is null if the endpoint or webhook is deleted, or has no URL any more. */
@@ -107,8 +114,8 @@ type DueRow = SecretRow & {
 }
 
 /**
- * Reads deliveries for their next attempts; null: not pending. It reads many at once, because a burst of due deliveries
- * starts as many jobs at the same time.
+ * Reads webhook deliveries for their next attempts. Null means that the delivery is not pending. Many deliveries are
+ * read at once, because a burst of due deliveries starts as many jobs at the same time.
  */
 export async function findDueDeliveries(
   db: Queryable,
@@ -147,8 +154,8 @@ const toDueDelivery = (row: DueRow): DueDelivery => ({
 })
 
 /**
- * Queues an attempt for another time and replaces the queued job. It changes only the delivery's next attempt, because
- * a stale run must not replace the job of a later attempt.
+ * Moves the next attempt of a delivery to another time and replaces the queued job. Nothing changes if the attempt is
+ * not the delivery's next attempt, because a stale run must not replace the job of a later attempt.
  */
 export async function postponeAttempt(
   db: Queryable,
@@ -166,7 +173,7 @@ export async function postponeAttempt(
   })
 }
 
-/** Gives up a pending delivery without an attempt. */
+/** Gives up a pending webhook delivery without another attempt. */
 export async function abortDelivery(db: Queryable, id: string, error: string): Promise<void> {
   await db.query(
     `update webhook_deliveries set status = 'aborted', error = $2, next_attempt_at = null
@@ -176,8 +183,8 @@ export async function abortDelivery(db: Queryable, id: string, error: string): P
 }
 
 /**
- * Returns the milliseconds until the next retry of any delivery, by the database's clock; null: no retry is pending.
- * The index holds only pending deliveries, so this takes 0.1 ms with any backlog.
+ * Returns the milliseconds until the next attempt of any webhook delivery, by the database's clock. Null means that no
+ * delivery is pending. The index holds only pending deliveries, so this takes 0.1 ms with any backlog.
  */
 export async function nextDeliveryInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({
@@ -193,7 +200,8 @@ const LOST_AFTER = '60 seconds'
 const LOST_BATCH = 1_000
 
 /**
- * Queues the next attempt of overdue deliveries that have no job. An operator or a restored backup can lose jobs.
+ * Queues the next attempt of overdue webhook deliveries that have no job. An operator or a restored backup can lose
+ * jobs.
  * @returns the number of such deliveries.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {

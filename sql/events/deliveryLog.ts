@@ -6,7 +6,7 @@ import { postponeAttempt } from './deliveries.ts'
 import { HAS_SECRET } from './webhookSecrets.ts'
 
 type DeliveryStatus = 'pending' | 'delivered' | 'aborted' | 'exhausted'
-/** Maps each status to its SQL literal. */
+/** Maps each status of a delivery to its SQL literal. */
 const STATUSES: Record<DeliveryStatus, string> = {
   pending: 'pending',
   delivered: 'delivered',
@@ -14,10 +14,10 @@ const STATUSES: Record<DeliveryStatus, string> = {
   exhausted: 'exhausted',
 }
 
-/** Describes a delivery as the API returns it. */
+/** Describes a webhook delivery as the API returns it. */
 export type Delivery = {
   id: string
-  /** One of the two ids is set: the seller's endpoint, or the project's webhook. */
+  /** Is the id of the seller's endpoint. A delivery has either this id or the id of the project's webhook. */
   endpointId: string | null
   webhookId: string | null
   subjectId: string | null
@@ -25,16 +25,16 @@ export type Delivery = {
   idempotencyKey: string
   url: string
   status: DeliveryStatus
-  /** Counts the ended attempts, replays included. */
+  /** Counts the ended attempts of the delivery, replays included. */
   attemptCount: number
   nextAttemptAt: Date | null
-  /** Tells why a delivery was given up without an attempt. */
+  /** Tells why the delivery was given up without another attempt. */
   error: string | null
   createdAt: Date
   row: bigint
 }
 
-/** Describes one HTTP request of a delivery. */
+/** Describes one HTTP request of a webhook delivery. */
 export type Attempt = {
   number: number
   startedAt: Date
@@ -83,20 +83,20 @@ export type DeliveryFilter = {
   projectId: string
   endpointId?: string
   webhookId?: string
-  /** Lists the event types that the caller may see. */
+  /** Lists the event types that the caller may see in the delivery log. */
   events: readonly string[]
   statuses?: readonly DeliveryStatus[]
   /** Selects deliveries of this message or payment. */
   subjectId?: string
-  /** Is a part of the URL. */
+  /** Selects deliveries with this text in the URL. */
   url?: string
   after?: Date
   before?: Date
 }
 
 /**
- * Writes the SQL conditions of a filter. They follow $1, the project, and $2, the events. Their parameters are appended
- * to `values`.
+ * Writes the SQL conditions of a filter on deliveries. They follow the parameters $1 (project) and $2 (events). Their
+ * own parameters are appended to `values`.
  */
 const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =>
   conditions(values, [
@@ -108,7 +108,7 @@ const deliveryConditions = (filter: DeliveryFilter, values: unknown[]): string =
     ['created_at < ?', filter.before],
   ])
 
-/** Lists deliveries of a project in an order, at most `limit` after the cursor. */
+/** Lists webhook deliveries of a project in an order, at most `limit` after the cursor. */
 export async function listDeliveries(
   db: Queryable,
   filter: DeliveryFilter & { cursor: Cursor | null; limit: number; order?: Order },
@@ -116,8 +116,8 @@ export async function listDeliveries(
   const { before, direction, start } = pageOrder(filter.order ?? 'newest', filter.cursor)
   const values: unknown[] = [filter.projectId, filter.events, ...start, filter.limit]
   const tests = deliveryConditions(filter, values)
-  // Each status is a literal in its own part of the query. The index of undelivered deliveries serves one status at a
-  // time, in order.
+  // Each status is a literal in its own part of the query, because the index of undelivered deliveries serves one
+  // status at a time, in order.
   const statuses = (filter.statuses ?? [null]).map((name) =>
     name === null ? '' : `and status = '${STATUSES[name]}'`,
   )
@@ -143,7 +143,7 @@ export type DeliveryCount = {
   deliveries: number
 }
 
-/** Counts the newest `limit` deliveries of a filter. */
+/** Counts the newest `limit` deliveries of a filter, by endpoint or webhook and by status. */
 export async function countDeliveries(
   db: Queryable,
   filter: DeliveryFilter & { limit: number },
@@ -161,7 +161,7 @@ export async function countDeliveries(
   return rows
 }
 
-/** Finds one delivery of a project, or null. */
+/** Finds one webhook delivery of a project. @returns null if there is none. */
 export async function findDelivery(
   db: Queryable,
   { projectId, id }: { projectId: string; id: string },
@@ -174,10 +174,10 @@ export async function findDelivery(
   return rows[0] === undefined ? null : toDelivery(rows[0])
 }
 
-/** Limits the latest attempts that are shown, because replays can add any number. */
+/** Limits the latest attempts of a delivery that are shown, because replays can add any number. */
 const ATTEMPTS_SHOWN = 100
 
-/** Lists the latest attempts of a delivery, in order. */
+/** Lists the latest attempts of a webhook delivery, in order. */
 export async function listAttempts(db: Queryable, deliveryId: string): Promise<Attempt[]> {
   const { rows } = await db.query<Attempt>({
     name: 'list-attempts',
@@ -194,9 +194,9 @@ export async function listAttempts(db: Queryable, deliveryId: string): Promise<A
 export class NoWebhookError extends Error {}
 
 /**
- * Replays a delivery with the same bytes and idempotency key, signed with the current secret. An ended delivery
+ * Replays a webhook delivery with the same bytes and idempotency key, signed with the current secret. An ended delivery
  * restarts its schedule. A pending delivery makes its next attempt now and continues its schedule.
- * @returns the updated delivery; null if there is no such delivery.
+ * @returns the updated delivery. Null means that there is no such delivery.
  * @throws {NoWebhookError}
  */
 export async function replayDelivery(
@@ -231,8 +231,8 @@ export async function replayDelivery(
 }
 
 /**
- * Aborts the pending deliveries of an endpoint, a webhook or a project. Rows are locked in the order of their ids, as
- * in `recordAttempts`, so the two functions cannot deadlock.
+ * Aborts the pending deliveries of an endpoint, a webhook or a project. Rows of deliveries are locked in the order of
+ * their ids, as in `recordAttempts`, so the two functions cannot deadlock.
  */
 export async function abortDeliveriesOf(
   db: Queryable,

@@ -4,24 +4,28 @@ import type { Queryable } from '../db.ts'
 import { createDelivery, paymentEventKey } from './deliveries.ts'
 
 /**
- * PostgreSQL notifies this channel with the id of a project that has a new event. `!` before the id means that the
- * project's keys or scopes changed.
+ * Is the PostgreSQL channel for the id of a project that has a new event. `!` before the id means that the project's
+ * keys or scopes changed.
  */
 export const EVENTS_CHANNEL = 'events'
 
-/** Events are kept for this time, for clients that were offline. */
+/** Events are stored for this time, for clients that were offline. */
 const RETENTION = '7 days'
 
 export type NewEvent = {
   projectId: string
   type: EventType
   data: EventData
-  /** Is the trace that the webhooks continue. If absent, they continue the trace of this work. */
+  /**
+   * Is the trace context that the webhooks continue. If the field is absent, they continue the trace of the running
+   * work.
+   */
   traceparent?: string | null
 }
 
 /**
- * Stores the events of the caller's transaction. Call it last, because it locks the projects' streams until the commit.
+ * Stores the events of the caller's transaction. Callers call this function last, because it locks the projects' event
+ * streams until the commit.
  */
 export async function recordEvents(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
@@ -52,7 +56,7 @@ export async function recordEvents(db: Queryable, events: readonly NewEvent[]): 
   })
 }
 
-/** Returns the id of an event's object, for the delivery log. */
+/** Returns the id of an event's object, such as a payment, for the delivery log. */
 function subjectOf(data: EventData): string {
   if ('paymentId' in data) return data.paymentId
   if ('purchaseId' in data) return data.purchaseId
@@ -62,7 +66,7 @@ function subjectOf(data: EventData): string {
   return 'useId' in data ? data.useId : data.messageId
 }
 
-/** Creates the deliveries of these events to the projects' webhooks. */
+/** Creates the deliveries of the given events to the projects' webhooks. */
 async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promise<void> {
   const { rows } = await db.query<{
     id: string
@@ -104,7 +108,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
 /** Describes one stored event. `seq` is its number in its project. */
 export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
 
-/** Lists events of a project after a number, in order. */
+/** Lists events of a project after an event number, in order. */
 export async function listEvents(
   db: Queryable,
   projectId: string,
@@ -129,17 +133,17 @@ export async function listEvents(
   }))
 }
 
-/** Describes the bounds of a project's event stream. */
+/** Describes the oldest and the newest event of a project's event stream. */
 export type StreamState = {
-  /** Is the newest event. The number 0 means that there is no event yet. */
+  /** Is the position of the newest event. The number 0 means that there is no event yet. */
   newest: EventPosition
-  /** Is the number of the oldest stored event. Without a stored event it is the next number. */
+  /** Is the number of the oldest stored event. If no event is stored, it is the next number. */
   oldest: bigint
-  /** Is the time of the `known` event; null: the event is not stored. */
+  /** Is the time of the event that the client knows. Null means that the event is not stored. */
   knownAt: Date | null
 }
 
-/** Reads the bounds of a project's stream. @param known the number of an event that a client knows. */
+/** Reads the bounds of a project's event stream. @param known is the number of an event that a client knows. */
 export async function readStream(
   db: Queryable,
   projectId: string,
@@ -169,8 +173,8 @@ export async function readStream(
 }
 
 /**
- * Finds the last event of a project up to a time. Without such an event it returns the position before the oldest
- * event.
+ * Finds the last event of a project up to a time. If there is no such event, the function returns the position before
+ * the oldest event.
  */
 export async function findEventAt(
   db: Queryable,
@@ -189,7 +193,7 @@ export async function findEventAt(
     : { seq: BigInt(row.seq), at: row.created_at }
 }
 
-/** Ends the open streams of a project's key after the key was replaced or narrowed. */
+/** Ends the open event streams of a project's API key after the key was replaced or narrowed. */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
 }

@@ -1,7 +1,7 @@
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import { type Pool, transaction } from '../db.ts'
 
-/** Lists the columns of seller_endpoints that hold a webhook's secret. */
+/** Lists the columns of seller_endpoints that hold the secret of the endpoint's webhook. */
 export type SecretRow = {
   webhook_secret: string | null
   webhook_key_id: string | null
@@ -9,17 +9,17 @@ export type SecretRow = {
   webhook_ciphertext: Buffer | null
 }
 
-/** Is the SQL condition that endpoint `e` has a secret, encrypted or plain (older versions). */
+/** Is the SQL condition that endpoint `e` has a webhook secret, encrypted or plain (older versions). */
 export const HAS_SECRET = `(e.webhook_ciphertext is not null or e.webhook_secret is not null)`
 
-/** Holds the SQL assignments that remove an endpoint's secret. */
+/** Holds the SQL assignments that remove an endpoint's webhook secret. */
 export const NO_SECRET = `webhook_secret = null, webhook_key_id = null, webhook_wrapped_key = null,
   webhook_ciphertext = null`
 
-/** Is the stored form of a secret: encrypted, or plain (older versions). */
+/** Is the stored form of a webhook secret: encrypted, or plain (older versions). */
 export type StoredSecret = { plain: string } | { sealed: Sealed }
 
-/** Returns the secret of a row, or null. */
+/** Returns the stored webhook secret of a row. Null means that the row has none. */
 export function storedSecret(row: SecretRow): StoredSecret | null {
   const { webhook_key_id: keyId, webhook_wrapped_key: wrappedKey } = row
   if (keyId !== null && wrappedKey !== null && row.webhook_ciphertext !== null) {
@@ -28,7 +28,7 @@ export function storedSecret(row: SecretRow): StoredSecret | null {
   return row.webhook_secret === null ? null : { plain: row.webhook_secret }
 }
 
-/** Returns the associated data of a webhook secret. */
+/** Returns the encryption context (associated data) of a webhook secret. */
 export const webhookContext = (projectId: string, endpointId: string): SecretContext => ({
   purpose: 'webhook-secret',
   projectId,
@@ -36,14 +36,14 @@ export const webhookContext = (projectId: string, endpointId: string): SecretCon
   version: 1,
 })
 
-/** Encrypts the secret of an endpoint. */
+/** Encrypts the webhook secret of an endpoint. */
 export const sealWebhookSecret = (
   keyring: Keyring,
   endpoint: { projectId: string; id: string; secret: string },
 ): Sealed =>
   keyring.seal(Buffer.from(endpoint.secret), webhookContext(endpoint.projectId, endpoint.id))
 
-/** Decrypts the secret of an endpoint. @throws {UnknownMasterKeyError} {BrokenSealError} */
+/** Decrypts the webhook secret of an endpoint. @throws {UnknownMasterKeyError} {BrokenSealError} */
 export const openWebhookSecret = (
   keyring: Keyring,
   endpoint: { projectId: string; id: string; secret: StoredSecret },
@@ -57,8 +57,8 @@ export const openWebhookSecret = (
 const BATCH = 100
 
 /**
- * Encrypts the plain secrets of older versions, because a migration has no keys. Each batch is one transaction and
- * skips locked rows. It is safe to run again and concurrently.
+ * Encrypts the plain webhook secrets of older versions, because a migration has no master keys. Each batch is one
+ * transaction and skips locked rows. The function may run again and concurrently.
  * @returns the number of encrypted secrets.
  */
 export async function encryptPlainWebhookSecrets(pool: Pool, keyring: Keyring): Promise<number> {

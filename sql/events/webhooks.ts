@@ -35,8 +35,8 @@ const toWebhook = (row: WebhookRow): ProjectWebhook => ({
 })
 
 /**
- * Registers a webhook.
- * @param secret the tenant's own secret; absent: a new secret.
+ * Registers a webhook of a project.
+ * @param secret is the tenant's own secret. If it is absent, a new secret is made.
  * @returns the webhook and its secret. No other operation returns the secret.
  * @throws {TooManyWebhooksError}
  */
@@ -79,7 +79,7 @@ export async function listProjectWebhooks(
 
 type Target = { projectId: string; id: string }
 
-/** Finds one webhook, or null. */
+/** Finds one webhook of a project. @returns null if there is none. */
 export async function findProjectWebhook(
   db: Queryable,
   { projectId, id }: Target,
@@ -105,7 +105,10 @@ export async function updateProjectWebhook(
   return rows[0] === undefined ? null : toWebhook(rows[0])
 }
 
-/** Replaces the secret. All later attempts use the new secret. @returns null if there is no such webhook. */
+/**
+ * Replaces the secret of a project's webhook. All later attempts use the new secret. @returns null if there is no such
+ * webhook.
+ */
 export async function rotateProjectWebhook(
   db: Queryable,
   keyring: Keyring,

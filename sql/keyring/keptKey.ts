@@ -4,9 +4,9 @@ import { join } from 'node:path'
 const KEY_BYTES = 32
 
 /**
- * Returns the development key. It is generated once and kept in a file of DATA_DIR that only its owner can read.
+ * Returns the development key. The key is generated once and kept in a file of DATA_DIR that only its owner can read.
  * @returns `development:` and the base64 of 32 random bytes.
- * @throws in production, because the process uses a key that `SECRETS_OF` does not name for it.
+ * @throws in production, because `SECRETS_OF` does not name the key for this process.
  */
 export function keptKey(
   { dataDir, production }: { dataDir: string; production: boolean },
@@ -20,7 +20,8 @@ export function keptKey(
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, `development:${Buffer.from(bytes).toString('base64')}`, { mode: 0o600 })
     try {
-      // A link appears whole and only once, so two processes that start together read the same key.
+      // The key file is made by a link, which appears whole and only once. So two processes that start together read
+      // the same key.
       linkSync(draft, file)
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

@@ -8,20 +8,20 @@ import { keptKey } from './keptKey.ts'
 /** Names the file of the generated development master key. */
 const FILE = 'master-key'
 
-/** Returns the keyring after it has compared its keys with the database. @throws {ConfigError} */
+/** Returns the keyring after its master keys were compared with the database. @throws {ConfigError} */
 export type KeyringSource = (db: Queryable) => Promise<Keyring>
 
 /**
- * Returns the master keys, the encrypting key first. They are MASTER_KEYS, or the generated key in DATA_DIR. In
- * production the configuration requires MASTER_KEYS.
+ * Returns the master keys, the encrypting key first. They come from MASTER_KEYS, or from the generated key in DATA_DIR.
+ * In production the configuration requires MASTER_KEYS.
  */
 export const masterKeys = (
   config: Pick<Config, 'masterKeys' | 'dataDir' | 'production'>,
 ): readonly MasterKey[] => config.masterKeys ?? [parseMasterKey(keptKey(config, FILE))]
 
 /**
- * Creates the keyring of a process. It is checked against the database before its first use, because a wrong key under
- * a known id must not encrypt a secret.
+ * Creates the keyring of a process. Its master keys are compared with the database before their first use, because a
+ * wrong key under a known id must not encrypt a secret.
  */
 export function createKeyringSource(keys: readonly MasterKey[]): KeyringSource {
   const keyring = new Keyring(keys)
@@ -47,8 +47,8 @@ export const isNotReady = (error: unknown): boolean =>
   (error instanceof Error && 'code' in error && UNMIGRATED.has(String(error.code)))
 
 /**
- * Checks the master keys at the start of a process. If the database is unavailable or not migrated, their first use
- * checks them.
+ * Checks the master keys at the start of a process. If the database is unavailable or not migrated, the keys are
+ * checked at their first use.
  * @throws {ConfigError} The error names the wrong or missing key.
  */
 export async function checkMasterKeys(
@@ -66,8 +66,8 @@ export async function checkMasterKeys(
 }
 
 /**
- * Compares keys with the keys registered in the database, and registers new keys. It writes only if every given key is
- * right and every key in use is given.
+ * Compares master keys with the keys registered in the database, and registers new keys. Nothing is registered unless
+ * every given key is right and every key in use is given.
  * @throws {ConfigError}
  */
 export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey[]): Promise<void> {
@@ -79,12 +79,13 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
      on conflict (id) do nothing`,
     [added.map(([id]) => id), added.map(([, check]) => check)],
   )
-  // Another process may have registered a different key under the same id meanwhile.
+  // The keys are compared again, because another process may have registered a different key under the same id
+  // meanwhile.
   await compare(db, checks)
 }
 
 /**
- * Compares keys with the keys registered in the database, and writes nothing.
+ * Compares master keys with the keys registered in the database, and writes nothing.
  * @throws {ConfigError} The error names the wrong or missing key.
  */
 export async function compareMasterKeys(

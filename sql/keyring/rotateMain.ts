@@ -7,14 +7,14 @@ import { keysInUse, masterKeys, registerMasterKeys } from './keyring.ts'
 import { BrokenRowsError, countStale, rotateMasterKey } from './rotation.ts'
 
 /**
- * Runs `bun run vault:rotate-master-key`, which rewraps every secret under the first of MASTER_KEYS while the service
- * runs. The command can be stopped and restarted at any time.
+ * Runs `bun run vault:rotate-master-key`. The command wraps the data key of every secret under the first of MASTER_KEYS
+ * while the service runs. It can be stopped and restarted at any time.
  */
 async function rotate(): Promise<void> {
   const config = parseConfig(process.env, ['MASTER_KEYS'])
   const keys = masterKeys(config)
   await onDatabase(config, { name: 'purser rotate', size: 4 }, async (pool) => {
-    // This step names a wrong or missing key before any change.
+    // A wrong or missing master key ends the command before any change.
     await registerMasterKeys(pool, keys)
     const keyring = new Keyring(keys)
     const total = await countStale(pool, keyring)

@@ -12,12 +12,13 @@ import { purseKeyContext } from '../purse/purses.ts'
 import { useContext } from '../vault/uses.ts'
 
 /**
- * Limits the data keys that one transaction rewraps. It takes some milliseconds, and a concurrent writer waits as long.
+ * Limits the data keys that one transaction wraps again. The transaction takes some milliseconds, and a concurrent
+ * writer waits as long.
  */
 const BATCH = 500
 const LOCKED_WAIT_MS = 50
 
-/** Is a data key under an old master key. `at` is the key of its row. */
+/** Is a data key under an old master key. `at` is the primary key of its row. */
 type StaleKey = WrappedKey & { at: unknown[]; label: string; context: SecretContext }
 
 const SHOWN_MAX = 10
@@ -37,11 +38,11 @@ export class BrokenRowsError extends Error {
 /** Describes a table that holds wrapped data keys, in the columns `key_id` and `wrapped_key`. */
 type KeyTable = {
   name: string
-  /** Stands before the names of both columns. */
+  /** Is the prefix of both column names. */
   prefix?: string
-  /** Lists the columns of the row's key, with their types. Rows are processed in this order. */
+  /** Lists the columns of the table's primary key, with their types. Rows are processed in the order of this key. */
   key: Record<string, 'bigint' | 'int' | 'text'>
-  /** Lists further columns that `tell` reads. */
+  /** Lists further columns of the table that `tell` reads. */
   columns: string
   join?: string
   tell(row: Row): { label: string; context: SecretContext }
@@ -110,7 +111,7 @@ const KEY_TABLES: readonly KeyTable[] = [
   },
 ]
 
-/** Returns a key that is lower than the keys of all rows. */
+/** Returns a primary key that is lower than the primary keys of all rows. */
 const startOf = ({ key }: KeyTable): unknown[] =>
   Object.values(key).map((type) => (type === 'text' ? '' : 0))
 
@@ -122,7 +123,10 @@ async function countRows({ name, prefix = '' }: KeyTable, db: Queryable, current
   return rows[0]!.count
 }
 
-/** Locks the stale rows that follow a key. It skips locked rows. The next pass processes them. */
+/**
+ * Locks the rows with an old master key that follow a primary key. Locked rows are skipped, and the next pass processes
+ * them.
+ */
 async function lockStale(
   table: KeyTable,
   db: Queryable,
@@ -167,7 +171,7 @@ async function updateRows(
   )
 }
 
-/** Counts the secrets under old master keys. */
+/** Counts the secrets whose data keys are under old master keys. */
 export async function countStale(db: Queryable, keyring: Keyring): Promise<number> {
   const counts = await Promise.all(
     KEY_TABLES.map((table) => countRows(table, db, keyring.currentId)),
@@ -176,12 +180,12 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
 }
 
 /**
- * Rewraps every data key under the current master key while the service runs. Each batch is one transaction. After a
- * stop or crash all secrets are readable, and another run continues.
+ * Wraps every data key under the current master key while the service runs. Each batch is one transaction. After a stop
+ * or crash all secrets are readable, and another run continues.
  *
- * @param onProgress called with the number of keys done so far.
+ * @param onProgress gets the number of data keys that are done so far.
  * @returns the number of rewrapped data keys.
- * @throws {BrokenRowsError} when data keys cannot be unwrapped. All other keys are rewrapped.
+ * @throws {BrokenRowsError} if data keys cannot be unwrapped. All other data keys are done.
  */
 export async function rotateMasterKey(
   pool: Pool,
@@ -206,12 +210,15 @@ export async function rotateMasterKey(
     const stale = await countStale(pool, keyring)
     if (stale > 0 && stale === broken.length) throw new BrokenRowsError(broken)
     if (stale === 0) return done
-    // Another transaction locks the remaining rows for a moment.
+    // Another transaction locks the remaining rows for a moment, so the next pass waits.
     if (done === before) await Bun.sleep(LOCKED_WAIT_MS)
   }
 }
 
-/** Runs one step of a pass: it rewraps the rows that follow a key. The next step begins at `last`. */
+/**
+ * Runs one step of a pass: the data keys in the rows that follow a primary key are wrapped again. The next step begins
+ * at `last`.
+ */
 function rewrapBatch(
   pool: Pool,
   keyring: Keyring,

@@ -6,7 +6,7 @@ export async function recordBackup(db: Queryable): Promise<void> {
   await db.query('delete from backups where finished_at < (select max(finished_at) from backups)')
 }
 
-/** Returns the time when the last backup ended; null: none was recorded. */
+/** Returns the time when the last backup ended. Null means that no backup was recorded. */
 export async function lastBackupAt(db: Queryable): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>('select max(finished_at) as at from backups')
   return rows[0]?.at ?? null

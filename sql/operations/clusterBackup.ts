@@ -1,13 +1,13 @@
 /**
- * Makes a physical backup of the running embedded PostgreSQL: its files and the WAL that makes them consistent
- * (PostgreSQL 18 documentation, §25.3.4). The npm package of the server has no pg_basebackup and no pg_dump.
+ * Makes a physical backup of the running embedded PostgreSQL. The backup has its files and the WAL that makes the files
+ * consistent (PostgreSQL 18 documentation, §25.3.4). The npm package of the server has no pg_basebackup and no pg_dump.
  */
 import { constants } from 'node:fs'
 import { copyFile, mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 
-/** Lists directories that a server fills again when it starts. They are empty in the backup. */
+/** Lists directories that a PostgreSQL server fills again when it starts. They are empty in the backup. */
 const EMPTY = new Set([
   'pg_dynshmem',
   'pg_notify',
@@ -18,7 +18,7 @@ const EMPTY = new Set([
   'pg_subtrans',
   'pg_wal',
 ])
-/** Matches files of the running server, and files that are copied last. */
+/** Matches files of the running PostgreSQL server, and files that are copied last. */
 const EXCLUDED =
   /^(postmaster\.(pid|opts)|current_logfiles|.*\.tmp|backup_label.*|tablespace_map.*|backup_manifest|pg_internal\.init.*|pgsql_tmp.*)$/
 const CONTROL = join('global', 'pg_control')
@@ -28,10 +28,11 @@ const COPIES_AT_ONCE = 8
 const CONTROL_READS_MAX = 100
 
 /**
- * Copies a running cluster into a new folder. A server that starts there recovers to the end of the copy.
- * @param url the server's URL, as a superuser.
- * @param cluster the server's data directory.
- * @param target the new folder; must not exist.
+ * Copies a running cluster into a new folder. A PostgreSQL server that starts in the new folder recovers to the end of
+ * the copy.
+ * @param url is the server's URL, for a superuser.
+ * @param cluster is the server's data directory.
+ * @param target is the new folder, which must not exist.
  */
 export async function backUpCluster({
   url,
@@ -45,7 +46,7 @@ export async function backUpCluster({
   const client = new pg.Client({ connectionString: url, application_name: 'purser backup' })
   await client.connect()
   try {
-    // The slot keeps the WAL of the copy until this connection ends.
+    // The replication slot keeps the WAL of the copy until this connection ends.
     await client.query('select pg_create_physical_replication_slot($1, true, true)', [
       `purser_backup_${process.pid}`,
     ])
@@ -79,7 +80,7 @@ export async function backUpCluster({
   }
 }
 
-/** Lists the files to copy, relative to the cluster, and creates the directories of the target. */
+/** Lists the files of the cluster to copy, by their relative paths, and creates the directories of the target. */
 async function listFiles(cluster: string, target: string, inside = ''): Promise<string[]> {
   const files: string[] = []
   for (const entry of await readdir(join(cluster, inside), { withFileTypes: true })) {
@@ -95,7 +96,10 @@ async function listFiles(cluster: string, target: string, inside = ''): Promise<
   return files
 }
 
-/** Copies files. A file can be dropped or grow during its copy, and the WAL replays both changes. */
+/**
+ * Copies files of a running cluster. A file can be dropped or grow during its copy. PostgreSQL repeats both changes
+ * from the WAL.
+ */
 async function copyFiles(from: string, to: string, paths: readonly string[]): Promise<void> {
   const left = [...paths]
   const copyOn = async () => {
@@ -114,7 +118,7 @@ async function copyFiles(from: string, to: string, paths: readonly string[]): Pr
   await Promise.all(Array.from({ length: COPIES_AT_ONCE }, copyOn))
 }
 
-/** Reads a file that the server overwrites in place, until two reads agree. */
+/** Reads a file that the PostgreSQL server overwrites in place, until two reads agree. */
 async function readSteadily(file: string): Promise<Buffer> {
   let before = await readFile(file)
   for (let n = 0; n < CONTROL_READS_MAX; n++) {

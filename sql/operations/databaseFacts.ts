@@ -5,7 +5,7 @@ import { pendingMigrations } from '../migrate.ts'
 import { lastBackupAt } from './backups.ts'
 import { readReplayed } from './replica.ts'
 
-/** Counts the connections that a process of each kind may open. */
+/** Counts the database connections that a process of each kind may open. */
 export type ProcessConnections = { api: number; runners: Readonly<Record<RunnerName, number>> }
 
 type FactRow = {
@@ -19,7 +19,7 @@ type FactRow = {
   archived_at: Date | null
 }
 
-/** Reads the facts about the server that the doctor judges. */
+/** Reads the facts about the database server that the doctor judges. */
 export async function readDatabaseFacts(
   db: Pool,
   each: ProcessConnections,
@@ -31,7 +31,7 @@ export async function readDatabaseFacts(
   const { rows } = await db.query<FactRow>(
     `select current_setting('server_version') as version,
             current_setting('server_version_num')::int as version_number,
-            -- This reads the setting of other sessions, because this session may have set its own.
+            -- The default of the server's setting is read, because this session may have its own value.
             coalesce((select reset_val from pg_settings where name = 'synchronous_commit'), 'on') as synchronous_commit,
             current_setting('max_connections')::int as max_connections,
             current_setting('superuser_reserved_connections')::int as reserved_connections,
@@ -54,15 +54,15 @@ export async function readDatabaseFacts(
     pendingMigrations: pending.length,
     aheadMs: nowMs - row.now.getTime(),
     standbys: await readStandbys(db),
-    // The table exists only after the last migration.
+    // The table of backups exists only after the last migration.
     backupAt: pending.length > 0 ? null : await lastBackupAt(db),
     archivedAt: row.archived_at,
   }
 }
 
 /**
- * Computes the connections that all processes need. Each process of the service has one connection that is always open,
- * and is counted by it.
+ * Computes the database connections that all processes need. The number of processes is counted by one connection that
+ * each process keeps open.
  */
 async function neededConnections(db: Queryable, each: ProcessConnections): Promise<number> {
   const { rows } = await db.query<{ name: string; count: number }>(
@@ -79,7 +79,7 @@ async function neededConnections(db: Queryable, each: ProcessConnections): Promi
   return ofRunners.reduce((sum, count) => sum + count, ofApis)
 }
 
-/** Reads the standbys. Without the right to see them the list is empty. */
+/** Reads the standbys of the database server. Without the right to see them the list is empty. */
 async function readStandbys(db: Queryable): Promise<DatabaseFacts['standbys']> {
   const { rows } = await db.query<{ name: string; lag_bytes: string; lag_ms: number | null }>(
     `select application_name as name, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::text as lag_bytes,
@@ -94,7 +94,7 @@ async function readStandbys(db: Queryable): Promise<DatabaseFacts['standbys']> {
   }))
 }
 
-/** Reads how far a replica is behind its primary. */
+/** Reads how many bytes of WAL a replica is behind its primary. */
 export async function readReplicaLag(
   primary: Pool,
   replica: Pool,

@@ -16,14 +16,14 @@ import { listLivingPools } from '../queue/workerPools.ts'
 export type HealthReport = {
   id: string
   requestedAt: Date
-  /** Is the time since the request, by the clock of the database. */
+  /** Is the time since the report was requested, by the clock of the database. */
   ageMs: number
   sections: SectionFindings
 }
 
 const REPORTS_KEPT = 10
 
-/** Maps each section to its task. */
+/** Maps each section of a report to its task. */
 const TASK = {
   service: 'examine_service',
   mail: 'examine_mail',
@@ -31,9 +31,9 @@ const TASK = {
 } as const satisfies Record<Section, string>
 
 /**
- * Asks the workers for a report. Concurrent callers share one report that is in progress.
- * @param sections the sections that workers check.
- * @param given the findings of the other sections.
+ * Asks the workers for a report of the doctor. Concurrent callers share one report that is in progress.
+ * @param sections lists the sections that workers check.
+ * @param given holds the findings of the other sections.
  * @returns the id of the report.
  */
 export async function requestReport(
@@ -58,7 +58,7 @@ export async function requestReport(
   })
 }
 
-/** Finds a report that still waits for a section. @returns null if there is none. */
+/** Finds a report of the doctor that still waits for a section. @returns null if there is none. */
 async function findUnderWay(db: Queryable): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>(
     `select id from health_reports
@@ -69,7 +69,7 @@ async function findUnderWay(db: Queryable): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** Returns the sections whose workers run. */
+/** Returns the sections of a report whose workers run. */
 export async function livingSections(db: Queryable): Promise<Section[]> {
   const pools = await listLivingPools(db)
   return SECTIONS.filter((section) => pools.includes(SECTION_RUNNER[section]))
@@ -83,7 +83,7 @@ async function deleteOldReports(db: Client): Promise<void> {
   )
 }
 
-/** Records the findings of a section. A second result for the same section changes nothing. */
+/** Records the findings of a report's section. A second result for the same section changes nothing. */
 export async function recordSection(
   db: Queryable,
   { reportId, section, findings }: { reportId: string; section: Section; findings: Finding[] },
@@ -113,7 +113,7 @@ const toReport = (row: ReportRow | undefined): HealthReport | null =>
         sections: row.sections,
       }
 
-/** Finds one report, or null. */
+/** Finds one report of the doctor. @returns null if there is none. */
 export async function findReport(db: Queryable, id: string): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-health-report',
@@ -123,7 +123,7 @@ export async function findReport(db: Queryable, id: string): Promise<HealthRepor
   return toReport(rows[0])
 }
 
-/** Finds the newest report, or null. */
+/** Finds the newest report of the doctor. @returns null if there is none. */
 export async function findLastReport(db: Queryable): Promise<HealthReport | null> {
   const { rows } = await db.query<ReportRow>({
     name: 'find-last-health-report',

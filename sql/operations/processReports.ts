@@ -3,11 +3,11 @@ import type { Running } from '../../shared/process/service.ts'
 import type { Pool, Queryable } from '../db.ts'
 
 const REPORT_MS = 5_000
-/** A process that has sent no report for this long counts as ended. */
+/** A process that has reported no metrics for this long counts as ended. */
 const REPORT_MAX_AGE = '20 seconds'
 
 type ReportedMetric = MetricObjectWithValues<MetricValue<string>>
-/** Holds the metrics of one process. */
+/** Holds the reported metrics of one process. */
 export type ProcessReport = { id: string; part: string; metrics: ReportedMetric[] }
 
 /** Reports the metrics of this process every five seconds, so that `/metrics` of any API process shows them. */
@@ -26,7 +26,7 @@ export function reportMetrics(
       values: [id, part, JSON.stringify(metrics)],
     })
   }
-  // While the database is unreachable, no report can be stored.
+  // A failed report is ignored, because no report can be stored while the database is unreachable.
   const tried = () => report().catch(() => {})
   let current = tried()
   const timer = setInterval(() => {
@@ -41,7 +41,7 @@ export function reportMetrics(
   }
 }
 
-/** Returns the reports of running processes. */
+/** Returns the reported metrics of running processes. */
 export async function readReports(db: Queryable): Promise<ProcessReport[]> {
   const { rows } = await db.query<ProcessReport>({
     name: 'read-reports',
@@ -51,7 +51,7 @@ export async function readReports(db: Queryable): Promise<ProcessReport[]> {
   return rows
 }
 
-/** Deletes the reports of processes that were killed. */
+/** Deletes the reported metrics of processes that were killed. */
 export async function forgetStaleReports(db: Queryable): Promise<void> {
   await db.query(
     `delete from process_reports where reported_at < clock_timestamp() - interval '1 hour'`,

@@ -3,13 +3,16 @@ import type { Pool } from '../db.ts'
 /** Is a position in the WAL, as a number. */
 export type Lsn = bigint
 
-/** Reads `X/Y` in hexadecimal, which are the upper and the lower 32 bits (PostgreSQL, type pg_lsn). */
+/** Reads a WAL position `X/Y` in hexadecimal. X and Y are the upper and the lower 32 bits (PostgreSQL, type pg_lsn). */
 export function parseLsn(text: string): Lsn {
   const [upper, lower] = text.split('/') as [string, string]
   return (BigInt(`0x${upper}`) << 32n) | BigInt(`0x${lower}`)
 }
 
-/** Records that these projects may have written. Call it after their commits, and send the response after it. */
+/**
+ * Records that these projects may have written to the primary. A caller calls this function after the commits, and
+ * sends its response afterwards.
+ */
 export async function markWritten(pool: Pool, projectIds: readonly string[]): Promise<void> {
   await pool.query({
     name: 'mark-written',
@@ -20,7 +23,7 @@ export async function markWritten(pool: Pool, projectIds: readonly string[]): Pr
   })
 }
 
-/** Returns how far a replica has replayed the WAL; null: the server is no replica. */
+/** Returns the WAL position up to which a replica has replayed. Null means that the server is no replica. */
 export async function readReplayed(replica: Pool): Promise<Lsn | null> {
   const { rows } = await replica.query<{ lsn: string | null }>({
     name: 'read-replayed',

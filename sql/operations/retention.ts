@@ -1,18 +1,19 @@
-/** Removes rows by age. It goes through the projects, and removes one bounded batch of each class. */
+/** Removes rows by age. A run goes through the projects, and removes one bounded batch of each retention class. */
 import { RETENTION_CLASSES, RETENTION_NAMES, type RetentionClass } from '../../shared/retention.ts'
 import { ORGANIZATION } from '../account/audit.ts'
 import { daysOf, retentionJoins } from '../account/projects/retention.ts'
 import type { Pool, Queryable } from '../db.ts'
 import { expireMail, expireRawMail, REPEATED_OR_REFUSED } from '../mail/messages/expireMail.ts'
 
-/** Limits the rows of one batch, which takes at most 23 ms on two cores. */
+/** Limits the rows of one batch. Removing a batch takes at most 23 ms on two cores. */
 const BATCH = 250
 
-/** Names rows of a class that a project has from before a time. */
+/** Names the rows of a retention class that a project has from before a time. */
 export type DueRows = { projectId: string; name: RetentionClass; before: Date }
 
 /**
- * Writes SQL that deletes rows of a table by a condition: $1 project, $2 time. Locked rows are left for the next batch.
+ * Writes SQL that deletes old rows of a table by a condition. The parameters are: $1 project, $2 time. Locked rows are
+ * left for the next batch.
  */
 const deletion = (table: string, age: string, condition = ''): string =>
   `delete from ${table} where ctid = any (array(
@@ -20,9 +21,10 @@ const deletion = (table: string, age: string, condition = ''): string =>
      order by ${age} limit ${BATCH} for update skip locked))`
 
 /**
- * Is the SQL condition that a payment is final. It is final when its block is final, or when its authorization can no
- * longer be used. Amount, parties, nonce, hash, receipt and state are kept, because the nonce keeps an authorization
- * from paying twice. The empty signature equals no real signature, because a header has at least one byte.
+ * Is the SQL condition that a payment is final. A payment is final when its block is final, or when its authorization
+ * can no longer be used. Amount, parties, nonce, hash, receipt and state are kept, because the nonce keeps an
+ * authorization from paying twice. The empty signature equals no real signature, because a header has at least one
+ * byte.
  */
 const FINAL = `
   details_removed_at is null and (
@@ -43,7 +45,10 @@ const statement =
   async (db: Queryable, projectId: string, before: Date): Promise<number> =>
     (await db.query({ name, text, values: [projectId, before] })).rowCount ?? 0
 
-/** Removes one batch of a class. @returns the number of rows; 0: none is left that may be removed now. */
+/**
+ * Removes one batch of a retention class. @returns the number of removed rows. 0 means that no row is left that may be
+ * removed now.
+ */
 const REMOVE: Record<
   RetentionClass,
   (pool: Pool, projectId: string, before: Date) => Promise<number>
@@ -59,14 +64,17 @@ const REMOVE: Record<
   paymentDetails: statement('expired-payment-details', REMOVE_DETAILS),
 }
 
-/** Removes one batch of old rows. @returns the number of rows; 0: none is left that may be removed now. */
+/**
+ * Removes one batch of a retention class's old rows. @returns the number of removed rows. 0 means that no row is left
+ * that may be removed now.
+ */
 export const removeExpired = (pool: Pool, { projectId, name, before }: DueRows): Promise<number> =>
   REMOVE[name](pool, projectId, before)
 
 /**
- * Writes an SQL condition: project p has a row from before a time. It reads the oldest row in the order of an index.
- * With `exists` the planner reads whole tables if most rows belong to one project: 465 ms for 200 projects, and 4 ms in
- * this way.
+ * Writes an SQL condition: project p has a row from before a time. The condition reads the oldest row in the order of
+ * an index, which takes 4 ms for 200 projects. With `exists` the planner would read whole tables if most rows belong to
+ * one project, which took 465 ms.
  */
 const oldest = (before: string, table: string, age: string, condition = ''): string =>
   `(select ${age} from ${table} where project_id = p.id ${condition} order by ${age} limit 1) < ${before}`
@@ -85,7 +93,7 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
     oldest(before, 'payments', 'created_at', 'and details_removed_at is null'),
 }
 
-/** Lists the classes that the purge of a deleted project removes, in another order of locks. */
+/** Lists the retention classes that the purge of a deleted project removes, in another order of locks. */
 const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
 
 const column = (name: RetentionClass): string => RETENTION_CLASSES[name].column
@@ -113,7 +121,7 @@ export const WALK_START = -1n
 /**
  * Finds the old rows of the projects that follow a row number. Deleted projects are included, because their payments
  * are kept.
- * @returns `next`: the row number to continue after; null: that was the last project.
+ * @returns the old rows. `next` is the row number to continue after. Null means that the last project was read.
  */
 export async function findDue(
   db: Queryable,

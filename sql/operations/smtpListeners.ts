@@ -1,9 +1,11 @@
 import type { Queryable } from '../db.ts'
 
-/** A listener that has sent no report for this long counts as stopped. */
+/** An SMTP listener that has sent no report for this long counts as stopped. */
 const REPORT_MAX_AGE_MS = 15_000
 
-/** Reports a running listener. `trouble` tells why it accepts no mail; null: it accepts mail. */
+/**
+ * Reports a running SMTP listener. `trouble` tells why the listener accepts no mail. Null means that it accepts mail.
+ */
 export async function reportListener(
   db: Queryable,
   { id, trouble }: { id: string; trouble: string | null },
@@ -16,12 +18,12 @@ export async function reportListener(
   })
 }
 
-/** Deletes the report of a listener that stops. */
+/** Deletes the report of an SMTP listener that stops. */
 export async function forgetListener(db: Queryable, id: string): Promise<void> {
   await db.query('delete from smtp_listeners where id = $1', [id])
 }
 
-/** Deletes the reports of listeners that have been silent for a day. */
+/** Deletes the reports of SMTP listeners that have been silent for a day. */
 export async function forgetStaleListeners(db: Queryable): Promise<void> {
   await db.query(
     `delete from smtp_listeners where reported_at < clock_timestamp() - interval '1 day'`,
@@ -29,8 +31,8 @@ export async function forgetStaleListeners(db: Queryable): Promise<void> {
 }
 
 /**
- * Reads the state of the listeners. @returns `unused`: no report; `away`: no recent report; otherwise the first trouble
- * or `ok`.
+ * Reads the state of the SMTP listeners. @returns `unused` if no listener has reported, and `away` if none has reported
+ * lately. Otherwise the first trouble or `ok` is returned.
  */
 export async function readListeners(db: Queryable): Promise<string> {
   const { rows } = await db.query<{ trouble: string | null; lives: boolean }>({

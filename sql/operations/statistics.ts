@@ -1,6 +1,6 @@
 /**
- * Reads numbers of the whole service from small tables or partial indexes. They are cheap enough to read every few
- * seconds.
+ * Reads numbers of the whole service from small tables or partial indexes. Reading them is fast enough to repeat every
+ * few seconds.
  */
 import { IDLE_MAX_S } from '../blobs/sweepBlobs.ts'
 import type { Queryable } from '../db.ts'
@@ -9,7 +9,7 @@ import { SILENT_POOLS } from '../queue/workerPools.ts'
 export const JOB_STATES = ['ready', 'delayed', 'running', 'failed'] as const
 export type JobState = (typeof JOB_STATES)[number]
 
-/** Joins graphile_worker.jobs in SQL and adds the state of each job as `s.state`. */
+/** Adds the state of each row of graphile_worker.jobs as `s.state`. */
 export const JOB_STATE = `
   cross join lateral (
     select case when locked_at is not null then 'running'
@@ -17,7 +17,10 @@ export const JOB_STATE = `
                 when run_at > clock_timestamp() then 'delayed'
                 else 'ready' end as state) s`
 
-/** Counts the jobs of one task in one state. `oldestDueS` is the number of seconds since the oldest of them was due. */
+/**
+ * Counts the jobs of one task in one state. `oldestDueS` is the number of seconds since the oldest of these jobs was
+ * due.
+ */
 export type JobCount = { task: string; state: JobState; count: number; oldestDueS: number }
 
 /** Counts jobs by task and state. `failed` jobs have used up their attempts. */
@@ -43,7 +46,7 @@ export async function countJobs(db: Queryable): Promise<JobCount[]> {
   }))
 }
 
-/** Limits the projects whose gas is shown, because each is a time series. */
+/** Limits the projects whose gas the metrics show, because each project is a time series. */
 const GAS_PROJECTS_MAX = 20
 
 const BLOBS_COUNTED = 10_000
@@ -60,27 +63,30 @@ export type Backlog = {
   /** Counts the signed transactions that are in no block. */
   openTransactions: number
   workerPools: number
-  /** Counts the live pools by name. */
+  /** Counts the live worker pools by name. */
   pools: Record<string, number>
-  /** Counts the names of pools whose process hangs. */
+  /** Counts the worker pool names with a process that hangs. */
   silentPools: number
-  /** Is the age in seconds of the oldest payment that waits for the chain; 0: none. */
+  /** Is the age in seconds of the oldest payment that waits for the chain. 0 means that none waits. */
   oldestVerifiedS: number
-  /** Counts the open transactions by wallet. Each transaction holds a nonce. */
+  /** Counts the open transactions by gas wallet. Each transaction holds a nonce. */
   wallets: { wallet: string; open: number }[]
   /** Lists the projects that used the most gas today, at most 20. */
   gas: { projectId: string; gas: number }[]
-  /** Counts the seconds since a payment worker last called the RPC; null: never. */
+  /** Counts the seconds since a payment worker last called the RPC node. Null means never. */
   rpcReportAgeS: number | null
-  /** Tells that the RPC responded to that call. */
+  /** Tells whether the RPC node responded to the last call. */
   rpcAnswers: boolean
   headNumber: number | null
-  /** Count the objects without a row that names them, up to 20,000, and the delay of the oldest removal in seconds. */
+  /**
+   * Count the objects in the object store that no row names, up to 20,000, and the delay of the oldest removal in
+   * seconds.
+   */
   blobsWaiting: number
   blobsOldestDueS: number
 }
 
-/** Reads the backlog. */
+/** Reads the unfinished work of the service. */
 export async function readBacklog(db: Queryable): Promise<Backlog> {
   const { rows } = await db.query<{
     outbound_mails: number

@@ -12,10 +12,10 @@ export type Counts = {
   webhooksFailed: number
 }
 
-/** Holds the counts of one minute, or of the current minute so far. */
+/** Holds the statistics of one minute, or of the current minute so far. */
 export type Minute = Counts & {
   minute: Date
-  /** Counts the jobs at the end of the minute, by pool; null: not counted. */
+  /** Counts the jobs at the end of the minute, by worker pool. Null means that the jobs were not counted. */
   jobs: Record<PoolName, number> | null
 }
 
@@ -32,7 +32,7 @@ const NO_JOBS: Readonly<Record<PoolName, number>> = {
   payments: 0,
 }
 
-/** Counts waiting and running jobs, by pool, without permanently failed jobs. */
+/** Counts waiting and running jobs, by worker pool, without permanently failed jobs. */
 export function jobsByPool(counts: readonly JobCount[]): Record<PoolName, number> {
   const jobs: Record<PoolName, number> = { ...NO_JOBS }
   for (const { task, state, count } of counts) {
@@ -69,12 +69,15 @@ const counted = (wanted: string) => `
 const recent = (from: string, to: string) =>
   `select generate_series(date_trunc('minute', ${from}), ${to}, interval '1 minute') as minute`
 
-/** Selects the ended, uncounted minutes of the last hour. */
+/** Selects the minutes of the last hour that have ended and are not counted yet. */
 const UNCOUNTED = `
   ${recent(`clock_timestamp() - interval '${HISTORY_MINUTES} minutes'`, `clock_timestamp() - interval '1 minute ${SETTLING_S} seconds'`)}
   except select minute from statistics_minutes`
 
-/** Counts the ended minutes. Several processes may run it at once, because each minute is stored once. */
+/**
+ * Counts and stores the ended minutes. Several processes may call this function at once, because each minute is stored
+ * once.
+ */
 export async function recordMinutes(db: Queryable): Promise<void> {
   const missing = await db.query(`${UNCOUNTED} limit 1`)
   if (missing.rowCount === 0) return
@@ -99,8 +102,8 @@ type MinuteRow = {
 }
 
 /**
- * Returns the last hour, oldest minute first. Stored minutes come first. Later minutes up to the current minute are
- * counted now.
+ * Returns the statistics of the last hour, oldest minute first. Stored minutes come first. Later minutes up to the
+ * current minute are counted now.
  */
 export async function readHistory(db: Queryable): Promise<Minute[]> {
   const stored = await db.query<MinuteRow>({
@@ -127,12 +130,12 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // A minute of an earlier release lacks the pools of later releases.
+    // The stored minute of an earlier release lacks the worker pools of later releases.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }
 
-/** Deletes expired minutes. */
+/** Deletes the statistics of old minutes. */
 export async function deleteStaleMinutes(db: Queryable): Promise<void> {
   await db.query(
     `delete from statistics_minutes where minute < clock_timestamp() - interval '${RETENTION}'`,

@@ -3,15 +3,24 @@ import type { Queryable } from '../db.ts'
 import { type Counts, type Minute, readHistory } from './statisticsHistory.ts'
 
 const RETENTION = '62 days'
-/** Minutes of an hour are counted until an hour after its end (statisticsHistory.ts). */
+/**
+ * An hour is summed this long after its start, because its minutes are counted until an hour after its end
+ * (statisticsHistory.ts).
+ */
 const LATE = '2 hours'
-/** From this time on the minutes are read. Earlier times have hourly sums. The minutes are kept longer than this. */
+/**
+ * Is the time from which single minutes are read. For earlier times the hourly sums are read. The minutes are kept
+ * longer than this.
+ */
 const SPLIT = "date_trunc('hour', clock_timestamp() - interval '1 day')"
 
 const SUMS = `sum(mail_in)::int as mail_in, sum(mail_out)::int as mail_out, sum(payments)::int as payments,
   sum(paid_atomic) as paid_atomic, sum(webhooks_ok)::int as webhooks_ok, sum(webhooks_failed)::int as webhooks_failed`
 
-/** Sums the hours that have ended. Several processes may run it at once, because each hour is stored once. */
+/**
+ * Sums the statistics of the hours that have ended. Several processes may call this function at once, because each hour
+ * is stored once.
+ */
 export async function recordHours(db: Queryable): Promise<void> {
   await db.query(
     `insert into statistics_hours
@@ -23,7 +32,7 @@ export async function recordHours(db: Queryable): Promise<void> {
   )
 }
 
-/** Deletes expired hours. */
+/** Deletes the statistics of old hours. */
 export async function deleteStaleHours(db: Queryable): Promise<void> {
   await db.query(
     `delete from statistics_hours where hour < clock_timestamp() - interval '${RETENTION}'`,
@@ -45,7 +54,10 @@ type PartRow = {
   webhooks_failed: number
 }
 
-/** Returns the parts up to now that have counts, the oldest first. The last part is not complete. */
+/**
+ * Returns the statistics of the parts of a time range up to now, the oldest first. Parts without counts are left out.
+ * The last part is not complete.
+ */
 export async function readRange(
   db: Queryable,
   { widthMs, parts, offsetMs }: Range,
@@ -53,7 +65,7 @@ export async function readRange(
   const startOf = (timeMs: number) => Math.floor((timeMs - offsetMs) / widthMs) * widthMs + offsetMs
   const fromMs = startOf(Date.now()) - (parts - 1) * widthMs
   const minutes = await readHistory(db)
-  // The newest minutes are not stored yet.
+  // Newer minutes have no stored counts yet.
   const since = minutes[0]?.minute ?? new Date()
   const { rows } = await db.query<PartRow>({
     name: 'read-range',

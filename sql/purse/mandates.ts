@@ -1,4 +1,4 @@
-/** Stores mandates, which say what an owner allows a project to pay. */
+/** Stores mandates, in which an owner allows a project to pay. */
 import type { Cursor } from '../../shared/cursor.ts'
 import { newMandateId } from '../../shared/ids.ts'
 import type { MandateBounds } from '../../shared/purse/mandate.ts'
@@ -6,28 +6,31 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { pageStart } from '../pageStart.ts'
 
-/** Limits the live mandates of one project, because each payment locks all of them. */
+/** Limits the live mandates of one project, because each payment locks all of these mandates. */
 export const MANDATES_MAX = 100
 
 /** Lists the sums over time that a mandate may limit, in UTC. */
 export const SUM_BOUNDS = ['hour', 'day', 'month', 'total'] as const
 type SumBound = (typeof SUM_BOUNDS)[number]
 
-/** Holds the terms that the owner set. Amounts are in atomic units; null: no such bound. */
+/**
+ * Holds the terms of a mandate that the owner set. Amounts are in atomic units. Null means that the mandate has no such
+ * limit.
+ */
 export type MandateTerms = MandateBounds & {
   name: string
   task: string | null
   limits: Record<SumBound, bigint | null>
   paymentsPerMinute: number
   risePercent: number
-  /** Null means from now on. */
+  /** Is the start of the mandate. Null means from now on. */
   validFrom: Date | null
   validUntil: Date | null
 }
 
 export type MandateState = 'active' | 'frozen' | 'ended'
 
-/** Is a mandate with its sums. */
+/** Is a mandate with the sums that its payments have used. */
 export type Mandate = Omit<MandateTerms, 'validFrom'> & {
   row: bigint
   id: string
@@ -109,8 +112,8 @@ const valuesOf = (terms: MandateTerms) => [
 ]
 
 /**
- * Creates a mandate. @returns null if there is no such project; 'full' if the project has {@link MANDATES_MAX} live
- * mandates.
+ * Creates a mandate. @returns null if there is no such project. 'full' means that the project has {@link MANDATES_MAX}
+ * live mandates.
  */
 export function giveMandate(
   pool: Pool,
@@ -142,8 +145,9 @@ export function giveMandate(
 }
 
 /**
- * Changes a mandate. Payments that are already signed stay signed and count.
- * @param options.change returns the new terms and state for the present ones, under the lock.
+ * Changes a mandate. Payments that are already signed stay signed, and count for the mandate.
+ * @param options.change returns the new terms and state. It gets the present terms and state, and runs under the lock
+ * of the mandate.
  * @param options.within runs in the transaction of the change.
  * @returns null if there is no such mandate, or if it has ended.
  */
@@ -160,7 +164,7 @@ export function changeMandate(
   },
 ): Promise<Mandate | null> {
   return transaction(pool, async (db) => {
-    // The lock of the purse comes before the locks of mandates (sql/purse/purchases/reserve.ts).
+    // The lock of the purse is taken before the locks of mandates (sql/purse/purchases/reserve.ts).
     await db.query('select from purses where project_id = $1 for update', [actor.projectId])
     const present = await lockMandate(db, actor.projectId, id)
     if (present === null || present.state === 'ended') return null
@@ -232,8 +236,8 @@ export async function listMandates(
 }
 
 /**
- * Locks the mandates of a project that are valid now. All payments lock them in one order, so that two payments never
- * deadlock.
+ * Locks the mandates of a project that are valid now. All payments lock the mandates in one order, so that two payments
+ * never deadlock.
  */
 export async function lockMandates(db: Queryable, projectId: string): Promise<Mandate[]> {
   const { rows } = await db.query<MandateRow>({
@@ -248,12 +252,12 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
 }
 
 /**
- * Holds what mandates have reserved so far: open and spent amounts in the present hour, day and month, and the payments
- * of the last minute.
+ * Holds the amounts that mandates have reserved so far: open and spent amounts in the present hour, day and month, and
+ * the payments of the last minute.
  */
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 
-/** Returns the sums of locked mandates. @returns also the database's time, which all of the sums use. */
+/** Returns the sums that locked mandates have used. @returns also the database's time, which all of the sums use. */
 export async function readUsed(
   db: Queryable,
   mandates: readonly Mandate[],

@@ -13,12 +13,12 @@ import { lockPurse } from './purchases/reserve.ts'
 import { openSum, storePurseKey } from './purses.ts'
 import { chainOf, order } from './transferOut.ts'
 
-/** A new address of the owner becomes valid after this time. */
+/** A new payout address of the owner becomes valid after this time. */
 const PAYOUT_WAIT = '24 hours'
-/** A smaller transfer is not worth its gas: 0.01 USDC. */
+/** Is the smallest amount of an automatic transfer: 0.01 USDC. A smaller transfer is not worth its gas. */
 const LEAST_ATOMIC = 10_000n
 
-/** Holds what an owner sets. An absent field stays unchanged. Null removes the setting. */
+/** Holds the settings of a purse that an owner changes. An absent field stays unchanged. Null removes the setting. */
 export type PurseLimits = {
   /** A balance below this amount causes the event purse.low. */
   lowAtomic?: bigint | null
@@ -27,12 +27,15 @@ export type PurseLimits = {
   payoutAddress?: string | null
 }
 
-/** Is SQL for the payout address that is valid now, of a purse `p`. A new address is valid after its wait. */
+/**
+ * Is SQL for the payout address of a purse `p` that is valid now. A new address becomes valid after its waiting time.
+ */
 const PAYOUT = `case when p.payout_next_at <= clock_timestamp() then p.payout_next else p.payout_address end`
 
 /**
- * Sets at which balance a purse is low, how much it keeps at most, and the address for the rest. The removal of an
- * address takes effect at once. A new address waits 24 hours, and the previous address stays valid until then.
+ * Sets the low balance of a purse, its maximum balance, and the payout address for money above the maximum. The removal
+ * of a payout address takes effect at once. A new address waits 24 hours, and the previous address stays valid until
+ * then.
  * @returns false if there is no purse.
  */
 export function setPurseLimits(
@@ -91,8 +94,8 @@ async function setAddress(db: Queryable, actor: Actor, address: string | null): 
 }
 
 /**
- * Gives a purse a new key, and moves the free money to the address of that key. The old key is kept, because a seller
- * may still take a payment that the old key signed. Money that reaches the old address later is moved too.
+ * Gives a purse a new private key, and moves the free money to the address of the new key. The old key is kept, because
+ * a seller may still take a payment that was signed with it. Money that reaches the old address later is moved too.
  * @returns null if there is no purse.
  */
 export function rotatePurseKey(
@@ -128,7 +131,9 @@ export function rotatePurseKey(
   })
 }
 
-/** Orders a transfer out of a purse, if the amount is worth the gas. @returns the amount; 0: nothing is moved */
+/**
+ * Orders a transfer out of a purse, if the amount is worth the gas. @returns the amount. 0 means that nothing is moved.
+ */
 async function move(
   db: Queryable,
   keyring: Keyring,
@@ -151,7 +156,10 @@ async function move(
 
 const FREE = (alias: string) => `(coalesce(${alias}.balance_atomic, 0) - ${openSum(alias)})`
 
-/** Queues payouts of projects whose purse has more than it keeps, or that have money at a retired address. */
+/**
+ * Queues payout jobs for projects whose purse has more than its maximum balance, or that have money at a retired
+ * address.
+ */
 export async function queuePayouts(db: Queryable, addresses: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ project_id: string }>({
     name: 'find-payouts',
@@ -174,8 +182,8 @@ export async function queuePayouts(db: Queryable, addresses: readonly string[]):
 }
 
 /**
- * Orders the automatic transfers of a purse. A second call orders nothing more, because ordered money is no longer
- * free.
+ * Orders the automatic transfers of a purse. A second call orders nothing more, because money of an ordered transfer is
+ * no longer free.
  */
 export function payOut(pool: Pool, keyring: Keyring, projectId: string): Promise<void> {
   return transaction(pool, async (db) => {

@@ -1,4 +1,7 @@
-/** Stores purses. A purse is an address of the project on the chain, whose key only the service has. */
+/**
+ * Stores purses. A purse is an address of the project on the chain. Only the service has the private key of the
+ * address.
+ */
 import type { Address, Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, sign } from 'viem/accounts'
 import type { DigestSigner } from '../../shared/purse/paymentHeader.ts'
@@ -6,7 +9,7 @@ import type { Keyring, SecretContext } from '../../shared/vault/envelope.ts'
 import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 
-/** Returns the associated data of a purse's private key. */
+/** Returns the encryption context (associated data) of a purse's private key. */
 export const purseKeyContext = (projectId: string, address: string): SecretContext => ({
   purpose: 'purse-key',
   projectId,
@@ -22,11 +25,11 @@ export type Purse = {
   frozenAt: Date | null
   frozenBy: string | null
   lowAtomic: bigint | null
-  /** Is the maximum that the purse keeps; null: any amount. */
+  /** Is the maximum balance of the purse. Null means any amount. */
   maxAtomic: bigint | null
-  /** Names the address for the rest, and a new address that still waits. */
+  /** Names the payout address for money above the maximum balance, and a new payout address that still waits. */
   payout: { address: string | null; next: { address: string; from: Date } | null }
-  /** Is null if no worker has read the balance yet. */
+  /** Is the balance of the purse. Null means that no worker has read the balance yet. */
   balanceAtomic: bigint | null
   balanceBlock: bigint | null
   balanceAt: Date | null
@@ -54,10 +57,10 @@ type PurseRow = {
 const big = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
 /**
- * Writes SQL for the sum that an address of a purse can no longer use. It is the sum of signed payments that may still
- * be taken, and of payments in blocks after its last balance. The balance still holds the latter, even when their block
- * is final.
- * @param a the alias of a row of purses or purse_keys
+ * Writes SQL for the part of the balance that an address of a purse can no longer use. This is the sum of signed
+ * payments that may still be taken, and of payments in blocks after the last reading of the balance. The last balance
+ * still includes these payments, even when their block is final.
+ * @param a is the alias of a row of purses or purse_keys
  */
 export const openSum = (a: string): string => `(
   (select coalesce(sum(o.amount_atomic), 0) from purchases o
@@ -103,8 +106,8 @@ export async function findPurse(db: Queryable, projectId: string): Promise<Purse
 }
 
 /**
- * Opens the purse of a project, with a new key. @returns false if the project already has a purse, or if there is no
- * such project.
+ * Opens the purse of a project, with a new private key. @returns false if the project already has a purse, or if there
+ * is no such project.
  */
 export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   const { projectId } = actor
@@ -124,7 +127,7 @@ export function openPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<b
   })
 }
 
-/** Encrypts and stores a key of a purse. */
+/** Encrypts and stores a private key of a purse. */
 export async function storePurseKey(
   db: Queryable,
   keyring: Keyring,
@@ -140,7 +143,7 @@ export async function storePurseKey(
   )
 }
 
-/** Signs with the key of a purse. The key never leaves this function. @throws {Error} if the key is missing */
+/** Signs with the private key of a purse. The key never leaves this function. @throws {Error} if the key is missing. */
 export async function purseSigner(
   db: Queryable,
   keyring: Keyring,

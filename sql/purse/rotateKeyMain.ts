@@ -5,7 +5,10 @@ import { onDatabase } from '../command.ts'
 import { createKeyringSource, masterKeys } from '../keyring/keyring.ts'
 import { rotatePurseKey } from './payout.ts'
 
-/** Runs `bun run purse:rotate PROJECT`, which gives a purse a new key and address, and moves the free money there. */
+/**
+ * Runs `bun run purse:rotate PROJECT`. The command gives a purse a new private key and address, and moves the free
+ * money to the new address.
+ */
 async function rotate(): Promise<void> {
   const [projectId = '', ...more] = process.argv.slice(2)
   if (more.length > 0 || projectId === '') {

@@ -1,4 +1,4 @@
-/** Signs a purse in at sellers that it has paid. */
+/** Signs a purse in at sellers that the purse has paid. */
 
 import { covers } from '../../shared/purse/mandate.ts'
 import type { PaymentHeader } from '../../shared/purse/paymentHeader.ts'
@@ -10,10 +10,10 @@ import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
 
 /**
- * Signs in only if the purse has paid this host before, because a sign-in reveals its address to the host. A stopped
- * purse or mandate signs nothing. A host outside all mandates gets no signature.
- * @param at.url without query and fragment.
- * @returns null if it does not sign.
+ * Signs a purse in at a seller's host only if the purse has paid this host before, because a sign-in reveals the
+ * purse's address to the host. A stopped purse or mandate signs nothing. A host outside all mandates gets no signature.
+ * @param at.url is the URL without query and fragment.
+ * @returns null if the purse does not sign.
  */
 export function signInAt(
   pool: Pool,

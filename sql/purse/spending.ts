@@ -1,4 +1,4 @@
-/** Sums up, for its owner, what a purse has paid. */
+/** Sums up the payments of a purse for its owner. */
 import type { Queryable } from '../db.ts'
 
 const HOSTS_MAX = 20

@@ -1,4 +1,7 @@
-/** Stops a purse for its owner. It signs nothing more, and signed payments that are not used yet are cancelled. */
+/**
+ * Stops a purse for its owner. A stopped purse signs no payment, and its signed payments that are not used yet are
+ * cancelled.
+ */
 import type { Address, Hex } from 'viem'
 import { cancellationDigest } from '../../shared/till/authorization.ts'
 import { usdcNetwork } from '../../shared/till/usdc.ts'
@@ -7,7 +10,7 @@ import { type Actor, writeAudit } from '../account/audit.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { purseSigner } from './purses.ts'
 
-/** Stops a purse, and signs the cancellation of all its open payments. @returns false if there is no purse. */
+/** Stops a purse, and signs the cancellation of all its open payments. @returns false if the project has no purse. */
 export function stopPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -26,7 +29,7 @@ export function stopPurse(pool: Pool, keyring: Keyring, actor: Actor): Promise<b
   })
 }
 
-/** Lets a purse sign again. @returns false if there is no purse. */
+/** Lets a stopped purse sign again. @returns false if the project has no purse. */
 export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -40,8 +43,8 @@ export function resumePurse(pool: Pool, actor: Actor): Promise<boolean> {
 }
 
 /**
- * Signs the cancellation of open payments, of one mandate or of all. The payments stay open until the chain shows
- * whether the payment or the cancellation came first. @returns the number of cancellations.
+ * Signs the cancellation of open payments of one mandate or of all mandates. The payments stay open until the chain
+ * shows whether the payment or the cancellation came first. @returns the number of cancellations.
  */
 export async function cancelOpen(
   db: Queryable,
@@ -73,7 +76,7 @@ export async function cancelOpen(
   return rows.length
 }
 
-/** Is a cancellation to send. */
+/** Is the cancellation of a signed payment that must be sent to the chain. */
 export type Cancellation = {
   id: string
   asset: Address
@@ -82,10 +85,10 @@ export type Cancellation = {
   signature: Hex
 }
 
-/** A cancellation without an effect is sent again after this time. */
+/** The cancellation of a payment is sent again after this time if the chain does not show it. */
 const SEND_AGAIN = '30 seconds'
 
-/** Takes cancellations that must be sent now, and marks them as sent. */
+/** Takes the cancellations of payments that must be sent to the chain now, and marks them as sent. */
 export async function takeCancellations(
   db: Queryable,
   network: string,

@@ -1,6 +1,6 @@
 /**
  * Orders transfers out of a purse for its owner: a sweep of the free money, and refunds (refunds/). A gas wallet sends
- * them.
+ * the transfers.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Address, getAddress, type Hex } from 'viem'
@@ -13,7 +13,10 @@ import { type Pool, type Queryable, transaction } from '../db.ts'
 import { lockPurse } from './purchases/reserve.ts'
 import { purseSigner } from './purses.ts'
 
-/** The signature is valid for this many seconds, because a gas wallet may be out of gas for a while. */
+/**
+ * Limits the seconds for which the signature of a transfer is valid. The time is long, because a gas wallet may be out
+ * of gas for a while.
+ */
 const VALID_S = 3_600n
 
 export type Ordered = {
@@ -25,8 +28,8 @@ export type Ordered = {
 }
 
 /**
- * Signs and stores a transfer, in the transaction of its order. The caller holds the purse's lock and has read its
- * balance.
+ * Signs and stores a transfer out of a purse, in the transaction of its order. The caller holds the purse's lock and
+ * has read its balance.
  */
 export async function order(
   db: Queryable,
@@ -79,7 +82,7 @@ export const hashOf = ({ kind, payTo, amountAtomic, refundOf }: Ordered): Buffer
     .update(JSON.stringify([kind, payTo.toLowerCase(), String(amountAtomic), refundOf]))
     .digest()
 
-/** Returns the chain of the service; null: the payment workers have not reached it yet. */
+/** Returns the chain of the service. Null means that the payment workers have not reached the chain yet. */
 export async function chainOf(db: Queryable): Promise<UsdcNetwork | null> {
   const { rows } = await db.query<{ network: string | null }>('select network from chain_status')
   return usdcNetwork(rows[0]?.network ?? '') ?? null
@@ -89,7 +92,7 @@ export type Sweep =
   | { kind: 'ok'; id: string; amountAtomic: bigint }
   | { kind: 'no_purse' | 'no_chain' | 'nothing_free' }
 
-/** Sends all free money to an address. Signed, open payments stay covered. */
+/** Sends all free money of a purse to an address. The balance that stays covers the signed, open payments. */
 export function sweepPurse(
   pool: Pool,
   keyring: Keyring,
@@ -110,7 +113,7 @@ export function sweepPurse(
   })
 }
 
-/** Is a transfer to send. */
+/** Is a transfer out of a purse that must be sent to the chain. */
 export type TransferOut = {
   asset: Address
   payer: Address
@@ -124,7 +127,7 @@ export type TransferOut = {
 
 const SEND_AGAIN = '30 seconds'
 
-/** Takes transfers that must be sent now, and marks them as sent. */
+/** Takes the transfers out of purses that must be sent to the chain now, and marks them as sent. */
 export async function takeTransfers(
   db: Queryable,
   network: string,

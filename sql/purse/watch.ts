@@ -1,4 +1,4 @@
-/** Records what the chain shows about signed payments: taken, dead, or neither yet. */
+/** Records the state of signed payments of purses on the chain: taken, dead, or neither yet. */
 import type { Address, Hex } from 'viem'
 import type { Transfer } from '../../shared/till/authorization.ts'
 import { CHANGES_CHANNEL } from '../changes.ts'
@@ -8,15 +8,15 @@ import { queuePayouts } from './payout.ts'
 import { purchaseEvent } from './purchases/purchaseSteps.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFacts.ts'
 
-/** Is a signed payment. */
+/** Is a signed payment of a purse. */
 export type Signed = {
   id: string
   transfer: Omit<Transfer, 'signature' | 'deployment'>
-  /** Is the newest block when the payment was signed; null: the service knew none. */
+  /** Is the number of the newest block when the payment was signed. Null means that the service knew none. */
   signedBlock: bigint | null
 }
 
-/** Is a payment whose Transfer is in a block that is not final. */
+/** Is a payment of a purse whose Transfer event is in a block that is not final. */
 export type Spent = Signed & { txHash: Hex; blockNumber: bigint; blockHash: Hex }
 
 type Row = {
@@ -51,9 +51,9 @@ const toSigned = (row: Row): Signed => ({
 })
 
 /**
- * Finds open payments on a chain, one part at each poll. Payments that nobody takes stay open until a final block, and
- * must not hide newer payments.
- * @param after the row number of the last payment of the previous poll; 0: start with the first payment.
+ * Finds open payments of purses on a chain, one part of the list at each poll. Payments that nobody takes stay open
+ * until a final block, and must not hide newer payments.
+ * @param after is the row number of the last payment of the previous poll. 0 means to start with the first payment.
  */
 export async function findOpen(
   db: Queryable,
@@ -69,7 +69,7 @@ export async function findOpen(
   return rows.map((row) => ({ ...toSigned(row), row: BigInt(row.row) }))
 }
 
-/** Records that the chain shows a cancellation, so that it is not sent again. */
+/** Records that the chain shows the cancellation of a payment, so that the cancellation is not sent again. */
 export async function recordCancelSeen(db: Queryable, id: string): Promise<void> {
   await db.query(
     'update purchases set cancel_seen_at = clock_timestamp() where id = $1 and cancel_seen_at is null',
@@ -77,7 +77,7 @@ export async function recordCancelSeen(db: Queryable, id: string): Promise<void>
   )
 }
 
-/** Finds payments that are spent in a block up to a number and not known to be final. */
+/** Finds payments of purses that are spent in a block up to a number and not known to be final. */
 export async function findSpent(
   db: Queryable,
   network: string,
@@ -122,14 +122,14 @@ export async function findNewestTransfer(
     : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
 }
 
-/** Writes SQL that adds a sum to one counter of each mandate of a purchase. */
+/** Writes SQL that adds an amount to one sum of each mandate of a purchase. */
 const inMandates = (change: string) => `
   update mandates m set ${change} from purchase_mandates pm, changed c
   where pm.purchase_row = c.row and m.row = pm.mandate_row`
 
 /**
- * Records that the chain shows the Transfer of an open payment, with one event. @returns false if the payment was not
- * open.
+ * Records that the chain shows the Transfer event of an open payment, with one event for the project. @returns false if
+ * the payment was not open.
  */
 export function recordSpent(
   pool: Pool,
@@ -172,7 +172,7 @@ type SpentRow = Parameters<typeof purchaseEvent>[0] & {
   told: boolean
 }
 
-/** Stores the receipt of a refund, and notifies of the refund once. */
+/** Stores the receipt of a refund, and notifies the projects of the refund once. */
 async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Promise<void> {
   const facts = await readRefundFacts(db, {
     id: row.id,
@@ -186,7 +186,7 @@ async function recordRefund(db: Queryable, row: SpentRow, sign: SignRefund): Pro
   if (!row.told) await tellRefund(db, facts, txHash)
 }
 
-/** Records that a reorganisation removed the Transfer. The payment is open again. */
+/** Records that a reorganisation removed the Transfer event of a payment. The payment is open again. */
 export function recordUnspent(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
     await lockPurseOf(db, id)
@@ -202,7 +202,7 @@ export function recordUnspent(pool: Pool, id: string): Promise<void> {
   })
 }
 
-/** Records that the block of a Transfer is final. */
+/** Records that the blocks with the Transfer events of payments are final. */
 export async function recordFinalSpent(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(
@@ -212,8 +212,8 @@ export async function recordFinalSpent(db: Queryable, ids: readonly string[]): P
 }
 
 /**
- * Returns the amount of a payment to its mandates, in the hour of its reservation. The caller has checked in the state
- * of a final block that no later block can take the payment.
+ * Gives back the amount of a payment to its mandates, in the hour of its reservation. The caller has checked in the
+ * state of a final block that no later block can take the payment.
  */
 export function recordReleased(pool: Pool, id: string): Promise<void> {
   return transaction(pool, async (db) => {
@@ -235,7 +235,9 @@ export function recordReleased(pool: Pool, id: string): Promise<void> {
   })
 }
 
-/** Takes the lock of the purse, which comes before the locks of mandates (sql/purse/purchases/reserve.ts). */
+/**
+ * Takes the lock of the purse. This lock is always taken before the locks of mandates (sql/purse/purchases/reserve.ts).
+ */
 async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
   await db.query(
     `select from purses where project_id = (select project_id from purchases where id = $1) for update`,
@@ -244,16 +246,19 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
 }
 
 /**
- * A balance is read this often while payments are in progress or the first money is awaited. Otherwise it is read at
- * the second interval.
+ * Are the intervals at which the balance of a purse is read. The short interval is for a purse with payments in
+ * progress, or that awaits its first money.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'
 
-/** A retired address is read this seldom, except on its first day and while a payment that its key signed is open. */
+/**
+ * The balance of a retired address is read this seldom, except on its first day and while a payment that its key signed
+ * is open.
+ */
 const RETIRED_AGE = '1 hour'
 
-/** Returns addresses of purses whose balance must be read, the oldest reading first. */
+/** Returns addresses of purses whose balance must be read, the address with the oldest reading first. */
 export async function findStaleBalances(db: Queryable, limit: number): Promise<Address[]> {
   const { rows } = await db.query<{ address: Address }>({
     name: 'find-stale-balances',
@@ -275,7 +280,7 @@ export async function findStaleBalances(db: Queryable, limit: number): Promise<A
   return rows.map(({ address }) => address)
 }
 
-/** Stores balances as of a block. A balance that falls below the owner's limit causes one event. */
+/** Stores balances of purses as of a block. A balance that falls below the owner's limit causes one event. */
 export function recordBalances(
   pool: Pool,
   block: bigint,

@@ -19,20 +19,23 @@ export type ListedJob = {
   createdAt: Date
 }
 
-/** This length is enough, because the beginning of a stack trace names the error. */
+/**
+ * Limits the characters of a job's error that are shown. This length is enough, because the beginning of a stack trace
+ * names the error.
+ */
 const ERROR_LENGTH = 2_000
 
 export type JobFilter = {
   state: JobState
   task?: string
-  /** Is a part of the key or the error. */
+  /** Selects jobs with this text in the key or the error. */
   text?: string
-  /** Select jobs that are due at this time or later, and before the other time. */
+  /** Select jobs that are due at the time `after` or later, and before the time `before`. */
   after?: Date
   before?: Date
 }
 
-/** A cursor holds whole milliseconds. */
+/** The due time is cut to milliseconds, because a cursor holds whole milliseconds. */
 const DUE = "date_trunc('milliseconds', run_at)"
 
 /** Lists jobs in one state, the earliest due first, at most `limit` after the cursor. */

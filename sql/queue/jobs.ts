@@ -3,17 +3,17 @@ import { type TaskName, type TaskPayload, taskPayloads } from '../../shared/task
 import type { Queryable } from '../db.ts'
 
 /**
- * Is a job to queue (docs/decisions/postgres-queue.md). `key` makes it unique, because it replaces a waiting job with
- * the same key. A running job loses its key to the new job and is then superseded.
+ * Is a job to queue (docs/decisions/postgres-queue.md). A job with a `key` replaces a waiting job with the same key. A
+ * running job loses its key to the new job and is then superseded.
  */
 export type NewJob<Name extends TaskName = TaskName> = {
   task: Name
   payload: TaskPayload<Name>
   key: string
   runAt?: Date
-  /** Jobs with the lowest number go first. The default is 0. */
+  /** Is the priority of the job. Jobs with the lowest number go first. The default is 0. */
   priority?: number
-  /** A waiting job with the key keeps its time, so that a later job does not delay what came meanwhile. */
+  /** Tells that a waiting job with the same key keeps its time, so that the new job does not delay it. */
   keepsTime?: boolean
 }
 
@@ -47,8 +47,8 @@ export async function addJob<Name extends TaskName>(
 }
 
 /**
- * Writes an SQL expression that queues one job per row of `source` inside a larger statement. `source` must have a text
- * column `payload_id`. add_jobs takes about 13 µs for each job, and add_job takes 480 µs.
+ * Writes an SQL expression that queues one job per row of the query `source` inside a larger statement. `source` must
+ * have a text column `payload_id`. add_jobs takes about 13 µs for each job, and add_job takes 480 µs.
  */
 export function addJobsFrom(source: string, task: TaskName, payloadField: string): string {
   return `select queue_jobs(array(
@@ -58,8 +58,9 @@ export function addJobsFrom(source: string, task: TaskName, payloadField: string
 }
 
 /**
- * Writes the same expression for jobs of several tasks. `source` must have the columns `task`, `key` and `payload`.
- * @param options SQL expressions over `s`. `runAt`: null means at once. `priority`: null means 0.
+ * Writes an SQL expression that queues jobs of several tasks inside a larger statement. `source` must have the columns
+ * `task`, `key` and `payload`.
+ * @param options holds SQL expressions over `s`. `runAt` null means at once. `priority` null means 0.
  */
 export const addPayloadsFrom = (
   source: string,
@@ -70,8 +71,8 @@ export const addPayloadsFrom = (
 
 /**
  * Deletes superseded jobs that no worker holds. When the key of a running job is added again, Graphile Worker clears
- * the job's key and uses up its attempts. If the record of its end is then lost, the row stays for ever and looks like
- * a failure.
+ * the job's key and uses up its attempts. If the end of the job is then not recorded, the row stays for ever and looks
+ * like a failure.
  * @returns the number of deleted jobs.
  */
 export async function deleteSupersededJobs(db: Queryable): Promise<number> {

@@ -5,8 +5,8 @@ import type { Pool, Queryable } from '../db.ts'
 const WORKER_LOCK_CLASS = 7_305_147
 
 /**
- * Jobs of a crashed process are released when its lock has been free for this long. A live pool with a broken
- * connection takes its lock again within about four seconds.
+ * Jobs of a crashed process are released when the lock of its pool has been free for this long. A live pool with a
+ * broken connection takes its lock again within about four seconds.
  */
 const GRACE = '6 seconds'
 
@@ -17,23 +17,26 @@ const GRACE = '6 seconds'
 const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3'
 
 /**
- * Registration runs four short statements. If one of them times out, the connection is closed and a new connection is
- * tried.
+ * Limits the milliseconds for a response of the database during registration, which runs four short statements. If one
+ * of them times out, the connection is closed and a new connection is tried.
  */
 const ANSWER_TIMEOUT_MS = 2_500
-/** Without a heartbeat an idle connection never notices that its server vanished. */
+/**
+ * Is the time between heartbeats. Without a heartbeat an idle database connection never notices that its server
+ * vanished.
+ */
 const HEARTBEAT_MS = 1_500
 
-/** Proves that a worker pool lives, by its own connection that holds an advisory lock. */
+/** Proves that a worker pool lives. The pool has its own database connection, which holds an advisory lock. */
 export type PoolRegistration = {
-  /** Deletes the row and closes the connection. */
+  /** Deletes the row of the worker pool and closes the connection. */
   release(): Promise<void>
 }
 
 /**
- * Registers a Graphile Worker pool. Postgres frees its lock at the end of the connection, after any kind of crash. So
- * dead pools are recognised without clocks.
- * @param onLost called once when the connection breaks; the caller must register again.
+ * Registers a Graphile Worker pool. Postgres frees the pool's lock at the end of the connection, after any kind of
+ * crash. So dead pools are recognised without clocks.
+ * @param onLost is called once when the connection breaks. The caller must then register again.
  */
 export async function registerPool(options: {
   databaseUrl: string
@@ -49,7 +52,7 @@ export async function registerPool(options: {
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
-  // A failure throws while the lock is not held yet. After that it calls onLost once.
+  // A failed registration throws while the lock is not held yet. A later failure calls onLost once.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {
@@ -69,7 +72,7 @@ export async function registerPool(options: {
     )
     id = rows[0]!.id
     await client.query('select pg_advisory_lock($1, $2)', [WORKER_LOCK_CLASS, id])
-    // An old row of this pool whose lock is free would mark the live pool as dead.
+    // Old rows of this pool are deleted. An old row whose lock is free would mark the live pool as dead.
     await client.query('delete from worker_pools where graphile_pool_id = $1 and id <> $2', [
       options.graphilePoolId,
       id,
@@ -94,9 +97,9 @@ export async function registerPool(options: {
 /**
  * Releases the jobs of dead pools within seconds. Graphile Worker alone waits four hours. A pool whose lock is free is
  * suspect. After GRACE it is dead. Jobs of a pool that died before its registration are released after the same time.
- * @param wasAway the database was unreachable for the caller. The time before proves nothing about a pool, so GRACE
- * begins again. Otherwise the jobs of a pool that reconnects would be given to other pools, although the pool still
- * holds outcomes of them.
+ * @param wasAway tells that the database was unreachable for the caller. The time of the outage proves nothing about a
+ * pool, so GRACE begins again. Otherwise other pools would get the jobs of a pool that reconnects, although that pool
+ * still holds outcomes of these jobs.
  * @returns the Graphile Worker pool ids whose jobs were released.
  */
 export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promise<string[]> {
@@ -130,7 +133,7 @@ export async function releaseJobsOfDeadPools(pool: Pool, wasAway = false): Promi
   return dead
 }
 
-/** A pool that has not sent its heartbeat for this long runs no jobs. */
+/** A worker pool that has not sent its heartbeat for this long runs no jobs. */
 const SILENCE_MAX = '5 seconds'
 
 /**
@@ -143,7 +146,7 @@ export const SILENT_POOLS = `
   where datname = current_database() and application_name like 'purser worker % (alive)'
     and state = 'idle' and state_change < clock_timestamp() - interval '${SILENCE_MAX}'`
 
-/** Lists the names of pools that are registered and hang. */
+/** Lists the names of worker pools that are registered and hang. */
 export async function listSilentPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({
     name: 'list-silent-pools',
@@ -152,7 +155,7 @@ export async function listSilentPools(db: Queryable): Promise<string[]> {
   return rows.map((row) => row.pool_name)
 }
 
-/** Lists the distinct names of live pools. */
+/** Lists the distinct names of live worker pools. */
 export async function listLivingPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({
     name: 'list-living-pools',
@@ -172,7 +175,7 @@ export async function forceUnlock(db: Queryable, graphilePoolIds: string[]): Pro
  */
 export type JobLock = { id: string; attempts: number }
 
-/** Lists the locks of this Graphile Worker pool in the database. */
+/** Lists the job locks of this Graphile Worker pool in the database. */
 export async function listLocks(db: Queryable, graphilePoolId: string): Promise<JobLock[]> {
   const { rows } = await db.query<JobLock>(
     'select id, attempts from graphile_worker._private_jobs where locked_by = $1',
@@ -181,7 +184,7 @@ export async function listLocks(db: Queryable, graphilePoolId: string): Promise<
   return rows
 }
 
-/** Tells whether the pool still holds this lock. */
+/** Tells whether the Graphile Worker pool still holds this lock on a job. */
 export async function hasLock(
   db: Queryable,
   graphilePoolId: string,
@@ -196,8 +199,8 @@ export async function hasLock(
 }
 
 /**
- * Releases these locks of the pool. A job that was fetched again meanwhile keeps its new lock. `attempts` stays
- * unchanged, because the job may have run.
+ * Releases the given job locks of the Graphile Worker pool. A job that was fetched again meanwhile keeps its new lock.
+ * `attempts` stays unchanged, because the job may have run.
  * @returns the number of released locks.
  */
 export async function releaseLocks(

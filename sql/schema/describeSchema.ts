@@ -1,8 +1,8 @@
 import type { Queryable } from '../db.ts'
 
 /**
- * Selects functions, tables with columns and constraints, then indexes and triggers, each part by name. Objects of
- * extensions are left out.
+ * Holds the SQL queries for the parts of a schema: functions, tables with columns and constraints, then indexes and
+ * triggers, each part by name. Objects of extensions are left out.
  */
 const PARTS = {
   functions: `

@@ -9,14 +9,14 @@ import { type OpenCredential, openCredential } from './credentialReads.ts'
 import type { Failed } from './credentials.ts'
 import { sealRequest, USE_KEPT } from './uses.ts'
 
-/** Limits the uses of one project that have not ended. */
+/** Limits the uses of secrets of one project that have not ended. */
 const OPEN_MAX = 16
-/** Limits the bytes of requests and answers that are kept for one project. */
+/** Limits the bytes of uses' requests and answers that are stored for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 const OPERATION = 'vault.use'
 
-/** Is a use to accept. */
+/** Is a use of a secret to accept. */
 export type NewUse<Refusal> = {
   actor: Actor
   keyring: Keyring
@@ -24,13 +24,13 @@ export type NewUse<Refusal> = {
   request: UseRequest
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
-  /** Judges the credential; null: the use may continue. */
+  /** Judges whether the use may have the credential. Null means that the use may continue. */
   judge: (credential: OpenCredential) => Refusal | null
 }
 
 export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key belongs to another request. */
+  /** The Idempotency-Key belongs to another use request. */
   | { kind: 'other_request' }
   /** The project has too many uses in progress, or too large answers. */
   | { kind: 'busy' }
@@ -38,7 +38,7 @@ export type AcceptedUse<Refusal> =
   | { kind: 'refused_by_judge'; refusal: Refusal }
   | Failed
 
-/** Stores a use, its job and its audit entry. The same Idempotency-Key finds the first use. */
+/** Stores a use of a secret, its job and its audit entry. A call with the same Idempotency-Key finds the first use. */
 export function acceptUse<Refusal>(
   pool: Pool,
   use: NewUse<Refusal>,
@@ -96,7 +96,7 @@ export function acceptUse<Refusal>(
   })
 }
 
-/** Tells whether the project has too many uses. The project's lock makes the counts exact. */
+/** Tells whether the project has too many uses in progress. The project's lock makes the counts exact. */
 async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ open: number; bytes: string }>({
     name: 'count-uses',
@@ -109,8 +109,8 @@ async function isBusy(db: Queryable, projectId: string): Promise<boolean> {
 }
 
 /**
- * Stores the response of an idempotency key. A refused request frees the key, so that the caller may correct the
- * request.
+ * Stores the response of a use under its idempotency key. A refused use frees the key, so that the caller may correct
+ * the request.
  */
 async function keepKey(
   db: Queryable,

@@ -15,11 +15,11 @@ import type { Queryable } from '../db.ts'
 import type { Failed, StoredCredential } from './credentials.ts'
 import { BOUNDS_COLUMNS, type BoundsRow, openData, toBounds } from './credentialVersions.ts'
 
-/** Is a credential with its secret. */
+/** Is a credential with its decrypted secret. */
 export type OpenCredential = StoredCredential & {
   data: CredentialData
   hasTotp: boolean
-  /** Tells that this is the current version. */
+  /** Tells whether this version of the credential is the current version. */
   current: boolean
 }
 
@@ -45,9 +45,10 @@ type Row = BoundsRow & {
 }
 
 /**
- * Writes a statement that reads versions and writes their audit entries, so that no secret leaves Postgres without an
- * entry. A version expires with its credential, because an older version must not bypass the expiry. `last_used_at` is
- * skipped while another reader updates it, so that readers of one credential do not wait for each other.
+ * Writes an SQL statement that reads versions of credentials and writes their audit entries, so that no secret leaves
+ * Postgres without an entry. A version expires with its credential, because an older version must not bypass the
+ * expiry. `last_used_at` is skipped while another reader updates it, so that readers of one credential do not wait for
+ * each other.
  *
  * $1 to $6 are the columns of the entries, $7 tells whether the owner reads, and $8 holds the versions. Each is an
  * array with one element for a read.
@@ -78,7 +79,7 @@ const readStatement = (
     from given g left join found f using (n) order by g.n
     returning row as audit_row
   ), numbered as (
-    -- The audit log entries have row numbers in the order of the reads.
+    -- The audit entries have row numbers in the order of the reads.
     select audit_row, row_number() over (order by audit_row) as n from audited
   )
   select a.audit_row, f.* from numbered a left join found f using (n) order by a.n`
@@ -112,18 +113,18 @@ export async function openCredential(
 export type CredentialRead = {
   actor: Actor
   name: string
-  /** Tells that the caller is the owner, in the console. */
+  /** Tells whether the caller is the owner, in the console. */
   isOwner: boolean
-  /** If absent, the current version is read. */
+  /** Is the version to read. If it is absent, the current version is read. */
   version?: number
-  /** Is written to the audit log. */
+  /** Is the detail that is written to the audit log. */
   detail?: string
 }
 
-/** Is the result of a read, still encrypted. */
+/** Is the result of reading a credential, still encrypted. */
 export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: null })
 
-/** Reads credentials of any projects in one statement, each with its audit entry. @returns the results by place */
+/** Reads credentials of any projects in one statement, each with its audit entry. @returns the results by place. */
 export async function readCredentials(
   db: Queryable,
   action: keyof typeof READS,
@@ -149,7 +150,10 @@ export async function readCredentials(
   return rows
 }
 
-/** Decrypts a read. If the secret cannot be decrypted, its audit entry gets the outcome `failed`. */
+/**
+ * Decrypts the result of reading a credential. If the secret cannot be decrypted, the audit entry gets the outcome
+ * `failed`.
+ */
 export async function openRead(
   db: Queryable,
   { actor, name, version, keyring }: CredentialRead & { keyring: Keyring },
@@ -169,8 +173,8 @@ export async function openRead(
 }
 
 /**
- * Returns the current version of a credential for a worker. Its use was audited before. @returns null if the credential
- * is deleted or has expired.
+ * Returns the current version of a credential for a worker. The use of the credential was audited before. @returns null
+ * if the credential is deleted or has expired.
  */
 export async function readForUse(
   db: Queryable,
@@ -211,7 +215,7 @@ const toOpenCredential = (
   reveal: row.reveal,
 })
 
-/** Finds one credential without its secret, or null. */
+/** Finds one credential without its secret. @returns null if there is none. */
 export async function findCredential(
   db: Queryable,
   { projectId, name }: { projectId: string; name: string },
@@ -241,14 +245,17 @@ const toListed = (name: string, row: Row): StoredCredential => ({
   reveal: row.reveal,
 })
 
-/** Limits the bytes of metadata (JSON) in one page, because ten thousand of the largest would be 160 MB. */
+/**
+ * Limits the bytes of metadata (JSON) in one page of credentials, because the metadata of ten thousand large
+ * credentials would be 160 MB.
+ */
 const PAGE_METADATA_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
-  /** Selects only credentials that expire within this time or have expired, the soonest first; null: all. */
+  /** Selects only credentials that expire within this time or have expired, the soonest first. Null selects all. */
   expiringWithinMs: number | null
-  /** Is a part of the name. */
+  /** Selects credentials with this text in the name. */
   name?: string
   type?: CredentialType
   cursor: Cursor | null

@@ -7,7 +7,7 @@ import type { CredentialData, CredentialType } from '../../shared/vault/credenti
 import type { Keyring, Sealed, SecretContext } from '../../shared/vault/envelope.ts'
 import type { Queryable } from '../db.ts'
 
-/** Lists the columns of a version's bounds. */
+/** Lists the columns with the bounds of a credential's version. */
 export type BoundsRow = {
   allowed_hosts: string[] | null
   allowed_methods: string[] | null
@@ -24,7 +24,7 @@ export const toBounds = (row: BoundsRow): Bounds => ({
   placement: row.placement,
 })
 
-/** Returns the bounds as parameters, in the order of {@link BOUNDS_COLUMNS}. */
+/** Returns the bounds of a credential as SQL parameters, in the order of {@link BOUNDS_COLUMNS}. */
 export const boundsValues = ({ allowedHosts, allowedMethods, allowedPaths, placement }: Bounds) => [
   allowedHosts,
   allowedMethods,
@@ -32,7 +32,7 @@ export const boundsValues = ({ allowedHosts, allowedMethods, allowedPaths, place
   placement,
 ]
 
-/** Is one stored version. */
+/** Is one stored version of a credential. */
 export type VersionRow = BoundsRow & {
   version: number
   type: CredentialType
@@ -48,7 +48,7 @@ export type VersionRow = BoundsRow & {
 const VERSION_COLUMNS = `v.version, v.type, v.metadata, v.expires_at, v.key_id, v.wrapped_key, v.ciphertext, v.created_at,
   ${BOUNDS_COLUMNS}, coalesce(v.expires_at <= clock_timestamp(), false) as expired`
 
-/** Returns one version of a credential that the caller has locked, or null. */
+/** Returns one version of a credential that the caller has locked. @returns null if there is none. */
 export async function readVersion(
   db: Queryable,
   credentialRow: string,
@@ -62,13 +62,14 @@ export async function readVersion(
   return rows[0] ?? null
 }
 
-/** Returns the bounds of a version with its defaults. */
+/** Returns the bounds of a credential's version, with the defaults in place of null. */
 export const boundsOf = (row: Pick<VersionRow, 'type' | 'metadata'> & BoundsRow): EffectiveBounds =>
   effectiveBounds({ ...toBounds(row), type: row.type, metadata: row.metadata })
 
 /**
- * Returns the bounds of a version and of every later version. Later versions are kept as long as this version. If a
- * later version has another type and the default placement, the default placement of this version's type counts.
+ * Returns the bounds of a credential's version and of every later version. Later versions are kept as long as this
+ * version. If a later version has another type and the default placement, the default placement of this version's type
+ * counts.
  */
 export async function boundsSince(
   db: Queryable,
@@ -91,7 +92,7 @@ const context = (projectId: string, name: string, version: number): SecretContex
   version,
 })
 
-/** Encrypts the data of one version. */
+/** Encrypts the data of one version of a credential. */
 export function sealData(
   keyring: Keyring,
   input: { projectId: string; name: string; version: number; data: CredentialData },
@@ -100,7 +101,7 @@ export function sealData(
   return keyring.seal(Buffer.from(JSON.stringify(data)), context(projectId, name, version))
 }
 
-/** Decrypts the data of one version. @throws {UnknownMasterKeyError} {BrokenSealError} */
+/** Decrypts the data of one version of a credential. @throws {UnknownMasterKeyError} {BrokenSealError} */
 export function openData(
   keyring: Keyring,
   projectId: string,
@@ -112,7 +113,7 @@ export function openData(
   return JSON.parse(keyring.open(sealed, context(projectId, name, version)).toString())
 }
 
-/** Is a version without its secret. */
+/** Is a version of a credential without its secret. */
 export type VersionSummary = {
   version: number
   type: CredentialType

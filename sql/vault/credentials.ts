@@ -19,7 +19,7 @@ import {
   type VersionRow,
 } from './credentialVersions.ts'
 
-/** Is the content that a client stores under a name. */
+/** Is the content of a credential that a client stores under a name. */
 export type CredentialContent = Bounds & {
   type: CredentialType
   data: CredentialData
@@ -55,21 +55,27 @@ export type Locked = {
   id: string
   version: number
   reveal: Reveal
-  /** Tells that the owner has set the bounds. */
+  /** Tells whether the owner has set the bounds of the credential. */
   isBounded: boolean
   isNew: boolean
 }
 
 const LOCKED = 'row, id, version, reveal, bounded_by_owner as "isBounded"'
 
-/** Absent bounds become the default. If a key must not widen them, they stay unchanged. */
+/**
+ * Is the content that a caller gives for a credential. Absent bounds become the default. If the API key must not widen
+ * the bounds, they stay unchanged.
+ */
 export type GivenContent = Omit<CredentialContent, keyof Bounds> & Partial<Bounds>
 
 /**
- * Creates a credential, or overwrites it with its next version. A key may set any bounds for a secret of its own. It
- * may not widen a bound of a credential that is withheld from it, or that the owner has bound.
- * @param target.reveal if absent, it stays as before, or is `agent` for a new credential.
- * @returns null if the project is deleted; `withheld` if only the owner may reveal it to agents, or widen its bounds.
+ * Creates a credential, or overwrites it with its next version. An API key may set any bounds for a secret that it
+ * stores itself. But it may not widen a bound if the credential is withheld from it, or if the owner has set the
+ * bounds.
+ * @param target.reveal says who reads the secret. If it is absent, it stays as before, or is `agent` for a new
+ * credential.
+ * @returns null if the project is deleted. `withheld` means that only the owner may reveal the secret to agents, or
+ * widen the bounds.
  * @throws {TooManyCredentialsError}
  */
 export async function storeCredential(
@@ -103,7 +109,10 @@ const DEFAULT_BOUNDS: Bounds = {
   placement: null,
 }
 
-/** Returns the content that a key may store. @returns null if the content is wider than the present bounds. */
+/**
+ * Returns the content that an API key may store for a credential. @returns null if the content is wider than the
+ * present bounds.
+ */
 async function narrowedContent(
   db: Queryable,
   { row, version, reveal, isBounded, isNew }: Locked,
@@ -111,14 +120,14 @@ async function narrowedContent(
 ): Promise<CredentialContent | null> {
   if (isNew || (reveal === 'agent' && !isBounded)) return { ...DEFAULT_BOUNDS, ...given }
   const present = boundsOf((await readVersion(db, row, version))!)
-  // Another type or another metadata.uri has other defaults.
+  // The default bounds are computed anew, because another type or another metadata.uri has other defaults.
   const content = { ...present, ...given }
   return areWithin(effectiveBounds(content), present) ? content : null
 }
 
 /**
- * Tells whether the secret is withheld from keys before or after the change. Each new version then counts as a
- * rotation, because a comparison would tell a key whether its guess was right.
+ * Tells whether the secret is withheld from API keys before or after the change. Each new version then counts as a
+ * rotation, because a comparison would tell a caller whether its guess of the secret was right.
  */
 export const isWithheld = (...credentials: readonly { reveal: Reveal }[]): boolean =>
   credentials.some(({ reveal }) => reveal === 'owner')
@@ -137,7 +146,10 @@ export async function lockCredential(
   return rows[0] === undefined ? null : { ...rows[0], isNew: false }
 }
 
-/** Creates a credential under the project's lock, which keeps the limit. Overwriting does not take this lock. */
+/**
+ * Creates a credential under the project's lock, which keeps the limit on credentials. Overwriting a credential does
+ * not take this lock.
+ */
 async function create(db: Queryable, actor: Actor, name: string): Promise<Locked | null> {
   const { projectId } = actor
   const project = await db.query(
@@ -160,8 +172,8 @@ async function create(db: Queryable, actor: Actor, name: string): Promise<Locked
 }
 
 /**
- * Returns the data before its replacement. @returns null if the data cannot be decrypted. They may be replaced all the
- * same.
+ * Returns the data of a credential before they are replaced. @returns null if the data cannot be decrypted. They may be
+ * replaced all the same.
  */
 export async function openCurrent(
   db: Queryable,
@@ -189,7 +201,7 @@ const onlyBounds = ({ allowedHosts, allowedMethods, allowedPaths, placement }: B
 
 type NewVersion = {
   content: CredentialContent
-  /** Tells that the secret changed. */
+  /** Tells whether the secret of the credential changed. */
   rotated: boolean
   action: string
   detail?: string
@@ -272,7 +284,7 @@ export type Failed = {
   expiresAt?: Date
 }
 
-/** Tells why a version cannot be read. @returns null if it can be read. */
+/** Tells why a version of a credential cannot be read. @returns null if it can be read. */
 export const refusal = (stored: VersionRow | null): Failed | null => {
   if (stored === null) return { kind: 'not_found' }
   return stored.expired ? { kind: 'expired', expiresAt: stored.expires_at! } : null

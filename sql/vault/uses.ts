@@ -7,13 +7,15 @@ import { CHANGES_CHANNEL } from '../changes.ts'
 import { type Pool, type Queryable, transaction } from '../db.ts'
 import { recordEvents } from '../events/events.ts'
 
-/** An answer is kept for this time after the use has ended. A request that waits longer is not sent. */
+/**
+ * The answer of a use is kept for this time after the use has ended. A request of a use that waits longer is not sent.
+ */
 export const USE_KEPT = '10 minutes'
 
 const REQUEST = 1
 const ANSWER = 2
 
-/** Returns the associated data of a use's request or answer. */
+/** Returns the encryption context (associated data) of a use's request or answer. */
 export const useContext = (projectId: string, id: string, version: number): SecretContext => ({
   purpose: 'vault-use',
   projectId,
@@ -21,7 +23,7 @@ export const useContext = (projectId: string, id: string, version: number): Secr
   version,
 })
 
-/** Encrypts a request with its placeholders. */
+/** Encrypts the request of a use with its placeholders. */
 export const sealRequest = (
   keyring: Keyring,
   { projectId, id, request }: { projectId: string; id: string; request: UseRequest },
@@ -52,7 +54,7 @@ type UseRow = {
 const COLUMNS = `id, project_id, credential_name, state, error, method, host, path, status, audit_row, content_version,
   key_id, wrapped_key, ciphertext, created_at, expires_at, expires_at <= clock_timestamp() as expired`
 
-/** Is a use as its caller sees it. */
+/** Is a use of a secret as its caller sees it. */
 export type Use = {
   id: string
   name: string
@@ -63,7 +65,7 @@ export type Use = {
   expiresAt: Date
 }
 
-/** Finds a use of a project. @returns null if there is none, or if it has expired. */
+/** Finds a use of a secret in a project. @returns null if there is none, or if it has expired. */
 export async function findUse(
   db: Queryable,
   { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring },
@@ -94,10 +96,10 @@ function opened<Content>(keyring: Keyring, row: UseRow): Content | null {
   return JSON.parse(keyring.open({ keyId, wrappedKey, ciphertext }, context).toString())
 }
 
-/** Is a use for the worker. */
+/** Is a use of a secret as the worker needs it. */
 export type DueUse = { projectId: string; name: string; state: UseState; expired: boolean }
 
-/** Finds a use of a live project in any state. @returns null if there is none. */
+/** Finds a use of a secret in a live project, in any state. @returns null if there is none. */
 export async function findDueUse(db: Queryable, id: string): Promise<DueUse | null> {
   const { rows } = await db.query<UseRow>({
     name: 'find-due-use',
@@ -112,8 +114,8 @@ export async function findDueUse(db: Queryable, id: string): Promise<DueUse | nu
 }
 
 /**
- * Marks a queued use as being sent, before anything is sent. The mark is never removed, so a request is sent at most
- * once. @returns the request of the use; null if another worker has the use.
+ * Marks a queued use as being sent, before its request is sent. The mark is never removed, so a request is sent at most
+ * once. @returns the request of the use. Null means that another worker has the use.
  */
 export async function startUse(
   db: Queryable,
@@ -128,13 +130,14 @@ export async function startUse(
   return rows[0] === undefined ? null : opened<UseRequest>(keyring, rows[0])
 }
 
-/** Describes the end of a use. */
+/** Describes the end of a use of a secret. */
 export type UseEnd =
   | { state: 'answered'; answer: UseAnswer }
   | { state: 'failed' | 'unknown'; error: string }
 
 /**
- * Ends a use with its audit entry and its event. The answer replaces the request. A use that has ended does not change.
+ * Ends a use of a secret with its audit entry and its event. The answer replaces the request. If the use has ended
+ * already, it does not change.
  */
 export function endUse(
   pool: Pool,
@@ -192,7 +195,7 @@ async function auditEnd(
   if (outcome !== 'ok') await setOutcome(db, auditRow, outcome)
 }
 
-/** Deletes expired uses, with their answers. */
+/** Deletes expired uses of secrets, with their answers. */
 export async function deleteExpiredUses(db: Queryable): Promise<void> {
   await db.query(`delete from vault_uses where expires_at <= clock_timestamp()`)
 }

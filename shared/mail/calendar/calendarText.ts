@@ -1,6 +1,6 @@
 import type { Invite } from './invite.ts'
 
-/** Writes the events of a calendar file as text. */
+/** Writes the events of a calendar file as readable text. */
 export const calendarText = (invites: readonly Invite[]): string => invites.map(textOf).join('\n\n')
 
 function textOf(invite: Invite): string {

@@ -4,16 +4,19 @@ import { FLOATING, localOf, UTC, type Zone, zoneOf } from './zones.ts'
 /** Describes one instance of an event. `local` has the format that it has in `CalendarTime`. */
 export type Instance = { startMs: number; endMs: number; local: string }
 
-/** Selects the instances from `fromMs` (inclusive) to `untilMs` (exclusive), at most `max` of them. */
+/** Selects at most `max` instances of an event from `fromMs` (inclusive) to `untilMs` (exclusive). */
 export type Window = { fromMs: number; untilMs: number; max: number }
 
-/** Limits the characters of a source. A source is a rule with its exceptions, and the zones that it names. */
+/**
+ * Limits the characters of a stored source. A source is the recurrence rule of an event with its exceptions, and the
+ * time zones that they name.
+ */
 const SOURCE_MAX_CHARS = 100_000
 
-/** Holds the value of a time property with its zone. */
+/** Holds the value of a time property of an event with its time zone. */
 export type PlacedTime = { value: ICAL.Time; zone: Zone }
 
-/** Maps each TZID to the definition of its zone in a calendar file. */
+/** Maps each TZID to the definition of its time zone in a calendar file. */
 export type Definitions = ReadonlyMap<string, ICAL.Timezone>
 
 export function definitionsOf(calendar: ICAL.Component): Definitions {
@@ -25,7 +28,7 @@ export function definitionsOf(calendar: ICAL.Component): Definitions {
   )
 }
 
-/** Returns the times of a property. Values of another type are left out. */
+/** Returns the times of a calendar property. Values of another type are left out. */
 export function timesOf(property: ICAL.Property | null, definitions: Definitions): PlacedTime[] {
   const tzid = property?.getFirstParameter('tzid') ?? ''
   return (property?.getValues() ?? []).flatMap((given: unknown) => {
@@ -61,9 +64,9 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
 }
 
 /**
- * Returns the instances of a recurring event. It runs in a child process, because a stranger's rule may have no end and
- * no instance.
- * @param source from {@link sourceOf}
+ * Returns the instances of a recurring event. The function runs in a child process, because a stranger's rule may have
+ * no end and no instance.
+ * @param source is the result of {@link sourceOf}.
  */
 export function expand(source: string, { fromMs, untilMs, max }: Window): Instance[] {
   const calendar = new ICAL.Component(ICAL.parse(source))
@@ -101,8 +104,8 @@ export function instancesOf(
 }
 
 /**
- * Returns the starts that the rule gives. The rule uses the local time, so that a meeting stays at ten when clocks
- * change. UNTIL is an instant (RFC 5545 §3.3.10), and is compared as an instant.
+ * Returns the starts of an event that its recurrence rule gives. The rule uses the local time, so that a meeting stays
+ * at ten when clocks change. UNTIL is an instant (RFC 5545 §3.3.10), and is compared as an instant.
  */
 function* startsByRule(event: ICAL.Component, start: PlacedTime): Generator<number> {
   const rule = event.getFirstPropertyValue('rrule')
@@ -130,7 +133,7 @@ function lastOf(rule: ICAL.Recur, start: PlacedTime): number {
   return start.zone.instantOf(last)
 }
 
-/** Merges two ordered lists into one ordered list. */
+/** Merges two ordered lists of times into one ordered list. */
 function* merged(some: readonly number[], others: Iterable<number>): Generator<number> {
   let at = 0
   for (const other of others) {
@@ -141,8 +144,8 @@ function* merged(some: readonly number[], others: Iterable<number>): Generator<n
 }
 
 /**
- * Returns the local time of an instant. If only the file knows the zone, the offset is computed from the definition in
- * the file.
+ * Returns the local time of an instant in the event's time zone. If only the calendar file knows the zone, the offset
+ * is computed from the file's definition.
  */
 export function localAt(atMs: number, { value, zone }: PlacedTime): string {
   if (zone.name !== null || zone === FLOATING) {
@@ -152,7 +155,10 @@ export function localAt(atMs: number, { value, zone }: PlacedTime): string {
   return localOf(atMs + offsetNear(atMs, zone), null)
 }
 
-/** Finds the offset of a zone that only a file defines. Two steps find the local time. */
+/**
+ * Finds the offset of a time zone that only a calendar file defines. The zone's definition expects a local time, so the
+ * offset is found in two steps.
+ */
 function offsetNear(atMs: number, zone: Zone): number {
   const guess = (shiftMs: number) => {
     const wall = ICAL.Time.fromJSDate(new Date(atMs + shiftMs), true)
@@ -176,8 +182,8 @@ export function isTooOften(event: ICAL.Component): boolean {
 const SOURCE_PROPERTIES = ['dtstart', 'dtend', 'duration', 'rrule', 'rdate', 'exdate']
 
 /**
- * Writes the rule of an event with its exceptions and zones as a separate calendar file. @returns null if the event
- * does not recur, if it recurs too often, or if the file is too long.
+ * Writes the recurrence rule of an event with its exceptions and zones as a separate calendar file. @returns null if
+ * the event does not recur, if it recurs too often, or if the file is too long.
  */
 export function sourceOf(event: ICAL.Component, calendar: ICAL.Component): string | null {
   if (!recurs(event) || isTooOften(event)) return null

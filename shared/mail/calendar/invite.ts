@@ -32,11 +32,11 @@ export type Status = (typeof STATUSES)[number]
 
 /** Describes a time of an event. */
 export type CalendarTime = {
-  /** Is a time in ISO 8601 in UTC. A whole day has its midnight in UTC. A time without a zone counts as UTC. */
+  /** Is the time in ISO 8601 in UTC. A whole day has its midnight in UTC. A time without a zone counts as UTC. */
   at: string
   /** Is the local time of the event: `2026-03-02T10:00:00`, or `2026-03-02` for a whole day. */
   local: string
-  /** Is the IANA name of the zone; null: the event names no zone that is known. */
+  /** Is the IANA name of the time zone. Null means that the event names no known zone. */
   zone: string | null
 }
 
@@ -51,8 +51,8 @@ export type Invite = {
   /** Is DTSTAMP in ISO 8601. */
   stamp: string
   /**
-   * Names one instance of a series by its first start (RECURRENCE-ID), in ISO 8601; null: the event is about all
-   * instances.
+   * Names one instance of a series by its first start (RECURRENCE-ID), in ISO 8601. Null means that the event is about
+   * all instances.
    */
   recurrenceId: string | null
   status: Status
@@ -63,15 +63,20 @@ export type Invite = {
   allDay: boolean
   start: CalendarTime
   end: CalendarTime
-  /** Is null if the event does not recur. `next` holds the starts of the next instances. */
+  /**
+   * Holds the recurrence rule. Null means that the event does not recur. `next` holds the starts of the next instances.
+   */
   recurrence: { rule: string; next: string[] } | null
   organizer: Person | null
   attendees: Attendee[]
-  /** Is COMMENT, for example of a reply. */
+  /** Is the COMMENT of the calendar event, for example in an attendee's reply. */
   comment: string | null
 }
 
-/** Holds an event with the source from which its later instances are made; null: the event does not recur. */
+/**
+ * Holds an event with the source from which its later instances are made. The source is null if the event does not
+ * recur.
+ */
 export type ReadInvite = Invite & { source: string | null }
 
 export const CALENDAR_MAX_CHARS = 1_000_000

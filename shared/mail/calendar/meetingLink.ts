@@ -1,15 +1,15 @@
-/** Matches hosts whose links open a meeting. */
+/** Matches hosts of video meetings. A link to such a host opens a meeting. */
 const MEETING_HOSTS =
   /^(?:meet\.google\.com|teams\.microsoft\.com|teams\.live\.com|whereby\.com|meet\.jit\.si|bluejeans\.com|chime\.aws|around\.co|(?:[a-z0-9-]+\.)*(?:zoom\.us|zoomgov\.com|webex\.com|gotomeeting\.com|gotomeet\.me|whereby\.com|meet\.goto\.com))$/i
 const LINK = /https:\/\/[^\s<>"'()[\]]+/g
 const LINK_MAX_LENGTH = 2_000
-/** Limits the links of a text that are checked. */
+/** Limits the links of a text that are checked for a meeting. */
 const LINKS_LOOKED_AT = 100
 
 /**
  * Finds the link that opens the meeting of an event. @returns null if no link is found.
- * @param named links of fields that hold nothing else, the most certain link first
- * @param texts place and description
+ * @param named lists the links of fields that hold only a link, the most certain link first.
+ * @param texts holds the event's place and description.
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {
   for (const text of named) {

@@ -1,31 +1,35 @@
-/** Decides which of two statements about an event counts (RFC 5546 §2.1.5). */
+/** Decides which of two messages about an event takes effect (RFC 5546 §2.1.5). */
 
-/** Identifies a revision of an event. */
+/** Identifies a revision of a calendar event. */
 export type Revision = { sequence: number; stampMs: number }
 
-/** Describes the known revision of an event. */
+/**
+ * Describes the known revision of a calendar event. `isProven` tells whether the organizer was proven to have sent it.
+ */
 export type KnownRevision = Revision & { isProven: boolean }
 
 /**
- * Is the effect of a message on an event. A `proposal` changes nothing, because nothing proves that its sender is the
- * organizer.
+ * Is the effect of a message on a calendar event. A `proposal` changes nothing, because nothing proves that its sender
+ * is the organizer.
  */
 export type Effect = 'new' | 'updated' | 'same' | 'outdated' | 'proposal'
 
 /**
- * Compares two revisions. A later SEQUENCE counts before a later DTSTAMP. @returns a number below 0 if the first
- * revision is older.
+ * Compares two revisions of a calendar event. A later SEQUENCE counts before a later DTSTAMP. @returns a number below 0
+ * if the first revision is older.
  */
 export const compareRevisions = (a: Revision, b: Revision): number =>
   a.sequence - b.sequence || a.stampMs - b.stampMs
 
-/** Describes the series that an instance belongs to. */
+/** Describes the series that an instance of a calendar event belongs to. */
 export type KnownSeries = KnownRevision & { isCancelled: boolean }
 
 /**
- * Decides about a request or a cancellation. A stranger may announce an event that nobody knows. Later the organizer's
- * own message replaces it, whatever its SEQUENCE is. A stranger may not announce an instance of a known series.
- * @param series the series of an instance; null: it is unknown, or the invite is about a whole event
+ * Decides the effect of a meeting request or a cancellation. A stranger may announce an event that nobody knows. Later
+ * the organizer's own message replaces the stranger's event, whatever the SEQUENCE is. A stranger may not announce an
+ * instance of a known series.
+ * @param series is the series of an instance. Null means that the series is unknown, or that the invite is about a
+ * whole event.
  */
 export function effectOf(
   known: KnownRevision | null,

@@ -1,4 +1,7 @@
-/** Reads calendar files (RFC 5545, RFC 5546). It runs in a child process, because a stranger's rule may have no end. */
+/**
+ * Reads calendar files (RFC 5545, RFC 5546). The reader runs in a child process, because a stranger's recurrence rule
+ * may have no end.
+ */
 import ICAL from 'ical.js'
 import { DocumentError } from '../documents/document.ts'
 import { decodeText } from '../documents/plainText.ts'
@@ -37,12 +40,12 @@ import {
 import { meetingLink } from './meetingLink.ts'
 import { FLOATING } from './zones.ts'
 
-/** Limits how far ahead the next instances are searched. */
+/** Limits how far ahead the next instances of an event are searched. */
 const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**
  * Reads the events of a calendar file, at most 50.
- * @param nowMs the next instances start after this time
+ * @param nowMs is the time after which the next instances start.
  * @throws {DocumentError} if the file is malformed
  */
 export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
@@ -65,12 +68,15 @@ function calendarsOf(text: string): ICAL.Component[] {
       .filter(({ name }) => name === 'vcalendar')
     if (components.length > 0) return components
   } catch {
-    // The library throws errors of many kinds.
+    // The calendar library throws errors of many kinds.
   }
   throw new DocumentError('malformed')
 }
 
-/** Reads one event. @returns null if the event has no UID or no start, because nobody could reply to the event. */
+/**
+ * Reads one event of a calendar file. @returns null if the event has no UID or no start, because nobody could reply to
+ * the event.
+ */
 function readEvent(
   calendar: ICAL.Component,
   event: ICAL.Component,
@@ -116,12 +122,12 @@ function readEvent(
       source,
     }
   } catch {
-    // The library refuses a value, so nobody can act on the event.
+    // The calendar library refuses a value of the event, so nobody can act on the event.
     return null
   }
 }
 
-/** RFC 6047 §2.4: the method in the file counts. A file without a method is no invitation. */
+/** RFC 6047 §2.4: the METHOD in the calendar file counts. A file without a METHOD is no invitation. */
 function methodOf(calendar: ICAL.Component): Method {
   const given = String(calendar.getFirstPropertyValue('method') ?? '').toUpperCase()
   return METHODS.find((method) => method === given) ?? 'PUBLISH'
@@ -178,7 +184,10 @@ function nextOf(event: ICAL.Component, definitions: Definitions, nowMs: number):
     .map(({ startMs }) => isoOf(startMs))
 }
 
-/** RFC 7986 §5.11 defines CONFERENCE. Large calendar programs define the other fields. */
+/**
+ * Lists the fields with the link of an online meeting. RFC 7986 §5.11 defines CONFERENCE. Large calendar programs
+ * define the other fields.
+ */
 const LINK_FIELDS = [
   'x-google-conference',
   'x-microsoft-skypeteamsmeetingurl',

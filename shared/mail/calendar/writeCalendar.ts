@@ -3,7 +3,10 @@ import ICAL from 'ical.js'
 import { tzlib_get_ical_block, tzlib_get_timezones } from 'timezones-ical-library'
 import type { AttendeeState, CalendarTime, Person, Role } from './invite.ts'
 
-/** Is a time to write. `local` is a date for an event of whole days. If `zone` is null, `local` is in UTC. */
+/**
+ * Is a time to write into a calendar file. `local` is a date for an event of whole days. If `zone` is null, `local` is
+ * in UTC.
+ */
 export type WrittenTime = Pick<CalendarTime, 'local' | 'zone'>
 
 type Described = {
@@ -13,7 +16,7 @@ type Described = {
   summary: string
   start: WrittenTime
   end: WrittenTime
-  /** Names the instance of a series by its first start; null: the event is about all instances. */
+  /** Names the instance of a series by its first start. Null means that the event is about all instances. */
   recurrenceId: WrittenTime | null
   organizer: Person
 }
@@ -34,7 +37,7 @@ export type WrittenAnswer = Described & {
   comment: string | null
 }
 
-/** The library writes every value, and escapes and folds it. So no text can add a property. */
+/** The calendar library escapes and folds every value. So no text can add a property to the file. */
 export function writeRequest(event: WrittenEvent): string {
   return calendarOf('REQUEST', componentOf(event), [event.start, event.end])
 }
@@ -45,7 +48,7 @@ export function writeCancellation(event: WrittenEvent): string {
   return calendarOf('CANCEL', component, [event.start, event.end])
 }
 
-/** Writes a reply. RFC 5546 §3.2.3: the reply names only the attendee who sends it. */
+/** Writes an attendee's reply. RFC 5546 §3.2.3: the reply names only the attendee who sends it. */
 export function writeAnswer({ attendee, answer, comment, ...event }: WrittenAnswer): string {
   const component = described(event)
   const property = person('attendee', attendee)
@@ -73,8 +76,8 @@ function calendarOf(method: string, event: ICAL.Component, times: readonly Writt
 const WRITABLE_ZONES: ReadonlySet<string> = new Set(tzlib_get_timezones() as string[])
 
 /**
- * Returns the definition of a zone. RFC 5545 §3.2.19: a file defines each zone that it names. The definition has the
- * name that the file uses.
+ * Returns the definition of a time zone. RFC 5545 §3.2.19: a calendar file defines each zone that it names. The
+ * definition has the zone name that the file uses.
  */
 function definitionOf(name: string): ICAL.Component | null {
   if (!WRITABLE_ZONES.has(name)) return null
@@ -84,7 +87,7 @@ function definitionOf(name: string): ICAL.Component | null {
   return definition
 }
 
-/** Tells whether a file can name the zone. */
+/** Tells whether a calendar file can name the time zone. */
 export const isWritableZone = (name: string): boolean => WRITABLE_ZONES.has(name)
 
 function componentOf(event: WrittenEvent): ICAL.Component {
@@ -130,7 +133,7 @@ function described(event: Described): ICAL.Component {
 function person(kind: 'organizer' | 'attendee', { address, name }: Person): ICAL.Property {
   const property = new ICAL.Property(kind)
   property.setValue(`mailto:${address}`)
-  // RFC 5545 §3.2: a parameter must not hold double quotes.
+  // Double quotes in a person's name become single quotes. RFC 5545 §3.2: a parameter must not hold double quotes.
   if (name !== null) property.setParameter('cn', name.replaceAll('"', "'"))
   return property
 }

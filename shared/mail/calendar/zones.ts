@@ -1,15 +1,18 @@
 import type ICAL from 'ical.js'
 import { findIana } from 'windows-iana'
 
-/** Converts local times of one time zone. `name` is its IANA name; null: only the calendar file knows the zone. */
+/**
+ * Converts local times of one time zone. `name` is the IANA name. Null means that only the calendar file knows the
+ * zone.
+ */
 export type Zone = {
   name: string | null
-  /** Converts a local time. @returns milliseconds since 1970 */
+  /** Converts a local time. @returns the milliseconds since 1970. */
   instantOf(local: ICAL.Time): number
 }
 
 const UTC_NAMES = /^(?:utc|gmt|z|etc\/utc|etc\/gmt|zulu|tzone:\/\/microsoft\/utc)$/i
-/** Matches an IANA name at the end of longer identifiers, such as `/freeassociation.example/Europe/Berlin`. */
+/** Matches an IANA zone name at the end of longer identifiers, such as `/freeassociation.example/Europe/Berlin`. */
 const IANA_END = /(?:^|\/)([A-Z][A-Za-z_]+(?:\/[A-Z][A-Za-z0-9_+-]+){1,2})$/
 
 /** Matches old names of the time zone database, such as CET and EST5EDT. */
@@ -17,14 +20,14 @@ const SHORT_NAME = /^[A-Z]{3}(?:\d[A-Z]{3})?$/
 
 export const UTC: Zone = { name: 'UTC', instantOf: utcOf }
 /**
- * A time without a zone is the same local time everywhere (RFC 5545 §3.3.5). Lists need an order, so the time counts as
- * UTC.
+ * Converts times without a zone. Such a time is the same local time everywhere (RFC 5545 §3.3.5). Lists need an order,
+ * so the time counts as UTC.
  */
 export const FLOATING: Zone = { name: null, instantOf: utcOf }
 
 /**
- * Returns the zone of a TZID (RFC 5545 §3.2.19). A known name counts before the definition in the file, as in calendar
- * programs. Definitions in files are often cut to one year.
+ * Returns the time zone of a TZID (RFC 5545 §3.2.19). A known zone name counts before the definition in the file, as in
+ * calendar programs. Definitions in files are often cut to one year.
  */
 export function zoneOf(tzid: string, definition: ICAL.Timezone | undefined): Zone {
   const name = ianaName(tzid) ?? ianaName(locationOf(definition))
@@ -35,8 +38,8 @@ export function zoneOf(tzid: string, definition: ICAL.Timezone | undefined): Zon
 }
 
 /**
- * Returns the IANA name that an identifier means. The identifier is the name, ends with the name, or is the name of a
- * Windows zone (CLDR). @returns null if the identifier means no IANA name.
+ * Returns the IANA zone name that a TZID means. The TZID is the name, ends with the name, or is the name of a Windows
+ * zone (CLDR). @returns null if the TZID means no IANA name.
  */
 export function ianaName(tzid: string): string | null {
   const text = tzid.trim()
@@ -45,7 +48,7 @@ export function ianaName(tzid: string): string | null {
   return canonical(IANA_END.exec(text)?.[1] ?? '') ?? canonical(findIana(text)[0] ?? '')
 }
 
-/** Returns the name in the spelling of the time zone database. @returns null if the name is unknown. */
+/** Returns a zone name in the spelling of the time zone database. @returns null if the name is unknown. */
 function canonical(name: string): string | null {
   if (name === '') return null
   try {
@@ -76,7 +79,7 @@ function plainOf({ year, month, day, hour, minute, second }: ICAL.Time): Tempora
   return new Temporal.PlainDateTime(year, month, day, hour, minute, second)
 }
 
-/** Returns the local time of an instant: `2026-03-02T10:00:00`. */
+/** Returns the local time of an instant in a time zone, such as `2026-03-02T10:00:00`. */
 export const localOf = (atMs: number, zone: string | null): string =>
   Temporal.Instant.fromEpochMilliseconds(atMs)
     .toZonedDateTimeISO(zone ?? 'UTC')

@@ -1,6 +1,6 @@
 /**
- * Collects the evidence for and against a candidate: its shape, its place, the words around it, and the kind of the
- * mail. Each piece of evidence has a name. codeTrees.ts says how much each piece counts.
+ * Collects the evidence that a candidate in a mail is a one-time code: its shape, its place, the words around it, and
+ * the kind of the mail. Each piece of evidence has a name. codeTrees.ts says how much each piece counts.
  */
 
 import {
@@ -22,8 +22,8 @@ import {
 } from './codeWords.ts'
 
 /**
- * Holds a line of a part, in the plain form of codeShapes.ts. The words of the line are read once, when they are first
- * needed.
+ * Holds a line of a mail part, in the plain form of codeShapes.ts. The words of the line are read once, when they are
+ * first needed.
  */
 export class CodeLine {
   readonly #text: string
@@ -60,15 +60,15 @@ export type Found = {
   isSubject: boolean
 }
 
-/** Limits the lines above a candidate that are read for words. */
+/** Limits the lines above a candidate that are read for words about codes. */
 const ABOVE_MAX_LINES = 8
 /** A mail of at most this many lines tells only one thing. */
 const SHORT_LINES = 3
-/** Words of the kind `access` do not name a number. */
+/** Lists the label kinds that say what a number is. Words of the kind `access` do not say it. */
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
-/** Returns the evidence that all candidates of a mail share. */
+/** Returns the evidence for one-time codes that all candidates of a mail share. */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
   const evidence = KINDS.filter((kind) => subject.has(kind)).map((kind) => `subject:${kind}`)
@@ -85,7 +85,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
 /** Matches a whole quotation before a candidate. */
 const QUOTATION = /"[^"]*"|[“„][^“”„]*[“”]|«[^«»]*»|「[^「」]*」/g
 
-/** Returns the evidence of one candidate. */
+/** Returns the evidence about one candidate. */
 export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[] {
   const line = lines[at]!
   const { text } = line
@@ -113,9 +113,9 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
     ...(isYear ? ['shape:year'] : []),
     ...(isKey ? ['shape:key'] : []),
     ...(isPlace ? ['shape:place'] : []),
-    // A text like WELCOME15 is a word with a number.
+    // A text like WELCOME15 is a word with a number, and probably a voucher.
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
-    // Advice has example codes like 123456 and 0000.
+    // Mails with advice show example codes like 123456 and 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
   ]
 }
@@ -124,7 +124,7 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
-/** Limits the characters between a verb of entering and its number. */
+/** Limits the characters between a verb like "enter" and its number. */
 const USE_CHARS = 40
 
 /** Matches what may stand between a label and its number: `your code is 482913`. */
@@ -135,14 +135,14 @@ const BETWEEN =
 const LEADER = /[ .·_…|]{2,}/g
 const GAP_CHARS = 40
 
-/** Returns the distance between a label and a candidate, in steps of characters. */
+/** Returns the distance between a label and a candidate as one of a few words, such as `beside`. */
 function distance(chars: number): string {
   if (chars <= 3) return 'beside'
   if (chars <= 16) return 'close'
   return chars <= 60 ? 'near' : 'far'
 }
 
-/** Returns the nearest label of each kind in the candidate's sentence, and the verbs of the sentence. */
+/** Returns the nearest label of each kind in the candidate's sentence, and the verbs of the sentence, as evidence. */
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
   const evidence: string[] = []
@@ -168,7 +168,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
-  // `Enter 482913`, `digita: 482913`: only the verb stands before the number, or the verb and one word.
+  // In `Enter 482913` or `digita: 482913` the words before the number are only a verb, or a verb and one word.
   if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
   else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))
@@ -179,7 +179,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
     )?.[2]
   )
     evidence.push('sentence:manyNumbers')
-  // An access label may stand before the number: `On the hub, to pair: 4476`
+  // An access label such as "pair" may stand before the number: `On the hub, to pair: 4476`
   const entry = line.labels.findLast(
     (label) => label.kind === 'access' && label.start >= start && label.end <= candidate.start,
   )
@@ -192,7 +192,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   return evidence
 }
 
-/** Finds for each kind of label the nearest line above that has such a label. */
+/** Finds for each kind of label the nearest line above the candidate that has such a label. */
 function aboveEvidence(lines: readonly CodeLine[], at: number, isAlone: boolean): string[] {
   const place = isAlone ? 'above' : 'aboveInline'
   const evidence: string[] = []
@@ -221,8 +221,8 @@ function belowEvidence(below: CodeLine | undefined, isAlone: boolean): string[] 
 }
 
 /**
- * Returns the evidence of the candidate's line. @param rest the line without the candidate; undefined: the line holds
- * only the candidate.
+ * Returns the evidence that the candidate's line gives. @param rest is the line without the candidate. Undefined means
+ * that the line holds only the candidate.
  */
 function lineEvidence(
   line: CodeLine,
@@ -245,7 +245,7 @@ function lineEvidence(
   ]
 }
 
-/** Returns the sentence of a line that holds a candidate. */
+/** Returns the sentence of a line in which a candidate stands. */
 function sentenceAround(line: string, { start, end }: Candidate): { start: number; end: number } {
   let from = 0
   for (const match of line.slice(0, start).matchAll(/(?<!\.)[.!?؟;·](?= )|[。！？]/g))

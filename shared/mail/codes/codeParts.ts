@@ -6,10 +6,10 @@ import { readableText } from '../visibleText/readableText.ts'
 const NUMBERED_PICTURE = /\salt\s{0,9}=\s{0,9}["']?[^"'<>]{0,200}\d/i
 
 /**
- * Selects the searched parts.
- * @param text the text of the mail; if the mail has no text, the text of its HTML.
- * @param seen the text of the HTML, without pictures. `shown` is the visible HTML (visibleHtml.ts); null: the mail has
- * no HTML.
+ * Selects the parts of a mail that are searched for one-time codes.
+ * @param text is the text of the mail. If the mail has no text, it is the text of its HTML.
+ * @param seen is the text of the HTML, without pictures. `shown` is the visible HTML (visibleHtml.ts). Null means that
+ * the mail has no HTML.
  * @returns the input of findCodes (codes.ts). `html` also holds a code that stands in a picture's description.
  */
 export function codeParts({

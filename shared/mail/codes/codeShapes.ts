@@ -7,7 +7,10 @@ export type Candidate = {
   value: string
   start: number
   end: number
-  /** Letters alone, or small letters, are a code only if the mail announces a code. */
+  /**
+   * Tells whether the candidate is only letters, or has small letters. Such a text is a one-time code only if the mail
+   * announces a code.
+   */
   isWeak: boolean
   /** Tells whether the candidate is four digits from 1900 to 2099. */
   isYear: boolean
@@ -28,7 +31,7 @@ const asciiDigit = (digit: string): string => {
   return zero === undefined ? digit : String(code - zero)
 }
 
-/** Unifies digits, spaces and dashes, and removes invisible characters. */
+/** Unifies the digits, spaces and dashes of a text, and removes invisible characters. */
 export const plainForm = (text: string): string =>
   text
     .replace(
@@ -41,15 +44,15 @@ export const plainForm = (text: string): string =>
     .replace(/[\t\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
 
 /**
- * Matches three shapes. 1: single characters with spaces between, also around a dash. 2: groups of digits. 3: one or
- * more groups of letters and digits. The bounds keep each match short.
+ * Matches three shapes of a one-time code. 1: single characters with spaces between, also around a dash. 2: groups of
+ * digits. 3: one or more groups of letters and digits. The bounds keep each match short.
  */
 const SHAPE =
   /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?!\d))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
 
 /**
- * Matches a letter of a script that puts spaces between words, a digit, or a sign that makes a number part of something
- * longer.
+ * Matches a character before a number that makes the number part of something longer: a letter of a script with spaces
+ * between words, a digit, or a sign.
  */
 const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
 const BEFORE_NUMBER =
@@ -70,7 +73,10 @@ const STREET =
 const TOWN =
   /(?<=, ?)[A-Z]{2},? \d{5}(?:-\d{4})?(?!\p{N})|(?<=[,·|] ?)(?:[A-Z]{1,2}-)?\d{4,5} \p{Lu}\p{Ll}{2,20}(?= ?(?:[,·|]|$))/gu
 
-/** Returns the candidates of a line in {@link plainForm}. The line has at most a few hundred characters. */
+/**
+ * Returns the candidates for one-time codes in a line in {@link plainForm}. The line has at most a few hundred
+ * characters.
+ */
 export function candidatesOf(line: string): Candidate[] {
   const found: Candidate[] = []
   const places = [...line.matchAll(STREET), ...line.matchAll(TOWN)]
@@ -115,7 +121,7 @@ function read(
   if (words !== undefined)
     return { kind: 'words', value: words, isWeak: true, isYear: false, isKey: false }
   if (/^\d{4,8}$/.test(shown)) return numeric(shown)
-  // The sender puts its own letter before the code: G-482913.
+  // Some senders put their own letter before the code: G-482913.
   const own = /^[A-Z]-(\d{4,8})$/.exec(shown)
   if (own !== null) return numeric(own[1]!)
   const length = shown.replaceAll('-', '').length
@@ -143,7 +149,10 @@ function readGroups(shown: string): Shape | undefined {
 
 /** Matches a word beside a short number: 2-step, 24-HOUR. */
 const COMPOUND = /(?<![^-])[a-z]{3,}(?![^-])|^\d{1,3}-[A-Z]*[AEIOU][A-Z]*$/
-/** Matches kT4wZq and Nb63-Ty08, which have a digit in each group. iPhone15 and Win11 begin as words. */
+/**
+ * Matches codes like kT4wZq and Nb63-Ty08, which have a digit in each group. Product names like iPhone15 and Win11
+ * begin as words, so they do not match.
+ */
 const MIXED_CASE =
   /^(?=.{6,12}$)(?:(?=.*\d.*[A-Za-z])[^-]+|(?=[^-]*\d)[^-]+(?:-(?=[^-]*\d)[^-]+){1,2})$/
 const KEY = /^[A-Z]{2,10}-\d{1,6}$/
@@ -156,13 +165,13 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // A word with a number, such as WELCOME15, is a voucher, unless the mail says more than `code`.
+  // A word with a number, such as WELCOME15, is a voucher, unless the mail names a sign-in code and not only a `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)
     return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false, isKey }
   }
-  // A word has vowels. Random letters have few.
+  // Random letters have fewer vowels than a word.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
   if (!isUpper || bare.length < 6 || vowels > bare.length / 5) return undefined

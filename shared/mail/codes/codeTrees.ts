@@ -1,7 +1,8 @@
 import type { CodeTree } from './likelihood.ts'
 
 /**
- * Holds the log-odds of a candidate without evidence, and the trees that add to them. `bun run codes:fit` learned both.
+ * Holds the log-odds of a candidate without evidence, and the decision trees that add to the log-odds. `bun run
+ * codes:fit` learned both.
  */
 export const CODE_TREES: { start: number; trees: readonly CodeTree[] } = {
   start: -1.298,

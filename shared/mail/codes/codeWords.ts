@@ -1,6 +1,6 @@
 /**
- * Recognises words beside a number that tell its meaning, in some thirty languages. Compounds count by their parts:
- * `code` is in `Bestätigungscode`. The texts are in lower case.
+ * Recognises words beside a number that tell the number's meaning, in some thirty languages. Compounds count by their
+ * parts: `code` is in `Bestätigungscode`. The texts are in lower case.
  */
 
 /**
@@ -8,25 +8,25 @@
  * one-time code.
  */
 const OTHER = [
-  // These words name codes of other kinds.
+  // Words such as "promo", "gift" and "booking" show that a code is no sign-in code.
   String.raw`(?:gate|door|promo\p{L}*|discount|coupon|voucher|gift|referral|invit\p{L}*|booking|reservation|zip|post(?:al)?|country|area|city|sort|swift|bank|branch|bar|qr|product|item|model|tax|dress|source|exit|error|status|reason|response|return|colou?r|hex|hs|building|currency|airport|icd|git|morse|unlock|course|class|team|meeting|conference|event|studio|http|result|debug|machine|legacy|your own)[ -]?(?:card[ -]?)?codes?`,
   String.raw`(?:buchungs|gutschein|rabatt|aktions|gutscheinkarten|fehler|länder|produkt|artikel|farb|bestell|steuer|quell|bar|strich|kortings|boekings|bokning|bokings|booking|rabat|värde|værdi|värdi|kupon|kupong|alennus|etu|varaus|kampanj\p{L}*|foglalási |kupon|post)(?:codes?|kod\p{L}*|kode\p{L}*|kood\p{L}*|cod\p{L}*|kód\p{L}*)`,
-  // These words name purchases.
+  // Words for purchases, such as "order", show that a number is no sign-in code.
   String.raw`order(?! to)|purchase|bestell\p{L}*|auftrag\p{L}*|command[ei]s?|pedidos?|encomenda\p{L}*|compra|ordin[ei]|bestelling\p{L}*|ordre\p{L}*|tilau\p{L}*|ostok\p{L}*|zamówie\p{L}*|objednáv\p{L}*|rendelés\p{L}*|comand[aăi]\p{L}*|παραγγελ\p{L}*|sipariş\p{L}*|заказ\p{L}*|замовлен\p{L}*|注文\p{L}*|订单\p{L}?|訂單|주문\p{L}*|طلبي\p{L}*|الطلب|طلبك`,
-  // These words name parcels and places.
+  // Words for parcels and places, such as "track", show that a number is no sign-in code.
   String.raw`track\p{L}*|parcel|package|shipment|waybill|sendung\p{L}*|paket\p{L}*|lieferung|suivi|colis|envoi|envío|guía|seguimiento|rastre\p{L}*|envio|spedizione|tracciamento|zending\p{L}*|kolli\p{L}*|försändelse|sporing\p{L}*|forsendelse|seuranta\p{L}*|lähetys\p{L}*|przesyłk\p{L}*|zásilk\p{L}*|csomag\p{L}*|küldemény\p{L}*|urmărire|expedier\p{L}*|αποστολ\p{L}*|takip|gönderi\p{L}*|kargo|трек\p{L}*|отправлен\p{L}*|посылк\p{L}*|відправлен\p{L}*|відстежен\p{L}*|посилк\p{L}*|追跡\p{L}*|伝票\p{L}*|运单\p{L}?|快递|運單|운송장|송장|التتبع|الشحنة`,
   String.raw`(?<!\p{L})zip(?!\p{L})|post(?:al)?code|postcode|postleitzahl|(?<!\p{L})plz(?!\p{L})|code postal|código postal|(?<!\p{L})c\.p\.|(?<!\p{L})cep(?!\p{L})|(?<!\p{L})cap(?!\p{L})|postnummer|postinumero|kod pocztowy|psč|irányítószám\p{L}*|cod(?:ul)? poștal|τ\.κ\.|posta kodu|индекс\p{L}*|індекс\p{L}*|郵便\p{L}*|邮编|邮政\p{L}*|우편\p{L}*|البريدي|adress\p{L}*|street|straße|(?<!\p{L})room|gate|terminal|flight|seat`,
-  // These words are about money.
+  // Words about money, such as "invoice", show that a number is no sign-in code.
   String.raw`invoice|statement|receipt|amount|total|balance|account (?:no|number)|iban|(?<!\p{L})bic(?!\p{L})|vat|rechnung\p{L}*|betrag|summe|kontonummer|facture|relevé|montant|factura|fatura|extrato|importe|valor|fattura|estratto|importo|factuur|afschrift|bedrag|faktur\p{L}*|kontoutdrag|belopp|kontoudtog|beløb|lasku\p{L}*|tiliote\p{L}*|summa|wyciąg\p{L}*|kwot\p{L}*|výpis\p{L}*|částk\p{L}*|számla\p{L}*|kivonat\p{L}*|összeg\p{L}*|extras\p{L}*|suma|τιμολόγι\p{L}*|ποσό|ekstre|tutar\p{L}*|счёт\p{L}*|счет\p{L}*|выписк\p{L}*|сумм\p{L}*|рахун\p{L}*|виписк\p{L}*|сум[аи]|請求書?|明細|金額|合計|发票|账单|实付|金额|청구서|명세서|금액|الفاتورة|كشف|المبلغ|card ending|ending (?:in|with)?|endet auf|last (?:four|4)|transaction|txn`,
-  // These words name vouchers and journeys.
+  // Words for vouchers and journeys, such as "coupon", show that a number is no sign-in code.
   String.raw`promo\p{L}*(?: kod\p{L}*)?|coupon|voucher|discount|gutschein\p{L}*|rabat\p{L}*|réduction|descuento|cup[óõ][mn]|cupão|sconto|buono|korting\p{L}*|alennu\p{L}*|kuponk\p{L}*|kupon\p{L}*|kupón\p{L}*|zniżk\p{L}*|slev\p{L}*|poukaz\p{L}*|kuponkód\p{L}*|utalvány\p{L}*|reducere|εκπτωτικ\p{L}*|κουπόνι|промокод\p{L}*|купон\p{L}*|クーポン\p{L}*|割引\p{L}*|优惠\p{L}?|代金券|쿠폰\p{L}* ?(?:코드)?|할인\p{L}*|الخصم|قسيم\p{L}*|20 ?%`,
   String.raw`booking|reserv\p{L}*|buchung\p{L}*|réservation|localizador|prenotazione|boeking\p{L}*|bokning\p{L}*|varau\p{L}*|rezerw\p{L}*|rezerv\p{L}*|foglal\p{L}*|κράτησ\p{L}*|rezervasyon\p{L}*(?: kod\p{L}*)?|брон\p{L}*|予約\p{L}*|预[订约]\p{L}?|预约|예약|الحجز|e-?ticket|pnr`,
-  // These words name cases, and things that are counted.
+  // Words for cases and counted things, such as "ticket", show that a number is no sign-in code.
   String.raw`reference|merchant|händler\p{L}*|marchand|comerci\p{L}*|(?<!\p{L})ref(?!\p{L})|ticket|(?<!\p{L})case|request id|message id|envelope|contract|commit|(?<!\p{L})pr(?!\p{L})|issue|build|job|version|release|(?<!\p{L})port(?!\p{L})|line|(?<!\p{L})sku|(?<!\p{L})ean(?!\p{L})|serial|vorgang\p{L}*|anfrage|référence|dossier|demande|referencia|solicitud|(?<!\p{L})caso(?!\p{L})|solicitação|richiesta|verzoek|zaak|ärende\p{L}*|henvendelse|sagen|pyyntö\p{L}*|tapaus|zgłoszeni\p{L}*|spraw\p{L}*|požadav\p{L}*|případ\p{L}*|kérés\p{L}*|ügy\p{L}*|cererea?|cazul|αίτημ\p{L}*|υπόθεσ\p{L}*|taleb\p{L}*|kayd\p{L}*|обращени\p{L}*|заявк\p{L}*|звернен\p{L}*|問い合わせ|受付|工单|案件|문의|접수|الحالة|طلب الدعم`,
   String.raw`(?:confirmation|customer|member(?:ship)?|phone|card|policy|registration|vehicle) (?:number|no)|best[äa]tigungsnummer|kundennummer|numéro|número|numero(?! di)|(?<!\p{L})n[º°.]|nummer|číslo|(?<!\p{L})numer(?!\p{L})|număr\p{L}*|αριθμ\p{L}*|(?<!\p{L})αρ\.|numaral\p{L}*|numarası|номер\p{L}*|(?<![認証暗])番号|确认号|번호(?<!인증 ?번호)|رقم|számú|szám(?!\p{L})|number|(?<!\p{L})no\.`,
-  // These words name people, and what people own.
+  // Words for people and their possessions, such as "customer", show that a number is no sign-in code.
   String.raw`(?:customer|client|member(?:ship)?|user|student|patient|employee|account|subscriber|passenger|traveller|guest|booking|order|ticket|case|device|session|request|transaction|workspace|team|project|store|shop|job|visit|claim|policy|meter|vehicle|loyalty)(?: id(?!\p{L})|[ -]?(?:key|ref)(?!\p{L})| ?#)|user ?names?|(?:account|user|profile) ?:|benutzername|kundenn\p{L}*|nom d['’]utilisateur|identifiant|usuari[oa]|nombre de usuario|nome utente|nome de (?:usuário|utilizador)|utilizador|gebruikersnaam|användarnamn|brugernavn|brukernavn|käyttäjä(?:nimi|tunnus)|nazwa użytkownika|uživatelské jméno|felhasználónév|nume de utilizator|όνομα χρήστη|kullanıcı adı|имя пользователя|логин|ім['’]я користувача|ユーザー名|会員|お客様|用户名|用戶名|会员|사용자|회원|اسم المستخدم|العضوية`,
-  // These words name telephones, machines and times.
+  // Words for telephones, machines and times, such as "call", show that a number is no sign-in code.
   String.raw`(?<!\p{L})calls?(?!\p{L})|phone|(?<!\p{L})tel(?!\p{L})|dial|helpline|fax|rufen|telefon\p{L}*|melde dich|appelez|appel|llama\p{L}*|ligue|denuncie|denuncia|chiama\p{L}*|(?<!\p{L})bel(?!\p{L})|meld het|(?<!\p{L})ring(?!\p{L})|soita|zadzwoń|volejte|hívj\p{L}*|sună|sunați|καλέστε|arayın|звони\p{L}*|дзвоні\p{L}*|телефону\p{L}*|電話|连络|连絡|連絡|致电|拨打|전화|신고|اتصل|الهاتف|(?<!\p{L})ip(?!\p{L})|firefox|chrome|device`,
 ]
 
@@ -42,7 +42,7 @@ const CERTAIN = [
   String.raw`κωδικ\p{L}+ (?:επαλήθευσ|επιβεβαίωσ|ασφαλ|μίας|μιας|πρόσβασης otp)\p{L}*|μ[ιί]ας χρήσης|(?:doğrulama|onay|güvenlik|giriş|aktivasyon) kod\p{L}*|tek kullanımlık|код\p{L}* (?:подтвержд|безопасн|доступ|проверк|активац|верификац|підтвердж|безпек|перевірк)\p{L}*|одноразов\p{L}*|еднократ\p{L}*|код за потвърждение`,
   String.raw`(?:確認|認証|検証|ログイン|セキュリティ|ワンタイム)(?:用)?(?:コード|パスワード|番号|キー)(?<!確認番号)|ワンタイム|验证码|驗證碼|校验码|动态密码|動態密碼|动态口令|動態口令|动态码|一次性(?:密码|密碼|代码)|安全码|安全碼|确认码|確認碼|登录码|인증 ?(?:코드|번호)|확인 코드|보안 코드|일회용\p{L}*|otp`,
   String.raw`رمز (?:التحقق|التأكيد|الأمان|الدخول|التفعيل|المؤقت)|الرمز المؤقت|لمرة واحدة|קוד (?:אימות|אישור|כניסה)|חד.?פעמי|کد تأیید|کد تایید|رمز یکبار|mã (?:xác|otp)\p{L}*|kode (?:verifikasi|konfirmasi|keamanan|otp)|รหัส(?:ยืนยัน|otp)|ओटीपी|सत्यापन कोड`,
-  // The code stands with its purpose: `code to sign in`, `код для входа`.
+  // A word for a code stands beside its purpose: `code to sign in`, `код для входа`.
   String.raw`(?:codes?|pin|kod\p{L}{0,4}|código|codice|cod(?:ul)?|kód\p{L}{0,3}|koodi|код\p{L}{0,2}|κωδικ\p{L}{1,3}) (?:to|for|zum|zur|für|pour|para|de|per|do|k|na|för|til|att|pentru|για|για τη|για την|для|за|voor|om)(?: (?:the|your|die|das|la|el|le|l['’]|o|a|tu|su|uw|je|din|te|τη|την))? ?(?:sign|log|anmeld|einlogg|connex|connect|iniciar|accede|entrar|accesso|logow|zalog|přihl|prihl|inlog|logga|belép|bejelent|autent|autoriz|authori|confirm|verif|bestätig|bekräft|bevestig|potwierd|potvrz|вход|войти|вхід|увійти|подтвержд|підтвердж|είσοδο|σύνδεσ)\p{L}*|varmennus\p{L}*|varmenne\p{L}*`,
 ]
 
@@ -51,7 +51,7 @@ const CODE = [
   String.raw`(?<!\p{L})(?:digits?|figures|ziffern|chiffres|cifr[ae]s?|dígitos?|cijfers|siffror\p{L}*|cifre|cyfr\p{L}*|číslic\p{L}*|számjegy\p{L}*|cifrele|ψηφί\p{L}*|rakam\p{L}*|цифр\p{L}*|ciąg\p{L}* znaków|ciąg)(?!\p{L})|数字|數字|숫자|أرقام|codes?(?!\p{L}| of )|(?<!\p{L})pin(?:-?code)?(?!\p{L})|token|códigos?|codi(?:ce|ci)|(?<!\p{L})cod(?:ul|ului)?(?!\p{L})|clave|senha|kod(?:en|er|et|e|em|u|y|ed|unuz\p{L}*|un|lar|uyla|unu)?(?!\p{L})|kood\p{L}*|kód\p{L}*|jelsz\p{L}*|(?<!\p{L})hasł\p{L}*|(?<!\p{L})hesl\p{L}*|κωδικ\p{L}*|şifre\p{L}*|код\p{L}{0,3}(?!\p{L})|парол\p{L}*|コード|暗証番号|代码|代碼|密码|密碼|비밀번호|코드|رمز|الرمز|كلمة|(?<!\p{L})קוד|(?<!\p{L})کد|(?<!\p{L})mã(?!\p{L})|รหัส|कोड`,
 ]
 
-/** Matches words for access, beside a bare number: `Use 482913 to log in`. */
+/** Matches words for access, which may stand beside a bare number: `Use 482913 to log in`. */
 const ACCESS = [
   String.raw`(?:re)?set(?: up)?(?: your)?(?: \p{L}+)? password|reset|verify|confirm|complete|continue|finish|authori[sz]e|approve|recover|restore|activate|pair|zurücksetzen|zurückzusetzen|bestätigen|verifizieren|réinitialiser|confirmer|vérifier|valider|restablecer|confirmar|verificar|redefinir|repor|reimpostare|confermare|verificare|resetten|bevestigen|återställa|bekräfta|nulstille|bekræfte|vahvista\p{L}*|zresetować|potwierdzić|obnovit|potvrdit|ověřit|visszaállít\p{L}*|megerősít\p{L}*|reseta|confirma|επαναφέρ\p{L}*|επιβεβαι\p{L}*|sıfırla\p{L}*|doğrula\p{L}*|onayla\p{L}*|сбросить|подтвердить|скинути|підтвердити|リセット|確認|重置|确认|验证|재설정|확인|لإعادة|لتأكيد|log ?(?:me )?in|sign ?in|logging in|signing in|your account|loggst|einloggen|anmelden|anzumelden|connecter|connexion|accéder|compte|entrar|acceder|acesse|acessar|aceder|cuenta|conta|accedere|entrare|account|inlog\p{L}*|inloggen|toegang|logga in|konto\p{L}*|log ind|logge|adgang|tili\p{L}*|kirjau\p{L}*|zalog\p{L}*|wejść|przihlá\p{L}*|přihlá\p{L}*|vstoup\p{L}*|účt\p{L}*|lépj|belép\p{L}*|bejelentkez\p{L}*|fiók\p{L}*|conecta\p{L}*|cont(?:ul)?(?!\p{L})|συνδε\p{L}*|μπείτε|λογαριασμ\p{L}*|girmek|oturum|hesab\p{L}*|войти|зайти|аккаунт\p{L}*|увійти|зайти|кабінет\p{L}*|ログイン|サインイン|登录|登入|账号|계속|로그인|للدخول|الدخول|حساب\p{L}*`,
 ]
@@ -62,17 +62,23 @@ const USE =
 
 const part = (name: string, words: readonly string[]) => `(?<${name}>${words.join('|')})`
 
-/** Matches words of shops and journeys. Their codes have letters, too. */
+/** Matches words of shops and journeys. Codes of shops and journeys have letters, too. */
 const TRADE =
   /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
 
-/** Tells whether a text is about a call, a network or a door. Such a code serves all guests. */
+/**
+ * Tells whether a text is about a call, a network or a door. A code for a call or a door serves all guests, and nobody
+ * signs in with it.
+ */
 export const namesMeeting = (text: string): boolean =>
   /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(
     text.toLowerCase(),
   )
 
-/** Tells whether a line names a company, as a footer does. Its numbers are register, house or telephone numbers. */
+/**
+ * Tells whether a line names a company, as a footer does. The numbers in such a line are register, house or telephone
+ * numbers.
+ */
 export const namesCompany = (line: string): boolean =>
   /©|\(c\) \d{4}|all rights reserved|(?<!\p{L})(?:inc|llc|ltd|limited|gmbh|plc|corp|pty|s\.r\.l|s\.p\.a|b\.v|sp\. z o\.o|s\.r\.o|kft|oyj?|aps|a\/s|sarl|hrb|siret)(?!\p{L})|株式会社|有限公司|주식회사/u.test(
     line.toLowerCase(),
@@ -82,8 +88,8 @@ export const namesCompany = (line: string): boolean =>
 export const namesTrade = (text: string): boolean => TRADE.test(text.toLowerCase())
 
 /**
- * Finds all labels in one pass over a text. If several groups match at one position, the first group wins. A label that
- * starts earlier wins over a later label.
+ * Finds all labels in one pass over a text. If several groups of words match at one position, the first group wins. A
+ * label that starts earlier wins over a later label.
  */
 const LABEL = new RegExp(
   [part('other', OTHER), part('certain', CERTAIN), part('code', CODE), part('access', ACCESS)].join(
@@ -94,7 +100,7 @@ const LABEL = new RegExp(
 
 const CODE_NAME = new RegExp([...CERTAIN, ...CODE].join('|'), 'u')
 
-/** Tells whether a text names a code at all. The check takes a fraction of the time of {@link labelsOf}. */
+/** Tells whether a text mentions a code at all. This check takes a fraction of the time of {@link labelsOf}. */
 export const namesCode = (text: string): boolean => CODE_NAME.test(text.toLowerCase())
 
 export type LabelKind = 'other' | 'certain' | 'code' | 'access'
@@ -102,7 +108,10 @@ export type Label = { kind: LabelKind; start: number; end: number }
 
 const LABELS_MAX = 60
 
-/** Returns the labels of a text in their order. The length of the text must be bounded. */
+/**
+ * Returns the labels of a text, which are the words that name a number, in their order. The caller must limit the
+ * length of the text.
+ */
 export function labelsOf(text: string): Label[] {
   const labels: Label[] = []
   for (const match of text.toLowerCase().matchAll(LABEL)) {

@@ -1,7 +1,7 @@
 /**
- * Finds one-time codes in a mail. The surrounding text decides about each number or word that has the shape of a code:
- * the nearest words, the lines above, and the kind of the mail. The work is bounded: only the first characters of each
- * part and a few dozen candidates are read.
+ * Finds one-time codes in a mail. A number or word with the shape of a code is judged by its surroundings: the nearest
+ * words, the lines above, and the kind of the mail. Only the first characters of each part and a few dozen candidates
+ * are read, so the time is limited.
  */
 import { CodeLine, evidenceOf, evidenceOfMail } from './codeEvidence.ts'
 import { saysNotAsked, saysValidity } from './codePhrases.ts'
@@ -16,35 +16,36 @@ type CodePart = 'subject' | 'text' | 'html'
 /** Describes a one-time code as the API returns it (docs/contract.md §4). */
 export type Code = {
   kind: CodeKind
-  /** Is the value to enter. */
+  /** Is the code to enter. */
   value: string
-  /** Is a number from 0 to 1. */
+  /** Is the confidence that the text is a one-time code, from 0 to 1. */
   confidence: number
   part: CodePart | 'attachment'
-  /** Is set only for the part `attachment`. */
+  /** Is the id of the attachment that holds the code. Only codes of the part `attachment` have this field. */
   attachmentId?: string
-  /** Is the line that holds the code. */
+  /** Is the line of the mail that holds the code. */
   line: string
 }
 
-/** Limits the characters that are read of each part. A code stands near the top. */
+/** Limits the characters that are read of each mail part. A one-time code stands near the top. */
 const CODE_SCAN_CHARS = 20_000
 const LINES_MAX = 400
 const LINE_MAX_CHARS = 400
-/** Limits the lines with candidates that are judged in each part. */
+/** Limits the lines with candidates that are judged in each mail part. */
 const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
-/** A candidate with a lower confidence is probably no code. */
+/** A candidate with a lower confidence is probably no one-time code. */
 const LIKELY = 0.5
 
 type Mail = { subject: string; text: string; html: string | null }
 
 /**
  * Finds the one-time codes of a mail, the most certain code first.
- * @param mail `html` is the text of the visible HTML; null: the mail has no HTML, or `text` is that text.
- * @returns at most {@link CODES_MAX} codes, each value once.
+ * @param mail holds the parts of the mail. `html` is the text of the visible HTML. It is null if the mail has no HTML,
+ * or if `text` is that text.
+ * @returns at most {@link CODES_MAX} codes, each code once.
  * @example findCodes({ subject: 'Sign in', text: 'Your code is 482 913.', html: null })[0].value // '482913'
  */
 export function findCodes(mail: Mail): Code[] {
@@ -62,7 +63,7 @@ export function findCodes(mail: Mail): Code[] {
 
 const bare = (value: string) => value.replaceAll('-', '').toLowerCase()
 
-/** Keeps only one of two codes that are the same code: 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913. */
+/** Keeps only one of two spellings of the same code: 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913. */
 const withoutTwins = (codes: readonly Code[]): Code[] =>
   codes.filter(
     ({ value }, n) =>
@@ -73,7 +74,7 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
       ),
   )
 
-/** Returns the lines that hold letters or digits. Lines of a single character are joined. */
+/** Returns the lines of a text that hold letters or digits. Lines of a single character are joined. */
 function linesOf(text: string): string[] {
   const plain = plainForm(text.slice(0, CODE_SCAN_CHARS))
     // URLs hold numbers that are no codes.
@@ -100,15 +101,15 @@ function linesOf(text: string): string[] {
   return lines
 }
 
-/** Each candidate holds one of these patterns. Few lines do, and the words around all other lines are not read. */
+/** Matches a line that may hold a candidate. Few lines do, and the words around all other lines are not read. */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 
-/** Holds a candidate with the evidence for and against it. */
+/** Holds a candidate with the evidence for and against a one-time code. */
 export type Judged = { candidate: Candidate; part: CodePart; line: string; evidence: string[] }
 
 /**
- * Tells whether a mail may hold a code. Such a mail names a code, asks to enter a number, or says how long the code is
- * valid. It may also address somebody who did not ask for it.
+ * Tells whether a mail may hold a one-time code. Such a mail names a code, asks to enter a number, or says how long the
+ * code is valid. It may also address somebody who did not ask for the mail.
  */
 const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
   lines.some(
@@ -116,7 +117,7 @@ const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
       namesCode(text) || saysUse(text) || saysValidity(lower) || saysNotAsked(lower),
   )
 
-/** Returns the candidates of a mail. The list is empty for a mail that never names a code. */
+/** Returns the candidates of a mail with their evidence. The list is empty for a mail that never names a code. */
 export function judgedOf({ subject, text, html }: Mail): Judged[] {
   const head = new CodeLine(plainForm(subject.slice(0, LINE_MAX_CHARS)))
   const parts: [CodePart, CodeLine[]][] = [
@@ -144,7 +145,7 @@ export function judgedOf({ subject, text, html }: Mail): Judged[] {
   return withCompany(judged, [subject, text, html ?? ''])
 }
 
-/** Adds the evidence that comes from other places with the same value, and from the other candidates. */
+/** Adds the evidence from other candidates, and from other places of the mail with the same value. */
 function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
   const linked = new Set(
@@ -169,6 +170,6 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   })
 }
 
-/** Returns the share of candidates with this evidence that are codes, with two digits. */
+/** Returns the fraction of candidates with this evidence that are one-time codes, with two digits. */
 const confidenceOf = (evidence: readonly string[]): number =>
   Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100

@@ -1,12 +1,12 @@
 /**
- * Is a decision tree. A leaf is the number that it adds to the log-odds. A branch holds one tree for candidates without
- * a piece of evidence and one for candidates that have it.
+ * Is a decision tree. A leaf is the number that the tree adds to the log-odds. A branch holds one tree for candidates
+ * without a piece of evidence and one tree for candidates with this evidence.
  */
 export type CodeTree = number | readonly [evidence: string, without: CodeTree, having: CodeTree]
 
 /**
- * Returns the share of candidates with this evidence that are codes. It is the logistic function of the sum of all
- * trees.
+ * Returns the fraction of candidates with this evidence that are one-time codes. The fraction is the logistic function
+ * of the sum of all trees.
  */
 export function likelihood(
   { start, trees }: { start: number; trees: readonly CodeTree[] },

@@ -1,6 +1,6 @@
 /**
- * Recognises words of links and of their addresses that tell a purpose, in some thirty languages. The texts are in
- * lower case.
+ * Recognises words that tell the purpose of a link, in the link's text and in its URL, in some thirty languages. The
+ * texts are in lower case.
  */
 
 export type LinkPurpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
@@ -21,7 +21,7 @@ const SIGN_IN =
 const MAIL_SETTINGS =
   /(?:manage|change|edit|update|adjust|choose|stop|turn off|disable|gérer|modifier|changer|ändern|verwalten|anpassen|gestionar|cambiar|administrar|gerir|gerenciar|alterar|gestisci|modifica|beheer|wijzig|aanpass|hantera|ändra|administrer|rediger|endre|muuta|hallitse|zarządzaj|zmień|spravovat|změnit|kezel|módosít|gestionează|modific[ăa]|διαχείριση|αλλαγή|yönet|değiştir|изменить|настро|управл|змінити|налашт|керув)\p{L}*.{0,30}(?:e-?mails?|mails|newsletter|notifica|notificac|benachrichtigung|meldungen|préférences|preferenc|abonnement|subscription|meldingen|berichten|notiser|utskick|ilmoitu|powiadom|oznámen|értesít|notificări|ειδοποιήσ|bildirim|e-posta|уведомлен|рассылк|сповіщен|розсилк)|(?:benachrichtigung|notifica|meldingen|értesítés|bildirim|уведомлен|сповіщен)\p{L}*.{0,12}(?:ändern|verwalten|abstellen|ausschalten|wijzig|uitschakel|aan|beheer|módosít|yönet|kapat)|^(?:e-?mail[ -]?)?(?:preferences|préférences|preferências|preferencias|preferenze|voorkeuren|notification settings)(?: e-?mail)?:?$|配信の?(?:停止|解除|設定)|メール設定|通知設定|邮件设置|通知设置|알림 ?설정|수신 ?설정/u
 
-/** Matches requests about mail: `No more mails from us?`, `Leave the list`. */
+/** Matches requests to end mail: `No more mails from us?`, `Leave the list`. */
 const MAIL = `(?:e-?mails?|mails?|(?:such|these|this|those) (?:messages|notices|alerts|reminders|updates)|invitations|reminders|(?:this|the) (?:topic|thread|conversation)|ce sujet|cette discussion|einladungen|erinnerungen|dieses thema|recordatorios|avisos|lembretes|avvis[oi]|promemoria|meldinger|varsler|påmindelser|påminnelser|muistutuks\\p{L}*|przypomnie\\p{L}*|(?:ticari )?ileti\\p{L}*|hatırlatma\\p{L}*|напоминан\\p{L}*|תזכורות|הודעות|رسائل|تذكير\\p{L}*|e-?post(?:er)?|newsletters?|mailing lists?|the list|liste|lista|correos?|courriels?|berichten|nieuwsbrief|nyhedsbrev|nyhetsbrev|uutiskirje|posti|wiadomości|hírlevél|e-?posta|письм|почт|рассылк|розсилк|メール|邮件|郵件|메일)`
 const STOP = `(?:stop|leave|mute|unfollow|(?:do not|don['’]t) want|vil (?:du |jeg )?ikke|ne plus suivre|ne souhaite[zs]? plus|nicht länger|הפסק\\p{L}*|إيقاف|remove|no more|no longer|fewer|which|quit|keine|nicht mehr|welche|ne plus|plus de|no (?:quiero|recibir|más)|remov[ae]|sair|não quero|não receber|non (?:voglio|ricevere)|basta|geen|niet meer|styr|sluta|inga|ingen|slutt|en halua|lopeta|nie chc|nechci|nem kér|nu mai|çık|istem|не хоч|отказ|停|不再|그만|거부)`
 const UNWANTED = new RegExp(
@@ -29,7 +29,7 @@ const UNWANTED = new RegExp(
   'u',
 )
 
-/** Matches acts that end something. Such a link is for somebody who did not ask for the mail. */
+/** Matches acts that end something, such as `disable`. Such a link is for somebody who did not ask for the mail. */
 const ENDS =
   /disable|deactivate|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
 
@@ -37,11 +37,14 @@ const ENDS =
 const VAGUE =
   /^(?:(?:please )?(?:click|tap|press)|here|continue|next|open|yes|go|start|klick|hier|weiter|ja(?!\p{L})|cliquez|ici|continuer|oui|haga clic|pulse|aquí|continuar|sí(?!\p{L})|clique|aqui|sim|clicca|qui(?!\p{L})|continua|klik|ga (?:verder|door)|här|fortsätt|her(?!\p{L})|fortsæt|fortsett|tästä|jatka|kliknij|tutaj|dalej|tak(?!\p{L})|klikněte|zde|pokračovat|ano|kattints|ide|tovább|igen|apasă|aici|da(?!\p{L})|εδώ|πατήστε|ναι|tıkla|buraya|devam|evet|нажмите|здесь|сюда|продолжить|да(?!\p{L})|натисніть|тут|こちら|はい|点击|點擊|这里|继续|여기|계속|هنا|اضغط|לחץ|כאן|nhấn|klik di sini|คลิก)/u
 
-/** Tells whether a link's text leaves its purpose to the words before it. */
+/** Tells whether a link's text says nothing about its purpose, so that only the words before the link can. */
 export const isVague = (text: string): boolean =>
   text.length <= 40 && VAGUE.test(text.trim().toLowerCase())
 
-/** Matches phrases of a sign-in without a password, because they contain the word password. */
+/**
+ * Matches phrases of a sign-in without a password. They would otherwise count as `password`, because they contain this
+ * word.
+ */
 const PASSWORDLESS =
   /passwordless|passwortlos|(?:without|no|ohne|sans|sin|sem|senza|zonder|utan|uden|uten|ilman|bez|nélkül|fără|χωρίς|без) (?:an? |any |de |το |mot |uw |je |jouw |your )?(?:de )?(?:pass|kennwort|contrase|senha|wachtwoord|lösen|adgangs|salasan|has|hesl|jelsz|parol|κωδικ|парол)|şifresiz|パスワード(?:なし|不要)|免密|비밀번호 없이/u
 
@@ -72,7 +75,7 @@ export function purposeOfText(text: string): LinkPurpose | undefined {
   return SIGN_IN.test(own) ? 'sign-in' : undefined
 }
 
-/** Returns the purpose that the path of an address names. */
+/** Returns the purpose that the path of a link's URL names. */
 export function purposeOfPath(path: string): LinkPurpose | undefined {
   const own = path.toLowerCase()
   if (PATH_UNSUBSCRIBE.test(own)) return 'unsubscribe'

@@ -1,6 +1,6 @@
 /**
- * Finds the links of a mail and their purpose. No address is opened, so a tracking redirect stays as it is. The time is
- * linear and bounded.
+ * Finds the links of a mail and the purpose of each link. No URL is opened, so a tracking redirect stays as it is. The
+ * time is linear in the length of the mail, and limited.
  */
 import { readHtml } from '../visibleText/htmlTokens.ts'
 import { startsReply } from './codePhrases.ts'
@@ -17,25 +17,25 @@ export type MailLink = {
 
 /** Limits the links of a mail that the API returns. Links with a purpose are kept first. */
 export const LINKS_MAX = 50
-/** Limits the links of a mail that are read. */
+/** Limits the links of a mail that are read at all. */
 const LINKS_READ = 500
-/** A longer address is left out, because a cut address would open something else. */
+/** Limits the characters of a URL. A longer URL is left out, because a cut URL would open another page. */
 const HREF_MAX_CHARS = 4_000
-/** Limits the characters of all addresses together. */
+/** Limits the characters of all URLs of a mail together. */
 const HREFS_MAX_CHARS = 32_000
 const TEXT_MAX_CHARS = 200
-/** Limits the characters of a link's markup, and the characters of the words before the link. */
+/** Limits the characters of a link's markup, and the characters of the words before a link. */
 const INNER_MAX_CHARS = 2_000
 const CONTEXT_MAX_CHARS = 300
-/** Limits the characters of a part that are read. */
+/** Limits the characters of a mail part that are searched for links. */
 const SCAN_MAX_CHARS = 1_000_000
 
-/** `context` is read only for a link that shows a bare address. */
+/** Holds a found link. `context` is read only for a link that shows a bare URL. */
 type Found = { href: string; text: string; context: () => string }
 
 /**
  * Returns the links of a mail in their order, at most {@link LINKS_MAX}.
- * @param html the visible HTML (visibleHtml.ts); null: the mail has no HTML.
+ * @param html is the visible HTML (visibleHtml.ts). Null means that the mail has no HTML.
  */
 export function findLinks({
   subject,
@@ -58,7 +58,7 @@ export function findLinks({
   return bounded([...links.values()])
 }
 
-/** Keeps the links with a purpose, then the first other links, in the order of the mail. */
+/** Keeps the links with a purpose first, then the first links without one. The result is in the order of the mail. */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()
   let chars = 0
@@ -80,12 +80,13 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasNamedToken(path))) return 'other'
-  // The words beside a button are less certain than the button's own words. For a help page neither count.
+  // The words beside a button are less certain than the button's own words. For a link to a help page, neither words
+  // count.
   const isBare = text === '' || text.includes(host) || isVague(text)
   const near = isBare ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   const own = byPath === 'reset' ? byPath : (byText ?? byPath)
-  // A page that is the same for everybody confirms nothing: https://bank.example/login,
+  // A page that is the same for everybody confirms nothing, such as https://bank.example/login or
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
@@ -94,7 +95,9 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   return purposeOfText(subject) ?? 'other'
 }
 
-/** Matches a part of an address that is unique to one recipient. It is long, with a digit or with capitals inside. */
+/**
+ * Matches a part of a URL that is unique to one recipient. Such a part is long, with a digit or with capitals inside.
+ */
 const TOKEN = /(?:^|[/=?&#+])([\w.~%-]{10,})(?![\w.~%-]*=)/g
 const isToken = (text: string): boolean =>
   !/\.(?:html?|php|aspx?|jsp|pdf)$/i.test(text) &&
@@ -102,20 +105,20 @@ const isToken = (text: string): boolean =>
     ? /[A-Za-z]/.test(text) || text.length >= 16
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
 
-/** Matches a short part that is unique to one recipient: the end of the path, or a value of the query. */
+/** Matches a short part of a URL that is unique to one recipient: the end of the path, or a value of the query. */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
-/** Matches names of query values that all mails of a campaign share. */
+/** Matches names of query values that are equal in all mails of a campaign. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
 const isShortToken = (text: string): boolean =>
   /^\d{4,}$/.test(text) || (/\d/.test(text) && /[A-Za-z]/.test(text)) || /[a-z][A-Z]/.test(text)
 
-/** Matches a query value whose name says that the value is a secret. */
+/** Matches a query value whose name says that the value is a secret, such as `token`. */
 const NAMED_TOKEN =
   /[?&#](?:[\w-]{0,20}[_-])?(?:token|code|key|otp|ticket|sig|signature|t)=[\w.~%-]{4,}/i
 const hasNamedToken = (path: string): boolean => NAMED_TOKEN.test(path)
 
-/** Tells whether an address is a page that explains: the help, the documentation or the news of a service. */
+/** Tells whether a URL is a page that explains: the help, the documentation or the news of a service. */
 const isGuide = (host: string, path: string): boolean =>
   /(?:^|\.)(?:help|support|docs?|kb|faq|learn|community|developers?|blog|status|wiki|hilfe|aide|ayuda)\./i.test(
     host,
@@ -140,10 +143,13 @@ function partsOf(href: string): {
   return { host, path, isPersonal, isShortlyPersonal }
 }
 
-/** Holds a link that is open: its words so far, the index at which they start, and the words before the link. */
+/**
+ * Holds a link whose end tag has not come yet: its words so far, the index at which the words start, and the words
+ * before the link.
+ */
 type OpenLink = { href: string; words: string; start: number; before: string }
 
-/** Reads the links of HTML, with the words inside each and before each. */
+/** Reads the links of HTML, with the words inside and before each link. */
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
@@ -162,7 +168,7 @@ function linksOfHtml(html: string): Found[] {
   const add = (text: string) => {
     if (link === null) {
       words += text
-      // Cut at twice the length, so that a long mail is not copied for each token.
+      // The words are cut at twice the limit, so that a long mail is not copied for each token.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
@@ -177,7 +183,7 @@ function linksOfHtml(html: string): Found[] {
       if (name === 'alt' && tag.name === 'img') tag.alt ||= value
     },
     begin: (end) => {
-      // The description of a picture counts as its text.
+      // The description of a picture counts as the picture's text.
       add(` ${tag.alt} `)
       if (link !== null && end - link.start > INNER_MAX_CHARS) finish()
       if (tag.name !== 'a') return
@@ -191,12 +197,12 @@ function linksOfHtml(html: string): Found[] {
     },
     isDone: () => found.length === LINKS_READ,
   })
-  // A link that nothing closes ends with the mail.
+  // A link without an end tag ends with the mail.
   if (found.length < LINKS_READ) finish()
   return found
 }
 
-/** Returns an address of the web. @returns undefined for any other address, or if the address is too long. */
+/** Returns a URL of the web. @returns undefined for any other URL, or if the URL is too long. */
 function cleanHref(text: string): string | undefined {
   const href = text.replace(/[\s\p{Cc}]+/gu, '')
   return /^https?:\/\/[^/]/i.test(href) && href.length <= HREF_MAX_CHARS
@@ -208,7 +214,7 @@ function cleanHref(text: string): string | undefined {
 const oneLine = (text: string): string =>
   text.replace(/[\s\p{Cc}\u00ad\u200b-\u200f\ufeff]+/gu, ' ').trim()
 
-/** Returns the addresses in plain text, with the words before each. */
+/** Returns the URLs in plain text, with the words before each URL. */
 function linksOfText(text: string): Found[] {
   const input = text.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto'
 import type { MailContent } from './composeMail.ts'
 import { serviceContent } from './serviceContent.ts'
 
-/** Makes a mark that distinguishes the mails of one approval request, because each approver's mail has its own link. */
+/**
+ * Makes a mark for the Message-ID. The mark distinguishes the mails to several approvers of one approval request,
+ * because each mail has its own link.
+ */
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)
 
@@ -14,8 +17,8 @@ export type AskedAct =
 const line = (text: string) => text.replace(/\s+/g, ' ').trim()
 
 /**
- * Writes the lines that describe the mail or the payment. They leave out the text of the mail, and the words of the
- * agent and of the seller.
+ * Writes the lines that describe the waiting mail or payment. The lines leave out the text of the mail, and the words
+ * of the agent and of the seller.
  */
 const linesOf = (act: AskedAct, projectName: string): string[] =>
   act.kind === 'mail'
@@ -33,7 +36,7 @@ const linesOf = (act: AskedAct, projectName: string): string[] =>
         `Payee: ${act.payTo}`,
       ]
 
-/** Writes the mail that notifies an owner of a waiting mail or payment. It holds the link to decide. */
+/** Writes the mail that notifies an owner of a waiting mail or payment. The mail holds the link to decide. */
 export function approvalNotice(about: {
   approvalId: string
   mailDomain: string

@@ -1,24 +1,27 @@
 /**
- * The envelope senders of our mail (VERP: variable envelope return paths). Each recipient gets an address of its own, and
- * mail hosts return their reports to it. Only hosts that got that copy know it. A report sent there comes from one of them.
+ * Makes the envelope senders of sent mail (VERP: variable envelope return paths). Each recipient gets an envelope
+ * sender of its own, and mail hosts send bounces to this address. Only hosts that got that copy of the mail know the
+ * address. So a report to the address comes from one of these hosts.
  *
  *   NAME+bHASHMAC@DOMAIN   HASH: 40 bits of the Message-ID's hash. MAC: 80 bits of an HMAC-SHA-256. Both in base 32.
  *
- * The part behind `+` is a tag (RFC 5233): the listener finds the inbox without knowing this form.
+ * The part behind `+` is a tag (RFC 5233), so the SMTP listener finds the inbox without knowing this form.
  */
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from '../../vault/envelope.ts'
 import { messageIdHash } from '../threading.ts'
 
-/** Holds the keys of the HMAC. The first key makes addresses, and every key recognises its addresses. */
+/**
+ * Holds the HMAC keys for bounce addresses. The first key makes addresses, and every key recognises its own addresses.
+ */
 export type BounceKeys = readonly KeyObject[]
 
-/** Identifies a copy of a message that we sent. */
+/** Identifies the copy of a sent message for one recipient. */
 export type SentCopy = { projectId: string; messageId: string; recipient: string }
 
 const HASH_BYTES = 5
 const MAC_BYTES = 10
-/** Is the alphabet of base 32 in lower case, because some hosts change an address to lower case. */
+/** Is the alphabet of base 32. It is in lower case, because some hosts change an address to lower case. */
 const DIGITS = 'abcdefghijklmnopqrstuvwxyz234567'
 const TAG = /^b([a-z2-7]{8})([a-z2-7]{16})$/
 /** RFC 5321 §4.5.3.1 limits the octets of a local part, and of a path without its brackets. */
@@ -29,7 +32,10 @@ const ADDRESS_MAX_LENGTH = 254
 export const bounceKeys = (keys: readonly MasterKey[]): BounceKeys =>
   keys.map(({ key }) => createSecretKey(deriveKey(key, 'purser/bounce')))
 
-/** Returns the envelope sender of one copy. If a tag would make the address too long, the plain address is used. */
+/**
+ * Returns the envelope sender for one recipient's copy. If a tag would make the address too long, the plain address is
+ * used.
+ */
 export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): string {
   const at = from.lastIndexOf('@')
   const tag = `+b${base32(hashOf(copy.messageId))}${base32(macOf(keys[0]!, copy))}`
@@ -38,29 +44,29 @@ export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): s
   return fits ? address : from
 }
 
-/** Holds the two parts of a bounce address; null: the address is another kind. */
+/** Holds the two parts of the tag in a bounce address. Null means that the address is of another kind. */
 export type BounceTag = { hash: Buffer; mac: string }
 
-/** Reads the tag of an envelope recipient. The tag proves nothing until {@link isTagOf} has checked it. */
+/** Reads the bounce tag of an envelope recipient. The tag proves nothing until {@link isTagOf} has checked it. */
 export function readBounceTag(envelopeTo: string): BounceTag | null {
   const local = envelopeTo.slice(0, envelopeTo.lastIndexOf('@')).toLowerCase()
   const [, hash, mac] = TAG.exec(local.slice(local.indexOf('+') + 1)) ?? []
   return hash === undefined || mac === undefined ? null : { hash: fromBase32(hash), mac }
 }
 
-/** Tells whether one of our keys made this tag for this copy. */
+/** Tells whether one of the service's keys made this bounce tag for this copy. */
 export const isTagOf = ({ mac }: BounceTag, keys: BounceKeys, copy: SentCopy): boolean =>
   keys.some((key) => timingSafeEqual(Buffer.from(mac), Buffer.from(base32(macOf(key, copy)))))
 
 const hashOf = (messageId: string): Buffer => messageIdHash(messageId).subarray(0, HASH_BYTES)
 
 function macOf(key: KeyObject, { projectId, messageId, recipient }: SentCopy): Buffer {
-  // JSON keeps the parts apart: two different lists of parts never encode alike.
+  // JSON separates the values: two different lists of values never give the same text.
   const text = JSON.stringify([projectId, messageId, recipient.toLowerCase()])
   return createHmac('sha256', key).update(text).digest().subarray(0, MAC_BYTES)
 }
 
-/** Encodes bytes in base 32. Five bytes make eight digits, so no padding occurs. */
+/** Encodes bytes in base 32. Five bytes make eight digits, so no padding is needed. */
 function base32(bytes: Buffer): string {
   let digits = ''
   for (let at = 0; at < bytes.length; at += HASH_BYTES) {

@@ -3,7 +3,10 @@ import { type CustomHeaders, customFields } from './customHeaders.ts'
 import { calendarMethod, type SentAttachment } from './sentAttachment.ts'
 import { type Unsubscribe, unsubscribeFields } from './unsubscribe.ts'
 
-/** Describes the content of a message. It has no Bcc, because the sent message must not show it (RFC 5322 §3.6.3). */
+/**
+ * Describes the content of a message to compose. The content has no Bcc, because the sent message must not show it (RFC
+ * 5322 §3.6.3).
+ */
 export type MailContent = {
   messageId: string
   date: Date
@@ -11,7 +14,7 @@ export type MailContent = {
   fromAddress: string
   to: string[]
   cc: string[]
-  /** Holds the display names for To and Cc, by address. */
+  /** Holds the display names for To and Cc, by email address. */
   names: Readonly<Record<string, string>>
   subject: string
   text: string
@@ -20,15 +23,15 @@ export type MailContent = {
   references: string[]
   attachments: readonly SentAttachment[]
   unsubscribe: Unsubscribe | null
-  /** Comes from `readCustomHeaders`; null: the caller adds no header fields. */
+  /** Comes from `readCustomHeaders`. Null means that the caller adds no header fields. */
   headers: CustomHeaders | null
 }
 
 /**
  * Composes a message (RFC 5322, MIME): text/plain, or multipart/alternative with HTML. Attachments add multipart/mixed.
- * Attachments with a Content-ID stand in multipart/related beside the HTML. Every address must have passed
- * `parseAddress`, every identifier `isMessageId`, every type `isAttachmentType`. Subject, display names and file names
- * are encoded, so no value can add a header.
+ * Attachments with a Content-ID stand in multipart/related beside the HTML. The caller has checked every address with
+ * `parseAddress`, every identifier with `isMessageId`, and every media type with `isAttachmentType`. Subject, display
+ * names and file names are encoded, so no value can add a header.
  */
 export async function composeMail(content: MailContent): Promise<Buffer> {
   const invitation = content.attachments.find((file) => calendarMethod(file) !== null)
@@ -45,12 +48,13 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
     ...(invitation === undefined ? {} : { icalEvent: icalEventOf(invitation) }),
     attachments: content.attachments.filter((file) => file !== invitation).map(part),
     newline: '\r\n',
-    // Message content must not make the server read a file or a URL.
+    // The content of a message must not make nodemailer read a file or a URL of the server.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
   const message = await composer.compile().build()
-  // Each identifier stands on its own line. nodemailer would remove the space in a quoted identifier.
+  // Each identifier of References stands on its own line. On a shared line, nodemailer would remove the space in a
+  // quoted identifier.
   const { references, unsubscribe, headers } = content
   const fields = [
     ...(references.length === 0 ? [] : [`References: ${references.join('\r\n ')}\r\n`]),
@@ -61,8 +65,8 @@ export async function composeMail(content: MailContent): Promise<Buffer> {
 }
 
 /**
- * RFC 6047 §2.4: an invitation stands beside the text, so that programs show its buttons. A copy of it is attached as a
- * file.
+ * RFC 6047 §2.4: an invitation stands beside the text, so that mail programs show its buttons. A copy of the invitation
+ * is attached as a file.
  */
 const icalEventOf = (file: SentAttachment) => ({
   method: calendarMethod(file) ?? 'PUBLISH',
@@ -73,8 +77,8 @@ const icalEventOf = (file: SentAttachment) => ({
 const BYTES = 'application/octet-stream'
 
 function part({ filename, contentType, contentId, content }: SentAttachment) {
-  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. A message that has other than plain ASCII lines is sent as
-  // octet-stream, unchanged.
+  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. A forwarded message with other than plain ASCII lines is sent
+  // unchanged as octet-stream.
   const isMessage = /^message\//i.test(contentType)
   const encodable = !isMessage || isPlainLines(content)
   return {
@@ -87,7 +91,7 @@ function part({ filename, contentType, contentId, content }: SentAttachment) {
   }
 }
 
-/** Tells whether all lines have at most 998 ASCII characters and end with CRLF (RFC 2045 §2.7). */
+/** Tells whether all lines of a message have at most 998 ASCII characters and end with CRLF (RFC 2045 §2.7). */
 function isPlainLines(bytes: Buffer): boolean {
   const text = bytes.toString('latin1')
   if (!/^\p{ASCII}*$/u.test(text) || text.includes('\0')) return false
@@ -98,5 +102,5 @@ const mailbox =
   ({ names }: MailContent) =>
   (address: string) => ({ name: names[address] ?? '', address })
 
-/** RFC 5322 §2.3 forbids a lone CR or LF. nodemailer would keep it. */
+/** Ends every line with CRLF. RFC 5322 §2.3 forbids a lone CR or LF, and nodemailer would keep it. */
 const crlf = (text: string): string => text.replace(/\r\n?|\n/g, '\r\n')

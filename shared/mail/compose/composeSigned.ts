@@ -1,7 +1,10 @@
 import { composeMail, type MailContent } from './composeMail.ts'
 import { type DkimSigner, dkimSign } from './dkim.ts'
 
-/** Composes a message and signs it. Each call makes different bytes, because boundaries and signatures differ. */
+/**
+ * Composes a message and adds its DKIM signatures. Each call makes different bytes, because boundaries and signatures
+ * differ.
+ */
 export const composeSigned = async (
   content: MailContent,
   signers: readonly DkimSigner[],

@@ -2,16 +2,22 @@
 export type CustomHeaders = Readonly<Record<string, string>>
 
 const HEADERS_MAX = 20
-/** RFC 5322 §2.2: a field name is printable ASCII without a colon. Letters, digits and hyphens are enough here. */
+/**
+ * Matches a name of a header field. RFC 5322 §2.2 allows printable ASCII without a colon, but letters, digits and
+ * hyphens are enough.
+ */
 const NAME = /^[A-Za-z0-9-]{1,76}$/
-/** The value and its name fit on a line of 998 characters (RFC 5322 §2.1.1). A line break would add a header. */
+/**
+ * Matches a value of a header field. The value and its name fit on a line of 998 characters (RFC 5322 §2.1.1). A line
+ * break is refused, because it would add a header field.
+ */
 const VALUE = /^[\x21-\x7e](?:[\x20-\x7e]{0,898}[\x21-\x7e])?$/
 const ALLOWED = /^(?:x-.+|list-.+|auto-submitted)$/i
 
 /**
- * Reads the header fields of a send. A name is allowed only if no part of this service sets it. So a caller changes
- * neither author nor recipients, and adds no line.
- * @returns the fields, or the rule that one of them breaks
+ * Reads the header fields that a caller adds to a mail. A name is allowed only if no part of this service sets the
+ * field. So a caller changes neither author nor recipients, and adds no line.
+ * @returns the fields, or the rule that one of the fields breaks.
  */
 export function readCustomHeaders(
   given: Readonly<Record<string, string>>,
@@ -40,7 +46,7 @@ export function readCustomHeaders(
   return { headers: given }
 }
 
-/** Writes the header fields with their line ends. */
+/** Writes the caller's header fields with their line ends. */
 export const customFields = (headers: CustomHeaders): string =>
   Object.entries(headers)
     .map(([name, value]) => `${name}: ${value}\r\n`)

@@ -3,15 +3,15 @@
  * 8301).
  *
  * nodemailer's signer lists each field once. An attacker could then add a second field of that name in transit. Mail
- * programs would show it, and the signature would stay valid (RFC 6376 §8.15). This signer lists each field once more
- * than it occurs.
+ * programs would show the second field, and the signature would stay valid (RFC 6376 §8.15). This signer lists each
+ * field name once more than the field occurs.
  */
 import { createHash, createSign, type KeyObject } from 'node:crypto'
 
 /** Holds the signing key of a domain. DNS holds its public key at `SELECTOR._domainkey.DOMAIN`. */
 export type DkimSigner = { domain: string; selector: string; privateKey: KeyObject }
 
-/** Lists the signed fields. Fields that mailing lists and relays add are not signed. */
+/** Lists the header fields that DKIM signs. Fields that mailing lists and relays add are not signed. */
 const SIGNED_FIELDS = [
   'from',
   'to',
@@ -30,10 +30,10 @@ const SIGNED_FIELDS = [
 ] as const
 
 const LINE_LENGTH = 72
-/** RFC 1035 §3.3 limits one string of a TXT record to this length. */
+/** Is the longest string of a TXT record in bytes (RFC 1035 §3.3). */
 const TXT_STRING_BYTES = 255
 
-/** Prepends one signature per signer. Every line of the message must end with CRLF. */
+/** Prepends one DKIM signature per signer to the message. Every line of the message must end with CRLF. */
 export function dkimSign(message: Buffer, signers: readonly DkimSigner[]): Buffer {
   if (signers.length === 0) return message
   const end = message.indexOf('\r\n\r\n')
@@ -53,8 +53,8 @@ function signatureField(
   const names: string[] = []
   const signed: string[] = []
   for (const name of SIGNED_FIELDS) {
-    // RFC 6376 §5.4.2: equal fields are signed from the bottom up. The additional name signs the absence of a further
-    // field.
+    // RFC 6376 §5.4.2: fields of one name are signed from the bottom up. The additional name at the end signs that no
+    // further field exists.
     const own = fields.filter((field) => nameOf(field) === name).toReversed()
     names.push(...own.map(() => name), name)
     signed.push(...own.map((field) => `${relaxedField(field)}\r\n`))
@@ -75,7 +75,7 @@ function signatureField(
 
 const nameOf = (field: string): string => field.slice(0, field.indexOf(':')).trim().toLowerCase()
 
-/** Joins items and folds lines between them. RFC 6376 §3.5 allows white space there. */
+/** Joins the items of a DKIM tag, and folds lines between the items. RFC 6376 §3.5 allows white space there. */
 function folded(items: readonly string[], separator: string): string {
   let length = 0
   return items
@@ -89,7 +89,7 @@ function folded(items: readonly string[], separator: string): string {
     .join('')
 }
 
-/** Writes a field in the relaxed form (RFC 6376 §3.4.2). */
+/** Writes a header field in the relaxed form of DKIM (RFC 6376 §3.4.2). */
 function relaxedField(field: string): string {
   const colon = field.indexOf(':')
   const value = field
@@ -100,7 +100,10 @@ function relaxedField(field: string): string {
   return `${nameOf(field)}:${value}`
 }
 
-/** Writes a body in the relaxed form (RFC 6376 §3.4.4). Each step takes linear time, because a body can be 35 MB. */
+/**
+ * Writes a message body in the relaxed form of DKIM (RFC 6376 §3.4.4). Each step takes linear time, because a body can
+ * be 35 MB.
+ */
 function relaxedBody(body: string): string {
   const lines = body
     .replace(/[ \t]+/g, ' ')
@@ -111,7 +114,7 @@ function relaxedBody(body: string): string {
   return end === 0 ? '' : `${lines.slice(0, end)}\r\n`
 }
 
-/** Writes the DNS record of a public key (RFC 6376 §3.6.1). */
+/** Writes the DNS record of a DKIM public key (RFC 6376 §3.6.1). */
 export const dkimRecord = (publicKey: KeyObject): string =>
   `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`
 

@@ -1,11 +1,11 @@
 /** Describes an attachment of a send intent. */
 export type SentAttachment = {
   filename: string
-  /** Is a media type, with or without parameters. */
+  /** Is the media type of the attachment, with or without parameters. */
   contentType: string
   /**
-   * Has no angle brackets. The HTML body refers to the attachment as `cid:…`. Null means that the HTML does not show
-   * the attachment.
+   * Is the Content-ID without angle brackets. The HTML body refers to the attachment as `cid:…`. Null means that the
+   * HTML does not show the attachment.
    */
   contentId: string | null
   content: Buffer
@@ -22,8 +22,8 @@ export const calendarMethod = ({ contentType }: Pick<SentAttachment, 'contentTyp
   ) ?? null
 
 /**
- * RFC 2045 §5.1: a media type has a type, a subtype and parameters. Control characters are refused, so that no header
- * can follow.
+ * Matches a media type: a type, a subtype and parameters (RFC 2045 §5.1). Control characters are refused, so that no
+ * header can follow.
  */
 const TOKEN = "[\\w!#$%&'*+.^`{|}~-]+"
 const MEDIA_TYPE = new RegExp(
@@ -39,7 +39,7 @@ export const isAttachmentType = (text: string): boolean =>
   text.length <= MEDIA_TYPE_MAX_LENGTH && MEDIA_TYPE.test(text) && !/^multipart\//i.test(text)
 
 /**
- * Matches an identifier without angle brackets (RFC 2392). A bare word is accepted too, because many programs send one.
+ * Matches a Content-ID without angle brackets (RFC 2392). A bare word is accepted too, because many programs send one.
  */
 const CONTENT_ID = /^[\x21\x23-\x27\x2a-\x3b\x3d\x3f-\x5b\x5d-\x7e]{1,255}$/
 

@@ -1,6 +1,9 @@
 import type { MailContent } from './composeMail.ts'
 
-/** Makes a mail of the service itself to one person. It has lines of text, and asks for no automatic reply. */
+/**
+ * Makes the content of a mail that the service itself sends to one person. The mail has lines of text, and asks for no
+ * automatic reply.
+ */
 export const serviceContent = ({
   id,
   mailDomain,
@@ -31,6 +34,6 @@ export const serviceContent = ({
   references: [],
   attachments: [],
   unsubscribe: null,
-  // RFC 3834: this field prevents automatic replies.
+  // The field Auto-Submitted prevents automatic replies (RFC 3834).
   headers: { 'Auto-Submitted': 'auto-generated' },
 })

@@ -1,34 +1,38 @@
 import { parseAddress } from '../address.ts'
 
-/** Holds the ways to unsubscribe. At least one of them is set. */
+/** Holds the ways to unsubscribe from a mailing list. At least one of the two ways is set. */
 export type Unsubscribe = {
-  /** Accepts a one-click POST (RFC 8058). */
+  /** Is the URL that accepts a one-click POST (RFC 8058). */
   url: string | null
   mailto: string | null
 }
 
-/** A URL of this length fits on a header line of 998 characters (RFC 5322 §2.1.1). */
+/**
+ * Limits the characters of an unsubscribe URL, so that the URL fits on a header line of 998 characters (RFC 5322
+ * §2.1.1).
+ */
 const URL_MAX_LENGTH = 900
 
 /**
- * Reads a one-click URL. Only HTTPS is allowed (RFC 8058 §3.1), in a form that a header can hold. @returns null if the
- * URL is refused.
+ * Reads a one-click unsubscribe URL. Only HTTPS is allowed (RFC 8058 §3.1), in a form that a header can hold. @returns
+ * null if the URL is refused.
  */
 export function parseUnsubscribeUrl(text: string): string | null {
   if (!URL.canParse(text)) return null
   const { protocol, href, username, password } = new URL(text)
   if (protocol !== 'https:' || username !== '' || password !== '') return null
-  // RFC 2369 §2: a URL must not hold the delimiters of the list. The URL parser has encoded the rest.
+  // RFC 2369 §2: the URL must not hold commas or angle brackets, because they delimit the URLs in the header. The URL
+  // parser has encoded all other delimiters.
   const plain = href.replaceAll(',', '%2C').replaceAll('<', '%3C').replaceAll('>', '%3E')
   return plain.length <= URL_MAX_LENGTH && /^[\x21-\x7e]+$/.test(plain) ? plain : null
 }
 
-/** Reads the mailto address. @returns null if the address is malformed. */
+/** Reads the mail address for unsubscribing. @returns null if the address is malformed. */
 export const parseUnsubscribeMailto = (text: string): string | null => parseAddress(text)
 
 /**
- * Writes the header fields with their line ends: List-Unsubscribe (RFC 2369), and for a URL also List-Unsubscribe-Post
- * (RFC 8058).
+ * Writes the header fields for unsubscribing with their line ends: List-Unsubscribe (RFC 2369), and for a URL also
+ * List-Unsubscribe-Post (RFC 8058).
  */
 export function unsubscribeFields({ url, mailto }: Unsubscribe): string {
   const places = [

@@ -2,7 +2,7 @@ import { cellText, type DocumentText, TextWriter } from './document.ts'
 import { decodeText } from './plainText.ts'
 
 const DELIMITERS = [',', ';', '\t', '|'] as const
-/** The delimiter is guessed from this many characters at the beginning. */
+/** The delimiter of a CSV file is guessed from this many characters at the beginning. */
 const LOOKED_CHARS = 4_000
 
 /**
@@ -28,7 +28,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
       if (letter !== '"') continue
       cell += text.slice(start, at)
       start = at + 1
-      // A doubled quote means one quote.
+      // A doubled quote inside a quoted cell means one quote.
       if (text[at + 1] === '"') start = ++at
       else isQuoted = false
     } else if (letter === '"' && text.slice(start, at).trim() === '' && cell === '') {
@@ -44,7 +44,7 @@ export function readCsv(bytes: Uint8Array): DocumentText {
   return out.done()
 }
 
-/** Returns the delimiter that occurs most often outside of quotes in the first lines. */
+/** Returns the delimiter of a CSV file: the character that occurs most often outside of quotes in the first lines. */
 function delimiterOf(text: string): string {
   const counts = new Map<string, number>(DELIMITERS.map((one) => [one, 0]))
   let isQuoted = false

@@ -1,13 +1,16 @@
-/** Defines the text of a file, and the bounds that every file reader obeys. */
+/** Defines the text of a file, and the limits that every file reader obeys. */
 
-/** Names the kind of a file. */
+/** Names the kind of a file whose text can be read. */
 export type DocumentKind =
   | ('text' | 'html' | 'csv' | 'rtf' | 'mail' | 'calendar' | 'zip' | 'pdf')
   | ('docx' | 'xlsx' | 'pptx' | 'odt' | 'ods' | 'odp')
 
-/** Lists what a reader leaves out, because a person who opens the file does not see it, or not at first. */
+/**
+ * Lists the words of a file that a reader leaves out, because a person who opens the file does not see them, or not at
+ * first.
+ */
 export const OMISSIONS = [
-  // The text has the colour of its background, or is transparent.
+  // The omitted text has the colour of its background, or is transparent.
   'invisible-text',
   'tiny-text',
   'off-page-text',
@@ -18,13 +21,14 @@ export const OMISSIONS = [
   'speaker-notes',
   'comments',
   'deleted-text',
-  // The file holds more than the bounds allow.
+  // The file holds more than the limits allow.
   'truncated',
 ] as const
 export type Omission = (typeof OMISSIONS)[number]
 
 /**
- * Lists the omissions that may conceal words from a person. A message with such an omission has the label hidden-text.
+ * Lists the omissions that may conceal words from a person. A message with a file of such an omission has the label
+ * hidden-text.
  */
 export const CONCEALED: ReadonlySet<Omission> = new Set([
   'invisible-text',
@@ -36,17 +40,17 @@ export const CONCEALED: ReadonlySet<Omission> = new Set([
   'hidden-slides',
 ])
 
-/** Limits the characters of one file's text. */
+/** Limits the characters of text that are read from one file. */
 const TEXT_MAX_CHARS = 1_000_000
-/** Limits the bytes of one file. */
+/** Limits the bytes of one file that is read. */
 export const FILE_MAX_BYTES = 32 * 1024 * 1024
 /** Limits the links of one file that are kept beside its text. */
 const LINKS_READ_MAX = 200
 
-/** Tells why a file has no text: it is damaged, needs a password, or exceeds a bound. */
+/** Tells why a file has no text: the file is damaged, needs a password, or exceeds a limit. */
 export type FaultReason = 'malformed' | 'encrypted' | 'too_large'
 
-/** Reports that the file cannot be read. */
+/** Reports that the text of a file cannot be read. */
 export class DocumentError extends Error {
   override readonly name = 'DocumentError'
   readonly reason: FaultReason
@@ -56,21 +60,21 @@ export class DocumentError extends Error {
   }
 }
 
-/** Holds the text of a file. `links` holds the links that its words do not show. */
+/** Holds the text of a file. `links` holds the URLs that the text does not show. */
 export type DocumentText = {
   text: string
   omitted: Set<Omission>
   links: { href: string; text: string }[]
 }
 
-/** Collects a text of at most {@link TEXT_MAX_CHARS} characters. */
+/** Collects the text of a file, at most {@link TEXT_MAX_CHARS} characters. */
 export class TextWriter {
   readonly omitted = new Set<Omission>()
   readonly links: { href: string; text: string }[] = []
   #parts: string[] = []
   #chars = 0
 
-  /** Tells whether the text is full. A reader may then stop. */
+  /** Tells whether the text has its maximum length. A reader may then stop. */
   get isFull(): boolean {
     return this.#chars >= TEXT_MAX_CHARS
   }
@@ -96,8 +100,8 @@ export class TextWriter {
 }
 
 /**
- * Removes U+0000, which Postgres refuses in text. It also removes blanks at the ends of lines, and all but two empty
- * lines in a row.
+ * Removes U+0000 from a text, because Postgres refuses it. The function also removes blanks at the ends of lines, and
+ * all but two empty lines in a row.
  */
 const tidy = (text: string): string =>
   text

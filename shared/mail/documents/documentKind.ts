@@ -3,7 +3,7 @@ import type { DocumentKind } from './document.ts'
 /** Holds a file's name and type as its message states them. */
 export type NamedFile = { filename: string; contentType: string }
 
-/** Match the media types and file endings that hold no text. Such files are not read. */
+/** Matches the media types of files that hold no text. Such files are not read. */
 const NO_TEXT_TYPE =
   /^(?:image|audio|video|font)\/|^application\/(?:pgp-|pkcs7-|x-pkcs7-)|^multipart\//i
 const NO_TEXT_ENDING =
@@ -11,11 +11,11 @@ const NO_TEXT_ENDING =
 /** Matches pictures that are made of text. */
 const TEXT_IMAGE = /^image\/svg/i
 
-/** Tells whether a file may hold text, by its name and type alone. */
+/** Tells whether a file may hold text. Only the file's name and media type are read. */
 export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
   !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
 
-/** So many bytes from the start distinguish text from other content. */
+/** Limits the bytes at the start of a file that are read to distinguish text from other content. */
 const SNIFFED_BYTES = 4096
 const ENDINGS: Readonly<Record<string, DocumentKind>> = {
   htm: 'html',
@@ -37,11 +37,11 @@ export function kindOf(
 ): DocumentKind | null {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, SNIFFED_BYTES))
   const text = head.toString('latin1')
-  // Bytes of other programs may stand before the header (ISO 32000-1, annex H).
+  // Other bytes may stand before the header of a PDF (ISO 32000-1, annex H).
   if (text.slice(0, 1024).includes('%PDF-')) return 'pdf'
   if (text.startsWith('PK\x03\x04') || text.startsWith('PK\x05\x06')) return 'zip'
   if (text.startsWith('{\\rtf')) return 'rtf'
-  // Old Office files are in this container. So is a newer document with a password.
+  // The OLE container holds old Office files. A newer document with a password is also in this container.
   if (text.startsWith('\xd0\xcf\x11\xe0')) {
     return OFFICE_KINDS.find((kind) => endingOf(filename) === kind) ?? null
   }
@@ -58,8 +58,8 @@ const endingOf = (filename: string): string =>
   filename.slice(filename.lastIndexOf('.') + 1).toLowerCase()
 
 /**
- * Tells whether the bytes are text. UTF-16 begins with a byte order mark, or has a null in every second byte. Other
- * text has only a few control characters.
+ * Tells whether the bytes are text. UTF-16 text begins with a byte order mark, or has a null in every second byte.
+ * Other text has only a few control characters.
  */
 function isText(head: Buffer): boolean {
   if (head.length === 0) return false
@@ -68,7 +68,7 @@ function isText(head: Buffer): boolean {
   let controls = 0
   for (const byte of head) {
     if (byte === 0) nulls++
-    // ESC begins the shift sequences of ISO-2022.
+    // The byte ESC (27) is allowed in text, because it begins the shift sequences of ISO-2022.
     else if (byte < 9 || (byte > 13 && byte < 32 && byte !== 27)) controls++
   }
   if (controls > head.length / 100) return false

@@ -22,12 +22,12 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   const out = new TextWriter()
   if (hidesText) out.omitted.add('hidden-text')
   for (const { href, text } of findLinks({ subject: '', text: '', html })) out.link(href, text)
-  // Separates the next word from the previous word.
+  // Holds the space, tab or line end that separates the next word from the previous word.
   let gap = ''
   let isUnread = false
   let isRow = false
   const separate = (next: string) => {
-    // The paragraphs of a cell do not remove the tab before the cell.
+    // The paragraphs inside a table cell do not remove the tab before the cell.
     if (gap !== '\n' && !gap.includes('\t')) gap = next
   }
   const text = (raw: string) => {
@@ -66,7 +66,7 @@ function decodeHtml(bytes: Uint8Array): string {
     try {
       return decoderOf(named).decode(bytes.subarray(0, 4 * HTML_MAX_CHARS))
     } catch {
-      // No such charset exists, so the bytes decide.
+      // The charset that the HTML names does not exist, so the charset is guessed from the bytes.
     }
   }
   return decodeText(bytes, HTML_MAX_CHARS)

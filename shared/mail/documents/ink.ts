@@ -1,14 +1,14 @@
 import type { Omission } from './document.ts'
 
 /**
- * Is a difference of colour values, of 255. Even the lightest print that a person can read differs more from its
- * background.
+ * Is the smallest difference of colour values (0 to 255) between words and background. Even the lightest print that a
+ * person can read differs more from its background.
  */
 const CONTRAST_MIN = 24
-/** Is a size in points. A person cannot read smaller letters. */
+/** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
 const TINY_PT = 3
 
-/** Is a colour as six hexadecimal digits; null: the colour is unknown. */
+/** Is a colour as six hexadecimal digits. Null means that the colour is unknown. */
 export type Colour = string | null
 
 /** Reads a colour from `#rrggbb`, `rrggbb` or `aarrggbb`. @returns null for any other text. */
@@ -27,7 +27,7 @@ export function isAlike(one: Colour, other: Colour): boolean {
 /** Describes how words are printed. A property is undefined if the file does not state it. */
 export type Ink = {
   colour?: Colour
-  /** Is the colour behind the words. */
+  /** Is the colour of the background behind the words. */
   ground?: Colour
   sizePt?: number
   isHidden?: boolean
@@ -35,7 +35,7 @@ export type Ink = {
 
 /**
  * Tells why a person does not see words in this ink. By default the page is white and the words are black. @returns
- * null if the words are visible.
+ * null if a person sees the words.
  */
 export function unseenInk({ colour, ground, sizePt, isHidden }: Ink): Omission | null {
   if (isHidden === true) return 'hidden-text'

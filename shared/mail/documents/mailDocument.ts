@@ -1,11 +1,11 @@
 import { HIDDEN_TEXT_LABEL, parseMail } from '../parse/parseMail.ts'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Mails within mails are read to this depth. */
+/** Limits the depth to which mails within mails are read. */
 const DEPTH_MAX = 3
 
 /**
- * Reads the head and the text of a mail in a file, and of the mails that it holds. The names of its other attachments
+ * Reads the head and the text of a mail in a file, and of the mails attached to it. The names of its other attachments
  * follow. Those attachments are not opened.
  */
 export async function readMailDocument(bytes: Uint8Array, depth = 0): Promise<DocumentText> {

@@ -1,9 +1,9 @@
 import { analyse } from 'chardet'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Limits the bytes that are read to guess a charset. */
+/** Limits the bytes of a file that are read to guess its charset. */
 const GUESSED_BYTES = 64 * 1024
-/** A character takes at most four bytes. */
+/** Is the largest number of bytes of one character. */
 const BYTES_PER_CHAR = 4
 
 /** Reads the text of a plain file in any charset. */
@@ -28,7 +28,7 @@ function charsetOf(bytes: Uint8Array): string {
   if (odd > head.length / 8) return 'utf-16le'
   if (even > head.length / 8) return 'utf-16be'
   const holdsEscape = head.includes(27)
-  // A character that is cut at the end of a part is no fault.
+  // A character that is cut at the end of the read bytes does not make the text invalid.
   if (!holdsEscape && isUtf8(bytes)) return 'utf-8'
   for (const { name } of analyse(head)) {
     if (/^(?:UTF-(?:16|32)|ASCII)/.test(name)) continue
@@ -62,6 +62,6 @@ function nullsOf(bytes: Uint8Array): [even: number, odd: number] {
   return counts
 }
 
-/** Returns a decoder for any charset of the Encoding standard. @throws {RangeError} */
+/** Returns a decoder for any charset of the WHATWG Encoding standard. @throws {RangeError} */
 export const decoderOf = (label: string): TextDecoder =>
   new TextDecoder(label as ConstructorParameters<typeof TextDecoder>[0])

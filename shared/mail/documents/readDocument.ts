@@ -1,6 +1,6 @@
 /**
- * Reads the text of a file. It runs in a child process, because a hostile file may use up all the time and memory of
- * its process.
+ * Reads the text of a file. The reader runs in a child process, because a hostile file may use up all the time and
+ * memory of its process.
  */
 import { calendarText } from '../calendar/calendarText.ts'
 import type { ReadInvite } from '../calendar/invite.ts'
@@ -26,7 +26,7 @@ import { readPdf } from './pdf/pdfText.ts'
 import { readPlainText } from './plainText.ts'
 import { readRtf } from './rtfText.ts'
 
-/** Is the result of reading a file. `none` means that the file holds no text, as a scan does. */
+/** Is the result of reading a file. `none` means that the file holds no text, as a scanned page does. */
 export type ReadOutcome =
   | {
       state: 'ready'
@@ -40,7 +40,9 @@ export type ReadOutcome =
   | { state: 'none'; kind: DocumentKind | null; omitted: Omission[] }
   | { state: 'failed'; kind: DocumentKind | null; reason: FaultReason }
 
-/** Lists the kinds whose numbers are data instead of words. They are not searched for one-time codes. */
+/**
+ * Lists the kinds of files whose numbers are data instead of words. These files are not searched for one-time codes.
+ */
 const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
   'csv',
   'xlsx',
@@ -51,8 +53,8 @@ const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
 ])
 
 /**
- * Reads the text of a file, with the codes, links and invites in it.
- * @param nowMs the next instances of an event start after this time
+ * Reads the text of a file, with the one-time codes, links and invites in the text.
+ * @param nowMs is the time after which the next instances of a calendar event start.
  */
 export async function readDocument(
   bytes: Uint8Array,
@@ -99,7 +101,8 @@ async function read(
 }
 
 /**
- * Reads a calendar file. Its text describes its events. A file without events, such as a list of tasks, is plain text.
+ * Reads a calendar file. The text of the file describes its events. A file without events, such as a list of tasks, is
+ * plain text.
  */
 function readInvites(bytes: Uint8Array, nowMs: number): DocumentText & { invites: ReadInvite[] } {
   const invites = readCalendar(bytes, nowMs)

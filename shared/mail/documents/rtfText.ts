@@ -4,7 +4,7 @@ import { decoderOf } from './plainText.ts'
 import { TextFlow } from './textFlow.ts'
 
 const GROUPS_MAX = 1_000
-/** Lists the destinations (RTF 1.9.1) that hold no text of a page. */
+/** Lists the destinations of RTF (RTF 1.9.1) that hold no text of a page. */
 const UNREAD = new Set(
   'fonttbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore xmlnstbl listtable listoverridetable rsidtbl generator filetbl revtbl bkmkstart bkmkend template shpinst shprslt nonshppict mmathPr pgdsctbl'.split(
     ' ',
@@ -58,7 +58,7 @@ class RtfReader {
   #skipped = 0
   #depth = 0
   #isInTable = false
-  /** Is the instruction of the open field. */
+  /** Is the instruction of the open RTF field. */
   #field = ''
 
   constructor(out: TextWriter) {
@@ -144,7 +144,10 @@ class RtfReader {
     }
   }
 
-  /** Reads the colour table. A semicolon ends a colour. The first colour is often empty, which means automatic. */
+  /**
+   * Reads the colour table of an RTF file. A semicolon ends a colour. The first colour is often empty, which means the
+   * automatic colour.
+   */
   #endColours(text: string): void {
     for (const letter of text) {
       if (letter !== ';') continue

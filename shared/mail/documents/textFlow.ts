@@ -1,6 +1,6 @@
 import { cellText, type Omission, type TextWriter } from './document.ts'
 
-/** Limits the cells that a span or a repetition adds. */
+/** Limits the table cells that a span or a repetition adds. */
 const REPEATED_MAX = 200
 /** Limits the depth of tables inside of table cells. */
 const TABLES_MAX = 20
@@ -26,7 +26,7 @@ export class TextFlow {
     else table.cell += text
   }
 
-  /** Leaves words out and records the reason. Blanks are not recorded. */
+  /** Leaves words out and records the reason. For blanks no reason is recorded. */
   omit(why: Omission, text: string): void {
     if (text.trim() !== '') this.#out.omitted.add(why)
   }
@@ -56,7 +56,10 @@ export class TextFlow {
     if (table !== undefined) table.cell = ''
   }
 
-  /** Ends a cell. @param span the number of columns that the cell takes. `repeats`: the cell stands in each of them. */
+  /**
+   * Ends a table cell. @param span is the number of columns that the cell takes. `repeats` means that the cell stands
+   * in each of these columns.
+   */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)
     if (table === undefined) return
@@ -75,13 +78,13 @@ export class TextFlow {
     table.row = []
   }
 
-  /** Ends a table. @param ends false: the next row may belong to it. */
+  /** Ends a table. @param ends is false if the next row may belong to the same table. */
   closeTable({ ends = true } = {}): void {
     this.#tables.pop()
     if (ends) this.text('\n')
   }
 
-  /** Writes a row. A row of a table inside of a cell is a part of that cell. */
+  /** Writes a row of a table. A row of a table inside of a cell is a part of that cell. */
   #put(line: string): void {
     const outer = this.#tables.at(-2)
     if (outer === undefined) this.#out.write(`${line}\n`)

@@ -1,6 +1,6 @@
 /**
- * Reads the webhooks of Postmark. Postmark signs nothing. A user's password and a path that nobody can guess prove a
- * webhook; both are made from a secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
+ * Reads the webhooks of Postmark. Postmark signs nothing. So a webhook is proven by a password and by a path that
+ * nobody can guess. Both are made from a secret. https://postmarkapp.com/developer/webhooks/inbound-webhook
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
@@ -10,7 +10,7 @@ import { type Envelope, SignedMailError } from './signedMail.ts'
 
 const USER = 'purser'
 const PATH = '/v0/inbound/postmark/'
-/** Matches a path with a key's id, in base64url, and the secret part. */
+/** Matches the path of a Postmark webhook. The path holds the key id in base64url and the secret part. */
 const SECRET_PATH = /^\/v0\/inbound\/postmark\/([\w-]{1,400})\/([0-9a-f]{32})$/
 
 const derived = (secret: Uint8Array, keyId: string, use: string) =>
@@ -25,13 +25,15 @@ export function postmarkAddress(baseUrl: string, keyId: string, secret: Uint8Arr
   return url.href
 }
 
-/** Returns the key's id in the path. @returns null if the path is not a Postmark path. */
+/** Returns the key id in the path of a Postmark webhook. @returns null if the path is not a Postmark path. */
 export function postmarkKeyId(pathname: string): string | null {
   const id = SECRET_PATH.exec(pathname)?.[1]
   return id === undefined ? null : Buffer.from(id, 'base64url').toString('utf8')
 }
 
-/** Checks that one of the secrets of the key made the path and the password. @throws {SignedMailError} */
+/**
+ * Checks that the path and the password of a webhook were made from one of the key's secrets. @throws {SignedMailError}
+ */
 export function provePostmark(
   request: { pathname: string; authorization: string },
   keyId: string,
@@ -53,14 +55,14 @@ export function provePostmark(
   if (!isRight) throw new SignedMailError(401, 'Authorization: does not fit the key')
 }
 
-/** Is the content of a Postmark webhook: a mail, a report about a copy of ours, or nothing that we use. */
+/** Is the content of a Postmark webhook: a mail, a report about a sent copy, or news that this service does not use. */
 export type PostmarkNews =
   | { kind: 'mail'; envelope: Envelope; spf: AuthenticationWord | null; bytes: Buffer }
   | { kind: 'report'; report: RelayReport }
   | { kind: 'other' }
 
 /**
- * Reads the JSON of the inbound webhook, or of the webhooks for bounces and spam complaints.
+ * Reads the JSON of a Postmark webhook for a received mail, a bounce or a spam complaint.
  * @throws {SignedMailError}
  */
 export function readPostmark(json: string): PostmarkNews {
@@ -73,7 +75,7 @@ export function readPostmark(json: string): PostmarkNews {
   const { RecordType: kind } = body
   if (kind === undefined) return { kind: 'mail', ...mailOf(body) }
   if (kind === 'Bounce' && body.Type !== 'SpamComplaint') {
-    // Other types are delays, automatic replies and blocks. The address still exists.
+    // Bounces of other types are delays, automatic replies and blocks. The address still exists.
     if (body.Type !== 'HardBounce' && body.Type !== 'BadEmailAddress') return { kind: 'other' }
     return { kind: 'report', report: reportOf(body, 'bounce') }
   }
@@ -83,7 +85,7 @@ export function readPostmark(json: string): PostmarkNews {
   return { kind: 'other' }
 }
 
-/** Reads a bounce: https://postmarkapp.com/developer/webhooks/bounce-webhook */
+/** Reads the report of a bounce: https://postmarkapp.com/developer/webhooks/bounce-webhook */
 function reportOf(body: Record<string, unknown>, kind: RelayReport['kind']): RelayReport {
   const { Email: address, MessageID: id } = body
   const text = (name: string) => (typeof body[name] === 'string' ? body[name] : '')
@@ -120,7 +122,9 @@ const RETURN_PATH = /^Return-Path:[ \t]*<?([^<>\s]{1,320})>?/gim
 const fieldsOf = (text: string, field: RegExp): string[] =>
   [...text.matchAll(field)].map(([, value]) => value!).slice(0, FIELDS_MAX)
 
-/** Reads a mail. The setting "Include raw email content in JSON payload" must be on at Postmark. */
+/**
+ * Reads a mail in a Postmark webhook. The setting "Include raw email content in JSON payload" must be on at Postmark.
+ */
 function mailOf(body: Record<string, unknown>) {
   const { RawEmail: raw, OriginalRecipient: to } = body
   if (typeof raw !== 'string' || raw === '') {
@@ -142,8 +146,8 @@ function mailOf(body: Record<string, unknown>) {
 }
 
 /**
- * Reads the header fields that Postmark adds, which stand apart from the fields of the message. The first field of each
- * name counts.
+ * Reads the header fields that Postmark adds. They stand in the JSON apart from the fields of the message. The first
+ * field of each name counts.
  */
 function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, string> {
   const found = new Map<string, string>()
@@ -155,7 +159,7 @@ function headersOf({ Headers: headers }: Record<string, unknown>): Map<string, s
   return found
 }
 
-/** Reads `Pass (sender SPF authorized) …` (RFC 7208 §9.1). */
+/** Reads the verdict of a Received-SPF header such as `Pass (sender SPF authorized) …` (RFC 7208 §9.1). */
 function spfWord(header: string | undefined): AuthenticationWord | null {
   const word = header === undefined ? undefined : /^[a-z]{1,20}/i.exec(header.trim())?.[0]
   return word === undefined ? null : authenticationWord(word.toLowerCase())

@@ -1,30 +1,30 @@
-/** Describes what a relay reports over HTTP about a copy that it took from us. */
+/** Describes the report that a mail relay sends over HTTP about a copy of a message that it took from this service. */
 
-/** Describes a bounce or a complaint, with the values that may identify the copy. */
+/** Describes a relay's report of a bounce or a complaint, with the values that may identify the sent copy. */
 export type RelayReport = {
   kind: 'bounce' | 'complaint'
-  /** Is the recipient of the copy. */
+  /** Is the recipient of the sent copy. */
   address: string
   /** Is the author of the message. */
   from: string
-  /** Is the RFC 3463 code of a bounce; null: the relay gives no code. */
+  /** Is the RFC 3463 code of a bounce. Null means that the relay gives no code. */
   status: string | null
-  /** Explains the report in one line. */
+  /** Explains the relay's report in one line. */
   detail: string
-  /** Lists the ids that the relay gave to the copy. */
+  /** Lists the ids that the relay gave to the sent copy. */
   relayIds: string[]
-  /** Lists the Message-IDs that may be ours. */
+  /** Lists the Message-IDs that may belong to a message of this service. */
   messageIds: string[]
-  /** Lists the possible envelope senders of the copy. */
+  /** Lists the possible envelope senders of the sent copy. */
   returnPaths: string[]
 }
 
-/** Longer replies are cut before they are read. */
+/** Limits the characters of a relay's reply that are read. */
 const REPLY_MAX_CHARS = 1_000
 
 /**
- * Returns the id in a relay's 250 reply: `250 2.0.0 Ok: queued as 4F2A…`, `250 Ok 0100018…-000000`, `250 2.6.0
- * <id@host> accepted`.
+ * Returns the id in a relay's 250 reply, such as `250 2.0.0 Ok: queued as 4F2A…`, `250 Ok 0100018…-000000` or `250
+ * 2.6.0 <id@host> accepted`.
  * @returns null if the reply names no id.
  */
 export function relayIdOf(reply: string): string | null {
@@ -32,7 +32,7 @@ export function relayIdOf(reply: string): string | null {
     .slice(0, REPLY_MAX_CHARS)
     .replace(/^250[ -]?(?:2\.\d+\.\d+)?/, '')
     .split(/[\s,;=]+/)
-  // An id is long and has a digit. A word of a sentence has no digit.
+  // A relay's id is long and has a digit. A word of a sentence has no digit.
   const id = words
     .map(relayIdOfWord)
     .findLast((word) => /^[\w.-]{8,200}$/.test(word) && /\d/.test(word))
@@ -41,10 +41,11 @@ export function relayIdOf(reply: string): string | null {
 
 const CLOSERS = '>)"\'.:'
 
-/** Returns the id without brackets and without the relay's domain. */
+/** Returns a relay's id without brackets and without the relay's domain. */
 export function relayIdOfWord(word: string): string {
   const [local = ''] = word.replace(/^[<("']+/, '').split('@', 1)
-  // A pattern with `$` would start again at each bracket.
+  // A loop removes the closing brackets. A regular expression with `$` would start again at each bracket and take
+  // quadratic time.
   let end = local.length
   while (end > 0 && CLOSERS.includes(local[end - 1]!)) end--
   return local.slice(0, end)

@@ -7,7 +7,7 @@ import type { AuthenticationWord } from '../parse/authentication.ts'
 import type { RelayReport } from './relayReport.ts'
 import { type Envelope, SignedMailError } from './signedMail.ts'
 
-/** Describes a mail by its bytes, or by the object that holds them. */
+/** Describes a mail from Amazon SES by its bytes, or by the bucket object that holds the bytes. */
 type SesMail = {
   kind: 'mail'
   envelope: Envelope
@@ -36,13 +36,13 @@ const listOf = (value: unknown): unknown[] =>
 const isAddress = (value: unknown): value is string =>
   typeof value === 'string' && parseAddress(value) !== null
 
-/** Reads the message of a notification. @throws {SignedMailError} */
+/** Reads the message of an SES notification. @throws {SignedMailError} */
 export function readSes(json: string): SesNews {
   let body: Fields
   try {
     body = fieldsOf(JSON.parse(json))
   } catch {
-    // A person published a test message to the topic.
+    // A person published a test message to the SNS topic, which is no JSON.
     return { kind: 'other' }
   }
   const kind = textOf(body.notificationType ?? body.eventType)
@@ -64,7 +64,7 @@ function mailOf(body: Fields): SesMail {
     const content = { bucket: textOf(action.bucketName), key: textOf(action.objectKey) }
     return { kind: 'mail', envelope, spf, content }
   }
-  // The UTF-8 encoding changes bytes, so DKIM would fail.
+  // In the UTF-8 encoding SES changes bytes of the mail, so DKIM would fail.
   if (textOf(action.encoding).toUpperCase() !== 'BASE64') {
     throw new SignedMailError(
       400,
@@ -98,7 +98,8 @@ function complaintsOf(body: Fields): RelayReport[] {
   const addresses = listOf(complaint.complainedRecipients)
     .map((one) => fieldsOf(one).emailAddress)
     .filter(isAddress)
-  // SES lists all recipients at that host. If there are several, nobody knows who complained.
+  // In a complaint, SES lists all recipients at the complaining mail host. If there are several, nobody knows who
+  // complained.
   if (addresses.length !== 1) return []
   return [
     {
@@ -111,7 +112,7 @@ function complaintsOf(body: Fields): RelayReport[] {
   ]
 }
 
-/** Returns what identifies our copy: the id of the 250 reply, our Message-ID, and the envelope sender. */
+/** Returns the values that identify the sent copy: the id of the 250 reply, the Message-ID, and the envelope sender. */
 function aboutCopy(body: Fields) {
   const mail = fieldsOf(body.mail)
   const headers = listOf(mail.headers).map(fieldsOf)

@@ -1,19 +1,25 @@
-/** Reads mail that comes over HTTP: its envelope, and the proof that a holder of a secret sent it (docs/mail.md). */
+/**
+ * Reads mail that comes over HTTP. The mail has its envelope in a header, and a signature proves that the sender holds
+ * a secret (docs/mail.md).
+ */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
 import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authentication.ts'
 
-/** The sender's clock may differ by this many seconds. */
+/** The clock of a sender of mail over HTTP may differ by this many seconds. */
 const SKEW_S = 300
-/** RFC 5321 §4.5.3.1.8: the SMTP listener accepts the same number. */
+/** Limits the recipients of one mail over HTTP. The SMTP listener has the same limit (RFC 5321 §4.5.3.1.8). */
 const RECIPIENTS_MAX = 100
-/** This length is enough for a hundred addresses of 320 octets, in JSON and base64url. */
+/** Limits the characters of the envelope header. A hundred addresses of 320 octets fit, in JSON and base64url. */
 const ENVELOPE_MAX_CHARS = 64 * 1024
 
 /** Is the envelope of a mail (RFC 5321 §2.3.1). `from` is empty for a bounce. */
 export type Envelope = { from: string; to: string[] }
 
-/** Reports a request that cannot be read or proven. The message names the header and says what it must be. */
+/**
+ * Reports an HTTP request with mail that cannot be read or proven. The message names the header and says what the
+ * header must be.
+ */
 export class SignedMailError extends Error {
   override readonly name = 'SignedMailError'
   readonly status: 400 | 401
@@ -32,18 +38,21 @@ export type MailHeaders = {
   signature: string
 }
 
-/** Returns the text that the signature covers. It covers the whole request; the digest stands for the body. */
+/**
+ * Returns the text that the signature of mail over HTTP covers. The text stands for the whole request, because it holds
+ * the digest of the body.
+ */
 export const signedText = ({ key, timestamp, envelope, digest }: Omit<MailHeaders, 'signature'>) =>
   `v1\n${key}\n${timestamp}\n${envelope}\n${digest}`
 
-/** Makes the signature: `v1=` and the HMAC-SHA256 in hexadecimal digits. */
+/** Makes the signature of mail over HTTP: `v1=` and the HMAC-SHA256 in hexadecimal digits. */
 export const mailSignature = (
   secret: Uint8Array,
   headers: Omit<MailHeaders, 'signature'>,
 ): string => `v1=${createHmac('sha256', secret).update(signedText(headers)).digest('hex')}`
 
 /**
- * Checks that one of the secrets of the key signed the headers.
+ * Checks that one of the key's secrets signed the headers of mail over HTTP.
  * @throws {SignedMailError}
  */
 export function proveHeaders(
@@ -110,18 +119,18 @@ function parsed(header: string): Record<string, unknown> {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // The header is not JSON.
+    // The envelope header is not JSON.
   }
   throw new SignedMailError(400, 'Purser-Envelope: must be base64url of a JSON object')
 }
 
-/** Derives the secret of a domain from a secret of the service, so that no table needs to hold it. */
+/** Derives the secret of a domain from a secret of the service, so that no table needs to hold the domain's secret. */
 export const domainSecret = (secret: Uint8Array, keyId: string): Uint8Array =>
   createHmac('sha256', secret).update(`purser inbound ${keyId}`).digest()
 
 /**
- * Returns the id of a request. The same request always has the same id, so a repeated request is stored once. @returns
- * a UUID.
+ * Returns the id of a mail that arrived over HTTP. A repeated HTTP request has the same id, so the mail is stored once.
+ * @returns a UUID.
  */
 export function requestId(keyId: string, signature: string): string {
   const hex = createHmac('sha256', keyId).update(signature).digest('hex')

@@ -1,5 +1,5 @@
 /**
- * Reads messages of Amazon SNS, checks their signature, and checks whose certificate made it.
+ * Reads messages of Amazon SNS, and checks that a certificate of Amazon signed them.
  * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html
  */
 import { verify, X509Certificate } from 'node:crypto'
@@ -15,13 +15,13 @@ export type SnsMessage = {
   signatureVersion: '1' | '2'
   signature: string
   signingCertUrl: string
-  /** Is set in confirmations and otherwise empty. */
+  /** Is the URL that confirms a subscription. The text is empty in all other messages. */
   subscribeUrl: string
-  /** Is the text that is signed. */
+  /** Is the text that SNS has signed. */
   signedText: string
 }
 
-/** Lists the signed fields of a notification. A confirmation has no subject, but a token and an address. */
+/** Lists the signed fields of an SNS notification. A confirmation has no subject, but a token and a URL. */
 const NOTIFICATION_FIELDS = ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type']
 const CONFIRMATION_FIELDS = [
   'Message',
@@ -35,7 +35,7 @@ const CONFIRMATION_FIELDS = [
 const FIELD_MAX_CHARS = 2_000
 const CERTIFICATE_NAME = 'sns.amazonaws.com'
 
-/** Reads the JSON of a message. It proves nothing. @throws {SignedMailError} */
+/** Reads the JSON of an SNS message. Reading proves nothing about the sender. @throws {SignedMailError} */
 export function readSns(json: string): SnsMessage {
   let body: Record<string, unknown>
   try {
@@ -74,7 +74,7 @@ export function readSns(json: string): SnsMessage {
   }
 }
 
-/** Tells whether an address belongs to SNS in this region and to no other host. */
+/** Tells whether a URL belongs to SNS in this region. */
 export function isSnsUrl(text: string, region: string): boolean {
   if (text.length > FIELD_MAX_CHARS || !URL.canParse(text)) return false
   const { protocol, host, username, password } = new URL(text)
@@ -85,13 +85,13 @@ export function isSnsUrl(text: string, region: string): boolean {
   )
 }
 
-/** Tells whether an address may hold a certificate of SNS. */
+/** Tells whether a URL may hold a certificate of SNS. */
 export const isCertificateUrl = (text: string, region: string): boolean =>
   isSnsUrl(text, region) && /^\/[\w-]{1,200}\.pem$/.test(new URL(text).pathname)
 
 /**
- * Checks a message with the certificate that was read from its address.
- * @param pem the certificate. TLS has proven the host that it came from.
+ * Checks the signature of an SNS message with the certificate that was read from the URL in the message.
+ * @param pem is the certificate. TLS has proven the host from which the certificate was read.
  * @throws {SignedMailError}
  */
 export function proveSns(message: SnsMessage, pem: string, nowMs: number): void {

@@ -1,4 +1,4 @@
-/** Lists the verdict words of RFC 8601 §2.7. */
+/** Lists the result words of email authentication (RFC 8601 §2.7). */
 export const AUTHENTICATION_WORDS = [
   'none',
   'pass',
@@ -19,13 +19,13 @@ export type Authentication = {
   dmarc: AuthenticationWord
   arc: AuthenticationWord
   /**
-   * Tells whether an inbox of this service sent the message. The other checks then did not run, because the sender
-   * holds the inbox's key.
+   * Tells whether an inbox of this service sent the message. SPF, DKIM and DMARC are then not checked, because the
+   * sender has proven itself by the inbox's API key.
    */
   internal: boolean
   /**
-   * Is the SPF result that the mail service states when it hands over the message by HTTP. Nothing else follows from
-   * it: `spf` is then `none`, because the client's address is not known here.
+   * Is the SPF result that a mail service states when it hands over the message by HTTP. Nothing follows from this
+   * result: `spf` is then `none`, because this service does not know the client's address.
    */
   providerSpf?: AuthenticationWord
   /**
@@ -43,21 +43,21 @@ const unchecked = (word: AuthenticationWord, internal: boolean): Authentication 
   internal,
 })
 
-/** Holds the results for a message between two inboxes of this service. */
+/** Holds the authentication results for a message between two inboxes of this service. */
 export const INTERNAL = unchecked('none', true)
-/** Holds the results for a message that was not checked. */
+/** Holds the authentication results for a message that was not checked. */
 export const UNCHECKED = unchecked('temperror', false)
-/** Holds the results for a message that the checks cannot read. */
+/** Holds the authentication results for a message that the checks cannot read. */
 export const UNREADABLE = unchecked('permerror', false)
 
-/** Reads a verdict word. @returns `none` for a word that RFC 8601 does not define. */
+/** Reads a result word of email authentication. @returns `none` for a word that RFC 8601 does not define. */
 export const authenticationWord = (word: string | undefined): AuthenticationWord =>
   AUTHENTICATION_WORDS.find((known) => known === word) ?? 'none'
 
 /** Labels a message whose From is not authenticated. */
 export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 
-/** Holds the results, and whether they prove the author. */
+/** Holds the authentication results of a message, and whether they prove the author. */
 export type CheckedSender = {
   authentication: Authentication
   /**
@@ -67,13 +67,13 @@ export type CheckedSender = {
   isAligned: boolean
 }
 
-/** Tells whether a check got no answer. A repeated check may get one. */
+/** Tells whether an authentication check got no DNS answer. A repeated check may get the answer. */
 export const isUnsure = ({ spf, dkim, dmarc }: Authentication): boolean =>
   [spf, dkim, dmarc].includes('temperror')
 
 /**
- * Tells whether From may be forged. From may be forged if nothing proves its domain. It may also be forged if DMARC
- * fails or does not apply to this From, or if outside mail names an address of ours.
+ * Tells whether the address in From may be forged. From may be forged if nothing proves its domain. It may also be
+ * forged if DMARC fails or does not apply to it, or if outside mail names an address of this service.
  */
 export function isForged(
   { authentication, isAligned }: CheckedSender,

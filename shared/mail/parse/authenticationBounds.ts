@@ -1,9 +1,15 @@
-/** Real mail has a few kilobytes of header. The time to unfold a field is quadratic in its lines. */
+/**
+ * Limits the header that the authentication checks read. Real mail has a few kilobytes of header. The time to unfold a
+ * header field is quadratic in its lines.
+ */
 const HEADER_MAX_BYTES = 256 * 1024
 const HEADER_LINES_MAX = 5_000
-/** Limits the bytes of all From fields together. */
+/** Limits the bytes of all From fields of a message together. */
 const FROM_MAX_BYTES = 16 * 1024
-/** Limits a hashed body. RFC 5321 §4.5.3.1.6 limits a line to 1,000 bytes, and no real mail has 10,000 blank lines. */
+/**
+ * Limits the lines of a body that is hashed for DKIM. RFC 5321 §4.5.3.1.6 limits a line to 1,000 bytes, and no real
+ * mail has 10,000 blank lines.
+ */
 const BODY_LINES_MAX = 1_000_000
 const LINE_MAX_BYTES = 64 * 1024
 const BLANK_LINES_MAX = 10_000
@@ -12,8 +18,8 @@ const [CR, LF] = [0x0d, 0x0a]
 
 /**
  * Returns which part of a message the authentication checks may read. Their time is quadratic for hostile mail: 400 KB
- * of folded lines took a minute; 30 MB of blank lines under one signature took 30 s and 10 GB.
- * @returns `unsigned`: do not hash the body. `no`: do not read the header either.
+ * of folded lines took a minute. 30 MB of blank lines under one signature took 30 s and 10 GB.
+ * @returns `unsigned` if the body must not be hashed. `no` means that the header must not be read either.
  */
 export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
   let lines = 0
@@ -52,7 +58,9 @@ const isFromField = (line: string): boolean =>
 /** mailauth folds a field at more kinds of blank than RFC 5322 allows: tab, VT, FF, space and NBSP. */
 const FOLDS = [0x09, 0x0b, 0x0c, 0x20, 0xa0]
 
-/** Tells whether a folded line begins here. A folded line of blanks belongs to its field. */
+/**
+ * Tells whether a folded line of a header field begins at this offset. A folded line of blanks belongs to its field.
+ */
 const isFolded = (raw: Buffer, at: number): boolean =>
   FOLDS.includes(raw[at]!) || (raw[at] === CR && raw[at + 1] !== LF)
 

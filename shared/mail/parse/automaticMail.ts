@@ -1,6 +1,9 @@
 /** Recognises automatic replies (RFC 3834) and list mail (RFC 2369, RFC 2919). */
 
-/** These labels warn agents, because a reply to such mail reaches a machine, or hundreds of people. */
+/**
+ * Names the labels of automatic and list mail. They warn agents, because a reply to such mail reaches a machine, or
+ * hundreds of people.
+ */
 const AUTO_REPLY_LABEL = 'auto-reply'
 const LIST_LABEL = 'list'
 
@@ -8,7 +11,7 @@ type Header = { key: string; value: string }
 
 /**
  * Returns the labels that follow from the header fields of a message.
- * @param headers have names in lower case.
+ * @param headers are the header fields, with names in lower case.
  */
 export function automaticLabels(headers: readonly Header[]): string[] {
   const first = (name: string) =>
@@ -30,10 +33,10 @@ export function automaticLabels(headers: readonly Header[]): string[] {
   return labels
 }
 
-/** Recognises an automatic reply by RFC 3834 §5, and by the fields of programs that do not follow it. */
+/** Recognises an automatic reply by RFC 3834 §5, and by header fields of mail programs that do not follow RFC 3834. */
 function isAutoReply(first: (name: string) => string | undefined): boolean {
   const autoSubmitted = first('auto-submitted')
-  // Parameters may follow the keyword. `no` means that a person wrote the message.
+  // Parameters may follow the keyword of Auto-Submitted. `no` means that a person wrote the message.
   if (autoSubmitted !== undefined && !/^no\b/.test(autoSubmitted)) return true
   return (
     first('precedence') === 'auto_reply' ||

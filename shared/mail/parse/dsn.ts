@@ -2,8 +2,8 @@
  * Reads bounces: delivery status notifications (RFC 3464 in RFC 6522 reports), and the free-text bounces of older
  * programs.
  *
- * A bounce is a claim by its sender. It counts only if it names a message of ours and a recipient of that message. Only
- * the address that the bounce was sent to proves it (bounceAddress.ts).
+ * Anybody can write a bounce. A bounce counts only if it names a message of this service and a recipient of that
+ * message. Only the address that the bounce was sent to proves the bounce (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
@@ -11,35 +11,38 @@ import { parseReferences } from '../threading.ts'
 
 /** Describes one recipient in a bounce. */
 export type BouncedRecipient = {
-  /** Holds Original-Recipient, then Final-Recipient. A host behind a forwarder may know only the second address. */
+  /**
+   * Holds the addresses of Original-Recipient, then of Final-Recipient. A host behind a forwarder may know only the
+   * second address.
+   */
   addresses: string[]
   action: 'failed' | 'delayed'
-  /** Is the RFC 3463 code, e.g. 5.1.1; null: the bounce has no code. */
+  /** Is the RFC 3463 code, such as 5.1.1. Null means that the bounce has no code. */
   status: string | null
-  /** Is the text of the other host, in one line. */
+  /** Is the error text of the mail host that refused the message, in one line. */
   diagnostic: string
 }
 
 export type Bounce = {
   /**
-   * Is true if the recipients come from delivery-status fields or X-Failed-Recipients. It is false if they are guessed
-   * from free text.
+   * Tells whether the recipients come from delivery-status fields or X-Failed-Recipients. Otherwise the recipients are
+   * guessed from free text.
    */
   isReport: boolean
   /** Lists possible Message-IDs of the returned message, the most certain first. */
   messageIds: string[]
   recipients: BouncedRecipient[]
   /**
-   * Names the returned copy, which the envelope recipient of the bounce identifies. Null means that nothing proves the
-   * bounce.
+   * Names the returned copy, which is known from the envelope recipient of the bounce. Null means that nothing proves
+   * the bounce.
    */
   proof: ReturnedCopy | null
 }
 
-/** Identifies one copy of a message that we sent. */
+/** Identifies the copy of a sent message for one recipient. */
 export type ReturnedCopy = { messageId: string; address: string }
 
-/** Limits the characters that are read from a report. */
+/** Limits the characters that are read from a bounce report. */
 const TEXT_MAX_CHARS = 256 * 1024
 const RECIPIENTS_MAX = 100
 const IDS_MAX = 20
@@ -54,7 +57,7 @@ const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\
 /** Matches the first line of a returned message inside the text. */
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
-/** Matches header lines that mail programs hide. A person does not quote them. */
+/** Matches header lines that mail programs hide, such as Return-Path. A person does not quote these lines. */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
 /** Matches a quoted line. Some programs begin their own lines with `>>>` and a space. */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
@@ -77,8 +80,8 @@ export function readBounce(email: Email): Bounce | null {
 }
 
 /**
- * Reads the groups of fields (RFC 3464 §2). The first group is about the message, and each other group is about one
- * recipient.
+ * Reads the groups of fields in a delivery report (RFC 3464 §2). The first group is about the message, and each other
+ * group is about one recipient.
  */
 function recipientsOfReport(report: string): BouncedRecipient[] {
   return report.split(/\n[ \t]*\n/).flatMap((group) => {
@@ -90,7 +93,7 @@ function recipientsOfReport(report: string): BouncedRecipient[] {
     if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
     const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
     const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
-    // X.0.0 holds only the class. The diagnostic text often holds a more exact code.
+    // A status of X.0.0 holds only the class. The diagnostic text often holds a more exact code.
     const status =
       told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
     return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]
@@ -107,14 +110,17 @@ function readFields(group: string): Map<string, string> {
   return fields
 }
 
-/** Reads `rfc822; ada@example.com`. Some programs omit the type or add angle brackets. */
+/** Reads a recipient field such as `rfc822; ada@example.com`. Some programs omit the type or add angle brackets. */
 function readAddress(field: string | undefined): string[] {
   const text = (field ?? '').replace(/^[^;]{0,40};/, '').trim()
   const address = parseAddress(text.replace(/^<|>$/g, ''))
   return address === null ? [] : [address]
 }
 
-/** Finds the recipients in a bounce without RFC 3464 fields: from qmail, older Exim, Exchange and Gmail. */
+/**
+ * Finds the recipients in a bounce without RFC 3464 fields. Such bounces come from qmail, older Exim, Exchange and
+ * Gmail.
+ */
 function recipientsOfText(
   email: Email,
   text: string,
@@ -127,7 +133,8 @@ function recipientsOfText(
   const places = [...report.matchAll(ADDRESS)].filter(
     ([address]) => address.toLowerCase() !== sender && !POSTMASTER.test(address),
   )
-  // A person at postmaster may also write about errors and name addresses, but sends no code and returns no message.
+  // A person may also write from postmaster about errors and name addresses. But a person sends no error code and
+  // returns no message.
   const isSure = statusOf(report) !== null || (returnsMessage(email, text) && FAILURE.test(report))
   if (named === undefined && !isSure) return []
   const found = new Map<string, BouncedRecipient>()
@@ -145,7 +152,7 @@ function recipientsOfText(
     found.set(place[0], { ...failed, addresses: [place[0]] })
   }
   const listed = named?.match(ADDRESS) ?? []
-  // The whole report is read once instead of once for each address of the field.
+  // The report is read once for all addresses in X-Failed-Recipients, and not once for each address.
   const whole =
     listed.length === 0 ? null : { status: statusOf(report), diagnostic: oneLine(report) }
   for (const address of listed) {
@@ -153,21 +160,21 @@ function recipientsOfText(
     const diagnostic = found.get(address)?.diagnostic ?? whole!.diagnostic
     found.set(address, { addresses: [address], action: 'failed', status, diagnostic })
   }
-  // The report is about a delay. The program keeps trying.
+  // The report is about a delay, and the mail host keeps trying.
   if (/will (?:be retried|retry|keep trying|continue to try)|no action is required/i.test(report)) {
     return [...found.values()].map((recipient) => ({ ...recipient, action: 'delayed' }))
   }
   return [...found.values()]
 }
 
-/** A bounce without a code must hold one of these words. */
+/** Matches the words for a failure. A bounce without a code must hold one of these words. */
 const FAILURE = /fail|undeliver|not (?:be )?deliver|unknown|reject|return|error|unable to/i
 
-/** Tells whether a message returns another message, as mail programs do and persons do not. */
+/** Tells whether a message returns another message, as mail hosts do and persons do not. */
 const returnsMessage = (email: Email, text: string): boolean =>
   email.attachments.some(({ mimeType }) => RETURNED.test(mimeType)) || TRACE_HEADER.test(text)
 
-/** Returns the enhanced code, or `X.0.0` for a plain code. */
+/** Returns the enhanced status code (RFC 3463) of a text, or `X.0.0` for a plain reply code. */
 function statusOf(text: string): string | null {
   const enhanced = STATUS_CODE.exec(text)?.[1]
   if (enhanced !== undefined) return enhanced
@@ -186,7 +193,7 @@ const isPostmaster = (email: Email): boolean =>
 const headerOf = ({ headers }: Email, name: string): string | undefined =>
   headers.find(({ key }) => key === name)?.value
 
-/** Returns the Message-IDs of the returned message, then the Message-IDs in In-Reply-To and References. */
+/** Returns the Message-IDs of the returned message in a bounce, then the Message-IDs in In-Reply-To and References. */
 function originalIds(email: Email, text: string): string[] {
   const returned = email.attachments
     .filter(({ mimeType }) => RETURNED.test(mimeType))
@@ -212,8 +219,9 @@ const oneLine = (text: string): string =>
   text.replace(/\s+/g, ' ').trim().slice(0, DIAGNOSTIC_MAX_LENGTH).toWellFormed()
 
 /**
- * Tells whether a status means that an address permanently takes no mail. This is class 5, except codes about the one
- * message (size, content) or about us (policy, authentication). Such codes must not suppress the recipient.
+ * Tells whether a status code means that an address permanently takes no mail. This is class 5, except codes about the
+ * one message (size, content) or about the sending service (policy, authentication). Such codes must not suppress the
+ * recipient.
  */
 export const isAddressDead = (status: string | null): boolean =>
   status !== null && /^5\./.test(status) && !/^5\.(?:2\.3|3\.4|6\.\d+|7\.\d+)$/.test(status)

@@ -1,25 +1,25 @@
 /**
- * Reads complaints. A person pressed "this is spam", and the mail host reports it (ARF, RFC 5965).
+ * Reads complaints (ARF, RFC 5965). A mail host sends a complaint when a person presses "this is spam".
  *
- * Anybody can write a report. It counts only if it names the envelope sender of a copy of ours. Only hosts that got
- * that copy know its envelope sender (bounceAddress.ts).
+ * Anybody can write a complaint. A complaint counts only if it names the envelope sender of a sent copy. Only hosts
+ * that got the copy know this envelope sender (bounceAddress.ts).
  */
 import type { Attachment, Email } from 'postal-mime'
 import { parseAddress } from '../address.ts'
 
-/** Describes a complaint about a copy of ours. */
+/** Describes a complaint about a sent copy. */
 export type Complaint = {
-  /** Lists the possible envelope senders of the copy. */
+  /** Lists the possible envelope senders of the sent copy. */
   returnPaths: string[]
 }
 
-/** Limits the characters that are read from a part. */
+/** Limits the characters that are read from one part of a complaint. */
 const TEXT_MAX_CHARS = 256 * 1024
 const PATHS_MAX = 10
 
 const REPORT_PART = /^message\/feedback-report$/i
 const RETURNED = /^(?:message\/rfc822|message\/rfc822-headers|text\/rfc822-headers)$/i
-/** Matches the types of RFC 5965 §7.3. `not-spam` and `auth-failure` are no complaints. */
+/** Matches the feedback types that are complaints (RFC 5965 §7.3). `not-spam` and `auth-failure` are no complaints. */
 const FEEDBACK_TYPE = /^Feedback-Type:[ \t]*(?:abuse|fraud|opt-out|opt-out-list)[ \t]*$/im
 const RETURN_PATH = /^(?:Return-Path|Original-Mail-From):[ \t]*<?([^<>\s]{1,320})>?[ \t]*$/gim
 

@@ -1,13 +1,16 @@
 /** Writes mail as mbox (RFC 4155), with the reversible quoting of the variant mboxrd. */
 
-/** Matches an address in the separator line. A blank or a line break in the address would end the line. */
+/**
+ * Matches an address that can stand in the separator line of an mbox file. A blank or a line break in the address would
+ * end the line.
+ */
 const ADDRESS = /^[\x21-\x7e]{1,320}$/
 
 const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const twoDigits = (n: number) => String(n).padStart(2, '0')
 
-/** Writes a time in UTC as asctime of C does: `Mon Jan  5 09:30:00 2026`. */
+/** Writes a time in UTC as the C function asctime does: `Mon Jan  5 09:30:00 2026`. */
 function asctime(at: Date): string {
   const time = [at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()].map(twoDigits).join(':')
   const day = String(at.getUTCDate()).padStart(2, ' ')
@@ -21,7 +24,7 @@ function asctime(at: Date): string {
  */
 export function mboxEntry(mail: { sender: string; at: Date; bytes: Uint8Array }): Buffer {
   const sender = ADDRESS.test(mail.sender) ? mail.sender : 'MAILER-DAEMON'
-  // Latin-1 preserves every byte.
+  // The bytes are read as Latin-1, because Latin-1 preserves every byte.
   const text = Buffer.from(mail.bytes)
     .toString('latin1')
     .replaceAll('\r\n', '\n')

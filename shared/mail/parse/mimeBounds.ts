@@ -1,11 +1,14 @@
 import PostalMime, { type Email } from 'postal-mime'
 
 /**
- * Limits the parts of a message that are parsed. The raw mail is kept whole. Mail has a few parts, and a report has a
- * few dozen.
+ * Limits the MIME parts of a message that are parsed. Mail has a few parts, and a report has a few dozen. The raw mail
+ * is kept whole.
  */
 const PARTS_MAX = 2_000
-/** Limits the lines that are parsed. The limit is twice the lines of the largest message with lines of usual length. */
+/**
+ * Limits the lines of a message that are parsed. The limit is twice the lines of the largest message with lines of
+ * usual length.
+ */
 const LINES_MAX = 1_000_000
 const NESTING_MAX = 100
 const HEADERS_MAX_BYTES = 1024 * 1024
@@ -22,10 +25,12 @@ type Steps = {
 }
 
 /**
- * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines. postal-mime makes an object of each part and
- * line: 10 MB of empty parts took 7 s and 2.5 GB, eleven million lines of one letter 6 s and 2.3 GB. Parts are counted
- * inside the parser, because a search for boundaries would miss some of their spellings.
- * @returns `parts`: the number of parts below the top level. It is 0 if the boundary of a multipart never occurs.
+ * Parses the first {@link PARTS_MAX} parts and {@link LINES_MAX} lines of a message. postal-mime makes an object of
+ * each part and line: 10 MB of empty parts took 7 s and 2.5 GB, and eleven million lines of one letter took 6 s and 2.3
+ * GB. MIME parts are counted inside the parser, because a search for boundaries would miss some spellings of a
+ * boundary.
+ * @returns the parsed mail. `parts` is the number of parts below the top level. The number is 0 if the boundary of a
+ * multipart never occurs.
  * @throws the errors of postal-mime.
  */
 export async function parseBounded(

@@ -25,11 +25,11 @@ export type Attachment = {
   attachmentId: string
   filename: string
   contentType: string
-  /** Counts the bytes after decoding. */
+  /** Counts the bytes of the attachment after decoding. */
   size: number
   contentId: string | null
   disposition: string
-  /** Is absent if the attachment is not read. */
+  /** Holds the result of reading the attachment. The field is absent if the attachment is not read. */
   text?: AttachmentText
 }
 
@@ -63,14 +63,14 @@ export type ParsedMail = {
   mailLinks: MailLink[]
   attachments: ReceivedAttachment[]
   labels: string[]
-  /** Is null if the message is no bounce. */
+  /** Holds the bounce in the message. Null means that the message is no bounce. */
   bounce: Bounce | null
-  /** Is null if the message is no complaint. */
+  /** Holds the complaint in the message. Null means that the message is no complaint. */
   complaint: Complaint | null
 }
 
 const MAX_ADDRESSES = 1_000
-/** Limits the attachments that are described. The raw mail holds all attachments. */
+/** Limits the attachments of a message that are described. The raw mail holds all attachments. */
 const MAX_ATTACHMENTS = 1_000
 const MAX_ADDRESS_LENGTH = 320
 const MAX_SUBJECT_LENGTH = 4_000
@@ -82,8 +82,8 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
 
 /**
  * Reads a received message (RFC 5322, MIME).
- * @param raw the bytes as received
- * @param domain the domain of a derived Message-ID. It replaces a missing or malformed Message-ID
+ * @param raw holds the bytes as received.
+ * @param domain is the domain of the derived Message-ID that replaces a missing or malformed Message-ID.
  * @throws the errors of the MIME parser; the caller then uses `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
@@ -92,7 +92,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
   const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // If the boundary never occurs, or if there is no header, the text is the raw body.
+  // If the MIME boundary never occurs, or if there is no header, the text is the raw body.
   const unfound = isFound
     ? ''
     : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()
@@ -106,7 +106,7 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const subject = oneLine(email.subject ?? '')
   const text = fromHtml ? seen : plain
   const coded = codeParts({ subject, text, shown: shown?.html ?? null, seen })
-  // A text that was made from the HTML repeats the links of the HTML.
+  // A text that was made from the HTML is not searched for links, because the HTML has the same links.
   const linked = { subject, text: fromHtml ? '' : plain, html: shown?.html ?? null }
   return {
     links: readLinks(email, raw, domain),
@@ -119,11 +119,11 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
     text,
     html,
     extractedText: fromHtml ? readable(replyTextFromHtml(shown.html)) : replyText(plain),
-    // A bounce report quotes numbers of mail hosts, which are no codes.
+    // A bounce is not searched for one-time codes, because bounces quote numbers of mail hosts.
     codes: bounce === null ? findCodes(coded) : [],
     mailLinks: findLinks(linked),
     attachments: email.attachments.slice(0, MAX_ATTACHMENTS).map(describeAttachment),
-    // A bounce also has Auto-Submitted, but it is no automatic reply.
+    // A bounce gets no label `auto-reply`. A bounce also has Auto-Submitted, but it is no automatic reply.
     labels: [
       'received',
       'unread',
@@ -182,8 +182,8 @@ export function unparseableMail(raw: Uint8Array, domain: string): ParsedMail {
 }
 
 /**
- * Derives a Message-ID from the content. The same bytes give the same identifier, so a repeated transmission is
- * recognised.
+ * Derives a Message-ID from the content of a message. The same bytes give the same Message-ID, so a repeated
+ * transmission is recognised.
  */
 function derivedMessageId(raw: Uint8Array, domain: string): string {
   return `<${createHash('sha256').update(contentHash(raw)).digest('hex').slice(0, 32)}@${domain}>`
@@ -213,7 +213,7 @@ const oneLine = (subject: string): string =>
 
 const normaliseLines = (text: string): string => text.replace(/\r\n?/g, '\n')
 
-/** Returns the distinct bare addresses in their order. Groups are expanded. */
+/** Returns the distinct bare addresses of a header field in their order. Groups are replaced by their members. */
 function addresses(parsed: Address[] | undefined): string[] {
   const mailboxes = (parsed ?? []).flatMap((entry) => entry.group ?? [entry])
   const texts = mailboxes.flatMap(({ address }) =>

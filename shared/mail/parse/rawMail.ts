@@ -10,11 +10,15 @@ const TRACE_FIELD =
 const LF = 0x0a
 const CR = 0x0d
 
-/** The parser has the same bound. Splitting 30 MB of fields would take gigabytes. */
+/**
+ * Limits the bytes of a header that are read. The MIME parser has the same limit. Splitting 30 MB of fields would take
+ * gigabytes.
+ */
 const HEADER_MAX_BYTES = 1024 * 1024
 
 /**
- * Returns the offset of the first byte of the body, at most the bound. Without a body it returns the length of `raw`.
+ * Returns the offset of the first byte of the body, at most the limit of the header. Without a body, the function
+ * returns the length of `raw`.
  */
 function headerEnd(raw: Uint8Array): number {
   const max = Math.min(raw.length, HEADER_MAX_BYTES)
@@ -26,10 +30,15 @@ function headerEnd(raw: Uint8Array): number {
   return max
 }
 
-/** A header field begins with its name and a colon (RFC 5322 §2.2). A folded line begins with a blank. */
+/**
+ * Matches the start of a header line. A header field begins with its name and a colon (RFC 5322 §2.2). A folded line
+ * begins with a blank.
+ */
 const FIELD_LINE = /^(?:[!-9;-~]+[ \t]*:|[ \t])/
 
-/** Returns at most `maxBytes` of the text after the header, with or without a blank line between them. */
+/**
+ * Returns at most `maxBytes` of the text after the header, even if no blank line separates the header from the text.
+ */
 export function rawBody(raw: Uint8Array, maxBytes: number): string {
   const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('latin1')
   let start = 0
@@ -46,8 +55,8 @@ function headerFields(header: string): string[] {
 }
 
 /**
- * Returns the SHA-256 of a message without its trace fields. It is equal for every transmission of one message, so a
- * repetition after a lost reply is recognised.
+ * Returns the SHA-256 of a message without its trace fields. Every transmission of one message has the same hash, so a
+ * repeated transmission is recognised.
  */
 export function contentHash(raw: Uint8Array): Buffer {
   const end = headerEnd(raw)
@@ -59,11 +68,13 @@ export function contentHash(raw: Uint8Array): Buffer {
   return hash.update('\n').update(raw.subarray(end)).digest()
 }
 
-/** Returns the first field of that name, unfolded, as UTF-8. This is a fallback for unparseable mail. */
+/**
+ * Returns the first header field of a name, unfolded, as UTF-8. This function is used for mail that cannot be parsed.
+ */
 export const rawHeader = (raw: Uint8Array, name: string): string | undefined =>
   rawHeaders(raw, name)[0]
 
-/** Returns all fields of that name, in their order. */
+/** Returns all header fields of a name, in their order. */
 export function rawHeaders(raw: Uint8Array, name: string): string[] {
   const header = Buffer.from(raw.buffer, raw.byteOffset, headerEnd(raw)).toString('utf8')
   const prefix = `${name.toLowerCase()}:`

@@ -7,10 +7,10 @@ const SENTENCE =
   'A mail host returned a message of yours. The sender of its report is not on the allow list.'
 
 /**
- * Reduces a proven bounce to what its sender cannot choose: our recipient, the action, the status and a fixed sentence.
- * The host that takes mail for the recipient writes everything else, and an allow list must keep such text out. The raw
- * mail is kept.
- * @param place the inbox, and the domain of the Message-ID.
+ * Reduces a proven bounce to facts that its sender cannot choose: the recipient of the sent copy, the action, the
+ * status and a fixed sentence. The host that takes mail for the recipient writes everything else, and an allow list
+ * must keep such text out. The raw mail is kept.
+ * @param place is the inbox, and the domain of the Message-ID.
  */
 export function reduceBounce(
   mail: ParsedMail,

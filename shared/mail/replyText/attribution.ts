@@ -1,13 +1,13 @@
 /**
- * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not. It knows the
- * languages of words.ts. In other languages it relies on date and address.
+ * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not. The verbs
+ * are recognised in the languages of words.ts. In other languages an attribution is recognised by date and address.
  */
 
 import { isDeviceLine } from './device.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
-/** An attribution that has the quoted text on its line is searched in this many characters. */
+/** Limits the characters that are searched for an attribution with the quoted text on its line. */
 const MAX_JOINED_LENGTH = 4000
 const MAX_ADDRESSES = 5
 /** Limits the lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
@@ -23,19 +23,22 @@ const MIDLINE_RULE = /(?<=\s)-{3,}\s/
 /** Matches the end of a sentence: a full stop, another closing mark, or a smiley. */
 const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
 const MAX_SENTENCES = 20
-/** Matches an abbreviation. `2. maalisk.` and `Il giorno lun.` end no sentence. */
+/** Matches an abbreviation at the end of a text. `2. maalisk.` and `Il giorno lun.` end no sentence. */
 const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
 const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
-/** Matches a line that starts with a time, a year, a lower-case or a caseless letter, or an address. */
+/**
+ * Matches a line that may continue the line above. Such a line starts with a time, a year, a lower-case or a caseless
+ * letter, or an address.
+ */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
 /** Matches the writer's name with the address in brackets, at the start of a line. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
-/** Tells whether a verb of writing occurs, and whether the line ends with it. */
+/** Tells whether a verb such as "wrote" occurs in a line, and whether the line ends with this verb. */
 export function findVerb(text: string): 'none' | 'within' | 'last' {
   const lower = fold(text)
   const run = WROTE_RUNS.find((candidate) => lower.includes(candidate))
@@ -48,7 +51,7 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }
 
-/** Tells what follows a possible attribution. A quote or a header block supports a weak attribution. */
+/** Tells what follows a line that may be an attribution. A quote or a header block supports a weak attribution. */
 export type Following = 'quote' | 'header' | 'other'
 
 function isAttribution(joined: string, following: Following): boolean {
@@ -64,7 +67,7 @@ function isAttribution(joined: string, following: Following): boolean {
     if (!closed) return hasTime && LEAD_IN.test(text)
     if (dashed) return true
     if (following === 'quote' && text.length <= 80) return true
-    // `At 8:15 he wrote:` is a sentence, unless quote marks follow.
+    // `At 8:15 he wrote:` is a sentence of the writer, unless quote marks follow.
     if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
     return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
   }
@@ -77,7 +80,8 @@ function isAttribution(joined: string, following: Following): boolean {
   if (!hasTime || numbers < 3) return false
   // Gmail in Japanese and Hebrew, Yandex and mutt write a date, a time and an address without a verb.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
-  // The verb is of no listed language. A date, a time and quote marks below decide, or an address in brackets.
+  // The verb is in no listed language. The line is an attribution if it has a date and a time and quote marks below, or
+  // an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
@@ -86,13 +90,16 @@ function endsSentence(view: string): boolean {
   return /[!?]$/.test(view) || /\p{L}{5,}[.。]$/u.test(view)
 }
 
-/** Joins two lines. Mail that was pasted undecoded keeps its quoted-printable soft breaks: `w=` + `rote:`. */
+/**
+ * Joins two lines of an attribution. Mail that was pasted undecoded keeps its quoted-printable soft breaks: `w=` +
+ * `rote:`.
+ */
 function join(upper: string, lower: string): string {
   return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
 }
 
 /**
- * Returns the attribution whose last line is `end`, or undefined. The attribution may be wrapped, so its first line is
+ * Returns the attribution whose last line is `end`, or undefined. An attribution may be wrapped, so its first line is
  * searched upward as far as `from`.
  */
 export function attributionEndingAt(
@@ -128,7 +135,7 @@ export function attributionEndingAt(
   return best < 0 ? undefined : attributionAt(views, best, end, from)
 }
 
-/** Moves `start` up while its line continues the line above: `On Wed, Oct 8,` + `2014 at …`. */
+/** Moves the start of an attribution up while its line continues the line above: `On Wed, Oct 8,` + `2014 at …`. */
 function attributionAt(views: readonly string[], start: number, end: number, from: number) {
   let top = start
   while (top > from && end - top < MAX_ATTRIBUTION_LINES && READS_ON.test(views[top]!)) {
@@ -141,8 +148,8 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
 }
 
 /**
- * Returns where an attribution begins behind the sender's own text: `reply On Wed, Apr 4, 2012 …`, or a date or a name
- * with an address behind the end of a sentence. 0 means the start of the text.
+ * Returns where an attribution begins behind the sender's own text, as in `reply On Wed, Apr 4, 2012 …`. An attribution
+ * may also be a date, or a name with an address, behind the end of a sentence. 0 means the start of the text.
  */
 export function attributionStart(text: string): number {
   const leadIn = text.search(MIDLINE_LEAD_IN)
@@ -160,7 +167,7 @@ export function attributionStart(text: string): number {
   return start
 }
 
-/** Returns the sender's own text before the attribution on its first line. */
+/** Returns the sender's own text before an attribution on the attribution's first line. */
 function ownPrefix(view: string): string {
   const prefix = view.slice(0, attributionStart(view)).trim()
   if (
@@ -176,7 +183,7 @@ function ownPrefix(view: string): string {
 /**
  * Finds an attribution that has the quoted text on its line, and maybe the new text before it. Relays and some phones
  * join lines. The result is undefined unless the line has a date, a time, a bracketed address and a verb.
- * @returns the text before the attribution
+ * @returns the text before the attribution.
  */
 export function attributionWithin(line: string): string | undefined {
   const text = line.slice(0, MAX_JOINED_LENGTH)

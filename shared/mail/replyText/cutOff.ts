@@ -2,7 +2,7 @@
 import { attributionStart, DATE, findVerb, LEAD_WORDS } from './attribution.ts'
 import { isOriginalTitle, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 
-/** Limits the lines of the attribution: date, name and address, each wrapped once. */
+/** Limits the lines of an attribution that is cut off: date, name and address, each wrapped once. */
 const MAX_CUT_LINES = 3
 /** Limits the characters of a text like `Ann Nowak <ann@x.test>, 2 Mar 2026, 09:14`. */
 const MAX_NAMED_LENGTH = 160
@@ -12,15 +12,16 @@ const ALL_TIMES = new RegExp(TIME, 'giu')
 const ENDS_IN_ADDRESS =
   /(?:<[^\s<>]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
 /**
- * Allows a few words before the date. In scripts other than Latin more words may stand there, because no sentence ends
- * like this.
+ * Matches a few words before the date of an attribution. In scripts other than Latin more words may stand there,
+ * because no sentence ends like this.
  */
 const SHORT_LEAD_IN = new RegExp(
   `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}:：]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,
   'u',
 )
 /**
- * Matches an abbreviated weekday and a year, which mail programs write: `On Mon, 2 Mar 2026 …`, `пн, 2 мар. 2026 …`.
+ * Matches the start of an attribution with an abbreviated weekday and a year, as mail programs write it: `On Mon, 2 Mar
+ * 2026 …`, `пн, 2 мар. 2026 …`.
  */
 const WEEKDAY = new RegExp(
   `^(?:${LEAD_WORDS}|\\p{Ll})\\p{L}{0,4}[.,]{0,2}\\s.{0,24}\\p{Nd}{4}`,
@@ -31,10 +32,10 @@ const DIGITS_DATE = new RegExp(
   `^(?:${LEAD_WORDS})?\\p{Nd}{1,4}[./-]\\p{Nd}{1,2}[./-]\\p{Nd}{2,4},?(?:\\s\\p{L}{1,3})?\\s\\p{Nd}`,
   'u',
 )
-/** Matches a text like `Ann Nowak <ann@x.test> wrote (2 Ma`. */
+/** Matches an attribution that begins with the name, such as `Ann Nowak <ann@x.test> wrote (2 Ma`. */
 const NAMED_THEN_VERB = /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>\s(?=\P{Lu}{2,40}$)/u
 const ENDS_IN_DATE = /\p{Nd}{4}\s\p{Ll}{1,3}$/u
-/** Matches what may follow the time: seconds, a.m. or p.m., and a zone. */
+/** Matches the text that may follow the time of an attribution: seconds, a.m. or p.m., and a zone. */
 const CLOCK =
   /^(?<seconds>:\p{Nd}{2})?(?:\s?[AaPp]\.?[Mm]\.?|\s\p{Ll}\.\p{Ll}\.|\s[صم](?!\p{L})|\sUhr)?(?:\s\p{Lu}{3,5})?,?/u
 const NAMED = /^(?:\s\p{Ll}{2,12})?(?:\s\p{Lu}[\p{L}.'’-]*){1,4}$/u
@@ -45,7 +46,7 @@ const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
 const TITLE = /^-{3,}\s?\p{Lu}/u
 
 function isCutAttribution(text: string, above: string, alone: boolean): boolean {
-  // A list of addresses has more than one address.
+  // A list of addresses is no attribution. The list has more than one address.
   if (/[:：,>]$/.test(above) || />.*</.test(text)) return false
   if (/[.!?。]$/.test(text)) return false
   if (NAMED_FIRST.test(text)) return text.length <= MAX_NAMED_LENGTH
@@ -67,7 +68,7 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
 
 /**
  * Returns the new text before an attribution that begins on the line `index` and is cut off by the end of the mail.
- * @returns '' if the line begins with the attribution; undefined if there is none
+ * @returns '' if the line begins with the attribution. Undefined means that there is no attribution.
  */
 export function beforeCutOff(views: readonly string[], index: number): string | undefined {
   if (views.length - index > MAX_CUT_LINES || views[index]!.startsWith('>')) return undefined

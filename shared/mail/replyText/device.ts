@@ -10,57 +10,64 @@ import { DEVICE_WORDS, FROM_WORDS, MY_WORDS, SENT_ENDS, SENT_STARTS } from './wo
 const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
-/** Every line with a listed device holds one of these words. Few other lines do. */
+/** Matches the words of which every line with a listed device holds one. Few other lines hold such a word. */
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
 /** Matches a program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
 const NAMED_PROGRAM =
   /^(?:Get (?:\p{Lu}\S* ){1,2}|(?:\p{Lu}\S* ){1,3})\p{Ll}{1,4} (?:Android|iOS|iPhone|iPad|Mac|Windows)$/u
 /**
- * Matches `Sent with Nine`: one or two words, a preposition and a name. It does not match a courier's name like `DHL`.
+ * Matches a device line like `Sent with Nine`: one or two words, a preposition and a name. A courier's name like `DHL`
+ * does not match.
  */
 const SENT_BY_NAME = new RegExp(
   `^(?:\\p{L}+ ){1,2}${oneOf(FROM_WORDS)} (?:(?!\\p{Ll}{5})\\p{Ll}[^\\s,;.]* ){0,2}(?:[\\p{Lu}\\p{Nd}][^\\s,;.]* ){0,3}(?!\\p{Lu}{2,5}$)\\p{Ll}?[\\p{Lu}\\p{Nd}][^\\s,;.]*(?: app| (?:for|für|pour|para|voor|per|dla|för|til) \\p{Lu}\\S*)?$`,
   'u',
 )
 /**
- * Matches `Sent from my Foo 12`: a few words, `my` and a name. With other words in between, the name must be of a
- * thing: `my tablet Foo 12`, not `my sister Ann`.
+ * Matches a device line like `Sent from my Foo 12`: a few words, `my` and a name. With other words in between, the name
+ * must be of a thing: `my tablet Foo 12`, not `my sister Ann`.
  */
 const SENT_FROM_MY = new RegExp(
   `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
   'u',
 )
-/** Matches `Composed with Quillwing Mail`, before words of its maker. */
+/** Matches a device line like `Composed with Quillwing Mail`, before words of the program's maker. */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
-/** Matches a line that ends with `my`: `Trimis de pe Foo-ul meu`. */
+/** Matches a device line that ends with `my`: `Trimis de pe Foo-ul meu`. */
 const MY_LAST = new RegExp(
   `^(?:\\S+ ){1,4}\\p{Ll}?\\p{Lu}\\S*(?: \\p{Nd}\\S*)?(?: \\p{L}{2,5})? ${oneOf(MY_WORDS)}$`,
   'u',
 )
-/** Matches a line that ends with the verb: `Von Nine gesendet`. */
+/** Matches a device line that ends with the verb: `Von Nine gesendet`. */
 const VERB_LAST =
   /^(?:Von|Mit|Aus|Via|Über) (?:meine[mr] )?(?!\p{Lu}{2,5} )(?:\p{Lu}\S* ){1,3}(?:aus )?(?:gesendet|versendet|verschickt)$/u
-/** Matches a Latin name in another script, `ส่งจาก Vivo V29`, but not a courier's name like `DHL`. */
+/**
+ * Matches a device line with a Latin name in another script, such as `ส่งจาก Vivo V29`. A courier's name like `DHL`
+ * does not match.
+ */
 const FOREIGN_NAME = /(?<![A-Za-z])[A-Za-z]*(?:[A-Z][a-z]|[a-z][A-Z])[A-Za-z]*/
 const FROM_PARTICLE = /[\dA-Za-z\s'’)-](?:から|에서|से |থেকে)/
 const OTHER_SCRIPT = /[^\P{L}\p{Script=Latin}]/u
 /**
- * Matches `Wysłano z czytnika Sówka Note`: an impersonal verb, a preposition, one or two nouns and a name of two words.
- * A name of one word is a person or a town.
+ * Matches a device line like `Wysłano z czytnika Sówka Note`: an impersonal verb, a preposition, one or two nouns and a
+ * name of two words. A name of one word is a person or a town.
  */
 const IMPERSONAL = new RegExp(
   `^\\p{L}+ ${oneOf(FROM_WORDS)} (?:\\p{Ll}\\S* ){1,2}\\p{Lu}\\S*(?: \\S+){1,2}$`,
   'u',
 )
-/** Matches `Kumru Posta uygulamasıyla gönderildi`: a name, `with` or `from` as the ending of a word, and the verb. */
+/**
+ * Matches a device line like `Kumru Posta uygulamasıyla gönderildi`: a name, `with` or `from` as the ending of a word,
+ * and the verb.
+ */
 const NAME_THEN_VERB =
   /^(?:\p{Lu}\S* ){1,3}\p{Ll}\S{2,}(?:[ıiuü]yl[ae]|[dt][ae]n|[rb][óő]l|v[ae]l) \S+$/u
-/** Matches a line with `my` that ends with the verb: `Per Diktat von meiner Visionar-Brille gesendet`. */
+/** Matches a device line with `my` that ends with the verb: `Per Diktat von meiner Visionar-Brille gesendet`. */
 const MY_THEN_VERB = new RegExp(
   `^(?:Per|Von|Mit|Aus|Via|Über) (?:\\S+ ){0,3}${oneOf(MY_WORDS)} \\p{Lu}\\S*-\\p{Lu}\\S* \\p{Ll}+$`,
   'u',
 )
-/** Matches a symbol, `via` and a name: `⌚ via Tikker`. */
+/** Matches a device line with a symbol, `via` and a name: `⌚ via Tikker`. */
 const VIA_NAME = /^\p{So}\ufe0f? ?via \p{Lu}\S*(?: \p{Lu}\S*)?$/u
 const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\b/
 /**
@@ -71,7 +78,9 @@ const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
-/** Tells whether a device line closes a text or a paragraph. A longer line inside a text is a sentence. */
+/**
+ * Tells whether a line is a device line that closes a text or a paragraph. A longer line inside a text is a sentence.
+ */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
   const next = views[index + 1] ?? ''
@@ -82,7 +91,10 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
   return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
 }
 
-/** Tells whether a sentence follows. The line may then be a heading of the writer, such as `Sent from Berlin`. */
+/**
+ * Tells whether a sentence follows a line that looks like a device line. The line may then be a heading of the writer,
+ * such as `Sent from Berlin`.
+ */
 function goesOn(views: readonly string[], index: number): boolean {
   let next = index + 1
   while (next < index + 4 && views[next] === '') next++
@@ -90,12 +102,12 @@ function goesOn(views: readonly string[], index: number): boolean {
   return /^[^>].*[.!?。！？]$/u.test(view)
 }
 
-/** Tells whether a verb of sending ends the line, and the writer is not its subject. */
+/** Tells whether a line ends with a verb of sending whose subject is not the writer. */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
 }
 
-/** Removes links, brackets and the marks around the line. */
+/** Removes links, brackets and decoration from a line. */
 function bare(view: string): string {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
   return text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim()
@@ -103,7 +115,7 @@ function bare(view: string): string {
 
 /**
  * Recognises a line that names an unlisted device or program.
- * @param alone whether the line begins a paragraph. Below other text it must say `my`
+ * @param alone tells whether the line begins a paragraph. Below other text the line must say `my`.
  */
 function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (view.length > 120) return false
@@ -112,7 +124,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (alone && text.length <= 80) {
     if (NAMED_PROGRAM.test(text) || VERB_LAST.test(text)) return true
   }
-  // A person ends a sentence with a punctuation mark.
+  // A person ends a sentence with a punctuation mark, so a line with such a mark is no device line.
   const isOpen = alone && text.length <= 80 && !/[.!?。…]$/u.test(view) && !FINITE.test(lower)
   if (isOpen && VIA_NAME.test(view)) return true
   const starts = STARTS_SENT.test(lower)
@@ -122,7 +134,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
   if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
     return true
-  // An excuse may follow the device: `Sent from my Foo 12. Please excuse typos.`
+  // An excuse may follow the name of the device: `Sent from my Foo 12. Please excuse typos.`
   const [head = '', ...rest] = text.split(/[.,;!]\s|\s[-–—|]\s/)
   const excuse = rest.length <= 2 && rest.join(' ').split(' ').length <= 10 && !text.endsWith('?')
   if (starts && excuse && SENT_FROM_MY.test(head)) return true
@@ -135,7 +147,10 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   return MODEL.test(text) && !(starts && isEnglish)
 }
 
-/** Recognises "Sent from my iPhone", "Get Outlook for Android" and similar lines in other languages. */
+/**
+ * Recognises device lines such as "Sent from my iPhone" and "Get Outlook for Android", and similar lines in other
+ * languages.
+ */
 export function isDeviceLine(view: string): boolean {
   if (view.length > 200 || !MAY_NAME_DEVICE.test(fold(view))) return false
   const lower = fold(bare(view))
@@ -143,7 +158,7 @@ export function isDeviceLine(view: string): boolean {
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
   if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
-  // A device late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
+  // A word for a device late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
   if (STARTS_SENT.test(lower)) {
     return NAMES_DEVICE.test(opening)

@@ -5,14 +5,14 @@
 import { EMAIL, fold, isRule, MAX_MARKER_LENGTH, TIME } from './markers.ts'
 import { HEADER_LABELS, type HeaderKind } from './words.ts'
 
-/** Limits the lines of a header block: five headers with wrapped recipients. */
+/** Limits the lines of a header block above a quoted message: five headers with wrapped recipients. */
 export const MAX_HEADER_LINES = 14
-/** Limits the characters of the longest listed label. */
+/** Limits the characters of a header label. The longest listed label has so many. */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
 /** Limits the characters of a date like `Sent: Wednesday, 30 September 2026 09:14`. */
 const MAX_DATE_LENGTH = 60
-/** Matches `label: value`. A label has few words. */
+/** Matches a line `label: value`. A label has few words. */
 const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
 const SENDER = /^[^:：@]{1,40}[:：][^:：<>@]{1,80}<[^\s<>@]+@[^\s<>@]+>$/u
 
@@ -26,8 +26,8 @@ export function headerKind(view: string): HeaderKind | undefined {
 type Label = { kind: HeaderKind; index: number }
 
 /**
- * Tells whether a label begins here. It begins a word, or begins with a capital or caseless letter behind the previous
- * value: `AnnSent: 9:14To: Tom`.
+ * Tells whether a header label begins at this index. A label begins a word, or begins with a capital or caseless letter
+ * behind the previous value: `AnnSent: 9:14To: Tom`.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
@@ -55,7 +55,8 @@ function labelsWithin(text: string): Label[] {
 }
 
 /**
- * Tells whether sender, date and recipient or subject follow each other. A ticket has `From:`, `To:` and `Date:` too.
+ * Tells whether the header labels for sender, date, and recipient or subject follow each other. The labels `From:`,
+ * `To:` and `Date:` alone are not enough, because a travel ticket has them too.
  */
 function isHeaderRun(text: string, labels: readonly Label[]): boolean {
   const kinds = new Set(labels.slice(0, 5).map(({ kind }) => kind))
@@ -67,8 +68,8 @@ function isHeaderRun(text: string, labels: readonly Label[]): boolean {
 }
 
 /**
- * Recognises a line that holds all headers. NetEase omits the colons (`发件人 李<…> 发送日期 … 收件人 …`), and flattened HTML
- * omits the line ends.
+ * Recognises a line that holds all headers of a quoted message. NetEase omits the colons (`发件人 李<…> 发送日期 … 收件人 …`), and
+ * flattened HTML omits the line ends.
  */
 function isOneLineHeader(view: string): boolean {
   if (/^(?:发件人|寄件者|寄件人)[\s:：]/.test(view) && EMAIL.test(view))
@@ -78,10 +79,11 @@ function isOneLineHeader(view: string): boolean {
 }
 
 /**
- * Finds headers behind the new text of a line. The line holds all headers, or the lines below continue them.
- * @param line up to 4,000 characters
- * @param below normalised lines
- * @returns index of the first header, or undefined
+ * Finds the headers of a quoted message behind the new text of a line. The line holds all headers, or the lines below
+ * continue them.
+ * @param line has up to 4,000 characters.
+ * @param below holds the next lines, normalised.
+ * @returns the index of the first header, or undefined.
  */
 export function headersWithin(line: string, below: readonly string[]): number | undefined {
   if (headerKind(line) !== undefined) return undefined
@@ -101,7 +103,7 @@ export function headersWithin(line: string, below: readonly string[]): number | 
 
 /**
  * Tells whether the headers of a quoted message (Outlook and others) begin on the line `index`. Many labels are
- * everyday words (`Da:`, `Van:`, `To:`), so one label needs others beside it. `From:` and `To:` with only a date may
+ * everyday words (`Da:`, `Van:`, `To:`), so one label alone is not enough. `From:` and `To:` with only a date may
  * describe a journey.
  */
 export function isHeaderBlock(views: readonly string[], index: number): boolean {
@@ -132,21 +134,22 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // Without a date the lines may ask the reader to write a mail, unless they name only a sender.
+  // Headers without a date may be a request to write a mail, unless they name only a sender.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 
 /**
- * Tells whether a new block begins. Close-set headers below a blank line do not continue the text above: `To: be
- * decided`.
+ * Tells whether a new block of headers begins. Close-set headers below a blank line do not continue the text above:
+ * `To: be decided`.
  */
 function isNewBlock(views: readonly string[], index: number, from: number): boolean {
   return index > from && views[index - 1] === '' && headerKind(views[index + 1] ?? '') !== undefined
 }
 
 /**
- * Recognises headers in an unlisted language: at least three lines `label: value`, the first with `Name <address>`, and
- * one with date and time. The sender's own text must stand above, because a form stands at the beginning of its mail.
+ * Recognises the headers of a quoted message in an unlisted language. A block has at least three lines `label: value`,
+ * the first with `Name <address>`, and one with date and time. The sender's own text must stand above, because a form
+ * stands at the beginning of its mail.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false

@@ -4,24 +4,27 @@ import { headerKind, headersWithin } from './headers.ts'
 import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './markers.ts'
 
 const MAX_RULES = 4
-/** Outlook draws 32 underscores, and Mailman draws 47. A person draws shorter blanks to fill in. */
+/**
+ * Matches a rule of underscores above a quoted message. Outlook draws 32 underscores, and Mailman draws 47. A person
+ * draws shorter blanks to fill in.
+ */
 const LONG_RULE = /^_{30,}$/
-/** Matches `-----Original Message-----`, maybe with headers behind it. */
+/** Matches a title such as `-----Original Message-----`, maybe with headers behind it. */
 const TITLE = /^[-_=*]{2,}[^-_=*]{1,60}[-_=*]{2,}/
 const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 
 /**
- * Returns the new text of a line that also holds history: an attribution, headers or a separator such as `-----Original
- * Message-----`.
- * @param below the next lines, normalised, without leading blanks
- * @returns undefined if the line holds no history; '' if it holds only history; `forward` if it announces a forwarded
- * message
+ * Returns the new text of a line that also holds quoted history: an attribution, headers or a separator such as
+ * `-----Original Message-----`.
+ * @param below holds the next lines, normalised, without leading blanks.
+ * @returns the new text. It is '' if the line holds only quoted history. Undefined means that the line holds none.
+ * `forward` means that the line announces a forwarded message.
  */
 export function beforeHistory(
   line: string,
   below: readonly string[],
 ): string | { forward: true } | undefined {
-  // A mark at the start of the line marks a quote.
+  // A `>` at the start of the line marks a quote.
   if (line.startsWith('>')) return undefined
   const rule = ruleWithin(line)
   if (rule?.forward) return { forward: true }
@@ -33,7 +36,7 @@ export function beforeHistory(
   return headers === undefined ? undefined : withoutRule(trimDecoration(line.slice(0, headers)))
 }
 
-/** Finds a separator behind the end of a sentence, or a separator with a title behind any word. */
+/** Finds a separator of a quoted message behind the end of a sentence, or a separator with a title behind any word. */
 function ruleWithin(line: string): { index: number; forward: boolean } | undefined {
   if (line.length > 10 * MAX_MARKER_LENGTH) return undefined
   for (const { index } of line.matchAll(/-{3,}|[_=*]{5,}/g).take(MAX_RULES)) {
@@ -49,7 +52,7 @@ function ruleWithin(line: string): { index: number; forward: boolean } | undefin
   return undefined
 }
 
-/** Removes the rule behind the text of a line. */
+/** Removes a rule such as `-----` behind the text of a line. */
 export function withoutRule(line: string): string {
   const index = line.search(/[-_=*]{5,}$/)
   const own = index > 0 ? line.slice(0, index).trimEnd() : ''

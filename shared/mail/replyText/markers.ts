@@ -1,12 +1,12 @@
 /**
- * Recognises separators, forwards and bounces. Every test reads one line of at most MAX_MARKER_LENGTH characters, so
- * the time is linear in the mail's size.
+ * Recognises the lines that separate quoted messages, forwards and bounces. Every test reads one line of at most
+ * MAX_MARKER_LENGTH characters, so the time is linear in the mail's size.
  */
 import { BOUNCE_STARTS, FORWARDED_RUNS, MESSAGE_RUNS, ORIGINAL_RUNS } from './words.ts'
 
 /**
- * Limits the characters of a marker. A longer line is prose. Attributions with a mailto link reach about 300
- * characters.
+ * Limits the characters of a marker line, such as an attribution. A longer line is prose. Attributions with a mailto
+ * link reach about 300 characters.
  */
 export const MAX_MARKER_LENGTH = 400
 
@@ -18,8 +18,8 @@ const DASHED =
 const FORWARD_SUBJECT = /^(?:fwd?|wg|tr|rv)\s?:\s?\S/i
 
 /**
- * Matches characters that show nothing: controls, direction marks, joiners, fillers and lost objects. It does not match
- * U+FE0F and U+E007F, which end emoji.
+ * Matches characters that show nothing: controls, direction marks, joiners, fillers and lost objects. The pattern does
+ * not match U+FE0F and U+E007F, which end emoji.
  */
 const UNSEEN =
   '[\\0-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufeff\\uffa0\\ufff9-\\ufffd\\u{e0000}-\\u{e007e}]'
@@ -44,8 +44,8 @@ export function isRule(view: string): boolean {
 }
 
 /**
- * Normalises a line for the tests below. It is trimmed, direction marks are removed, and exotic spaces and escaped
- * angle brackets (Zoho) become plain. A line too long for a marker becomes `>` or `…`.
+ * Normalises a line for the tests of markers. The line is trimmed, direction marks are removed, and exotic spaces and
+ * escaped angle brackets (Zoho) become plain. A line too long for a marker becomes `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -60,15 +60,15 @@ export function lineView(line: string): string {
     .trim()
 }
 
-/** Converts to lower case. toLowerCase() leaves a combining dot on the Turkish `İ`. */
+/** Converts a text to lower case. A bare toLowerCase() leaves a combining dot on the Turkish `İ`. */
 export function fold(text: string): string {
   const lower = text.toLowerCase()
   return lower.includes('\u0307') ? lower.replaceAll('i\u0307', 'i') : lower
 }
 
 /**
- * Makes one expression from a list of phrases, because it runs for each line of each mail. A search phrase by phrase
- * takes six times as long.
+ * Makes one regular expression from a list of phrases. The expression runs for each line of each mail, and a search
+ * phrase by phrase takes six times as long.
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`

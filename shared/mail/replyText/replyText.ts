@@ -1,13 +1,15 @@
 /**
- * Extracts the text that a sender wrote, without the quoted history and the signature. It works line by line on plain
- * text. `replyTextFromHtml` converts HTML first. Mails of twelve public test suites measure it
- * (test/shared/mail/replyText/replyText.test.ts).
+ * Extracts the text that a sender wrote, without the quoted history and the signature. The function works line by line
+ * on plain text. `replyTextFromHtml` converts HTML first. The function is tested with the mails of twelve public test
+ * suites (test/shared/mail/replyText/replyText.test.ts).
  *
  * The rules apply in this order:
  * - A bounce and a forwarded message stay whole.
  * - An Outlook header block or an "original message" line ends the own text.
- * - An attribution (`On …, Bob wrote:`) ends it too, unless `>` lines follow, because they mark their own end.
- * - Each of these may begin behind the own text of its line, and the mail's end may cut an attribution off.
+ * - An attribution (`On …, Bob wrote:`) ends the own text too, unless `>` lines follow, because they mark their own
+ *   end.
+ * - A header block or an attribution may begin behind the own text of its line. The mail's end may cut an attribution
+ *   off.
  * - One block of `>` lines is history. Two or more blocks with text between are an inline reply and stay.
  * - `-- ` starts a signature (RFC 3676 §4.3). "Sent from my …" and a closing legal notice are cut.
  * - A sign-off without a delimiter stays. If no text is left, the whole mail stays.
@@ -30,10 +32,13 @@ import {
 } from './markers.ts'
 import { dropFooter, startsSignature } from './signature.ts'
 
-/** Limits the lines that are searched for markers. A longer mail is a log. Below the limit only `>` marks count. */
+/**
+ * Limits the lines that are searched for markers such as attributions. A mail with more lines is a log. In a longer
+ * mail only `>` marks count.
+ */
 const MAX_MARKER_LINES = 10_000
 
-/** Matches a mark that a removed list, quote or table has left below the text. */
+/** Matches a mark that stands alone below the text, because the list, quote or table of the mark was removed. */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
 
@@ -43,14 +48,14 @@ type Scan = {
   lines: string[]
   views: string[]
   kinds: Uint8Array
-  /** Counts the lines above the history. */
+  /** Is the number of lines above the quoted history. */
   end: number
   attributed: boolean
 }
 
 /**
  * Returns the new text of a plain-text mail body.
- * @param text the whole body; any line ends
+ * @param text is the whole body, with any line ends.
  * @returns the sender's own text, trimmed, with lines separated by `\n`. A forward, a bounce, or a mail of quotes alone
  * is returned whole. The result is empty only if `text` is blank.
  * @example replyText('Yes.\n\nOn Mon, 1 Jun 2026 at 9:00, Bob <bob@x.test> wrote:\n> Ok?') // 'Yes.'
@@ -62,15 +67,15 @@ export function replyText(text: string): string {
 /**
  * Returns the new text of an HTML-only mail. Before the conversion to plain text, the quote containers of Gmail,
  * Outlook, Apple Mail, Yahoo and Thunderbird become quote marks, and signature containers are removed.
- * @param html the whole HTML body
- * @returns plain text as {@link replyText} returns it. If the mail has no history, links show their address: `text
- * [https://…]`
+ * @param html is the whole HTML body.
+ * @returns plain text as {@link replyText} returns it. If the mail has no quoted history, links show their URL: `text
+ * [https://…]`.
  */
 export function replyTextFromHtml(html: string): string {
   const marked = htmlToMarkedText(html, false)
   const own = ownText(marked, true)
   if (own === '') return tidy(htmlToText(html))
-  // A mail without history is probably a notification, and its links matter.
+  // A mail without quoted history is probably a notification, whose links matter.
   return own === tidy(marked) ? tidy(htmlToMarkedText(html, true)) : own
 }
 
@@ -89,7 +94,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   return trimUnseen(dropFooter(joinOwn(scan)))
 }
 
-/** Marks the lines inside a closed ``` fence. These lines hold no markers. */
+/** Marks the lines inside a closed ``` fence. These lines are not searched for quotes or signatures. */
 function fencedLines(views: readonly string[]): Uint8Array {
   const fenced = new Uint8Array(views.length)
   let open = -1
@@ -109,7 +114,10 @@ function followingOf(views: readonly string[], index: number): Following {
   return headerKind(next) === undefined ? 'other' : 'header'
 }
 
-/** Recognises quote marks: `>`, and after an attribution also `|` (old Gmail), but not a table row. */
+/**
+ * Tells whether a line begins with a quote mark: `>`, and after an attribution also `|` (old Gmail). A table row is no
+ * quote.
+ */
 function isQuoted(view: string, bars: boolean): boolean {
   return (
     (view.startsWith('>') && !EMOTICON.test(view)) ||
@@ -117,14 +125,14 @@ function isQuoted(view: string, bars: boolean): boolean {
   )
 }
 
-/** Returns the lines of a header block below `index`, from the first line that is not blank. */
+/** Returns the lines below `index`, from the first line that is not blank. They may belong to a header block. */
 function linesBelow(views: readonly string[], index: number): readonly string[] {
   let first = index + 1
   while (first < index + 3 && views[first] === '') first++
   return views.slice(first, first + MAX_HEADER_LINES)
 }
 
-/** Sorts the lines into own, blank, quote and dropped. @returns undefined if the mail stays whole. */
+/** Sorts the lines of a mail into own, blank, quote and dropped. @returns undefined if the mail stays whole. */
 function scanLines(lines: string[], views: string[]): Scan | undefined {
   const fenced = fencedLines(views)
   const kinds = new Uint8Array(lines.length)
@@ -188,9 +196,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 }
 
 /**
- * Turns fragments of wrapped quotes into quotes. Some clients wrap quoted lines without repeating the mark. The
+ * Turns fragments of wrapped quotes into quotes. Some clients wrap quoted lines without repeating the `>`. The
  * fragments between `>` lines belong to the quote and are no reply. If one fragment is certain, every fragment that
- * starts in lower case is quote too.
+ * starts in lower case is a quote too.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []
@@ -246,8 +254,8 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 }
 
 /**
- * Keeps a citation: `The rule says:`, a few `>` lines, and own text below. An attribution names a date or an address
- * instead.
+ * Keeps a citation in the sender's own text: `The rule says:`, a few `>` lines, and own text below. An attribution
+ * names a date or an address instead.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''
@@ -264,7 +272,10 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
   }
 }
 
-/** Recognises `Run this:` with up to three `>` lines below. These lines are prompts or a citation and no history. */
+/**
+ * Recognises an example: `Run this:` with up to three `>` lines below. These lines are prompts or a citation, and no
+ * quoted history.
+ */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   const lines = lastQuote - lastOwn
   return lines > 0 && lines <= 4 && /[:：]$/.test(views[lastOwn]!)

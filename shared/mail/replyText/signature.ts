@@ -6,13 +6,13 @@ import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
-/** A notice begins within this many last lines. */
+/** Limits the last lines of a mail in which a notice may begin. */
 const MAX_FOOTER_LINES = 40
 
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
 const SURE_NOTICE =
   /^this (?:e-?mail|message|communication) (?:and any .{0,40} )?(?:is|are|may be|may contain|contains) (?:strictly |highly |legally |private and )?(?:confidential|privileged|intended)/
-/** Matches `-- Owen` or `--Owen Hale`: the delimiter and the name on one line. */
+/** Matches a signature that begins with the delimiter and the name on one line: `-- Owen` or `--Owen Hale`. */
 const DASHED_NAME = /^--\s?\p{Lu}[\p{L}.'’-]*(?: \p{Lu}[\p{L}.'’-]*){0,2}$/u
 const SCANNERS =
   /\b(?:avast|avg|avira|mcafee|norton|eset|kaspersky|bitdefender|f-secure|clamav|mailscanner|sophos|malwarebytes)\b/
@@ -22,13 +22,13 @@ const ENVIRONMENT =
   /environment|umwelt|environnement|ambient|milieu|miljö|miljø|ympäristö|środowisk|prostřed|природ|довкілл/
 
 /**
- * Tells whether a signature starts here. RFC 3676 prescribes `-- `. Many clients trim it, Outlook and Mailman draw
- * underscores, and people draw rules. Headings and tables have rules too, so all lines below must look like a
- * signature.
+ * Tells whether a signature starts on this line. RFC 3676 prescribes `-- `. Many clients trim this delimiter, Outlook
+ * and Mailman draw underscores, and people draw rules. Headings and tables have rules too, so all lines below must look
+ * like a signature.
  */
 export function startsSignature(views: readonly string[], index: number): boolean {
   const view = views[index]!
-  // A comment of SQL or Lua goes on: `--`, then `-- give the space back`.
+  // The line `--` starts no signature if a comment of SQL or Lua follows, such as `-- give the space back`.
   if (/^(?:\*?--\*?|__|—|––|- -)$/.test(view)) return !/^--\s?\p{L}/u.test(views[index + 1] ?? '')
   const above = views[index - 1]
   if (above === '' && DASHED_NAME.test(view) && (views[index + 1] ?? '') === '') return true
@@ -71,8 +71,8 @@ export function dropFooter(text: string): string {
 }
 
 /**
- * Tells whether a footer starts here. A footer names an address or a link, or is one short line. A person who writes
- * about a list says "I" or asks a question.
+ * Tells whether the footer of a mailing list or newsletter starts on this line. A footer names an address or a link, or
+ * is one short line. A person who writes about a list says "I" or asks a question.
  */
 function isFooter(lines: readonly string[], index: number): boolean {
   const footer = lines.slice(index).join(' ').slice(0, 600).trim()
@@ -80,7 +80,7 @@ function isFooter(lines: readonly string[], index: number): boolean {
   return CONTACT.test(footer) || footer.length <= 80
 }
 
-/** Returns the lines above `index`, without the rule that separates the notice. */
+/** Returns the lines above `index`, without the rule that separates a notice from the text. */
 function above(lines: readonly string[], index: number): string {
   let end = index
   while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--

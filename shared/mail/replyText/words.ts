@@ -38,7 +38,7 @@ export const WROTE_WORDS: ReadonlySet<string> = new Set(
   `),
 )
 
-/** Lists "wrote" in scripts without word spaces, and verbs with suffixes. They match anywhere in the line. */
+/** Lists "wrote" in scripts without word spaces, and verbs with suffixes. These words match anywhere in the line. */
 export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)
@@ -81,14 +81,14 @@ const LABELS: Record<HeaderKind, string> = {
     |gaia|विषय|zadeva`,
 }
 
-/** Maps a header label to its kind, so that each line needs one lookup. */
+/** Maps the label of a mail header to its kind, so that each line needs one lookup. */
 export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
   (Object.keys(LABELS) as HeaderKind[]).flatMap((kind) =>
     phrases(LABELS[kind]).map((label): [string, HeaderKind] => [label, kind]),
   ),
 )
 
-/** Lists "message", as in `-----Original Message-----`. It matches only between two runs of dashes. */
+/** Lists "message", as in `-----Original Message-----`. The word matches only between two runs of dashes. */
 export const MESSAGE_RUNS: readonly string[] = phrases(`
   message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomo|zpráv|správ|sporočil
   |poruk|сообщени|письм|повідомлен|лист|съобщение|порука|brev|meddelande|meddelelse|melding|besked
@@ -96,13 +96,13 @@ export const MESSAGE_RUNS: readonly string[] = phrases(`
   |메시지|메일|رسالة|پیام|הודעה|e-mail|email|mail|original|skeyti
 `)
 
-/** Lists "original", for the same title without dashes. */
+/** Lists "original", as in a title `Original Message` without dashes. */
 export const ORIGINAL_RUNS: readonly string[] = phrases(`
   origin|ursprüng|oorspronkelijk|oryginal|původní|pôvodn|izvorn|исходн|оригинал|първоначал|ursprunglig
   |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
 `)
 
-/** Lists "forwarded". A line with such a word makes the mail a forward, which stays whole. */
+/** Lists "forwarded". A line with such a word marks the mail as a forward, which stays whole. */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
   |reenviada|encaminhada|encaminhado|reenviat|inoltrato|redirecționat|redirecţionat|doorgestuurd|przekazan|przekazyw
@@ -125,25 +125,27 @@ export const SENT_STARTS: readonly string[] = phrases(`
   |ارسال شده|נשלח|bidalia|skickades|skickad|yahoo mail: search, organize, conquer
 `)
 
-/** Lists `from`, `with` and `via` of such a line. */
+/** Lists `from`, `with` and `via`, as in the line "Sent from my phone". */
 export const FROM_WORDS: readonly string[] = words(`
   from via with using von aus mit über de des depuis avec desde dende con da dal dalla tramite através com
   van vanaf vanuit met z ze s sa iz za с из з із от са от od från med fra úr din pe iš no từ dari από ze kutoka nga
 `)
 
-/** Lists `my` of such a line. */
+/** Lists `my`, as in the line "Sent from my phone". */
 export const MY_WORDS: readonly string[] = words(`
   my meinem meiner mijn m'n mi mon ma mio mia meu minha min mojego mojej mého mojho mog mojega moje moja
   моего моей мого моєї моя моят мог meul môjho μου mano manu minu saya tôi mínum yangu im من
 `)
 
-/** Lists the ends of the same line in languages that put the verb last. */
+/** Lists the ends of a line like "Sent from my phone" in languages that put the verb last. */
 export const SENT_ENDS: readonly string[] = phrases(`
   gesendet|geschickt|versendet|beziehen|herunterladen|gönderildi|edinin|küldve|送信|から送信されました
   |から送信|送信しました|を入手|보냄|보냈습니다|보낸|bidalia|से भेजा गया|থেকে পাঠানো|에서 발송|에서 전송됨|다운로드|받기|发送|傳送|寄出|發送|发来的|发送的
 `)
 
-/** Lists devices and apps of such a line. A line without them is a sentence of the writer. */
+/**
+ * Lists devices and apps, as in the line "Sent from my iPhone". A line without such a name is a sentence of the writer.
+ */
 export const DEVICE_WORDS: readonly string[] = phrases(`
   iphon|ipad|ipod|айфон|אייפון|on the go|on the move|ios|android|samsung|galaxy|blackberry|windows|outlook|hotmail|yahoo|gmail|aol
   |huawei|xiaomi|redmi|oneplus|motorola|nokia|htc|sony|xperia|nexus|oppo|realme|smartphone|phone
@@ -170,7 +172,7 @@ export const LEGAL_STARTS: readonly string[] = phrases(`
   |ez az üzenet|ez az e-mail|acest mesaj|bu e-posta|bu ileti|本邮件|本郵件|本メール|이 메일|이 이메일
 `)
 
-/** Lists the legal words of such notices. */
+/** Lists the legal words of a legal notice below a mail. */
 export const LEGAL_WORDS: readonly string[] = phrases(`
   confidential|privileged|intended only|intended solely|intended for|intended recipient|addressee
   |vertraulich|confidentiel|destinataire|confidencial|riservat|destinatari|vertrouwelijk|geadresseerde

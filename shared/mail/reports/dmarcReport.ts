@@ -9,14 +9,17 @@ import {
   reportTime,
 } from './aggregateReport.ts'
 
-/** `feedback/record/row/policy_evaluated/reason/comment` is the deepest path of RFC 7489, appendix C. */
+/**
+ * Limits the depth of XML elements in a DMARC report. The deepest path of RFC 7489, appendix C, is
+ * `feedback/record/row/policy_evaluated/reason/comment`.
+ */
 const DEPTH_MAX = 12
-/** Limits the records that are read of a report. */
+/** Limits the records that are read of a DMARC report. */
 const RECORDS_MAX = 100_000
 
 const RECORD = 'feedback/record'
 const ROW = `${RECORD}/row`
-/** Lists the elements that are read, by their path. */
+/** Lists the XML elements of a DMARC report that are read, by their path. */
 const READ = new Set([
   'feedback/report_metadata/report_id',
   'feedback/report_metadata/date_range/begin',
@@ -82,7 +85,7 @@ function rowOf(texts: ReadonlyMap<string, string>): ReportRow {
   return {
     source: read('source_ip') || null,
     count: reportCount(read('count')),
-    // RFC 7489 §3: one aligned result is enough, from either DKIM or SPF.
+    // RFC 7489 §3: one aligned pass is enough, from either DKIM or SPF.
     isPassed: dkim === 'pass' || spf === 'pass',
     result: `${word('disposition')}, dkim=${dkim}, spf=${spf}`,
   }

@@ -1,19 +1,28 @@
 /** Tells which mails hold an aggregate report. */
 
 const REPORT_NAMES = /^(?:dmarc|tlsrpt|postmaster)$/
-/** RFC 7489 §7.2.1.1 and RFC 8460 §5.1 define the file names. Many senders use other media types. */
+/**
+ * Matches the file names of aggregate reports (RFC 7489 §7.2.1.1, RFC 8460 §5.1). Media types are no help, because many
+ * senders use other types.
+ */
 const REPORT_FILE = /!.*\.(?:xml|json)(?:\.gz|\.zip)?$|\.(?:xml|json)\.gz$|!.*\.zip$/i
 const REPORT_TYPE = /^application\/tlsrpt\+(?:gzip|json)$/i
 
-/** A larger attachment is no report. Hosts with millions of users send a few hundred kilobytes. */
+/**
+ * Limits the bytes of an attachment that may be an aggregate report. Hosts with millions of users send a few hundred
+ * kilobytes.
+ */
 export const REPORT_FILE_MAX_BYTES = 2 * 1024 * 1024
 
-/** Tells whether reports come to an inbox, because of its name, or because it receives the mail of the postmaster. */
+/**
+ * Tells whether aggregate reports come to an inbox, because of its name, or because it receives the mail of the
+ * postmaster.
+ */
 export const isReportInbox = (inboxAddress: string, postmaster: string | undefined): boolean =>
   inboxAddress === postmaster ||
   REPORT_NAMES.test(inboxAddress.slice(0, inboxAddress.lastIndexOf('@')))
 
-/** Tells whether an attachment may be a report. */
+/** Tells whether an attachment may be an aggregate report. */
 export const isReportFile = (file: {
   filename: string
   contentType: string

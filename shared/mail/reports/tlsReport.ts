@@ -13,7 +13,7 @@ const POLICIES_MAX = 100
 const FAILURES_MAX = 10_000
 
 const text = z.string().max(NAME_MAX)
-/** Describes the fields of RFC 8460 §4.4 that are read. */
+/** Describes the fields of a TLS report (RFC 8460 §4.4) that are read. */
 const schema = z.object({
   'report-id': text,
   'date-range': z.object({ 'start-datetime': text, 'end-datetime': text }),
@@ -39,7 +39,8 @@ const schema = z.object({
 })
 
 /**
- * Reads a TLS report (RFC 8460). Its first policy names the domain. Policies of other domains are left out.
+ * Reads a TLS report (RFC 8460). The first policy of the report names the domain. Policies of other domains are left
+ * out.
  * @throws {ReportError}
  */
 export function readTlsReport(json: string): AggregateReport {

@@ -1,13 +1,13 @@
 import { gunzipSync, inflateRawSync } from 'node:zlib'
 import { ReportError } from './aggregateReport.ts'
 
-/** Limits the unpacked bytes. Reports of the largest senders have some megabytes. */
+/** Limits the bytes to which an aggregate report may unpack. Reports of the largest senders have some megabytes. */
 const UNPACKED_MAX_BYTES = 10 * 1024 * 1024
 const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 
 /**
- * Returns the text of a report in gzip, in the first file of a zip archive, or unpacked. A zip bomb is read only to the
- * limit.
+ * Returns the text of an aggregate report in gzip, in the first file of a zip archive, or unpacked. A zip bomb is read
+ * only to the limit.
  * @throws {ReportError}
  */
 export function unpackReport(bytes: Uint8Array): string {
@@ -29,12 +29,12 @@ function unpack(bytes: Uint8Array): Uint8Array {
   }
 }
 
-/** Holds the offsets in the local header of a file in an archive (APPNOTE.TXT §4.3.7). */
+/** Holds the offsets in the local header of a file in a zip archive (APPNOTE.TXT §4.3.7). */
 const HEADER = { bytes: 30, method: 8, packedSize: 18, nameLength: 26, extraLength: 28 } as const
 const [STORED, DEFLATED] = [0, 8] as const
 
 function firstFile(archive: Uint8Array): Uint8Array {
-  // The end of the directory comes first, so the archive has no file.
+  // The archive begins with the end of its directory, so it has no file.
   if (archive[2] === 0x05) return archive.subarray(0, 0)
   if (archive.length < HEADER.bytes) throw new ReportError('its archive is damaged')
   const header = new DataView(archive.buffer, archive.byteOffset, HEADER.bytes)

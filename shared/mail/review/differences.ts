@@ -1,4 +1,4 @@
-/** Holds a stretch of text. `mark` tells why a reader should check it. */
+/** Holds a piece of a reviewed text. `mark` tells why a reader should check the piece. */
 export type Piece = { text: string; mark?: string }
 
 const WORD = /[\p{L}\p{N}]+/gu
@@ -16,8 +16,8 @@ function pairsOf(text: string): Set<string> {
 }
 
 /**
- * Marks the words of `text` that `other` does not have, or has between other neighbours. One pass compares pairs of
- * neighbours, so words in another order are marked too.
+ * Marks the words of `text` that are missing in `other`, or stand there between other neighbours. One pass compares
+ * pairs of neighbours, so words in another order are marked too.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)
@@ -49,7 +49,7 @@ export function markDifferences(text: string, other: string, mark: string): Piec
   return pieces
 }
 
-/** Marks each match of a pattern. */
+/** Marks each match of a pattern in a text. */
 export function markMatches(text: string, pattern: RegExp, mark: string): Piece[] {
   const pieces: Piece[] = []
   let done = 0

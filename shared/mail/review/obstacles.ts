@@ -7,12 +7,15 @@
 /** Limits the characters of an HTML part that can be compared with the text. */
 export const HTML_MAX_CHARS = 200_000
 
-/** Matches elements that load, run, submit or hold another document. Our frame leaves them out. */
+/**
+ * Matches HTML elements that load, run, submit or hold another document. The page for approval leaves such elements
+ * out.
+ */
 const REMOVED =
   /<(script|i?frame|frameset|object|embed|applet|link|meta|base|form|portal|audio|video|source|template|svg|math|image|picture|xml|xmp|plaintext|noscript|noembed|noframes|listing)\b/i
 /**
- * Matches attributes that load something, except the `src` of a picture that the mail carries. A run of blanks is one
- * blank here.
+ * Matches HTML attributes that load something, except the `src` of a picture that the mail carries. Before the match,
+ * each run of blanks was replaced by one blank.
  */
 const LOADING = /[ "'/](srcset|imagesrcset|background|poster|lowsrc|dynsrc|xlink:href) ?=/i
 const SOURCE = /[ "'/]src ?= ?(?:"([^"]*)"|'([^']*)'|([^ >]*))/gi
@@ -32,14 +35,18 @@ type Picture = { contentId?: string | null | undefined; contentType: string; siz
 const DRAWN_TYPE = /^image\/(png|jpe?g|gif|webp)$/i
 const DRAWN_MAX_BYTES = 8 * 1024 * 1024
 
-/** Finds the obstacles of a part. @returns why the part cannot be shown whole; empty if it can. */
+/**
+ * Finds the obstacles to showing an HTML part. @returns the reasons why the part cannot be shown whole. The list is
+ * empty if the part can be shown.
+ */
 export function htmlObstacles(html: string, attachments: readonly Picture[]): string[] {
   if (html.length > HTML_MAX_CHARS) {
     return [`the HTML part has more than ${HTML_MAX_CHARS} characters`]
   }
   const found: string[] = []
   const source = oneBlank(html)
-  // A browser decodes entities and CSS escapes before it loads what a style names.
+  // Styles are also checked with decoded entities and CSS escapes, because a browser decodes them before it loads a URL
+  // in a style.
   const styles = HAS_STYLE.test(source) ? [source, oneBlank(withoutEscapes(html))] : []
   const inStyles = (pattern: RegExp) => styles.some((reading) => pattern.test(reading))
   const element = REMOVED.exec(source)
@@ -60,7 +67,7 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   return found
 }
 
-/** Tells whether each picture that names a part (`cid:`, RFC 2392) can be drawn. */
+/** Tells whether each picture in a `cid:` URL (RFC 2392) can be drawn from an attachment. */
 function areDrawn(sources: readonly string[], attachments: readonly Picture[]): boolean {
   const inline = attachments.filter(({ contentId }) => contentId != null)
   const parts = Map.groupBy(inline, ({ contentId }) => contentId!.replace(/^<|>$/g, ''))
@@ -102,7 +109,7 @@ const NAMED: Readonly<Record<string, string>> = {
   dash: '-',
 }
 
-/** Decodes the entities and CSS escapes of the source, and removes its CSS comments. */
+/** Decodes the entities and CSS escapes of HTML source, and removes its CSS comments. */
 function withoutEscapes(html: string): string {
   return withoutComments(
     html.replace(
@@ -117,7 +124,7 @@ function withoutEscapes(html: string): string {
   )
 }
 
-/** Removes comments in one pass. A pattern would search to the end of the text for each comment that has no end. */
+/** Removes CSS comments in one pass. A pattern would search to the end of the text for each comment that has no end. */
 function withoutComments(text: string): string {
   const kept: string[] = []
   for (let at = 0; ; ) {

@@ -4,12 +4,12 @@ import { markDifferences, markMatches, type Piece } from './differences.ts'
 import { HTML_MAX_CHARS, htmlObstacles } from './obstacles.ts'
 import { shownText } from './shownText.ts'
 
-/** Limits the characters of one page. */
+/** Limits the characters of one page of a reviewed mail. */
 const PAGE_CHARS = 50_000
-/** Limits the pages that a person can be asked to read. */
+/** Limits the pages that a person can be asked to read before a decision about a mail. */
 const PAGES_MAX = 20
 
-/** Holds a mail that waits for a decision, with the bytes that will be sent. */
+/** Holds a mail that waits for an owner's decision, with the bytes that will be sent. */
 export type Reviewed = {
   bytes: Uint8Array
   bcc: readonly string[]
@@ -23,21 +23,22 @@ export type Reviewed = {
     size: number
     contentId?: string | null | undefined
   }[]
-  /** Holds the invitations as the recipients' programs read them. */
+  /** Holds the invitations as the recipients' calendar programs read them. */
   invitations?: readonly string[]
 }
 
-/** Is a titled part of the mail. */
+/** Is a part of a reviewed mail with a title. */
 export type Section = { title: string; note?: string; pieces: Piece[] }
 
 /**
- * Holds the whole mail, cut into pages. `obstacles` lists what cannot be shown. A mail with an obstacle cannot be
- * approved here.
+ * Holds the whole mail for review, cut into pages. `obstacles` lists the parts that cannot be shown. A mail with an
+ * obstacle cannot be approved on this page.
  */
 export type Review = { pages: Section[][]; obstacles: string[] }
 
 /**
- * Makes the pages of a mail. Each character that will be sent stands on a page, or an obstacle says why it does not.
+ * Makes the pages of a mail for review. Each character that will be sent stands on a page, or an obstacle says why the
+ * page leaves it out.
  */
 export function reviewOf(letter: Reviewed): Review {
   const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)
@@ -66,7 +67,7 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // A longer part has an obstacle, so nobody approves the mail by the shown part of it.
+  // A longer HTML part has an obstacle, so nobody can approve the mail by the part that is shown.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }
@@ -111,7 +112,10 @@ const shown = (section: Section): Section => ({
   pieces: section.pieces.map((piece) => ({ ...piece, text: shownText(piece.text) })),
 })
 
-/** Cuts sections into pages of `PAGE_CHARS`. It stops after the first page above the limit. */
+/**
+ * Cuts the sections of a reviewed mail into pages of `PAGE_CHARS`. The function stops after the first page above the
+ * limit.
+ */
 function pagesOf(sections: readonly Section[]): Section[][] {
   const pages: Section[][] = [[]]
   let room = PAGE_CHARS
@@ -137,7 +141,7 @@ function pagesOf(sections: readonly Section[]): Section[][] {
   return pages
 }
 
-/** Returns the header fields as text, with decoded words (RFC 2047). */
+/** Returns the header fields of a mail as text, with decoded words (RFC 2047). */
 function fieldsOf(bytes: Uint8Array): string {
   const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   const end = raw.indexOf('\r\n\r\n')

@@ -1,13 +1,16 @@
 /**
- * Writes text as a page shows it to a person who decides about it. Nothing in the text can hide the rest. A reader sees
- * a sign for each invisible character, and a short note for a long run of blanks.
+ * Writes a text for a person who decides about a mail. Nothing in the text can hide the rest. A reader sees a sign for
+ * each invisible character, and a short note for a long run of blanks.
  */
 
-/** Limits the blank lines, and the blanks in a line, that are drawn as they are. */
+/** Limits the blank lines in a row, and the blanks in a line, that are shown as they are. */
 const LINES_MAX = 20
 const BLANKS_MAX = 200
 
-/** Lists controls, direction marks, characters of no width, variation selectors and tags. */
+/**
+ * Lists the ranges of invisible characters: controls, direction marks, characters of no width, variation selectors and
+ * tags.
+ */
 const UNSEEN_RANGES = [
   [0x00, 0x08],
   [0x0b, 0x1f],
@@ -35,11 +38,12 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-// If the pattern had a minimum length, a shorter run would be read again from each of its positions.
+// These patterns match runs of any length. With a minimum length, a shorter run would be read again from each of its
+// positions.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 
-/** Makes all characters visible. @param text any text; line ends may be CRLF. */
+/** Makes all characters of a text visible. @param text is any text. Line ends may be CRLF. */
 export const shownText = (text: string): string =>
   text
     .replace(/\r\n/g, '\n')

@@ -4,7 +4,7 @@ import { binarySearchVector } from './searchTerms.ts'
 /** Holds a parsed mail with the binary form of its search vector. */
 export type IndexedMail = { mail: ParsedMail; search: Uint8Array }
 
-/** Adds the search vector for the mail's project. This takes half as long as the parser. */
+/** Adds the search vector of the project to a parsed mail. Making the vector takes half as long as parsing. */
 export const indexed = (mail: ParsedMail, projectId: string): IndexedMail => ({
   mail,
   search: binarySearchVector(projectId, {

@@ -3,25 +3,25 @@
  * leaves of at most LEAF_MESSAGES. A leaf has its number in the project, and each of its messages has a place in the
  * leaf.
  *
- * The bytes hold for each leaf its number (LEB128), the count of its places, and one byte for each place. A count of 0
- * means that a bitmap follows instead. No byte depends on the previous leaves, so postings of neighbouring segments are
- * joined end to end.
+ * The bytes hold for each leaf its number (LEB128), the number of its places, and one byte for each place. A 0 instead
+ * of the number of places means that a bitmap follows. No byte depends on the previous leaves, so the postings of
+ * neighbouring segments can be joined end to end.
  */
 
 /** Limits the messages of one leaf. */
 export const LEAF_MESSAGES = 240
 /**
- * With this many bytes of text a leaf may have fewer messages, because a search reads all words of messages that have
- * no leaf yet.
+ * A leaf with this many bytes of text is full, even if it has fewer messages. Otherwise many messages would have no
+ * leaf yet, and a search reads all words of such messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
-/** Is the size in bytes of a bitmap of the places of one leaf. */
+/** Is the size in bytes of a bitmap with one bit for each message of a leaf. */
 const BITMAP_BYTES = LEAF_MESSAGES / 8
 
-/** Tells whether the postings of a message are kept. */
+/** Tells whether the posting of one message is kept. */
 export type IsKept = (leaf: number, place: number) => boolean
 
-/** Writes the postings of one leaf. @param places ascending, not empty. */
+/** Writes the postings of one leaf. @param places lists the places in the leaf, ascending and not empty. */
 export function leafPostings(leaf: number, places: readonly number[]): Buffer {
   const head = leb128(leaf)
   if (places.length < BITMAP_BYTES) return Buffer.from([...head, places.length, ...places])
@@ -31,7 +31,7 @@ export function leafPostings(leaf: number, places: readonly number[]): Buffer {
   return bytes
 }
 
-/** Visits the messages of postings, by leaf and place. */
+/** Visits the messages in postings, by leaf and place. */
 export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: number) => void): void {
   eachLeaf(bytes, (leaf, start, count) => {
     for (let n = start; n < start + (count || BITMAP_BYTES); n++) {
@@ -45,7 +45,7 @@ export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: numb
   })
 }
 
-/** Sets the bits of the messages of postings. Each leaf has BITMAP_BYTES, beginning with the first leaf. */
+/** Sets one bit for each message in the postings. Each leaf has BITMAP_BYTES, beginning with the first leaf. */
 export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array): void {
   eachLeaf(bytes, (leaf, start, count) => {
     const at = (leaf - firstLeaf) * BITMAP_BYTES
@@ -57,10 +57,7 @@ export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array):
   })
 }
 
-/**
- * Visits the leaves of postings with the start of their places and the count of the places. A count of 0 means a
- * bitmap.
- */
+/** Visits the leaves in postings, with the start and the number of each leaf's places. A number of 0 means a bitmap. */
 function eachLeaf(
   bytes: Uint8Array,
   visit: (leaf: number, start: number, count: number) => void,
@@ -73,7 +70,7 @@ function eachLeaf(
   }
 }
 
-/** Returns the postings of the messages that are kept. */
+/** Returns the postings without the messages that are not kept. */
 export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
   const byLeaf = new Map<number, number[]>()
   eachPosting(bytes, (leaf, place) => {

@@ -1,4 +1,6 @@
-/** Translates a search query into a `tsquery`, and finds its matches in the text of a message. */
+/**
+ * Translates a search query into a PostgreSQL `tsquery`, and finds the matches of the query in the text of a message.
+ */
 import {
   addressTerm,
   FIELD_WEIGHTS,
@@ -11,27 +13,30 @@ import {
   termsOf,
 } from './searchTerms.ts'
 
-/** Limits the terms of one query. */
+/** Limits the terms of one search query. */
 const TERMS_MAX = 64
-/** A prefix reads every term that begins with it, and most terms begin with one of a few short prefixes. */
+/**
+ * Limits the prefixes of a search query. A search for a prefix reads every term that begins with it, and most terms
+ * begin with one of a few short prefixes.
+ */
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
 
-/** Holds adjacent terms. With `prefix` the last term is a prefix. */
+/** Holds terms that must be adjacent. `prefix` means that the last term is a prefix. */
 export type Phrase = { terms: string[]; prefix: boolean }
 
-/** Is a query. Every clause must hold. */
+/** Is a search query. A message matches if every clause holds. */
 export type SearchQuery = {
   clauses: { anyOf: Phrase[]; not: boolean; field: SearchField | null }[]
 }
 
-/** Reports that the query is malformed. `message` says what it must be. */
+/** Reports that the search query is malformed. `message` says the rule for queries. */
 export class SearchQueryError extends Error {}
 
 const ITEM = /(-)?(?:"([^"]*)"?|([^\s"]+))/gu
 
 /**
- * Reads a typed query: words (all are required), "a phrase", -without, one OR other, begin*.
+ * Reads a search query that a person typed: words (all are required), "a phrase", -without, one OR other, begin*.
  * @throws {SearchQueryError}
  */
 export function parseSearch(q: string): SearchQuery {
@@ -57,7 +62,7 @@ export function parseSearch(q: string): SearchQuery {
   return { clauses }
 }
 
-/** Makes a query on one field of a message, such as part of a sender's address. @throws {SearchQueryError} */
+/** Makes a search query on one field of a message, such as part of a sender's address. @throws {SearchQueryError} */
 export function parseField(field: SearchField, text: string): SearchQuery {
   const phrases = phrasesOf(text)
   if (phrases.length === 0) throw new SearchQueryError('hold at least one letter or digit')
@@ -86,7 +91,7 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 }
 
 /**
- * Returns the words of a text as a phrase. A whole address also gives its own term, which finds the address in very
+ * Returns the words of a text as a phrase. A whole address also gives one term for the address, which finds it in very
  * long recipient lists.
  */
 function phrasesOf(text: string): Phrase[] {
@@ -100,7 +105,7 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // `pairsOf` ends a run with its last letter alone. In a longer run of the text that letter begins a pair.
+  // `pairsOf` ends a run of letters with the last letter alone. In a longer run of the text, this letter begins a pair.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -124,7 +129,7 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
     .join(' & ')
 }
 
-/** Tells whether every clause holds in these texts. */
+/** Tells whether every clause of the search query holds in these texts. */
 export function holdsIn(
   { clauses }: SearchQuery,
   texts: Readonly<Partial<Record<SearchField, readonly string[]>>>,
@@ -135,7 +140,7 @@ export function holdsIn(
   })
 }
 
-/** Holds a piece of a text around matches. `ranges` are UTF-16 offsets into `text`. */
+/** Holds a piece of a message's text around matches of a search. `ranges` are UTF-16 offsets into `text`. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60
@@ -143,7 +148,7 @@ const HIGHLIGHTS_MAX = 3
 /** Limits the characters of a body that are searched for highlights. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
-/** Returns the first matches in a text. The list is empty if another field of the message matched. */
+/** Returns the first matches of a search in a text. The list is empty if another field of the message matched. */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>
     clause.not || (clause.field !== null && clause.field !== field) ? [] : clause.anyOf,
@@ -170,7 +175,7 @@ export function highlight(text: string, { clauses }: SearchQuery, field: SearchF
   }))
 }
 
-/** The search ends after this many matches, because only three pieces are shown. */
+/** Limits the matches that are searched for highlights, because only three pieces are shown. */
 const MATCHES_MAX = 50
 
 function findPhrases(terms: readonly Term[], phrases: readonly Phrase[]): [number, number][] {
@@ -200,7 +205,7 @@ function matchesAt(terms: readonly Term[], at: number, { terms: wanted, prefix }
   })
 }
 
-/** Moves the start of a piece to a word boundary nearby. */
+/** Moves the start of a highlighted piece to a word boundary nearby. */
 function wordStart(text: string, wanted: number): number {
   if (wanted <= 0) return 0
   const space = text.slice(wanted, wanted + CONTEXT_CHARS / 2).search(/\s/)

@@ -1,10 +1,11 @@
-/** Finds the messages of a segment that may match a query, by the postings of its words. */
+/** Finds the messages of a search segment that may match a query, by the postings of the query's words. */
 import { LEAF_MESSAGES, setBits } from './postings.ts'
 import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
 /**
- * Is a term that a query reads. With `prefix` the query reads all terms that begin with it. `term` is a byte string.
+ * Is a term whose postings a query reads. With `prefix` the query reads all terms that begin with the term. `term` is a
+ * byte string.
  */
 export type WantedTerm = { term: string; prefix: boolean }
 
@@ -12,8 +13,8 @@ export type WantedTerm = { term: string; prefix: boolean }
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**
- * Is a set of messages of a segment, with a bit for each place of each leaf. Iterators took ten times as long as these
- * loops.
+ * Is a set of messages of a search segment, with a bit for each place of each leaf. Iterators would take ten times as
+ * long as these loops.
  */
 export class Places {
   readonly #firstLeaf: number
@@ -23,29 +24,29 @@ export class Places {
     this.#bits = new Uint8Array(((lastLeaf - firstLeaf + 1) * LEAF_MESSAGES) / 8)
   }
 
-  /** Returns the set of all places of all leaves, including places without a message. */
+  /** Returns the set with all places of all leaves, including places without a message. */
   static all(range: LeafRange): Places {
     const all = new Places(range)
     all.#bits.fill(0xff)
     return all
   }
 
-  /** Adds the messages of postings. */
+  /** Adds the messages in postings to the set. */
   add(postings: Uint8Array): void {
     setBits(this.#bits, this.#firstLeaf, postings)
   }
 
-  /** Keeps the messages that the other set of the same segment also has. */
+  /** Keeps only the messages that another set of the same segment also has. */
   keep(other: Places): void {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! &= other.#bits[n]!
   }
 
-  /** Adds the messages of another set of the same segment. */
+  /** Adds the messages of another set of the same segment to this set. */
   join(other: Places): void {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! |= other.#bits[n]!
   }
 
-  /** Returns the leaves that have messages in the set, ascending, with the places of each leaf. */
+  /** Returns the leaves that have messages in the set, ascending, with the places of each leaf's messages. */
   byLeaf(): [leaf: number, places: number[]][] {
     const found: [number, number[]][] = []
     for (const [n, bits] of this.#bits.entries()) {
@@ -61,7 +62,8 @@ export class Places {
 }
 
 /**
- * Returns the terms that decide which messages may match. They are the terms of every phrase that a message must have.
+ * Returns the terms that decide which messages may match a query. They are the terms of every phrase that a message
+ * must have.
  */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>
@@ -74,8 +76,8 @@ export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
 }
 
 /**
- * Tells whether a message of a segment may match, by the whole words that the segment holds. It does not check
- * prefixes.
+ * Tells whether a message of a segment may match a query, because the segment holds the query's whole words. Prefixes
+ * are not checked.
  */
 export function mayMatch(
   queries: readonly SearchQuery[],
@@ -88,9 +90,9 @@ export function mayMatch(
 }
 
 /**
- * Returns the messages whose words fit every query. It does not check the order of words, fields or excluded words. So
- * a returned message may be no match, but no match is left out.
- * @param placesOf the messages of a wanted term, by its key.
+ * Returns the messages whose words fit every query. The order of words, fields and excluded words are not checked. So a
+ * returned message may be no match, but no match is left out.
+ * @param placesOf gives the messages of a wanted term, by the term's key.
  */
 export function segmentMatches(
   range: LeafRange,
@@ -117,7 +119,7 @@ export function segmentMatches(
   )
 }
 
-/** Names a wanted term. */
+/** Returns the text that identifies a wanted term. */
 export const wantedKey = ({ term, prefix }: WantedTerm): string => `${term}${prefix ? '*' : ''}`
 
 const termsOf = ({ terms, prefix }: Phrase): WantedTerm[] =>

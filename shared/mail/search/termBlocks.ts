@@ -1,22 +1,25 @@
 /**
- * Cuts sorted terms with their postings into blocks that each fit a quarter of a page of PostgreSQL. For each term, a
- * block stores how many bytes it shares with the previous term, then its other bytes, then its postings.
+ * Cuts sorted search terms with their postings into blocks. Each block fits a quarter of a page of PostgreSQL. For each
+ * term, a block stores how many bytes the term shares with the previous term, then its other bytes, then its postings.
  *
  * Terms are byte strings: each character is one byte of their UTF-8. JavaScript then sorts them as PostgreSQL sorts
  * `bytea`.
  */
 import { leb128, readLeb128 } from './postings.ts'
 
-/** A row of more than 2,032 bytes is moved out of its page. A term with more postings has its own block. */
+/**
+ * Limits the bytes of a block. PostgreSQL moves a row of more than 2,032 bytes out of its page. A term with more
+ * postings has its own block.
+ */
 const BLOCK_BYTES = 1_900
 
-/** Holds the terms of a block and their postings. `firstTerm` is a byte string. */
+/** Holds the search terms of a block and their postings. `firstTerm` is a byte string. */
 export type TermBlock = { firstTerm: string; terms: Buffer }
 
-/** Returns the byte string of a text. */
+/** Returns the byte string of a text: each character is one byte of the text's UTF-8. */
 export const byteString = (text: string): string => Buffer.from(text).toString('latin1')
 
-/** Cuts terms into blocks. */
+/** Cuts search terms into blocks. */
 export class BlockWriter {
   #firstTerm = ''
   #lastTerm = ''
@@ -24,7 +27,7 @@ export class BlockWriter {
   #bytes = 0
   #done: TermBlock[] = []
 
-  /** Adds a term, which must be greater than the previous term. */
+  /** Adds a search term, which must be greater than the previous term. */
   add(term: string, postings: Uint8Array): void {
     const isFirst = this.#parts.length === 0
     const shared = isFirst ? 0 : sharedBytes(this.#lastTerm, term)
@@ -43,12 +46,12 @@ export class BlockWriter {
     this.#bytes += bytes
   }
 
-  /** Returns the number of blocks that are full. */
+  /** Counts the blocks that are full. */
   get full(): number {
     return this.#done.length
   }
 
-  /** Returns the full blocks. With `isLast` it also returns the block that is not full. */
+  /** Returns the full blocks. With `isLast` the block that is not full is returned too. */
   take(isLast: boolean): TermBlock[] {
     if (isLast) this.#end()
     const taken = this.#done

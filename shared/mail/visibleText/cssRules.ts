@@ -2,29 +2,30 @@
  * Reads the declarations of a mail's `<style>` elements and `style` attributes, as far as they decide whether text is
  * seen.
  *
- * Covered: selectors of tag, classes and id, in lists, with descendants (`.a .b`, `div > .b`); `!important`;
- * specificity. Not covered: attribute selectors, pseudo-classes, siblings, variables, and @media with a condition in
- * parentheses.
+ * These are covered: selectors of tag, classes and id, in lists, with descendants (`.a .b`, `div > .b`); `!important`;
+ * specificity. These are not covered: attribute selectors, pseudo-classes, siblings, variables, and @media with a
+ * condition in parentheses.
  */
 
 export type Declarations = Map<string, { value: string; important: boolean }>
-/** Describes an element as selectors see it. */
+/** Describes an HTML element as CSS selectors see it. */
 export type Selected = { name: string; id: string; classes: readonly string[] }
 
 type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
 /**
- * Limit the characters of style sheets, the selectors, and the steps of matching, because the sender chooses all three.
+ * Limit the characters of a mail's style sheets, the number of selectors, and the steps of matching, because the sender
+ * chooses all three.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
 const MAX_COMPOUNDS = 6
 const MAX_STEPS = 300_000
-/** Limits the results that are kept. Most elements of a mail look like another element. */
+/** Limits the elements whose declarations are kept for reuse. Most elements of a mail look like another element. */
 const MAX_KNOWN = 1_000
 
-/** Lists the properties that hiddenStyle.ts reads. */
+/** Lists the CSS properties that hiddenStyle.ts reads. */
 const PROPERTIES = new Set(
   (
     'display visibility opacity filter transform overflow overflow-x overflow-y max-height height max-width width clip ' +
@@ -35,7 +36,7 @@ const PROPERTIES = new Set(
 
 const COMPOUND = /^([a-z][\w-]*|\*)?((?:[.#][\w-]+)*)$/i
 
-/** Reads the declarations of a `style` attribute or of one rule. */
+/** Reads the declarations of a `style` attribute or of one CSS rule. */
 export function readDeclarations(text: string): Declarations {
   const found: Declarations = new Map()
   for (const part of plainCss(text).split(';')) {
@@ -57,7 +58,7 @@ export function readDeclarations(text: string): Declarations {
   return found
 }
 
-/** Removes comments and escapes, so that `d\69splay` becomes `display`. */
+/** Removes comments and escapes from CSS, so that `d\69splay` becomes `display`. */
 function plainCss(text: string): string {
   const parts: string[] = []
   for (let at = 0; at < text.length; ) {
@@ -75,13 +76,13 @@ function plainCss(text: string): string {
 const NONE: Declarations = new Map()
 const HIDDEN: Declarations = new Map([['display', { value: 'none', important: true }]])
 
-/** Holds the rules of a mail. */
+/** Holds the CSS rules of a mail. */
 export class StyleSheet {
   readonly #rules = new Map<string, Rule[]>()
   #count = 0
   #steps = 0
   readonly #known = new Map<string, Declarations>()
-  /** Tells whether rules were left out. */
+  /** Tells whether CSS rules were left out, because the style sheet exceeds a limit. */
   isCut: boolean
 
   constructor(css: string) {
@@ -97,7 +98,8 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The rules of a plain @media stand between its braces. Its closing brace is skipped as a blank.
+      // The rules of an unconditional @media stand between its braces. The closing brace of @media is skipped as a
+      // blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
         continue
@@ -134,14 +136,15 @@ export class StyleSheet {
     }
   }
 
-  /** Tells whether no rule hides anything. */
+  /** Tells whether the style sheet has no rule that hides anything. */
   get isEmpty(): boolean {
     return this.#rules.size === 0
   }
 
   /**
-   * Returns the declarations that win for an element. If no steps are left, every element counts as hidden.
-   * @param ancestors from the root.
+   * Returns the CSS declarations that win for an element. When the limit on steps is reached, every element counts as
+   * hidden.
+   * @param ancestors lists the ancestors of the element, from the root.
    */
   match(element: Selected, ancestors: readonly Selected[]): Declarations {
     if (this.isEmpty) return NONE
@@ -158,7 +161,7 @@ export class StyleSheet {
         .sort((a, b) => a.weight - b.weight || a.order - b.order)
         .map(({ declarations }) => declarations),
     )
-    // If no rule asks for ancestors, the result is valid for every element that looks the same.
+    // If no rule reads the ancestors, the result is valid for every element with the same name, id and classes.
     const isOwn = candidates.every(({ compounds }) => compounds.length === 1)
     if (isOwn && this.#known.size < MAX_KNOWN) this.#known.set(looks, found)
     return found
@@ -175,7 +178,7 @@ export class StyleSheet {
   }
 }
 
-/** Combines declarations. Later declarations win, and `!important` declarations win over all others. */
+/** Combines lists of CSS declarations. Later declarations win, and `!important` declarations win over all others. */
 export function cascade(list: readonly Declarations[]): Declarations {
   const all: Declarations = new Map()
   for (const declarations of list) {

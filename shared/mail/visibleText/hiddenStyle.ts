@@ -1,22 +1,22 @@
-/** Decides from its style whether an element's text can be seen. */
+/** Decides from an element's style whether a person can see the element's text. */
 import type { Declarations } from './cssRules.ts'
 
-/** Is a colour of three bytes. `unknown` colours are not judged. */
+/** Is a colour of three bytes. Text in an `unknown` colour is never judged to be invisible. */
 type Colour = readonly [number, number, number] | 'unknown'
 
-/** Describes how an element can be seen. Children inherit it. */
+/** Describes how a person can see an HTML element. Child elements inherit the description. */
 export type Sight = {
-  /** Tells that no child is seen either. */
+  /** Tells that neither the element nor any child element is seen. */
   gone: boolean
   invisible: boolean
-  /** Tells that the text is too small to read. */
+  /** Tells that the text of the element is too small to read. */
   tiny: boolean
   transparent: boolean
   colour: Colour
   background: Colour
 }
 
-/** Is black on white, like the page of a mail program. */
+/** Describes the page of a mail program: black text on white. */
 export const PAGE: Sight = {
   gone: false,
   invisible: false,
@@ -57,12 +57,12 @@ const NAMED: Record<string, Colour> = {
   lightgrey: [211, 211, 211],
 }
 
-/** A person cannot distinguish two colours that differ by less than this in each part. */
+/** Is the smallest difference that a person can see between two colours, in each of the three colour values. */
 const COLOUR_STEP = 10
 const OFF_SCREEN_PX = -400
 const TINY_PX = 2
 
-/** Computes how an element can be seen, from its attributes, its declarations and its parent. */
+/** Computes how a person can see an element, from the element's attributes, its declarations and its parent. */
 export function sightOf(
   name: string,
   attributes: ReadonlyMap<string, string>,
@@ -127,17 +127,20 @@ function isGone(
 const isZero = (value: string): boolean =>
   value !== '' && /^[01](?:\.0+)?(?:px|em|pt|rem|%)?$/.test(value) && !/^1(?:em|rem|%)/.test(value)
 
-/** Returns a length in pixels. `em` counts as ten. @returns NaN if the text is no length. */
+/** Returns a CSS length in pixels. One `em` counts as ten pixels. @returns NaN if the text is no length. */
 function pixels(value: string): number {
   const [, number = '', unit = ''] = /^(-?[\d.]{1,10})(px|pt|em|rem|vw|vh|%)?/.exec(value) ?? []
   return Number.parseFloat(number) * (unit === '' || unit === 'px' || unit === 'pt' ? 1 : 10)
 }
 
-/** Returns the size in the shorthand: `font: 0/0 a`. */
+/** Returns the font size in the CSS shorthand, such as `font: 0/0 a`. */
 const sizeOfFont = (value: string): string =>
   /(?:^|\s)([\d.]{1,10}(?:px|pt|em|rem|%)?)(?:\/|\s)/.exec(value)?.[1] ?? ''
 
-/** Tells whether the text is tiny. A relative size of a tiny size stays tiny. An absolute size ends it. */
+/**
+ * Tells whether the font size is too small to read. A relative size of a tiny font is tiny too. An absolute size is
+ * judged alone.
+ */
 function isTiny(size: string, parent: boolean): boolean {
   const [, number = '', unit = ''] = /^([\d.]{1,10})([a-z%]*)/.exec(size) ?? []
   if (number === '') return parent && /^(?:inherit|smaller|larger|initial)?$/.test(size)
@@ -162,7 +165,7 @@ function backgroundOf(
   styled: (property: string) => string,
   parent: Colour,
 ): Colour {
-  // Text on a picture is not judged.
+  // The colour of text on a picture is not judged.
   if (
     attributes.has('background') ||
     /url\(|gradient/.test(styled('background') + styled('background-image'))

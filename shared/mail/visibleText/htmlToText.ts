@@ -1,20 +1,23 @@
 /**
- * Converts HTML mail bodies to plain text with html-to-text. Size and nesting are limited first, because its parser is
- * quadratic in the nesting and its walk is recursive.
+ * Converts HTML mail bodies to plain text with html-to-text. Size and nesting are limited first, because the parser
+ * takes quadratic time in the nesting and its walk is recursive.
  */
 import { compile, type DomNode, type FormatCallback, type HtmlToTextOptions } from 'html-to-text'
 import { announcedMessage } from '../replyText/markers.ts'
 import { stripTags, tooComplex } from './stripTags.ts'
 
-/** Limits the characters of HTML. The rest is cut. */
+/** Limits the characters of HTML that are converted. The rest is cut. */
 export const MAX_HTML_LENGTH = 2_000_000
-/** Each level of a quote or a list rewrites all its lines. Deeper levels are shown at the limit. */
+/**
+ * Limits the depth of quotes and lists that is shown, because each level rewrites all its lines. Deeper levels are
+ * shown at the limit.
+ */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
 
 /**
- * Lists the signature containers of mail clients. Most names end in "signature". Outlook adds the prefix x_ to the
- * names in received mail.
+ * Lists selectors for the signature containers of mail clients. Most class names end in "signature". Outlook adds the
+ * prefix x_ to the names in received mail.
  */
 const SIGNATURES = [
   'signature',
@@ -31,7 +34,9 @@ const SIGNATURES = [
   '[id*=ymail_android_signature]',
 ]
 
-/** Lists the elements that begin or hold the history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho. */
+/**
+ * Lists selectors for elements that begin or hold the quoted history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho.
+ */
 const HISTORY = [
   '[id*=divRplyFwdMsg]',
   '[id*=appendonsend]',
@@ -46,7 +51,7 @@ const HISTORY = [
   'div[name=quote]',
 ]
 
-/** Lists attribution containers. They are the same in every language. */
+/** Lists selectors for containers of an attribution (`On …, Bob wrote:`). They are the same in every language. */
 const ATTRIBUTIONS = ['[class*=gmail_attr]', '[class*=moz-cite-prefix]']
 
 /** Lists blockquotes with which Gmail and Apple Mail indent the writer's own text. */
@@ -74,7 +79,10 @@ const formatQuote: FormatCallback = (element, walk, builder) => {
   quoteDepth--
 }
 
-/** Apple Mail puts a forwarded message into the same element as a quoted message: `Begin forwarded message:`. */
+/**
+ * A forwarded message must not become a quote. Apple Mail puts it into the same element as a quoted message, below the
+ * text `Begin forwarded message:`.
+ */
 const formatMarkedQuote: FormatCallback = (element, walk, builder, options) => {
   const first = leadingText(element)
   const forwarded = /[:：]$/.test(first) && announcedMessage(first) === 'forwarded'
@@ -93,7 +101,7 @@ const formatList: FormatCallback = (element, walk, builder, options) => {
   listDepth--
 }
 
-/** Layout tables hold prose in cells. A space keeps the words of two cells apart. */
+/** Layout tables hold prose in cells. A space separates the words of two cells. */
 const formatCell: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
   builder.addInline(' ')
@@ -112,7 +120,9 @@ const formatHistory: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
 }
 
-/** Gmail puts the head of a forwarded message into the same container. That text is kept. */
+/**
+ * Gmail puts the head of a forwarded message into the same container as an attribution. The head of a forward is kept.
+ */
 const formatAttribution: FormatCallback = (element, walk, builder) => {
   if (!leadingText(element).startsWith('-')) return
   builder.openBlock({ leadingLineBreaks: 1 })
@@ -163,7 +173,7 @@ const OPTIONS: HtmlToTextOptions = {
 
 const convertAll = compile(OPTIONS)
 
-/** A picture becomes its description, as in a program that loads no pictures. */
+/** The description of a picture takes the picture's place, as in a mail program that loads no pictures. */
 const formatPicture: FormatCallback = (element, _walk, builder) => {
   const description = element.attribs?.alt ?? ''
   if (description !== '') builder.addInline(description)
@@ -206,8 +216,8 @@ function bounded(html: string, convert: (html: string) => string): string {
 /**
  * Returns the whole text of an HTML mail. Paragraphs and line breaks are kept, links become `text [https://…]`, quotes
  * stand behind `> `, and images are left out.
- * @param html any HTML, hostile too; read up to 2,000,000 characters
- * @returns plain text, lines separated by `\n`
+ * @param html is any HTML, hostile HTML too. Up to 2,000,000 characters are read.
+ * @returns plain text with lines separated by `\n`.
  * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
  */
 export function htmlToText(html: string): string {
@@ -220,9 +230,9 @@ export function htmlToDescribedText(html: string): string {
 }
 
 /**
- * Converts like {@link htmlToText}, for replyTextFromHtml. Signature containers are removed, and history containers
- * begin with a separator line.
- * @param links true: links show their address; false: only their text
+ * Converts like {@link htmlToText}, for replyTextFromHtml. Signature containers are removed, and containers of quoted
+ * history begin with a separator line.
+ * @param links tells whether links show their URL. Otherwise they show only their text.
  */
 export function htmlToMarkedText(html: string, links: boolean): string {
   return bounded(html, links ? convertMarked : convertMarkedPlain)

@@ -1,20 +1,23 @@
-/** Reads the tokens of HTML with the tokenizer of htmlparser2. It makes one pass, linear in the input, and builds no tree. */
+/**
+ * Reads the tokens of HTML with the tokenizer of htmlparser2. The reader makes one pass, linear in the input, and
+ * builds no tree.
+ */
 import { Tokenizer } from 'htmlparser2'
 
 const ATTRIBUTE_MAX_CHARS = 8_000
 
-/** Receives the tokens in their order. Names are in lower case. Comments are left out. */
+/** Receives the tokens of HTML in their order. Names are in lower case. Comments are left out. */
 export type HtmlSink = {
-  /** Receives a piece of text. An entity is decoded and comes alone. */
+  /** Receives a piece of text. An entity is decoded and comes as a separate piece. */
   text?(text: string, isEntity: boolean): void
-  /** Receives the name of a tag that opens at `start`. Its attributes follow. */
+  /** Receives the name of an HTML tag that opens at `start`. The tag's attributes follow. */
   name?(name: string, start: number): void
-  /** Receives an attribute with its entities decoded, cut at 8,000 characters. */
+  /** Receives an HTML attribute with its entities decoded. Its value is cut at 8,000 characters. */
   attribute?(name: string, value: string): void
-  /** Receives the index of the `>` of a tag that opens. */
+  /** Receives the index of the `>` of an opening tag. */
   begin?(end: number): void
   end?(name: string): void
-  /** Tells that no further token is needed. It is asked after each tag. */
+  /** Tells that the sink needs no further token. The reader calls this function after each tag. */
   isDone?(): boolean
 }
 

@@ -5,13 +5,16 @@
  * neither.
  */
 const UNSEEN = /[\u{e0000}-\u{e007f}\u202a-\u202e\u2066-\u2069]/gu
-/** A character takes one variation selector. More selectors in a row carry hidden bytes. */
+/**
+ * Matches several variation selectors in a row. A character takes one variation selector, and more selectors carry
+ * hidden bytes.
+ */
 const SELECTORS = /([\ufe00-\ufe0f\u{e0100}-\u{e01ef}])[\ufe00-\ufe0f\u{e0100}-\u{e01ef}]+/gu
 /** Matches the flags of England, Scotland and Wales, which are spelled with tag characters. */
 const FLAG = /\u{1f3f4}[\u{e0061}-\u{e007a}]{2,6}\u{e007f}/gu
 const TAG = /[\u{e0020}-\u{e007e}]/u
 
-/** Removes tag characters, bidirectional overrides and isolates, and hidden bytes. */
+/** Removes tag characters, bidirectional control characters, and hidden bytes from a text. */
 export const readableText = (text: string): string =>
   text.replace(UNSEEN, '').replace(SELECTORS, '$1')
 
@@ -19,15 +22,15 @@ export const readableText = (text: string): string =>
 export const holdsTags = (text: string): boolean =>
   TAG.test(text) && TAG.test(text.replace(FLAG, ''))
 
-/** Limits the words of each part that are compared. */
+/** Limits the words of the plain text and of the HTML that are compared. */
 const MAX_WORDS = 5_000
 const MAX_CHARS = 400_000
 /** A text with fewer words is too short to compare. */
 const MIN_WORDS = 5
-/** If a larger share of a part's words is missing in the other part, the two parts differ. */
+/** If a larger fraction of the words of the plain text is missing in the HTML, the two parts differ. */
 const OWN_SHARE_MAX = 0.5
 
-/** Matches a word. Scripts without spaces count by characters. Addresses of links are no words. */
+/** Matches a word. In scripts without spaces each character counts as a word. URLs of links are no words. */
 const WORD =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|[\p{L}\p{N}]{2,40}/gu
 const LINK = /\b(?:https?:\/\/|mailto:|www\.)\S{1,2000}/gi
@@ -36,7 +39,7 @@ const LINK = /\b(?:https?:\/\/|mailto:|www\.)\S{1,2000}/gi
 export function saysElse(plain: string, html: string): boolean {
   const words = wordsOf(plain, MAX_WORDS)
   if (words.size < MIN_WORDS) return false
-  // Twice as many words are read here, because markup may put text in another order.
+  // Twice as many words are read of the HTML, because markup may put text in another order.
   const others = wordsOf(html, 2 * MAX_WORDS)
   const own = [...words].filter((word) => !others.has(word)).length
   return own / words.size > OWN_SHARE_MAX

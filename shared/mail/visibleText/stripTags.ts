@@ -2,13 +2,13 @@ import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
 import { readHtml } from './htmlTokens.ts'
 
 /**
- * Converts HTML when its nesting makes a tree builder quadratic or overflows the stack. It makes one pass, builds no
- * tree.
+ * Converts HTML to text when its nesting would make a tree builder quadratic or overflow the stack. The conversion
+ * makes one pass and builds no tree.
  */
 
-/** Limits the open elements. Threads of a hundred replies nest about 400 deep. */
+/** Limits the HTML elements that are open at once. Threads of a hundred replies nest about 400 deep. */
 const MAX_DEPTH = 500
-/** Limits the tags and line ends. A thread of a hundred Outlook replies holds about 20,000. */
+/** Limits the tags and line ends of HTML. A thread of a hundred Outlook replies holds about 20,000. */
 const MAX_TAGS_AND_LINES = 60_000
 
 const INLINE = new Set(
@@ -17,7 +17,7 @@ const INLINE = new Set(
 const HIDDEN = new Set(['script', 'style', 'head', 'title'])
 
 /**
- * Tells whether a tree of `html` takes too long to build, because it has too many tags and lines or too deep nesting.
+ * Tells whether building the tree of `html` takes too long, because it has too many tags and lines or too deep nesting.
  * The counted depth is never below the parser's depth.
  */
 export function tooComplex(html: string): boolean {

@@ -1,28 +1,31 @@
-/** Returns the HTML of a mail without the text that a reader does not see. It makes one pass, linear in the input. */
+/**
+ * Returns the HTML of a mail without the text that a reader does not see. The function makes one pass, linear in the
+ * input.
+ */
 import { cascade, readDeclarations, type Selected, StyleSheet } from './cssRules.ts'
 import { isSeen, isUnseen, PAGE, type Sight, sightOf } from './hiddenStyle.ts'
 import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
 import { readHtml } from './htmlTokens.ts'
 
 /**
- * Limits the open elements. A hidden element below the limit hides everything until all elements below the limit have
- * ended.
+ * Limits the HTML elements that are open at once. A hidden element below the limit hides everything until all elements
+ * below the limit have ended.
  */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
 const MAX_CLASSES = 30
 
-/** Lists elements that end an open paragraph. */
+/** Lists HTML elements that end an open paragraph. */
 const BLOCKS = new Set(
   'address article aside blockquote center div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section table ul'.split(
     ' ',
   ),
 )
-/** Lists elements whose content no reader ever sees as text. */
+/** Lists HTML elements whose content no reader ever sees as text. */
 const CODE = new Set(['script', 'style'])
 const LETTER = /[\p{L}\p{N}]/u
 
-/** All elements without attributes share this map. */
+/** All HTML elements without attributes share this map. */
 const NO_ATTRIBUTES = new Map<string, string>()
 
 type Open = Selected & { sight: Sight; isCode: boolean }
@@ -31,9 +34,10 @@ const NONE: readonly string[] = []
 const ROOT: Open = { name: '', id: '', classes: [], sight: PAGE, isCode: false }
 
 /**
- * Removes comments, and what a reader does not see. cssRules.ts and hiddenStyle.ts decide what is hidden.
- * @param html read up to `maxLength` characters.
- * @returns the rest, and whether letters or digits were hidden.
+ * Removes comments, and text that a reader does not see, from HTML. cssRules.ts and hiddenStyle.ts decide which text is
+ * hidden.
+ * @param html is read up to `maxLength` characters.
+ * @returns the remaining HTML, and whether letters or digits were hidden.
  */
 export function visibleHtml(html: string, maxLength: number): { html: string; hidesText: boolean } {
   const input = html.slice(0, maxLength)
@@ -64,7 +68,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     if (name === 'tr' && (top().name === 'td' || top().name === 'th')) pop()
     if (BLOCKS.has(name) && top().name === 'p') pop()
     const element = elementOf(name, attributes, sheet, stack)
-    // A hidden link loses its address, too.
+    // A hidden link loses its URL, too.
     if (isSeen(element.sight)) out.push(input.slice(start, end + 1))
     else if (!element.sight.gone) out.push(`<${name}>`)
     if (VOID_ELEMENTS.has(name)) return
@@ -83,7 +87,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     } else if ((open.get(name) ?? 0) > 0) while (pop() !== name);
   }
   readHtml(input, {
-    // Entities in text stay as they are.
+    // Entities in text are written as entities again.
     text: (shown, isEntity) => text(isEntity ? escaped(shown) : shown),
     begin,
     end,
@@ -117,7 +121,7 @@ function elementOf(
   return { name, id, classes, sight, isCode: parent.isCode || CODE.has(name) }
 }
 
-/** Returns the text of all style elements. */
+/** Returns the text of all `<style>` elements in HTML. */
 function styleText(input: string): string {
   const parts: string[] = []
   let inStyle = false

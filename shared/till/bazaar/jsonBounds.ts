@@ -1,11 +1,12 @@
-/** Checks the bounds of JSON that a stranger wrote. */
+/** Checks the depth and the length of JSON that a stranger wrote. */
 
-/** A value that is nested more deeply is no example of a call. */
+/** Limits the depth of JSON. A value that is nested more deeply is no example of a call. */
 const DEPTH_MAX = 20
 
 /**
- * Returns the fault of a JSON value that is too deep or too long, or null. The check stops at the bound.
- * @param charsMax the approximate maximum length of its text.
+ * Returns the fault of a JSON value that is too deep or too long. Null means that it has no fault. The check stops at
+ * the limit.
+ * @param charsMax is the approximate maximum length of the value as text.
  */
 export function jsonFault(value: unknown, charsMax: number): string | null {
   let left = charsMax

@@ -1,13 +1,13 @@
 /**
- * Implements a small part of JSON Schema 2020-12, without references and without patterns. The cost of each keyword is
+ * Implements a small part of JSON Schema 2020-12, without references and without patterns. The time of each keyword is
  * proportional to the value. A compiler of whole schemas would run a stranger's code and expressions.
  */
 
-/** Describes a fault in a part by its path and the rule that it breaks. */
+/** Describes a fault in a JSON value by the path to the faulty part and the rule that it breaks. */
 export type SchemaFault = { path: string; must: string }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
-/** Lists keywords for human readers. They judge no value. */
+/** Lists schema keywords for human readers. No value breaks such a keyword. */
 const NOTES = new Set(
   [
     '$schema',
@@ -25,7 +25,7 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 
 type Json = Record<string, unknown>
 
-/** Tells whether a value of `enum` or `const` is plain. The cost to compare objects grows with their length. */
+/** Tells whether a value of `enum` or `const` is no object. The time to compare objects grows with their length. */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
 /** Caches the values of each `enum`, because a schema judges many items. */
@@ -34,7 +34,7 @@ const choicesOf = new WeakMap<unknown[], Set<unknown>>()
 function isChoice(choices: unknown[], value: unknown): boolean {
   const known = choicesOf.get(choices) ?? new Set(choices.every(isPlain) ? choices : [])
   choicesOf.set(choices, known)
-  // Objects are not judged.
+  // Objects in `enum` are not compared, so a list of objects alone allows every value.
   return known.has(value) || (known.size === 0 && choices.length > 0)
 }
 
@@ -46,7 +46,7 @@ const at = (path: string, key: string): string => (path === '' ? key : `${path}.
 
 /**
  * Returns the fault of a schema that has unknown keywords or misuses a known keyword. @returns null if {@link
- * valueFault} can judge by the whole schema.
+ * valueFault} can judge values by the whole schema.
  */
 export function schemaFault(schema: unknown, path = ''): SchemaFault | null {
   if (typeof schema === 'boolean') return null
@@ -97,8 +97,8 @@ function keywordFault(keyword: string, value: unknown, path: string): SchemaFaul
 }
 
 /**
- * Returns the fault of a value, or null. Unknown keywords judge nothing.
- * @param schema any JSON. A keyword with a malformed value judges nothing.
+ * Returns the fault of a value under a schema. Null means that it has no fault. Unknown keywords have no effect.
+ * @param schema is any JSON. A keyword with a malformed value has no effect.
  */
 export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFault | null {
   if (schema === false) return { path, must: 'not stand here' }

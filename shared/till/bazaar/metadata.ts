@@ -29,9 +29,9 @@ export type HttpInput = {
   headers?: Json | undefined
   bodyType?: (typeof BODY_TYPES)[number] | undefined
   body?: Json | string | undefined
-  /** Holds the JSON Schemas of the parts. */
+  /** Holds the JSON Schemas of the call's parts, such as the query. */
   schema?: Partial<Record<HttpPart, unknown>> | undefined
-  /** Is the path with names for its variable parts, such as `/weather/:city`. */
+  /** Is the path of the URL with names for its variable parts, such as `/weather/:city`. */
   routeTemplate?: string | undefined
 }
 
@@ -55,23 +55,23 @@ export type Metadata = {
   output?: Output
 }
 
-/** Describes the seller's service, in `resource` of version 2. */
+/** Describes the seller's service, as `resource` of x402 version 2 does. */
 export type ServiceWords = Pick<Metadata, 'serviceName' | 'tags' | 'iconUrl'>
 
-/** Is the value of `extensions.bazaar`. */
+/** Is the value of `extensions.bazaar` in an x402 challenge. */
 export type Bazaar = { info: Json; schema: Json; routeTemplate?: string }
 
 const isBodyMethod = (method: Method): boolean => BODY_METHODS.some((one) => one === method)
 const TOOL = 'mcp://tool/'
 
-/** Returns only the fields that describe the service. */
+/** Returns only the metadata fields that describe the service. */
 export const serviceWords = ({ serviceName, tags, iconUrl }: Metadata): ServiceWords => ({
   ...(serviceName !== undefined && { serviceName }),
   ...(tags !== undefined && { tags }),
   ...(iconUrl !== undefined && { iconUrl }),
 })
 
-/** Returns the extension of a resource. @returns null if the metadata do not say how to call the resource. */
+/** Returns the extension `bazaar` of a resource. @returns null if the metadata do not say how to call the resource. */
 export function bazaarOf({ input, output }: Metadata, url: string): Bazaar | null {
   if (input === undefined) return null
   const built = 'method' in input ? httpInput(input) : mcpInput(input, url.slice(TOOL.length))
@@ -193,7 +193,9 @@ export function metadataFault({ input, output }: Metadata): SchemaFault | null {
   return null
 }
 
-/** Returns `outputSchema` of version 1, which describes only HTTP. @returns null if there is nothing to describe. */
+/**
+ * Returns `outputSchema` of x402 version 1, which describes only HTTP. @returns null if there is nothing to describe.
+ */
 export function outputSchemaV1({ input, output }: Metadata, discoverable: boolean): Json | null {
   if (input === undefined || !('method' in input)) return null
   const { method, queryParams, pathParams, headers, bodyType = 'json', body } = input

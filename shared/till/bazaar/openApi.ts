@@ -1,8 +1,8 @@
 /**
  * Reads from a seller's OpenAPI 3 document how clients call one URL.
  *
- * Standard: OpenAPI Specification 3.0 and 3.1. References inside of the document are followed. Other references are
- * left out.
+ * Standard: OpenAPI Specification 3.0 and 3.1. References inside of the document are followed. References to other
+ * documents are left out.
  */
 import { jsonFault } from './jsonBounds.ts'
 import { valueFault } from './jsonSchema.ts'
@@ -23,13 +23,13 @@ const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-/** Holds the metadata that a document has for a URL, or the reason why it has none. */
+/** Holds the metadata that an OpenAPI document has for a URL, or the reason why the document has none. */
 export type OpenApiRead = { metadata: Metadata } | { fault: string }
 
 /**
- * Reads the metadata of one URL.
- * @param text the document, JSON.
- * @param url the URL of the endpoint.
+ * Reads the metadata of one URL from an OpenAPI document.
+ * @param text is the document in JSON.
+ * @param url is the URL of the endpoint.
  */
 export function readOpenApi(text: string, url: string): OpenApiRead {
   let parsed: unknown
@@ -71,7 +71,7 @@ export function readOpenApi(text: string, url: string): OpenApiRead {
 
 type FoundPath = { item: Json; template: string | null; pathParams: Record<string, string> }
 
-/** Finds the entry of a path. A path without a template goes first (OpenAPI 3.1 §4.8.8). */
+/** Finds the entry of a path in an OpenAPI document. A path without a template goes first (OpenAPI 3.1 §4.8.8). */
 function findPath(root: Json, pathname: string): FoundPath | null {
   const servers = asList(root.servers).slice(0, SERVERS_MAX)
   const bases = new Set([...servers.map((server) => basePath(asObject(server).url)), ''])
@@ -95,7 +95,10 @@ function basePath(url: unknown): string {
   return new URL(url, 'https://server.invalid').pathname.replace(/\/$/, '')
 }
 
-/** Returns the values of a template's parts in a path. @returns null if the path does not match the template. */
+/**
+ * Returns the values of a path template's variable parts in a path. @returns null if the path does not match the
+ * template.
+ */
 function matchPath(template: string, wanted: readonly string[]): Record<string, string> | null {
   const parts = template.split('/')
   if (parts.length !== wanted.length) return null
@@ -114,7 +117,7 @@ const PLACES: Record<string, HttpPart> = {
   header: 'headers',
 }
 
-/** Returns the examples and schemas of the parameters, grouped by their location. */
+/** Returns the examples and schemas of an operation's parameters, grouped by their location. */
 function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<string, string>) {
   const examples: Partial<Record<HttpPart, Json>> = {}
   const forms: Partial<Record<HttpPart, { properties: Json; required: string[] }>> = {}
@@ -128,7 +131,7 @@ function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<s
     forms[part].properties[name] = schema
     if (parameter.required === true) forms[part].required.push(name)
     const example = part === 'pathParams' ? pathParams[name] : exampleOf(root, parameter)
-    // A part of a path is a text, whatever its schema says.
+    // The example of a path parameter is a text, whatever its schema says.
     if (part === 'pathParams' ? example !== undefined : isExample(schema, example)) {
       examples[part] = { ...examples[part], [name]: example }
     }
@@ -191,8 +194,8 @@ const isExample = (schema: Json, value: unknown): boolean =>
   valueFault(schema, value) === null
 
 /**
- * Returns the example of a parameter or of a body. It is its own example, the first of several examples, or the example
- * of its schema.
+ * Returns the example of a parameter or of a body. This is its own example, the first of several examples, or the
+ * example of its schema.
  */
 function exampleOf(root: Json, of: Json): unknown {
   const several = Object.values(asObject(of.examples))[0]
@@ -200,7 +203,7 @@ function exampleOf(root: Json, of: Json): unknown {
   return of.example ?? readReference(root, several).value ?? example ?? asList(examples)[0] ?? usual
 }
 
-/** Returns the object, or the object that it refers to. */
+/** Returns an object of an OpenAPI document. A reference is replaced by the object that it names. */
 function readReference(root: Json, value: unknown): Json {
   const object = asObject(value)
   return typeof object.$ref === 'string' ? asObject(pointed(root, object.$ref)) : object
@@ -208,7 +211,7 @@ function readReference(root: Json, value: unknown): Json {
 
 const POINTER_PARTS_MAX = 10
 
-/** Returns the part of a document that a local reference names (RFC 6901). */
+/** Returns the part of an OpenAPI document that a local reference names (RFC 6901). */
 function pointed(root: Json, reference: string): unknown {
   if (!reference.startsWith('#/')) return undefined
   let found: unknown = root
@@ -220,7 +223,7 @@ function pointed(root: Json, reference: string): unknown {
   return found
 }
 
-/** Returns smaller forms of metadata, the fullest form first. The challenge takes the first form that fits. */
+/** Returns smaller forms of metadata, the fullest form first. An x402 challenge takes the first form that fits. */
 export function smallerForms(metadata: Metadata): Metadata[] {
   const { input, output, ...words } = metadata
   if (input === undefined || !('method' in input)) return [metadata]

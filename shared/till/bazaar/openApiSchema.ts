@@ -6,19 +6,22 @@ type Json = Record<string, unknown>
 const KEPT = ['type', 'required', 'enum', 'const', 'minimum', 'maximum', 'exclusiveMinimum'].concat(
   ['exclusiveMaximum', 'minLength', 'maxLength', 'minItems', 'maxItems'],
 )
-/** A schema that is deeper, or beyond this number of schemas, becomes a schema that allows anything. */
+/**
+ * Limit the depth and the number of nested schemas. A schema beyond these limits becomes a schema that allows anything.
+ */
 const DEPTH_MAX = 6
 const SCHEMAS_MAX = 200
 const REFERENCES_MAX = 8
-/** Limits the items of `required` and `enum`. */
+/** Limits the items of `required` and `enum` in a schema. */
 const LIST_MAX = 100
 
 const asObject = (value: unknown): Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
 
 /**
- * Returns a schema without references and with known keywords only. A part that cannot be kept allows anything.
- * @param root the document that references point into.
+ * Returns a schema without references and with known keywords only. A part of the schema that cannot be kept allows
+ * anything.
+ * @param root is the document that references point into.
  */
 export function readSchema(root: Json, schema: unknown): Json {
   let left = SCHEMAS_MAX
@@ -31,7 +34,7 @@ export function readSchema(root: Json, schema: unknown): Json {
       if (value === undefined || (Array.isArray(value) && value.length > LIST_MAX)) continue
       if (schemaFault({ [keyword]: value }) === null) kept[keyword] = value
     }
-    // OpenAPI 3.0 uses this flag, and 3.1 uses a list of types instead.
+    // OpenAPI 3.0 uses the flag `nullable`. OpenAPI 3.1 uses a list of types instead.
     if (found.nullable === true && typeof kept.type === 'string') kept.type = [kept.type, 'null']
     const properties = entriesOf(asObject(found.properties))
     if (properties.length > 0) {
@@ -47,7 +50,7 @@ export function readSchema(root: Json, schema: unknown): Json {
   return read(schema, 0)
 }
 
-/** Caches the entries of each object, because schemas refer to one object many times. */
+/** Caches the first entries of each object, because schemas refer to one object many times. */
 const firstEntries = new WeakMap<Json, [string, unknown][]>()
 
 function entriesOf(object: Json): [string, unknown][] {

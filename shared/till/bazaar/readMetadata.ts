@@ -14,7 +14,7 @@ import {
 } from './metadata.ts'
 import { isRouteTemplate } from './words.ts'
 
-/** Input and output must fit into a header of 3 kB. */
+/** Limits the characters of the metadata `input` and `output`, which must fit into a header of 3 kB. */
 const PART_CHARS_MAX = 2_048
 
 const json = z.record(z.string(), z.unknown(), { error: 'be an object' })
@@ -89,17 +89,20 @@ function read<Value>(schema: z.ZodType<Value>, field: string, value: unknown): R
   return { fault: `${name} must ${/^(?:be|begin|come) /.test(message) ? message : 'be an object'}` }
 }
 
-/** Reads `input` of a URL or of an MCP tool. */
+/** Reads the metadata `input` of a URL or of an MCP tool. */
 export const readInput = (value: unknown, isMcp: boolean): Read<HttpInput | McpInput> =>
   isMcp
     ? read<McpInput>(mcpSchema, 'input', value)
     : read<HttpInput>(httpSchema as z.ZodType<HttpInput>, 'input', value)
 
-/** Reads `output`. */
+/** Reads the metadata `output`. */
 export const readOutput = (value: unknown): Read<Output> =>
   read<Output>(outputSchema, 'output', value)
 
-/** Returns a sentence that names a fault of schemas and examples. @returns null if each example follows its schema. */
+/**
+ * Returns a sentence about a fault of the metadata's schemas and examples. @returns null if each example follows its
+ * schema.
+ */
 export function examplesFault(metadata: Metadata): string | null {
   const fault = metadataFault(metadata)
   return fault === null ? null : `${fault.path} must ${fault.must}`

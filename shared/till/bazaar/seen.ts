@@ -3,7 +3,7 @@ import { valueFault } from './jsonSchema.ts'
 import { BAZAAR, type Bazaar, type ServiceWords } from './metadata.ts'
 import { distinctTags, iconUrlFault, isRouteTemplate, isWord } from './words.ts'
 
-/** Describes the service, and holds its extension `bazaar`. */
+/** Describes a seller's service, and holds the extension `bazaar` of its 402. */
 export type SeenMetadata = ServiceWords & { bazaar?: Bazaar }
 
 type Json = Record<string, unknown>
@@ -35,7 +35,7 @@ export function readBazaar(value: unknown): Bazaar | null {
   try {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
   } catch {
-    // A text that is nested thousands deep causes a RangeError.
+    // JSON that is nested thousands deep causes a RangeError, so it counts as no extension.
     return null
   }
   const template =
@@ -43,7 +43,7 @@ export function readBazaar(value: unknown): Bazaar | null {
   return { info: asObject(info), schema: asObject(schema), ...template }
 }
 
-/** Returns the declarations in a header `PAYMENT-REQUIRED`. The result is empty if there are none. */
+/** Returns the metadata in a header `PAYMENT-REQUIRED`. The result is empty if there are none. */
 export function readSeen(header: string | undefined): SeenMetadata {
   let challenge: Json
   try {

@@ -1,10 +1,13 @@
-/** Checks the short texts of a listing, with the limits of all programs that read the extension `bazaar`. */
+/**
+ * Checks the short texts in the metadata of an endpoint, with the limits of all programs that read the extension
+ * `bazaar`.
+ */
 
 const CHARS_MAX = 32
 export const TAGS_MAX = 5
 export const ICON_URL_MAX_LENGTH = 2_048
 
-/** Allows only printable ASCII, because its length is the same in every programming language. */
+/** Matches printable ASCII only, because its length is the same in every programming language. */
 export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
 
 const WORD = new RegExp(WORD_PATTERN)
@@ -19,7 +22,10 @@ export function distinctTags(tags: readonly string[]): string[] {
   return [...byLower.values()].reverse().slice(0, TAGS_MAX)
 }
 
-/** Returns the fault of an icon's URL, or null. An IP address could lead the reader into its own network. */
+/**
+ * Returns the fault of an icon's URL. Null means that it has no fault. An IP address is refused, because it could lead
+ * the reader into the reader's own network.
+ */
 export function iconUrlFault(text: string): string | null {
   if (text.length > ICON_URL_MAX_LENGTH) return `be at most ${ICON_URL_MAX_LENGTH} characters`
   if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || !URL.canParse(text)) {
@@ -27,7 +33,7 @@ export function iconUrlFault(text: string): string | null {
   }
   const { hostname, username, password } = new URL(text)
   if (username !== '' || password !== '') return 'hold no user name or password'
-  // The parser has turned every spelling of an IPv4 address into four numbers.
+  // The URL parser has turned every spelling of an IPv4 address into four numbers.
   const isAddress = hostname.startsWith('[') || /^[\d.]+$/.test(hostname)
   if (isAddress || LOOPBACK.test(hostname)) return 'name a host, and no IP address'
   return null
@@ -41,7 +47,7 @@ const DECODINGS_MAX = 5
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text
-  // An encoded .. or :// is a fault too, however often it is encoded.
+  // An encoded `..` or `://` in a path is a fault too, however often it is encoded.
   for (let n = 0; n < DECODINGS_MAX; n++) {
     let next: string
     try {

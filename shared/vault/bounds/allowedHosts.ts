@@ -7,7 +7,10 @@ import type { Meet } from './narrowing.ts'
 /** Limits the allowed hosts of one credential. */
 export const ALLOWED_HOSTS_MAX = 20
 const ENTRY_MAX_LENGTH = 260
-/** A wildcard over a single label (`*.com`) would allow strangers' hosts. */
+/**
+ * Matches an allowed host with a wildcard. A wildcard over a single label (`*.com`) is refused, because it would allow
+ * strangers' hosts.
+ */
 const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 
 /** Names who reads the secret of a credential. */
@@ -29,10 +32,9 @@ function httpsHost(text: string): string | null {
 }
 
 /**
- * Returns the canonical form of an allowed host. @returns null if the text is malformed.
+ * Returns the canonical form of an allowed host of a credential. @returns null if the text is malformed.
  *
- * @example
- * parseAllowedHost('API.Example.com:443') // 'api.example.com'
+ * @example parseAllowedHost('API.Example.com:443') // 'api.example.com'
  */
 export function parseAllowedHost(text: string): string | null {
   if (text.length > ENTRY_MAX_LENGTH) return null
@@ -41,7 +43,7 @@ export function parseAllowedHost(text: string): string | null {
   if (name === '' || /[\s/?#@\\*%]/.test(name)) return null
   const host = httpsHost(`https://${name}/`)
   if (host === null || host.endsWith('.')) return null
-  // No names exist below an IP address.
+  // A wildcard before an IP address is refused, because no names exist below an IP address.
   if (below !== undefined && (host.startsWith('[') || /^[\d.]+(?::\d+)?$/.test(host))) return null
   return below === undefined ? host : `*.${host}`
 }
@@ -58,16 +60,16 @@ export function effectiveHosts(
 
 const isWildcard = (entry: string) => entry.startsWith('*.')
 
-/** Tells whether every host of `narrow` is a host of `wide`. An exact host never covers a wildcard. */
+/** Tells whether the allowed host `wide` covers every host of `narrow`. An exact host never covers a wildcard. */
 const covers = (wide: string, narrow: string): boolean => {
   if (!isWildcard(wide)) return wide === narrow
   return (isWildcard(narrow) ? narrow.slice(1) : narrow).endsWith(wide.slice(1))
 }
 
-/** Returns the narrower of two entries. Two entries have nothing in common, or one is within the other. */
+/** Returns the narrower of two allowed hosts. Two allowed hosts have nothing in common, or one is within the other. */
 export const meetHosts: Meet = (one, other) =>
   covers(other, one) ? one : covers(one, other) ? other : null
 
-/** Tests a host with its port, in the form of `URL.host`, against every entry. */
+/** Tells whether one of the allowed hosts covers a host with its port, in the form of `URL.host`. */
 export const isAllowedHost = (entries: readonly string[], host: string): boolean =>
   entries.some((entry) => covers(entry, host))

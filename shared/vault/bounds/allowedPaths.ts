@@ -6,10 +6,10 @@ import type { Meet } from './narrowing.ts'
 /** Limits the allowed paths of one credential. */
 export const ALLOWED_PATHS_MAX = 20
 const ENTRY_MAX_LENGTH = 1_024
-/** A path that is encoded more often is refused. */
+/** Limits how often a path may be percent-encoded. A path that is encoded more often is refused. */
 const DECODINGS_MAX = 4
 
-/** Is the prefix of every path. */
+/** Is the allowed path that is the prefix of every path. */
 export const ANY_PATH = '/'
 
 /** Says in error messages how an allowed path must look. */
@@ -17,10 +17,9 @@ export const ALLOWED_PATH_RULE =
   'be a path such as /v1/charges, without query, dot segments, empty segments and encoded slashes'
 
 /**
- * Returns the canonical form of an allowed path. @returns null if the text is malformed.
+ * Returns the canonical form of an allowed path of a credential. @returns null if the text is malformed.
  *
- * @example
- * parseAllowedPath('/bücher/') // '/b%C3%BCcher'
+ * @example parseAllowedPath('/bücher/') // '/b%C3%BCcher'
  */
 export function parseAllowedPath(text: string): string | null {
   if (text.length > ENTRY_MAX_LENGTH || !/^\/[^?#{}\\\s]*$/.test(text)) return null
@@ -32,14 +31,14 @@ export function parseAllowedPath(text: string): string | null {
 const isPrefix = (prefix: string, path: string): boolean =>
   prefix === ANY_PATH || path === prefix || path.startsWith(`${prefix}/`)
 
-/** Returns the narrower of two prefixes. Two prefixes have nothing in common, or one is within the other. */
+/** Returns the narrower of two allowed paths. Two allowed paths have nothing in common, or one is within the other. */
 export const meetPaths: Meet = (one, other) =>
   isPrefix(other, one) ? one : isPrefix(one, other) ? other : null
 
 /**
- * Tests the path of a URL as `URL.pathname` writes it and as it is sent. Servers and proxies decode a path more than
- * once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that could then leave its prefix is
- * refused.
+ * Tells whether the allowed paths cover the path of a URL, as `URL.pathname` writes it and as it is sent. Servers and
+ * proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that could
+ * leave its allowed prefix in this way is refused.
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||
@@ -67,7 +66,7 @@ function decodedOnce(text: string): string | null {
 }
 
 function hasPlainSegments(path: string): boolean {
-  // Some servers fold letters, so that U+FF0E becomes a dot and U+FF0F a slash.
+  // Some servers replace similar letters, so that U+FF0E becomes a dot and U+FF0F a slash.
   const folded = path.normalize('NFKC')
   if (/\p{Cc}/u.test(folded)) return false
   const segments = folded.slice(1).split(/[/\\]/)

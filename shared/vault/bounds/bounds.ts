@@ -1,6 +1,7 @@
 /**
  * Checks the bounds of a credential: the hosts, methods and paths of the requests that may carry its secret, and the
- * places in these requests. Every verb uses these checks. An empty list allows nothing.
+ * places in these requests. Every operation that uses a secret makes these checks. An empty list of a bound allows
+ * nothing.
  */
 
 import { defaultPlacement, meetPlacements, PLACEMENT_MAX } from '../placement.ts'
@@ -11,10 +12,10 @@ import { USE_METHODS, type UseMethod } from './useMethods.ts'
 
 export const BOUNDS = ['allowedHosts', 'allowedMethods', 'allowedPaths', 'placement'] as const
 
-/** Holds the bounds as stored; null: the default. */
+/** Holds the bounds of a credential as stored. Null means the default. */
 export type Bounds = Record<(typeof BOUNDS)[number], readonly string[] | null>
 
-/** Holds the bounds after null is replaced by the default. */
+/** Holds the bounds of a credential after null is replaced by the default. */
 export type EffectiveBounds = Record<(typeof BOUNDS)[number], readonly string[]>
 
 type Bounded = Bounds & { type: string; metadata: Record<string, unknown> }
@@ -26,7 +27,7 @@ const MEET: Record<(typeof BOUNDS)[number], Meet> = {
   placement: meetPlacements,
 }
 
-/** Limits the entries of each bound. */
+/** Limits the entries of each bound of a credential. */
 const MOST: Record<(typeof BOUNDS)[number], number> = {
   allowedHosts: ALLOWED_HOSTS_MAX,
   allowedMethods: USE_METHODS.length,
@@ -34,7 +35,7 @@ const MOST: Record<(typeof BOUNDS)[number], number> = {
   placement: PLACEMENT_MAX,
 }
 
-/** Returns the bounds of a credential with its defaults. */
+/** Returns the bounds of a credential, with the defaults in place of null. */
 export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   allowedHosts: effectiveHosts(credential.allowedHosts, credential.metadata),
   allowedMethods: credential.allowedMethods ?? USE_METHODS,
@@ -42,15 +43,15 @@ export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   placement: credential.placement ?? defaultPlacement(credential.type),
 })
 
-/** Tells whether `wanted` allows nothing that `present` does not allow. */
+/** Tells whether the bounds `wanted` allow nothing that the bounds `present` do not allow. */
 export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): boolean =>
   BOUNDS.every((bound) => isWithin(MEET[bound], wanted[bound], present[bound]))
 
-/** Returns what all these bounds allow in common. */
+/** Returns the bounds that allow a request only if all the given bounds allow it. */
 export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   return all.reduce((one, other) => {
-    // Two lists can have more entries in common than a credential may hold. Fewer entries only make the bounds
-    // narrower.
+    // Two lists can have more entries in common than a credential may hold. Extra entries are dropped, which only makes
+    // the bounds narrower.
     const both = (bound: keyof Bounds) =>
       common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
     return {
@@ -63,13 +64,14 @@ export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
 }
 
 /**
- * Reports that a request is outside of the bounds. `message` follows the name of the credential, and names the bound.
+ * Reports that a request is outside of a credential's bounds. `message` follows the name of the credential, and names
+ * the bound.
  */
 export class OutOfBoundsError extends Error {}
 
 /**
- * Checks host, method and path of a request that is sent or signed.
- * @param request.url the URL with its values filled in, because the path is judged as it is sent.
+ * Checks host, method and path of a request that is sent or signed with a secret.
+ * @param request.url is the URL with its placeholders filled in, because the path is judged as it is sent.
  * @throws {OutOfBoundsError}
  */
 export function checkBounds(

@@ -1,18 +1,18 @@
 /**
- * Compares lists of entries that allow something. `Meet` returns what two entries both allow, as an entry, or null if
- * they have nothing in common. An entry is within another entry exactly if it equals their `Meet`. So narrowing and
- * intersection cannot disagree.
+ * Compares lists of allowed hosts, methods or paths. `Meet` returns an entry for the requests that two entries both
+ * allow, or null if they have nothing in common. An entry is within another entry exactly if it equals their `Meet`. So
+ * narrowing and intersection cannot disagree.
  */
 export type Meet = (one: string, other: string) => string | null
 
-/** Tells whether `wanted` allows nothing that `present` does not allow. */
+/** Tells whether the list `wanted` allows nothing that the list `present` does not allow. */
 export const isWithin = (
   meet: Meet,
   wanted: readonly string[],
   present: readonly string[],
 ): boolean => wanted.every((entry) => present.some((other) => meet(entry, other) === entry))
 
-/** Returns what both lists allow. */
+/** Returns the entries that both lists allow. */
 export function common(meet: Meet, one: readonly string[], other: readonly string[]): string[] {
   const both = one.flatMap((entry) => other.map((next) => meet(entry, next)))
   return [...new Set(both.filter((entry) => entry !== null))]

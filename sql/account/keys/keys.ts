@@ -5,22 +5,24 @@ import { notifyKeysChanged } from '../../events/events.ts'
 import { type Lsn, parseLsn } from '../../operations/replica.ts'
 import { rateWindowUpsert, type Usage } from './rateWindows.ts'
 
-/** Is the identity of a key: one project, or the platform. */
+/** Is the identity of an API key: one project, or the platform. */
 export type Identity = {
-  /** `oauth` is an access token, which is valid at the MCP endpoint only. */
+  /** Is the kind of the API key. `oauth` is an access token, which is valid at the MCP endpoint only. */
   kind: KeyKind | 'oauth'
   keyId: string
   /**
-   * Is the public part of the key: its kind and twelve digits. For an access token it is `oauth:` and the id of its
+   * Is the public part of the API key: its kind and twelve digits. For an access token it is `oauth:` and the id of its
    * grant.
    */
   keyPrefix: string
-  /** Is the project that a project key acts as; null for a platform key. */
+  /** Is the project that a project key acts as. A platform key has null. */
   projectId: string | null
-  /** Is the project's inbox address; null for a platform key. */
+  /** Is the project's inbox address. A platform key has null. */
   inboxAddress: string | null
   scopes: string[]
-  /** Tells whether mail of this app waits for the owner. If absent, the project's policy decides. */
+  /**
+   * Tells whether mail of this OAuth client waits for the owner. If the field is absent, the project's policy decides.
+   */
   holdsMail?: boolean
 }
 
@@ -37,19 +39,21 @@ type KeyRow = {
   written_to: string | null
 }
 
-/** Is a key to look up, with the budget of its project that the request counts in. '' is the common budget. */
+/**
+ * Is an API key to look up, with the project's rate window in which the request is counted. '' is the common window.
+ */
 export type WantedKey = { key: string; budget: '' | ':x402' }
-/** Holds the identity of a live key, and the requests that its project has used up. */
+/** Holds the identity of a live API key, and the number of requests of its project in the current minute. */
 export type FoundKey = {
   identity: Identity
   usage: Usage
-  /** Is the WAL position of the primary after the project's last write; null: no write is known. */
+  /** Is the WAL position of the primary after the project's last write. Null means that no write is known. */
   writtenTo: Lsn | null
 }
 
 /**
- * Each request counts separately, so the first request of a batch sees the lowest count. Subjects are locked in their
- * order, so that two batches cannot deadlock.
+ * Finds API keys and counts their requests. Each request counts separately, so the first request of a batch sees the
+ * lowest count. Subjects are locked in their order, so that two batches cannot deadlock.
  */
 const FIND_KEYS = `
   with asked as (
@@ -71,9 +75,9 @@ const FIND_KEYS = `
   from candidate c join counted w on w.subject = c.subject`
 
 /**
- * Finds the identities of keys and counts their requests in the rate windows, in one round trip. Keys are not cached,
- * so every API process sees a rotated, narrowed or deleted key at the next request.
- * @returns one result per item, in order; null: no live key matches.
+ * Finds the identities of API keys and counts their requests in the rate windows, in one round trip. Keys are not
+ * cached. So every API process sees a changed or deleted key at the next request.
+ * @returns one result per item, in order. Null means that no live key matches.
  */
 export async function authenticateAll(
   db: Queryable,
@@ -111,7 +115,7 @@ export async function authenticateAll(
   })
 }
 
-/** Returns the current scopes of a key. @returns null if the key is revoked, or if its project is deleted. */
+/** Returns the current scopes of an API key. @returns null if the key is revoked, or if its project is deleted. */
 export async function findKeyScopes(db: Queryable, keyId: string): Promise<string[] | null> {
   const { rows } = await db.query<{ scopes: string[] }>({
     name: 'find-key-scopes',
@@ -122,7 +126,7 @@ export async function findKeyScopes(db: Queryable, keyId: string): Promise<strin
   return rows[0]?.scopes ?? null
 }
 
-/** Stores a project's new key. The caller has revoked the old key. */
+/** Stores a project's new API key. The caller has revoked the old key. */
 export async function insertProjectKey(
   db: Queryable,
   { key, projectId, scopes }: { key: string; projectId: string; scopes: readonly string[] },
@@ -134,7 +138,7 @@ export async function insertProjectKey(
   )
 }
 
-/** Stores a platform key. A key that is already stored changes nothing. */
+/** Stores a platform key. If the key is already stored, nothing changes. */
 export async function insertPlatformKey(
   db: Queryable,
   key: string,
@@ -147,13 +151,13 @@ export async function insertPlatformKey(
   )
 }
 
-/** Tells whether this exact key was ever stored, live or revoked. */
+/** Tells whether this exact API key was ever stored, live or revoked. */
 export async function isKnownKey(db: Queryable, key: string): Promise<boolean> {
   const { rowCount } = await db.query('select from api_keys where key_hash = $1', [hashKey(key)])
   return rowCount === 1
 }
 
-/** Revokes a project's live key. */
+/** Revokes a project's live API key. */
 export async function revokeProjectKey(db: Queryable, projectId: string): Promise<void> {
   await db.query(
     `update api_keys set revoked_at = clock_timestamp()

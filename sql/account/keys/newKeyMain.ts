@@ -11,12 +11,12 @@ import { AddressTakenError, createProject } from '../projects/projects.ts'
 import { createPlatformKey, listPlatformKeys, PLATFORM_KEYS_MAX } from './platformKeys.ts'
 
 const USAGE = 'usage: bun run keys:new --platform NAME, or bun run keys:new --project NAME'
-/** Matches a name of one line. */
+/** Matches a name for `keys:new`, in one line. */
 const NAME = /^[\p{L}\p{N} ._-]{1,100}$/u
 
 /**
  * Runs `bun run keys:new`. `--platform NAME` creates a platform key. `--project NAME` creates a project with the inbox
- * NAME@MAIL_DOMAIN and every scope. The key is printed once.
+ * NAME@MAIL_DOMAIN and every scope. The new API key is printed once.
  */
 async function create(): Promise<void> {
   const { platform, project } = readArguments()
@@ -37,7 +37,7 @@ function readArguments(): { platform?: string; project?: string } {
     const [name, ...more] = Object.values(values)
     if (name !== undefined && more.length === 0 && NAME.test(name)) return values
   } catch {
-    // The option is unknown.
+    // The command line has an unknown option.
   }
   throw new ConfigError(USAGE)
 }

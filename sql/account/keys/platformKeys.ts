@@ -2,7 +2,7 @@ import { generateKey, keyLookupPrefix } from '../../../shared/apiKey.ts'
 import type { Queryable } from '../../db.ts'
 import { insertPlatformKey } from './keys.ts'
 
-/** Describes a platform key without its secret. */
+/** Describes a platform key without its secret part. */
 export type PlatformKey = {
   id: string
   prefix: string
@@ -25,7 +25,7 @@ export async function listPlatformKeys(db: Queryable): Promise<PlatformKey[]> {
   return rows
 }
 
-/** Creates a platform key. @returns the key with its secret. The database holds only the hash. */
+/** Creates a platform key. @returns the whole key. The database holds only its hash. */
 export async function createPlatformKey(
   db: Queryable,
   name: string,
@@ -39,7 +39,7 @@ export async function createPlatformKey(
   return { created: rows[0]!, rawKey }
 }
 
-/** Revokes a platform key. @returns the revoked key; null if there is no such live key. */
+/** Revokes a platform key. @returns the revoked key, or null if there is no such live key. */
 export async function revokePlatformKey(db: Queryable, id: string): Promise<PlatformKey | null> {
   const { rows } = await db.query<PlatformKey>(
     `update api_keys set revoked_at = clock_timestamp()

@@ -1,12 +1,12 @@
 import type { Queryable } from '../../db.ts'
 
-/** Holds the requests in the current minute, including this request, and the end of that minute. */
+/** Holds the number of requests in the current minute, including this request, and the end of that minute. */
 export type Usage = { used: number; resetsAt: Date }
 
 /**
- * Writes a statement that counts one request (or `weight`, an SQL integer) in the current minute for each row of
- * `subjects`. `subjects` is a query with a text column `subject`. The minute follows the database's clock, so the limit
- * is exact across API processes.
+ * Writes a statement that counts one request (or `weight`, an SQL integer) in the current minute for each rate limit
+ * subject. `subjects` is a query with a text column `subject`. The minute follows the database's clock, so the limit is
+ * exact across API processes.
  */
 export function rateWindowUpsert(subjects: string, weight = '1'): string {
   return `
@@ -18,7 +18,7 @@ export function rateWindowUpsert(subjects: string, weight = '1'): string {
     returning subject, used, window_start + interval '1 minute' as resets_at`
 }
 
-/** Counts the further requests of a batch in one HTTP request. There is at least one. */
+/** Counts the second and later calls of a batch in one HTTP request. There is at least one such call. */
 export async function countRequests(
   db: Queryable,
   projectId: string,
@@ -32,7 +32,7 @@ export async function countRequests(
   return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
 }
 
-/** Counts one failed authentication of `address` (an IPv4 address or an IPv6 /64 prefix). */
+/** Counts one failed authentication from `address` (an IPv4 address or an IPv6 /64 prefix). */
 export async function countAuthFailure(db: Queryable, address: string): Promise<Usage> {
   const { rows } = await db.query<{ used: number; resets_at: Date }>({
     name: 'count-auth-failure',
@@ -42,7 +42,7 @@ export async function countAuthFailure(db: Queryable, address: string): Promise<
   return { used: rows[0]!.used, resetsAt: rows[0]!.resets_at }
 }
 
-/** Removes windows that ended over an hour ago. */
+/** Removes rate windows that ended over an hour ago. */
 export async function deleteStaleRateWindows(db: Queryable): Promise<void> {
   await db.query(
     `delete from rate_windows where window_start < clock_timestamp() - interval '1 hour'`,

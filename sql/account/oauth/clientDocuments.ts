@@ -4,21 +4,21 @@ import { CHANGES_CHANNEL } from '../../changes.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
-/** Is the metadata document of a client. `fault` tells why the last fetch failed. */
+/** Is the stored metadata document of an OAuth client. `fault` tells why the last fetch failed. */
 export type ClientDocument =
   | { state: 'wanted' }
   | ({ state: 'ready'; isFresh: boolean } & ClientMetadata)
   | { state: 'failed'; fault: string }
 
-/** Limits the documents that are kept, because strangers can name any number of URLs. */
+/** Limits the client metadata documents that are stored, because strangers can name any number of URLs. */
 const DOCUMENTS_MAX = 5_000
-/** After this time a requested fetch has ended, or its worker has ended. */
+/** Is the number of seconds after which a requested fetch of a document has ended, or its worker has died. */
 const FETCH_SECONDS = 15
 
 export const documentId = (url: string): string =>
   `ocd_${createHash('sha256').update(url).digest('hex').slice(0, 24)}`
 
-/** Returns the stored document of a URL. @returns null if nobody has requested the document. */
+/** Returns the stored client metadata document of a URL. @returns null if nobody has requested the document. */
 export async function findDocument(db: Queryable, id: string): Promise<ClientDocument | null> {
   const { rows } = await db.query<{
     state: 'wanted' | 'ready' | 'failed'
@@ -39,8 +39,8 @@ export async function findDocument(db: Queryable, id: string): Promise<ClientDoc
 }
 
 /**
- * Asks a worker to fetch a document. Concurrent requests for one document share one fetch. @returns false if too many
- * documents are stored.
+ * Asks a worker to fetch a client metadata document. Concurrent requests for one document share one fetch. @returns
+ * false if too many documents are stored.
  */
 export async function wantDocument(pool: Pool, id: string, url: string): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -69,7 +69,7 @@ export async function wantDocument(pool: Pool, id: string, url: string): Promise
   })
 }
 
-/** Returns the URL of a document that must be fetched. @returns null if it was fetched already. */
+/** Returns the URL of a client metadata document that must be fetched. @returns null if it was fetched already. */
 export async function findWantedUrl(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ url: string }>(
     `select url from oauth_client_documents where id = $1 and state = 'wanted'`,
@@ -78,7 +78,7 @@ export async function findWantedUrl(db: Queryable, id: string): Promise<string |
   return rows[0]?.url ?? null
 }
 
-/** Records a fetch, and wakes the requests that wait for it. */
+/** Records the fetch of a client metadata document, and wakes the requests that wait for the document. */
 export async function recordDocument(
   db: Queryable,
   id: string,

@@ -3,15 +3,15 @@ import type { ClientMetadata } from '../../../shared/oauth/clientMetadata.ts'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is an OAuth client. `host` is the host of its metadata document; null: the client registered itself, and nothing is
- * verified.
+ * Is an OAuth client. `host` is the host of its metadata document. Null means that the client registered itself, and
+ * nothing is verified.
  */
 export type OAuthClient = ClientMetadata & { id: string; host: string | null }
 
-/** Limits the clients that have registered and have no grant yet, because strangers can register any number. */
+/** Limits the OAuth clients that have registered and have no grant yet, because strangers can register any number. */
 const UNUSED_MAX = 10_000
 
-/** Registers a client. @returns null if too many clients wait for a first grant. */
+/** Registers an OAuth client. @returns null if too many clients wait for a first grant. */
 export async function registerClient(
   db: Queryable,
   { name, redirectUris }: ClientMetadata,
@@ -27,7 +27,7 @@ export async function registerClient(
   return rows[0] ?? null
 }
 
-/** Finds a registered client. */
+/** Finds a registered OAuth client. */
 export async function findRegisteredClient(db: Queryable, id: string): Promise<OAuthClient | null> {
   const { rows } = await db.query<{ id: string; name: string; redirect_uris: string[] }>(
     'select id, name, redirect_uris from oauth_clients where id = $1',

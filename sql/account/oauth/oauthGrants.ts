@@ -2,14 +2,14 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 import { endGrant, LIVE_GRANT } from './oauthTokens.ts'
 
-/** Describes what an owner allowed a client. */
+/** Describes the grant of an owner to an OAuth client. */
 export type OAuthGrant = {
   id: string
   projectId: string
   projectName: string
   inboxAddress: string
   clientName: string
-  /** Is the verified host of the client; null: the client registered itself. */
+  /** Is the verified host of the OAuth client. Null means that the client registered itself. */
   clientHost: string | null
   redirectHost: string
   scopes: string[]
@@ -22,7 +22,9 @@ export type OAuthGrant = {
 
 const GRANTS_MAX = 500
 
-/** Lists the live grants, newest first, at most 500. @param projectIds null: grants of every project. */
+/**
+ * Lists the live OAuth grants, newest first, at most 500. @param projectIds selects projects. Null means every project.
+ */
 export async function listGrants(
   db: Queryable,
   projectIds: readonly string[] | null,
@@ -41,8 +43,8 @@ export async function listGrants(
 }
 
 /**
- * Ends a grant at once. @param projectIds null: grants of every project. @returns false if these projects have no such
- * live grant.
+ * Ends an OAuth grant at once. @param projectIds selects projects. Null means every project. @returns false if these
+ * projects have no such live grant.
  */
 export async function revokeGrant(
   pool: Pool,

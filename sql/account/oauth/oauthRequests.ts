@@ -4,7 +4,7 @@ import { hashSecret } from '../../../shared/secretHash.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { writeAudit } from '../audit.ts'
 
-/** Describes a request for consent. */
+/** Describes an OAuth client's request for consent. */
 export type OAuthRequest = {
   id: string
   clientId: string
@@ -17,7 +17,7 @@ export type OAuthRequest = {
   resource: string
 }
 
-/** An owner must decide on a consent page within this time. */
+/** Limits the minutes in which an owner must decide on a consent page. */
 const REQUEST_MINUTES = 10
 const CODE_SECONDS = 60
 
@@ -45,7 +45,7 @@ const toRequest = (row: Row): OAuthRequest => ({
   resource: row.resource,
 })
 
-/** Stores a request for consent. @param browser the secret of the browser's cookie. */
+/** Stores an OAuth client's request for consent. @param browser is the secret of the browser's cookie. */
 export async function createRequest(
   db: Queryable,
   browser: string,
@@ -74,7 +74,9 @@ export async function createRequest(
 
 const OPEN = `id = $1 and browser_hash = $2 and decided_at is null and expires_at > clock_timestamp()`
 
-/** Finds an open request of this browser. @returns null if there is none, or if it is decided or too old. */
+/**
+ * Finds an open request for consent of this browser. @returns null if there is none, or if it is decided or too old.
+ */
 export async function findRequest(
   db: Queryable,
   id: string,
@@ -87,20 +89,21 @@ export async function findRequest(
   return rows[0] === undefined ? null : toRequest(rows[0])
 }
 
-/** Describes what an owner decided. */
+/** Describes the consent of an owner to an OAuth client. */
 export type Consent = {
   projectId: string
   scopes: string[]
   redirectHost: string
   expiresAt: Date
-  /** Tells whether mail of the app waits for the owner. */
+  /** Tells whether mail of the OAuth client waits for the owner. */
   holdsMail: boolean
 }
 
 /**
- * Decides a request for consent, once. An allowed request becomes a grant and a code.
- * @param consent null: the owner denies.
- * @returns the request, with the code if it is allowed; null if it is not open, or if the project is deleted.
+ * Decides a request for consent, once. An allowed request becomes a grant and an authorization code.
+ * @param consent is the owner's consent. Null means that the owner denies.
+ * @returns the request, with the code if the owner consents. Null means that the request is not open, or that the
+ * project is deleted.
  */
 export async function decideRequest(
   pool: Pool,

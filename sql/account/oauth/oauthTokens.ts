@@ -6,24 +6,27 @@ import type { FoundKey } from '../keys/keys.ts'
 import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
-/** Are the lifetimes of tokens. A refresh token ends this long after its last use, and with its grant at the latest. */
+/**
+ * Are the lifetimes of OAuth tokens. A refresh token ends this long after its last use, and with its grant at the
+ * latest.
+ */
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30
 /**
- * Within this time, a token that was just exchanged yields another pair, because responses get lost and hosts refresh
- * in parallel.
+ * Within this time, a refresh token that was just exchanged gives another pair of tokens, because responses get lost
+ * and chat hosts refresh in parallel.
  */
 const ROTATION_SECONDS = 60
 
-/** Is a pair of tokens. */
+/** Is a pair of an access token and a refresh token. */
 export type TokenPair = { access: string; refresh: string; scopes: string[]; resource: string }
 
-/** Tells why no tokens were issued. */
+/** Tells why no OAuth tokens were issued. */
 export type TokenFault = 'invalid_grant' | 'invalid_scope'
 
 /**
- * Is the SQL condition for a grant that issues tokens. A deleted client has no such grant. Neither has a person who no
- * longer decides for the project.
+ * Is the SQL condition for an OAuth grant that still issues tokens. The grant of a deleted client issues none. Neither
+ * does the grant of a person who no longer decides for the project.
  */
 export const LIVE_GRANT = `
   g.revoked_at is null and g.expires_at > clock_timestamp()
@@ -34,8 +37,8 @@ export const LIVE_GRANT = `
 type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live: boolean }
 
 /**
- * Exchanges a code for tokens, once (OAuth 2.1 §4.1.3). A second use ends the grant.
- * @param isProven tells whether the verifier fits this challenge.
+ * Exchanges an authorization code for tokens, once (OAuth 2.1 §4.1.3). A second use of the code ends the grant.
+ * @param isProven tells whether the code verifier fits this challenge.
  */
 export async function exchangeCode(
   pool: Pool,
@@ -84,8 +87,8 @@ export async function exchangeCode(
 }
 
 /**
- * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). A token that was exchanged before ends the grant.
- * @param scopes the same scopes or fewer than before; null: the same.
+ * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). A refresh token that was exchanged before ends the grant.
+ * @param scopes lists the same scopes or fewer than before. Null means the same scopes.
  */
 export async function refreshTokens(
   pool: Pool,
@@ -134,7 +137,7 @@ async function issue(db: Queryable, grant: GrantRow, scopes: string[]): Promise<
   return { access, refresh, scopes, resource: grant.resource }
 }
 
-/** Ends a grant. Its tokens are invalid at the next request, in every process. */
+/** Ends an OAuth grant. Its tokens are invalid at the next request, in every process. */
 export async function endGrant(db: Queryable, grantId: string): Promise<boolean> {
   const { rowCount } = await db.query(
     'update oauth_grants set revoked_at = clock_timestamp() where id = $1 and revoked_at is null',
@@ -144,7 +147,10 @@ export async function endGrant(db: Queryable, grantId: string): Promise<boolean>
   return rowCount === 1
 }
 
-/** Revokes a token of a client (RFC 7009). A refresh token ends the whole grant. An unknown token changes nothing. */
+/**
+ * Revokes a token of an OAuth client (RFC 7009). Revoking a refresh token ends the whole grant. Revoking an unknown
+ * token changes nothing.
+ */
 export async function revokeToken(pool: Pool, token: string, clientId: string): Promise<void> {
   if (!isToken(token, 'access') && !isToken(token, 'refresh')) return
   await transaction(pool, async (db) => {
@@ -171,7 +177,9 @@ type TokenRow = {
   written_to: string | null
 }
 
-/** Finds the identity of an access token, and counts the request as a request of its project. Nothing is cached. */
+/**
+ * Finds the identity of an OAuth access token, and counts the request as a request of its project. Nothing is cached.
+ */
 export async function authenticateToken(
   db: Queryable,
   token: string,
@@ -214,7 +222,10 @@ export async function authenticateToken(
   }
 }
 
-/** Deletes old rows: requests, codes a day after their use, tokens, ended grants, and clients that nobody used. */
+/**
+ * Deletes old rows of OAuth: requests for consent, codes a day after their use, tokens, ended grants, and clients that
+ * nobody used.
+ */
 export async function deleteStaleOAuth(db: Queryable): Promise<void> {
   for (const text of [
     `delete from oauth_requests where expires_at < clock_timestamp() - interval '1 hour'`,

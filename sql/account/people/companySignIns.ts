@@ -1,4 +1,6 @@
-/** Stores sign-ins at the company's identity provider (OpenID Connect). Workers make the requests to the provider. */
+/**
+ * Stores the sign-ins at the company's identity provider (OpenID Connect). Workers make the requests to the provider.
+ */
 
 import { newCompanySignInId } from '../../../shared/ids.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
@@ -7,13 +9,13 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 const MINUTES = 10
-/** Limits the sign-ins in progress, because strangers can begin any number. */
+/** Limits the sign-ins at the provider that are in progress, because strangers can begin any number. */
 const UNDER_WAY_MAX = 5_000
 
-/** Describes a sign-in in progress. */
+/** Describes a sign-in at the company's identity provider that is in progress. */
 export type CompanySignIn = {
   id: string
-  /** Is the person who connects their account; null: somebody signs in. */
+  /** Is the person who connects a provider account to their own account. Null means that somebody signs in. */
   personId: string | null
   state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
   url: string | null
@@ -27,7 +29,10 @@ export type CompanySignIn = {
 
 const COLUMNS = `id, person_id as "personId", state, url, nonce, verifier, answer, fault, issuer, subject`
 
-/** Begins a sign-in, and asks a worker for the provider's page. @returns null if too many sign-ins are in progress. */
+/**
+ * Begins a sign-in at the company's identity provider, and asks a worker for the provider's page. @returns null if too
+ * many sign-ins are in progress.
+ */
 export async function beginCompanySignIn(
   pool: Pool,
   { browser, personId }: { browser: string; personId: string | null },
@@ -49,7 +54,7 @@ export async function beginCompanySignIn(
 const addStep = (db: Queryable, signInId: string) =>
   addJob(db, { task: 'sign_in_company', payload: { signInId }, key: `sign_in_company:${signInId}` })
 
-/** Finds a sign-in that has not expired, for the worker. */
+/** Finds a company sign-in that has not expired, for the worker. */
 export async function findCompanySignIn(db: Queryable, id: string): Promise<CompanySignIn | null> {
   const { rows } = await db.query<CompanySignIn>(
     `select ${COLUMNS} from company_sign_ins where id = $1 and expires_at > clock_timestamp()`,
@@ -58,7 +63,7 @@ export async function findCompanySignIn(db: Queryable, id: string): Promise<Comp
   return rows[0] ?? null
 }
 
-/** Finds a sign-in of this browser that has not expired. */
+/** Finds a company sign-in of this browser that has not expired. */
 export async function findOwnSignIn(
   db: Queryable,
   id: string,
@@ -72,7 +77,7 @@ export async function findOwnSignIn(
   return rows[0] ?? null
 }
 
-/** Records the URL of the provider's page. */
+/** Records the URL of the provider's page for a sign-in. */
 export async function openSignIn(
   db: Queryable,
   id: string,
@@ -86,7 +91,8 @@ export async function openSignIn(
 }
 
 /**
- * Stores the provider's response from the browser, once. @returns false if the sign-in does not wait for a response.
+ * Stores the response that the provider sent through the browser, once. @returns false if the sign-in does not wait for
+ * a response.
  */
 export async function answerSignIn(pool: Pool, id: string, answer: string): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -99,7 +105,10 @@ export async function answerSignIn(pool: Pool, id: string, answer: string): Prom
   })
 }
 
-/** Records who signed in at the provider, or why nobody did. The data that only the exchange needed are deleted. */
+/**
+ * Records who signed in at the provider, or why nobody did. Data that only the exchange with the provider needed are
+ * deleted.
+ */
 export async function endSignIn(
   db: Queryable,
   id: string,
@@ -125,8 +134,8 @@ const tell = (db: Queryable, id: string) =>
   db.query(`select pg_notify('${CHANGES_CHANNEL}', $1)`, [id])
 
 /**
- * Uses the result of a sign-in, once. @returns the person of the account; null if nobody has connected the account, or
- * if the result was used before.
+ * Uses the result of a company sign-in, once. @returns the person of the provider account. Null means that nobody has
+ * connected the account, or that the result was used before.
  */
 export async function takeSignIn(db: Queryable, id: string): Promise<string | null> {
   const { rows } = await db.query<{ person_id: string }>(
@@ -140,7 +149,10 @@ export async function takeSignIn(db: Queryable, id: string): Promise<string | nu
   return rows[0]?.person_id ?? null
 }
 
-/** Connects the account of a sign-in to the person who began it. @returns false if another person has the account. */
+/**
+ * Connects the provider account of a sign-in to the person who began the sign-in. @returns false if another person has
+ * the account.
+ */
 export async function connectAccount(
   pool: Pool,
   id: string,
@@ -164,7 +176,7 @@ export async function connectAccount(
   })
 }
 
-/** Disconnects the account of a person. @returns false if the person had none. */
+/** Disconnects the provider account of a person. @returns false if the person had none. */
 export async function disconnectAccount(db: Queryable, personId: string): Promise<boolean> {
   const { rowCount } = await db.query(
     `update people set oidc_issuer = null, oidc_subject = null where id = $1 and oidc_subject is not null`,
@@ -173,7 +185,7 @@ export async function disconnectAccount(db: Queryable, personId: string): Promis
   return rowCount === 1
 }
 
-/** Returns the issuer of a person's connected account, or null. */
+/** Returns the issuer of a person's connected provider account. Null means that there is none. */
 export async function findAccount(db: Queryable, personId: string): Promise<string | null> {
   const { rows } = await db.query<{ issuer: string | null }>(
     'select oidc_issuer as issuer from people where id = $1',

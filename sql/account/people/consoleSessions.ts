@@ -1,41 +1,41 @@
-/** Stores sessions of the console, and the one-time links that start some of them. */
+/** Stores sessions of the console, and the one-time sign-in links that start some of them. */
 import { randomBytes } from 'node:crypto'
 import { newSessionId } from '../../../shared/ids.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 import { FIRST_OPERATOR, PERSON_COLUMNS, type Person, type PersonRow, toPerson } from './people.ts'
 
-/** Is the lifetime of a link. */
+/** Is the lifetime of a sign-in link in minutes. */
 export const LINK_MINUTES = 15
-/** A session ends this long after its start, or IDLE_HOURS after the person's last action. */
+/** A console session ends this long after its start, or IDLE_HOURS after the person's last action. */
 const SESSION_HOURS = 12
 export const IDLE_HOURS = 2
 const AGENT_MAX_CHARS = 300
 
-/** Makes a secret of 256 random bits. */
+/** Makes the secret of a link or a session: 256 random bits. */
 const newSecret = (): string => randomBytes(32).toString('base64url')
 
 /**
- * Returns the stored form of a link's token or a session's secret. For the first operator it is the same as in 0.2, so
- * that an upgrade signs nobody out. For other people it differs, because a process of 0.2, which knows no roles, would
- * take everyone for an operator.
+ * Returns the stored form of a sign-in link's token or a session's secret. For the first operator the form is the same
+ * as in release 0.2, so that an upgrade signs nobody out. For other people the form differs. A process of release 0.2
+ * knows no roles, and would take everyone for an operator.
  */
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
 
-/** Returns both stored forms of a secret, to look it up. */
+/** Returns both stored forms of a link's or session's secret, to look up its row. */
 const eitherHash = (secret: string): Buffer[] => [
   hashSecret(secret),
   hashSecret(`person ${secret}`),
 ]
 
-/** Matches the format of a link's token and of a session's secret. */
+/** Matches the format of a sign-in link's token and of a session's secret. */
 export const SECRET_FORM = /^[A-Za-z0-9_-]{43}$/
 
 /** Tells how a person signed in: by a printed link, a link by mail, a passkey, or the company's identity provider. */
 export type SignInMethod = 'link' | 'mail' | 'passkey' | 'company'
 
-/** Describes a live session of a person. */
+/** Describes a live console session of a person. */
 export type ConsoleSession = { id: string; person: Person; createdAt: Date; expiresAt: Date }
 
 type SessionRow = PersonRow & { id: string; createdAt: Date; expiresAt: Date }
@@ -48,9 +48,9 @@ const toSession = ({ id, createdAt, expiresAt, ...person }: SessionRow): Console
 })
 
 /**
- * Stores a link for a person.
- * @param browserHash the hash of a browser's secret, for a link by mail. Only that browser can use the link. Null: any
- * browser can.
+ * Stores a sign-in link for a person.
+ * @param browserHash is the hash of a browser's secret, for a link by mail. Only that browser can use the link. Null
+ * means that any browser can use it.
  */
 export async function storeSignInLink(
   db: Queryable,
@@ -63,7 +63,7 @@ export async function storeSignInLink(
   )
 }
 
-/** Creates a link to print. @returns the token of the link. The database holds only the hash. */
+/** Creates a sign-in link to print. @returns the token of the link. The database holds only its hash. */
 export async function createSignInLink(
   db: Queryable,
   personId: string = FIRST_OPERATOR,
@@ -73,22 +73,23 @@ export async function createSignInLink(
   return token
 }
 
-/** Tells whether a link was ever used. */
+/** Tells whether a sign-in link was ever used. */
 export async function hasSignedIn(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query('select from console_links where used_at is not null limit 1')
   return rowCount === 1
 }
 
-/** Describes what a new session stores about the browser. */
+/** Describes the browser of a new console session. */
 export type Browser = {
-  /** Is the secret of the browser's cookie; null: the browser has none. */
+  /** Is the secret of the browser's cookie. Null means that the browser has none. */
   secret: string | null
   agent: string | null
 }
 
 /**
- * Uses a link and starts a session, in one statement. So only one of two concurrent uses of a link signs in.
- * @returns the session and the browser's secret; null if the link is unknown, used, expired or of another browser.
+ * Uses a sign-in link and starts a session, in one statement. So only one of two concurrent uses of a link signs in.
+ * @returns the session and the browser's secret. Null means that the link is unknown, used, expired or of another
+ * browser.
  */
 export async function useSignInLink(
   db: Queryable,
@@ -125,7 +126,10 @@ export async function useSignInLink(
   return rows[0] === undefined ? null : { session: toSession(rows[0]), secret }
 }
 
-/** Starts a session of a person who has proven their identity. @returns null if the person was removed meanwhile. */
+/**
+ * Starts a console session of a person who has proven their identity. @returns null if the person was removed
+ * meanwhile.
+ */
 export async function startSession(
   db: Queryable,
   { personId, method, agent }: { personId: string; method: SignInMethod; agent: string | null },
@@ -153,8 +157,9 @@ export async function startSession(
 }
 
 /**
- * Finds the live session of a secret, or null. It has the role and the projects of this moment.
- * @param active the person acted. A page that only refreshes itself must not prolong the session.
+ * Finds the live console session of a secret. The session has the role and the projects that the person has now.
+ * @returns null if there is none.
+ * @param active tells that the person acted. A page that only refreshes itself must not prolong the session.
  */
 export async function findSession(
   db: Queryable,
@@ -179,7 +184,7 @@ export async function findSession(
   return rows[0] === undefined ? null : toSession(rows[0])
 }
 
-/** Describes a session in a list. */
+/** Describes a console session in a list. */
 export type ListedSession = {
   id: string
   personId: string
@@ -194,7 +199,9 @@ export type ListedSession = {
 
 const SESSIONS_MAX = 500
 
-/** Lists live sessions, the last used first, at most 500. @param personId null: sessions of everyone. */
+/**
+ * Lists live console sessions, the last used first, at most 500. @param personId selects a person. Null means everyone.
+ */
 export async function listSessions(
   db: Queryable,
   personId: string | null,
@@ -211,7 +218,10 @@ export async function listSessions(
   return rows
 }
 
-/** Ends a session. @param personId null: of anyone. @returns false if there is no such session. */
+/**
+ * Ends a console session. @param personId is the person of the session. Null means anyone. @returns false if there is
+ * no such session.
+ */
 export async function endSession(
   db: Queryable,
   id: string,
@@ -224,12 +234,12 @@ export async function endSession(
   return rowCount === 1
 }
 
-/** Ends all sessions of a person. */
+/** Ends all console sessions of a person. */
 export async function endSessionsOf(db: Queryable, personId: string): Promise<void> {
   await db.query('delete from console_sessions where person_id = $1', [personId])
 }
 
-/** Deletes expired links and sessions. The newest used link stays, because {@link hasSignedIn} reads it. */
+/** Deletes expired sign-in links and sessions. The newest used link stays, because {@link hasSignedIn} reads it. */
 export async function deleteStaleSessions(db: Queryable): Promise<void> {
   await db.query(
     `delete from console_sessions where expires_at < clock_timestamp()
@@ -242,7 +252,8 @@ export async function deleteStaleSessions(db: Queryable): Promise<void> {
   for (const table of ['passkey_challenges', 'company_sign_ins'] as const) {
     await db.query(`delete from ${table} where expires_at < clock_timestamp()`)
   }
-  // These rows limit how many mails an address may request in an hour.
+  // Requests for sign-in mails are kept for an hour, because they limit how many mails an address may request in an
+  // hour.
   await db.query(
     `delete from sign_in_mails where created_at < clock_timestamp() - interval '1 hour'`,
   )

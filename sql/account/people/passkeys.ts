@@ -1,4 +1,4 @@
-/** Stores passkeys of people, and the challenges that wait for a passkey. */
+/** Stores the passkeys of people, and the challenges that wait for the signature of a passkey. */
 import { hashSecret } from '../../../shared/secretHash.ts'
 import type { Queryable } from '../../db.ts'
 
@@ -6,20 +6,23 @@ import type { Queryable } from '../../db.ts'
 const PASSKEYS_MAX = 20
 const CHALLENGE_MINUTES = 5
 
-/** Describes a passkey without its key. */
+/** Describes a passkey without its public key. */
 export type Passkey = { id: string; name: string; createdAt: Date; usedAt: Date | null }
 
-/** Holds the data of a passkey that the check of a signature needs. */
+/** Holds the data of a passkey for checking a signature. */
 export type StoredPasskey = {
   credentialId: string
   personId: string
-  /** Is the public key as a COSE_Key. */
+  /** Is the passkey's public key as a COSE_Key. */
   publicKey: Buffer
   counter: number
   transports: string[]
 }
 
-/** Stores a challenge for a browser. @param personId the person who adds a passkey; null: somebody signs in. */
+/**
+ * Stores a passkey challenge for a browser. @param personId is the person who adds a passkey. Null means that somebody
+ * signs in.
+ */
 export async function storeChallenge(
   db: Queryable,
   { challenge, browser, personId }: { challenge: string; browser: string; personId: string | null },
@@ -31,7 +34,10 @@ export async function storeChallenge(
   )
 }
 
-/** Uses a challenge, once. @returns false if this browser did not get it for this purpose, or if it has expired. */
+/**
+ * Uses a passkey challenge, once. @returns false if this browser did not get the challenge for this purpose, or if it
+ * has expired.
+ */
 export async function useChallenge(
   db: Queryable,
   { challenge, browser, personId }: { challenge: string; browser: string; personId: string | null },
@@ -55,7 +61,7 @@ export async function listPasskeys(db: Queryable, personId: string): Promise<Pas
   return rows
 }
 
-/** Adds a passkey. @returns false if somebody has it already, or if the person has {@link PASSKEYS_MAX}. */
+/** Adds a passkey. @returns false if somebody has the passkey already, or if the person has {@link PASSKEYS_MAX}. */
 export async function addPasskey(
   db: Queryable,
   {
@@ -90,7 +96,7 @@ export async function removePasskey(
   return rowCount === 1
 }
 
-/** Finds a passkey, or null. */
+/** Finds a passkey. @returns null if there is none. */
 export async function findPasskey(
   db: Queryable,
   credentialId: string,
@@ -103,7 +109,7 @@ export async function findPasskey(
   return rows[0] === undefined ? null : { ...rows[0], counter: Number(rows[0].counter) }
 }
 
-/** Records a use. @returns false if another use has set the counter since (WebAuthn §7.2 step 22). */
+/** Records a use of a passkey. @returns false if another use has set the counter since (WebAuthn §7.2 step 22). */
 export async function recordPasskeyUse(
   db: Queryable,
   { credentialId, before, after }: { credentialId: string; before: number; after: number },

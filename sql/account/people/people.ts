@@ -9,23 +9,21 @@ export const FIRST_OPERATOR = 'per_000000000000000000000000'
 /** Limits the people of a service. */
 export const PEOPLE_MAX = 1_000
 
-/** Describes a person. */
+/** Describes a person who signs in to the console. */
 export type Person = {
   id: string
-  /** Is in lower case. Null means that the first operator has not set an address. */
+  /** Is the person's email address in lower case. Null means that the first operator has not set an address. */
   email: string | null
   name: string
   role: Role
-  /**
-   * Lists the projects of an owner or a viewer. The list of an operator is empty, and an operator sees all projects.
-   */
+  /** Lists the projects of an owner or a viewer. An operator has an empty list, and sees all projects. */
   projectIds: string[]
 }
 
 /** Describes a person in a list. */
 export type ListedPerson = Person & { createdAt: Date; signedInAt: Date | null; passkeys: number }
 
-/** Reports that another person has the address. */
+/** Reports that another person has the email address. */
 export class EmailTakenError extends Error {}
 /** Reports that a project does not exist. */
 export class UnknownProjectError extends Error {}
@@ -51,12 +49,12 @@ export const toPerson = ({ personId, email, name, role, projectIds }: PersonRow)
   projectIds,
 })
 
-/** Writes an SQL condition: the person `person` may decide for the project `project`. */
+/** Writes the SQL condition that the person `person` may decide for the project `project`. */
 export const mayDecide = (person: string, project: string): string => `exists (
   select from people pe where pe.id = ${person} and (pe.role = 'operator' or pe.role = 'owner' and exists (
     select from person_projects pp where pp.person_id = pe.id and pp.project_id = ${project})))`
 
-/** Lists everyone, oldest first, at most {@link PEOPLE_MAX} people. */
+/** Lists all people, oldest first, at most {@link PEOPLE_MAX}. */
 export async function listPeople(db: Queryable): Promise<ListedPerson[]> {
   const { rows } = await db.query<
     PersonRow & { createdAt: Date; signedInAt: Date | null; passkeys: number }
@@ -73,7 +71,7 @@ export async function listPeople(db: Queryable): Promise<ListedPerson[]> {
   }))
 }
 
-/** Finds a person, or null. */
+/** Finds a person. @returns null if there is none. */
 export async function findPerson(db: Queryable, id: string): Promise<Person | null> {
   const { rows } = await db.query<PersonRow>(
     `select ${PERSON_COLUMNS} from people pe where pe.id = $1`,
@@ -82,7 +80,7 @@ export async function findPerson(db: Queryable, id: string): Promise<Person | nu
   return rows[0] === undefined ? null : toPerson(rows[0])
 }
 
-/** Finds the person with an address in lower case, or null. */
+/** Finds the person with an email address in lower case. @returns null if there is none. */
 async function findPersonByEmail(db: Queryable, email: string): Promise<Person | null> {
   const { rows } = await db.query<PersonRow>(
     `select ${PERSON_COLUMNS} from people pe where pe.email = $1`,
@@ -169,7 +167,7 @@ async function setProjects(
   if (rowCount !== projectIds.length) throw new UnknownProjectError()
 }
 
-/** Removes a person, with sessions, passkeys and connected apps. The first operator cannot be removed. */
+/** Removes a person, with their sessions, passkeys and OAuth grants. The first operator cannot be removed. */
 export async function removePerson(
   pool: Pool,
   id: string,

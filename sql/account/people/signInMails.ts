@@ -1,4 +1,4 @@
-/** Stores requests for a sign-in link by mail. Each request is stored, whether or not somebody has the address. */
+/** Stores requests for a sign-in link by mail. Each request is stored, even if nobody has the address. */
 
 import { newSignInMailId } from '../../../shared/ids.ts'
 import { hashSecret } from '../../../shared/secretHash.ts'
@@ -6,20 +6,23 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { LINK_MINUTES } from './consoleSessions.ts'
 
-/** Limits the mails to one address in an hour, and the requests of everyone in an hour. */
+/** Limits the sign-in mails to one address in an hour, and the requests of everyone in an hour. */
 const MAILS_PER_HOUR = 10
 const REQUESTS_MAX = 20_000
-/** A host that defers the mail is tried again after this time. */
+/** Is the time after which a sign-in mail that a host deferred is sent again. */
 const RETRY_SECONDS = 30
 
-/** Requests a link. Above the limits no mail is sent, but the response is the same. @param email in lower case. */
+/**
+ * Requests a sign-in link by mail. Above the limits no mail is sent, but the response to the browser is the same.
+ * @param email is in lower case.
+ */
 export async function askSignInMail(
   pool: Pool,
   { email, browser }: { email: string; browser: string },
 ): Promise<void> {
   await transaction(pool, async (db) => {
     const id = newSignInMailId()
-    // The lock makes concurrent requests count each other.
+    // The lock makes concurrent requests for one address wait, so that each request counts all earlier requests.
     await db.query(`select pg_advisory_xact_lock(hashtextextended('sign-in mail ' || $1, 0))`, [
       email,
     ])
@@ -43,7 +46,7 @@ const addMailJob = (db: Queryable, requestId: string, runAt?: Date) =>
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Describes a link that must be mailed. */
+/** Describes a sign-in link that must be mailed. */
 export type WantedSignInMail = {
   personId: string
   name: string
@@ -53,7 +56,7 @@ export type WantedSignInMail = {
   expiresAt: Date
 }
 
-/** Returns the link of a request. @returns null if the request has expired, or if nobody has the address. */
+/** Returns the sign-in link of a request. @returns null if the request has expired, or if nobody has the address. */
 export async function findSignInMail(db: Queryable, id: string): Promise<WantedSignInMail | null> {
   const { rows } = await db.query<WantedSignInMail>(
     `select pe.id as "personId", pe.name, pe.email, m.browser_hash as "browserHash", m.created_at as "createdAt",
@@ -66,7 +69,8 @@ export async function findSignInMail(db: Queryable, id: string): Promise<WantedS
 }
 
 /**
- * Records an attempt. @param isDeferred the host asks for another attempt. There is none after the link has expired.
+ * Records an attempt to send a sign-in mail. @param isDeferred tells that the mail host asks for another attempt. After
+ * the link has expired, no other attempt is made.
  */
 export async function recordSignInMail(pool: Pool, id: string, isDeferred: boolean): Promise<void> {
   await transaction(pool, async (db) => {

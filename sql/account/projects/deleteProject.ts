@@ -4,11 +4,14 @@ import { deleteEndpointsOfProject } from '../../till/endpoints/endpointChanges.t
 import { revokeProjectKey } from '../keys/keys.ts'
 import { queuePurge } from './purgeProject.ts'
 
-/** Is a cent. Anybody can send a smaller amount, and could so prevent the deletion of a project. */
+/**
+ * Is the balance of a purse from which its project cannot be deleted: one cent. Anybody can send a smaller amount, and
+ * could so prevent the deletion of a project.
+ */
 const PURSE_KEPT_ATOMIC = 10_000n
 
 /**
- * Deletes a project. The key, the address and the endpoints close at once. A job purges the data. `for update` waits
+ * Deletes a project. Its API key, address and endpoints stop working at once. A job purges the data. `for update` waits
  * for mail that is being stored. Later mail finds the project deleted. If a purse holds money, its project cannot be
  * deleted, because the purse's key would be lost.
  */
@@ -37,7 +40,9 @@ export async function deleteProject(
   })
 }
 
-/** Returns the last known balances of a project's purse, at its address and at retired addresses, in atomic units. */
+/**
+ * Returns the last known USDC balances of a project's purse, at its address and at retired addresses, in atomic units.
+ */
 async function heldBy(db: Queryable, projectId: string): Promise<bigint> {
   const { rows } = await db.query<{ held: string }>(
     `select coalesce(sum(balance_atomic), 0) as held from (

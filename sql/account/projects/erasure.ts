@@ -2,11 +2,11 @@ import { IDLE_MAX_S } from '../../blobs/sweepBlobs.ts'
 import type { Queryable } from '../../db.ts'
 import { MAIL_TABLES, OWN_TABLES } from './purgeProject.ts'
 
-/** Lists the classes of rows in an erasure. */
+/** Lists the classes of rows in the report about a project's erasure. */
 const ERASED_CLASSES = ['mail', 'vault', 'deliveries', 'logs', 'other'] as const
 type ErasedClass = (typeof ERASED_CLASSES)[number]
 
-/** Limits the rows of one table that are counted. */
+/** Limits the rows of one table that the report about an erasure counts. */
 export const COUNTED_MAX = 10_000
 
 const CLASS_OF: Readonly<Record<string, ErasedClass>> = {
@@ -24,11 +24,11 @@ const CLASS_OF: Readonly<Record<string, ErasedClass>> = {
 export type Erasure = {
   requestedAt: Date | null
   completedAt: Date | null
-  /** Counts the rows that will be deleted, up to {@link COUNTED_MAX} of each table. */
+  /** Counts the rows that will still be deleted, up to {@link COUNTED_MAX} of each table. */
   left: Record<ErasedClass, number>
-  /** Counts the rows that are kept. */
+  /** Counts the rows that are kept after the erasure. */
   kept: { payments: number; endpoints: number; keys: number }
-  /** Tells whether the service has objects in an object store, and whether some of them should already be removed. */
+  /** Tells whether the object store holds objects to remove, and whether some of them should already be removed. */
   objects: 'none' | 'on time' | 'late'
 }
 
@@ -41,7 +41,7 @@ const KEPT = [
 const countOf = (table: string): string =>
   `(select count(*) from (select from ${table} where project_id = $1 limit ${COUNTED_MAX}) rows)::int`
 
-/** Counts in SQL the rows of each class, as JSON. */
+/** Counts in SQL the remaining rows of each class, as JSON. */
 const LEFT = `json_build_object(${ERASED_CLASSES.map((name) => {
   const tables = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => table)
@@ -57,7 +57,10 @@ const OBJECTS = `case
     or exists (select from dead_blobs where died_at < clock_timestamp() - ${LATE}) then 'late'
   when exists (select from blobs) or exists (select from dead_blobs) then 'on time' else 'none' end`
 
-/** Returns the erasure of a project, deleted or not. @returns null if there was never such a project. */
+/**
+ * Returns the state of a project's erasure, even if the project is not deleted. @returns null if there was never such a
+ * project.
+ */
 export async function findErasure(db: Queryable, projectId: string): Promise<Erasure | null> {
   const { rows } = await db.query<Erasure>(
     `select deleted_at as "requestedAt", erased_at as "completedAt", ${LEFT} as left,

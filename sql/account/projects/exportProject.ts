@@ -7,15 +7,15 @@ import { findProject, type Project } from './projects.ts'
 
 /** Limits the concurrent exports of all processes. Each export holds a snapshot, which keeps old row versions. */
 export const EXPORTS_MAX = 4
-/** Is the first key of the two-part advisory lock of an export slot. The number is arbitrary. */
+/** Is the first key of the two-part advisory lock for a slot of the exports. The number is arbitrary. */
 const EXPORT_LOCK_CLASS = 1_163_413_580
-/** A client that stops reading for this time loses its snapshot. */
+/** An export ends if its client stops reading for this time. */
 const IDLE_LIMIT = '60s'
 
 /** Describes the data of a project at one moment. */
 export type ProjectExport = {
   project: Project
-  /** Is the moment, by the database's clock. */
+  /** Is the moment of the export, by the database's clock. */
   at: Date
   rows(): AsyncGenerator<ExportedRow>
   mails(): AsyncGenerator<ExportedMail>
@@ -23,9 +23,9 @@ export type ProjectExport = {
 }
 
 /**
- * Opens a snapshot of a project. All its rows are from one moment, however long the export takes.
- * @param entry the audit entry. The project's log records the export before its first byte.
- * @returns null if there is no such project; `busy` if all slots are taken.
+ * Opens a snapshot of a project. All rows of the export are from one moment, however long the export takes.
+ * @param entry is the audit entry. The project's audit log records the export before the first byte is sent.
+ * @returns null if there is no such project. `busy` means that all slots are taken.
  */
 export async function openExport(
   { pool, blobs }: { pool: Pool; blobs: Blobs },
@@ -37,7 +37,7 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // The server ends an idle transaction itself, and the connection is then closed.
+    // PostgreSQL ends an idle transaction itself, and the connection is then closed.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,
@@ -72,7 +72,7 @@ export async function openExport(
   }
 }
 
-/** Takes a slot for the transaction. @returns the time; null if no slot is free. */
+/** Takes a slot for the export's transaction. @returns the time of the export. Null means that no slot is free. */
 async function takePlace(db: Client): Promise<Date | null> {
   for (let place = 1; place <= EXPORTS_MAX; place++) {
     const { rows } = await db.query<{ taken: boolean; now: Date }>(

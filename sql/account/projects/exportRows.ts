@@ -1,24 +1,24 @@
 /** Reads the rows of a project's export, section by section, each in the order of an index. */
 import type { Queryable } from '../../db.ts'
 
-/** Is one line of the export. `kind` names the section. */
+/** Is one line of a project's export. `kind` names the section. */
 export type ExportedRow = { kind: string } & Record<string, unknown>
 
 type Section = {
   kind: string
-  /** Names the table x and its joins. */
+  /** Names the table x of a section and its joins. */
   from: string
-  /** Names the column that orders the rows, together with the row number. */
+  /** Names the column that orders the rows of a section, together with the row number. */
   age: string
-  /** Maps each field to an SQL expression. */
+  /** Maps each field of an exported row to an SQL expression. */
   fields: Readonly<Record<string, string>>
   condition?: string
-  /** Limits the rows that one page reads. */
+  /** Limits the rows of a section that one query reads. */
   page?: number
 }
 
 const PAGE = 200
-/** Limits the bytes of mail that one page reads. A page reads at least one message. */
+/** Limits the bytes of mail that one query of the export reads. A query reads at least one message. */
 const PAGE_BYTES = 8 * 1024 * 1024
 
 const SECTIONS: readonly Section[] = [
@@ -36,7 +36,7 @@ const SECTIONS: readonly Section[] = [
   },
   {
     kind: 'credential',
-    // A platform key never gets a secret, so neither ciphertext nor keys are read.
+    // Credentials are exported without ciphertext and data keys, because a platform key never gets a secret.
     from: `credentials x join lateral (
       select json_agg(json_build_object('version', v.version, 'type', v.type, 'metadata', v.metadata,
         'allowedHosts', v.allowed_hosts, 'allowedMethods', v.allowed_methods, 'allowedPaths', v.allowed_paths,
@@ -83,7 +83,7 @@ const SECTIONS: readonly Section[] = [
     kind: 'draft',
     from: 'drafts x',
     age: 'created_at',
-    // All drafts together may have 100 MB.
+    // Drafts are read one by one, because all drafts together may have 100 MB.
     page: 1,
     fields: {
       draftId: 'x.id',
@@ -240,7 +240,10 @@ const columns = ({ fields }: Section): string =>
     .map(([name, expression]) => `${expression} as "${name}"`)
     .join(', ')
 
-/** Writes SQL for the page of a section after a position: $1 project, $2 time, $3 row number. */
+/**
+ * Writes the SQL query for a page of a section after a position. Its parameters are: $1 project, $2 time, $3 row
+ * number.
+ */
 function pageOf(section: Section): string {
   const { from, age, condition = '', page = PAGE } = section
   return `select ${columns(section)}, x.${age} as "_at", x.row as "_row" from ${from}
@@ -249,8 +252,8 @@ function pageOf(section: Section): string {
 }
 
 /**
- * Selects a page of messages in the same way. The page has a limit of bytes, because a page of the largest messages
- * would have gigabytes.
+ * Selects a page of messages. The page has a limit of bytes, because a page of the largest messages would have
+ * gigabytes.
  */
 const MESSAGE_PAGE = `
   with page as (
@@ -266,7 +269,7 @@ const MESSAGE_PAGE = `
 
 type Positioned = Record<string, unknown> & { _at: Date; _row: string }
 
-/** Reads pages until one is empty. */
+/** Reads the pages of a section until a page is empty. */
 export async function* pages<Row extends { _at: Date; _row: string }>(
   db: Queryable,
   text: string,
@@ -284,7 +287,7 @@ export async function* pages<Row extends { _at: Date; _row: string }>(
   }
 }
 
-/** Reads every row of a project except the project itself. */
+/** Reads every row of a project's export except the project itself. */
 export async function* exportRows(db: Queryable, projectId: string): AsyncGenerator<ExportedRow> {
   const sections = [
     [MESSAGES, MESSAGE_PAGE],

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes SQL for the bytes of mail that a project may store; null: no limit. `limit` is an SQL expression of the
+ * Writes SQL for the bytes of mail that a project may store. Null means no limit. `limit` is an SQL expression of the
  * service's default.
  */
 export const storageLimit = (limit: string): string => `coalesce(l.storage_bytes, ${limit})`
@@ -15,7 +15,7 @@ export type LimitChange = {
   dailyTextSeconds?: number | null
 }
 
-/** Sets limits of a live project. */
+/** Sets the own limits of a live project. */
 export async function updateLimits(
   db: Queryable,
   projectId: string,

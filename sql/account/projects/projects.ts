@@ -22,20 +22,20 @@ import { type PolicyChange, type SendPolicyName, updateSendPolicy } from './send
 
 type Purpose = 'SELLER' | 'BUYER'
 
-/** Describes a project as platform operations return it. */
+/** Describes a project as operations with a platform key return it. */
 export type Project = {
   id: string
   name: string
-  /** Is the name in From; null: the project's name is used. */
+  /** Is the display name in From. Null means that the project's name is used. */
   displayName: string | null
   purpose: Purpose
   emailAddress: string
   payTo: string | null
-  /** Lists the project's own addresses, in lower case. A payment from one of them is no income. */
+  /** Lists the chain addresses that belong to the project, in lower case. A payment from one of them is no income. */
   ownAddresses: string[]
   paymentsEnabled: boolean
   sendPolicy: SendPolicyName
-  /** Is the owner's address for notifications; null: none. */
+  /** Is the owner's address for notifications. Null means that the owner gets none. */
   approverEmail: string | null
   approvalHours: number
   scopes: string[]
@@ -44,26 +44,26 @@ export type Project = {
   lastUsedAt: Date | null
   /** Counts the stored bytes of the project's mail. */
   storedBytes: number
-  /** Is the project's own limit of stored bytes; null: the service's limit applies. */
+  /** Is the project's own limit of stored bytes. Null means the service's limit. */
   storageLimitBytes: number | null
-  /** Counts the project's claims and gas of this UTC day. */
+  /** Counts the project's claimed payments of this UTC day, and the gas of their transactions. */
   settlementsToday: number
   gasToday: number
-  /** Are the project's own limits of claims and gas; null: the service's limits apply. */
+  /** Are the project's own limits on claimed payments and gas in a UTC day. Null means the service's limits. */
   dailySettlements: number | null
   dailyGas: number | null
   /**
-   * Counts what reading the project's attachments has cost on this UTC day, with the project's own limits; null: the
-   * service's limits apply.
+   * Counts the bytes and seconds that were spent today (UTC) on reading the project's attachments, with the project's
+   * own limits. A limit of null means the service's limit.
    */
   textBytesToday: number
   textSecondsToday: number
   dailyTextBytes: number | null
   dailyTextSeconds: number | null
-  /** Is the number of days that the project's rows are kept; null: for ever. */
+  /** Holds the number of days that the project's rows of each class are kept. Null means for ever. */
   retention: Retention
   createdAt: Date
-  /** Is the row number, for page tokens. */
+  /** Is the row number of the project, for page tokens. */
   row: bigint
 }
 
@@ -158,17 +158,17 @@ export type NewProject = {
   purpose: Purpose
   /** Is the inbox address, in lower case. */
   emailAddress: string
-  /** Is the domain of the address, which must be verified. If absent or null, the service's own domain is used. */
+  /** Is the verified domain of the inbox address. If it is absent or null, the service's own domain is used. */
   emailDomain?: string | null
   scopes: readonly string[]
   payTo?: string | null
   paymentsEnabled?: boolean
-  /** Is the key of the project. If absent, a new key is created. */
+  /** Is the API key of the project. If the field is absent, a new key is created. */
   key?: string
 }
 
 /**
- * Creates a project with its inbox and its key.
+ * Creates a project with its inbox and its API key.
  * @returns the project and its key. The database holds only the hash of the key.
  * @throws {AddressTakenError} {UnverifiedDomainError}
  */
@@ -203,7 +203,7 @@ export async function createProject(
   return { project: project!, rawKey }
 }
 
-/** Finds one live project, or null. */
+/** Finds one live project. @returns null if there is none. */
 export async function findProject(db: Queryable, id: string): Promise<Project | null> {
   const { rows } = await db.query<ProjectRow>({
     name: 'find-project',
@@ -214,9 +214,9 @@ export async function findProject(db: Queryable, id: string): Promise<Project | 
 }
 
 export type ProjectFilter = {
-  /** Selects only these projects; null: all. */
+  /** Selects only these projects. Null means all projects. */
   only: readonly string[] | null
-  /** Is a part of the name or the inbox address. */
+  /** Selects projects with this text in the name or the inbox address. */
   text?: string
   paymentsEnabled?: boolean
   after?: Date
@@ -247,7 +247,7 @@ export async function listProjects(
 
 export type ProjectChange = PolicyChange & {
   name?: string
-  /** Null sets the project's name. */
+  /** Is the display name in From. Null means that the project's name is used. */
   displayName?: string | null
   addScopes?: readonly string[]
   removeScopes?: readonly string[]
@@ -259,8 +259,8 @@ export type ProjectChange = PolicyChange & {
 }
 
 /**
- * Describes a change for the log of the project. A project key can read that log. If a value is long, only the name of
- * its field is written.
+ * Describes a change of a project for its audit log. A project key can read that log. If a value is long, only the name
+ * of its field is written.
  */
 const describeChange = ({ name, displayName, retention, limits, ...rest }: ProjectChange): string =>
   [
@@ -271,7 +271,7 @@ const describeChange = ({ name, displayName, retention, limits, ...rest }: Proje
       .map(([field, value]) => `${field} ${Array.isArray(value) ? value.join(' ') : value}`),
   ].join(', ')
 
-/** Changes a live project, and writes the change into its log. @returns null if there is no such project. */
+/** Changes a live project, and writes the change into its audit log. @returns null if there is no such project. */
 export async function updateProject(
   pool: Pool,
   id: string,
@@ -324,7 +324,7 @@ export async function updateProject(
   })
 }
 
-/** Replaces a project's key and revokes the old key. @returns null if there is no such project. */
+/** Replaces a project's API key and revokes the old key. @returns null if there is no such project. */
 export async function rotateProjectKey(
   pool: Pool,
   id: string,

@@ -2,12 +2,15 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { deleteUnusedRawMails } from '../../mail/messages/rawMails.ts'
 import { addJob } from '../../queue/jobs.ts'
 
-/** Limits the rows that one transaction deletes, because a large inbox must not hold locks for minutes. */
+/**
+ * Limits the rows of a deleted project that one transaction deletes, because a large inbox must not hold locks for
+ * minutes.
+ */
 const PURGE_BATCH = 1_000
 
 /**
- * Deletes the rows of a deleted project, one transaction per batch. It can run again after a crash. Payments are kept
- * for audit, with their endpoints and their retention.
+ * Deletes the rows of a deleted project, one transaction per batch. The purge can run again after a crash. Payments are
+ * kept for audit, with their endpoints and their retention.
  */
 export async function purgeProject(pool: Pool, projectId: string): Promise<void> {
   const batch = (table: string, key: string) =>
@@ -42,8 +45,8 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
 }
 
 /**
- * Runs the last step: it deletes what no payment needs, and records the time of the end. If the end is missing, the
- * maintenance queues the job again.
+ * Runs the last step of a purge. It deletes rows that no payment needs, and records the time of the end. If this time
+ * is missing, the maintenance queues the job again.
  */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(
@@ -58,12 +61,12 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
        and not exists (select from payments where project_id = $1)`,
     [projectId],
   )
-  // The key has been invalid since the deletion, so no request counts here again.
+  // The project's API key has been invalid since the deletion, so no request adds to the rate window again.
   await pool.query('delete from rate_windows where subject = $1', [projectId])
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
     .join(' and ')
-  // The address stays stored, because it is never assigned again.
+  // The inbox address stays stored, because it is never assigned again.
   await pool.query(
     `update projects set erased_at = clock_timestamp(), name = '', display_name = null
      where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,
@@ -71,7 +74,7 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
   )
 }
 
-/** In this time the job of a deletion has ended, or is at least in the queue. */
+/** Within this time after a deletion, the purge job has ended, or is at least in the queue. */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
@@ -94,13 +97,15 @@ export async function requeueLostPurges(pool: Pool): Promise<number> {
 export const queuePurge = (db: Queryable, projectId: string): Promise<void> =>
   addJob(db, { task: 'purge_project', payload: { projectId }, key: `purge_project:${projectId}` })
 
-/** Lists the tables whose rows refer to raw mails, with the key column. */
+/** Lists the tables of a project whose rows refer to raw mails, with the key column. */
 export const MAIL_TABLES = [
   ['inbound_mails', 'id'],
   ['messages', 'row'],
 ] as const
 
-/** Lists the other tables of a project, with the key column. `ctid` stands for a key of several columns. */
+/**
+ * Lists the other tables of a project, with the primary key column. `ctid` stands for a primary key of several columns.
+ */
 export const OWN_TABLES = [
   ['credentials', 'row'],
   ['vault_uses', 'id'],

@@ -1,22 +1,22 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * With `free`, mail is sent at once. With `approve`, each mail waits for the owner. With `approve-new`, only the first
- * mail to a recipient waits.
+ * Lists the send policies of a project. With `free`, mail is sent at once. With `approve`, each mail waits for the
+ * owner. With `approve-new`, only the first mail to a recipient waits.
  */
 export const SEND_POLICIES = ['free', 'approve', 'approve-new'] as const
 export type SendPolicyName = (typeof SEND_POLICIES)[number]
 
 export type PolicyChange = {
   sendPolicy?: SendPolicyName
-  /** Null means that nobody is notified. */
+  /** Is the owner's address for notifications. Null means that nobody is notified. */
   approverEmail?: string | null
   approvalHours?: number
 }
 
 /**
- * Changes how mail of a project is sent, in the transaction of its other changes. Only a change to approve-new makes
- * the recipients of earlier mail known, if nobody had to approve that mail. Approved mail is left out, because the
+ * Changes the send policy of a project, in the transaction of its other changes. After a change to approve-new, the
+ * recipients of earlier mail count as known, if nobody had to approve that mail. Approved mail is left out, because the
  * approval itself has decided which recipients become known.
  */
 export async function updateSendPolicy(

@@ -1,8 +1,8 @@
 import type { Queryable } from '../../db.ts'
 
-/** Names who a request counts for: a project, or a platform key by its id. */
+/** Names the project or platform key whose requests are counted. */
 export type UsageSubject = { kind: 'project' | 'platform'; id: string }
-/** Counts the requests of one subject. */
+/** Counts the requests of one project or platform key. */
 export type UsageCount = UsageSubject & { requests: number; lastUsedAt: Date }
 
 const GIVEN = 'unnest($1::text[], $2::int[], $3::timestamptz[]) n (id, requests, used)'
@@ -22,7 +22,7 @@ const STATEMENTS: Record<UsageSubject['kind'], string> = {
     on conflict (key_id) do update set ${ADD}`,
 }
 
-/** Adds request counts that were collected in memory. `lastUsedAt` never moves back. */
+/** Adds request counts that were collected in memory to the database. `lastUsedAt` never moves back. */
 export async function addUsage(
   db: Queryable,
   kind: UsageSubject['kind'],
@@ -36,8 +36,8 @@ export async function addUsage(
 }
 
 /**
- * Returns a platform key with its name, its age and its requests. A person at the console has no key, so their id is
- * empty.
+ * Returns a platform key with its name, its age and its number of requests. A person at the console has no key, so the
+ * person's id is empty.
  */
 export async function findPlatformKeyUsage(
   db: Queryable,

@@ -3,7 +3,7 @@ import { newDraftId } from '../../../shared/ids.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-/** Limits the drafts of one project. */
+/** Limits the drafts that one project may store. */
 export const DRAFTS_MAX = 100
 /** Limits the bytes of all drafts of one project. */
 export const DRAFTS_MAX_BYTES = 100 * 1024 * 1024
@@ -99,8 +99,8 @@ export async function createDraft(
 }
 
 /**
- * Changes a draft by `change`, which gets the present draft. @returns null if there is no such draft. @throws
- * {DraftsTooLargeError}
+ * Changes a draft by the function `change`, which gets the present draft. @returns null if there is no such draft.
+ * @throws {DraftsTooLargeError}
  */
 export async function changeDraft(
   pool: Pool,
@@ -117,7 +117,7 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // The draft was sent between the two statements.
+    // The draft was sent and deleted between the two statements.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])
@@ -138,7 +138,7 @@ function storedValues({ content, attachments }: DraftContent): [string, string, 
   return [...texts, Buffer.byteLength(texts[0]) + Buffer.byteLength(texts[1])]
 }
 
-/** Makes changes of one project wait for each other, so that the bounds also hold for concurrent changes. */
+/** Makes changes of one project's drafts wait for each other, so that the limits also hold for concurrent changes. */
 async function lockDrafts(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
 }

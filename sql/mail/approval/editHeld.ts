@@ -9,13 +9,14 @@ import { findOutboundContent, type OutboundContent } from '../outbound/outboundM
 import { lockUnsent } from '../outbound/unsentMails.ts'
 import { storedHash } from './heldMails.ts'
 
-/** Holds the parts of a mail that an owner may change. */
+/** Holds the parts of a held mail that an owner may change. */
 export type HeldEdit = { subject?: string; text?: string; html?: string | null }
 
 /**
- * Changes a held mail. Row and bytes change in one transaction, and only if the mail is still the version that the
- * owner saw. So the mail that an owner reads is the mail that is sent.
- * @returns the result; `changed`: the mail differs from the version that the owner saw. Null: there is no such request.
+ * Changes a held mail. The row of the mail and its bytes change in one transaction, and only if the mail is still the
+ * version that the owner saw. So the mail that an owner reads is the mail that is sent.
+ * @returns the result. `changed` means that the mail differs from the version that the owner saw. Null means that there
+ * is no such approval request.
  */
 export async function editHeld(
   stores: MailStores,
@@ -28,7 +29,7 @@ export async function editHeld(
   const { projectId, subject: messageId } = approval
   const mail = await findOutboundContent(pool, projectId, messageId)
   if (mail === null || (await composedMail(stores, mail)) === null) return 'decided'
-  // Text and HTML must have the same content, so a new text without new HTML removes the HTML.
+  // The text and the HTML of a mail must have the same content, so a new text without new HTML removes the HTML.
   const html = edit.html !== undefined ? edit.html : edit.text === undefined ? mail.html : null
   const next = {
     ...mail,

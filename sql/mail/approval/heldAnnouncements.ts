@@ -6,7 +6,8 @@ import { lockUnsent } from '../outbound/unsentMails.ts'
 import { tellOfHeld } from './heldMails.ts'
 
 /**
- * Announces a held mail once: it stores the event and its webhooks, and the job that ends the request in time.
+ * Announces a held mail once. The function stores the event, the webhook deliveries, and the job that ends the approval
+ * request in time.
  * @returns false if the mail was decided meanwhile.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
@@ -30,11 +31,11 @@ export async function announceHeld(pool: Pool, approval: Approval): Promise<bool
   })
 }
 
-/** Describes the notifications of a request that must still be mailed. */
+/** Describes the notifications about an approval request that must still be mailed. */
 export type Notice = {
   /**
-   * Lists the addresses that no notification has reached yet. They belong to the approver and the owners of the
-   * project.
+   * Lists the addresses that no notification about the approval request has reached yet. They belong to the approver
+   * and the owners of the project.
    */
   addresses: string[]
   projectName: string
@@ -43,7 +44,8 @@ export type Notice = {
 }
 
 /**
- * Returns the notifications of a waiting request. @returns null if nobody must be notified, or if all mails are sent.
+ * Returns the notifications about a waiting approval request. @returns null if nobody must be notified, or if all mails
+ * are sent.
  */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(
@@ -60,9 +62,9 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
 }
 
 /**
- * Records an attempt of the notifications.
- * @param done the addresses whose notification was sent, or never will be sent.
- * @param again the next attempt for the other addresses; null: there is none.
+ * Records an attempt to send the notifications about an approval request.
+ * @param done lists the addresses whose notification was sent, or never will be sent.
+ * @param again is the time of the next attempt for the other addresses. Null means that there is none.
  */
 export async function recordNotice(
   pool: Pool,

@@ -1,5 +1,6 @@
 /**
- * Stores mail that waits for its owner. The request and the mail change together, under the lock of the outbound mail.
+ * Stores mail that waits for its owner. The approval request and the mail change together, under the lock of the
+ * outbound mail.
  */
 
 import { addressKey, domainOf } from '../../../shared/mail/address.ts'
@@ -18,8 +19,8 @@ import { readMessageEvents } from '../messages/messageEvents.ts'
 import { endUnsent, lockUnsent } from '../outbound/unsentMails.ts'
 
 /**
- * Selects the recipients that need no further approval under approve-new: these recipients, all recipients in their
- * domains, or none.
+ * Lists the choices of an owner who approves a mail under approve-new. Later mail to these recipients, to all
+ * recipients in their domains, or to no recipient needs no approval.
  */
 export const TRUSTS = ['recipients', 'domains', 'none'] as const
 export type Trust = (typeof TRUSTS)[number]
@@ -27,7 +28,7 @@ export type Trust = (typeof TRUSTS)[number]
 export type HeldDecision =
   | {
       state: 'approved'
-      /** Is the SHA-256 of the bytes that the owner saw. */
+      /** Is the SHA-256 of the mail's bytes that the owner saw. */
       hash: Buffer
       trust: Trust
     }
@@ -35,16 +36,16 @@ export type HeldDecision =
   | { state: 'expired' }
 
 /**
- * Is the result of a decision. `before`: an earlier decision is already recorded. `changed`: the bytes differ from the
- * bytes that the owner saw. `late`: the request has expired.
+ * Is the result of an owner's decision. `before` means that an earlier decision is already recorded. `changed` means
+ * that the bytes differ from the bytes that the owner saw. `late` means that the approval request has expired.
  */
 export type DecisionEnd = { kind: 'done' | 'before' | 'changed' | 'late'; approval: Approval }
 
 /**
- * Decides a request once. Of two concurrent decisions the second finds the first. An approval counts only for the bytes
- * with its hash.
+ * Decides an approval request once. Of two concurrent decisions the second finds the first. An approval counts only for
+ * the bytes with its hash.
  * @param within runs in the transaction of a decision that is made.
- * @returns null if there is no such request.
+ * @returns null if there is no such approval request.
  */
 export async function decideHeld(
   pool: Pool,
@@ -83,7 +84,7 @@ export async function decideHeld(
   })
 }
 
-/** Returns the SHA-256 of the bytes that a message would be sent with; null: they are not composed yet. */
+/** Returns the SHA-256 of the stored bytes of a message. Null means that the bytes are not composed yet. */
 export async function storedHash(db: Queryable, messageRow: string): Promise<Buffer | null> {
   const { rows } = await db.query<{ hash: Buffer }>(
     `select coalesce(b.content_hash, sha256(r.bytes)) as hash
@@ -95,7 +96,7 @@ export async function storedHash(db: Queryable, messageRow: string): Promise<Buf
 
 type Held = { approval: Approval; messageRow: string }
 
-/** Releases an approved mail for sending, at its time or at once. */
+/** Releases an approved mail for sending, at its scheduled time or at once. */
 async function release(
   db: Queryable,
   actor: Actor,
@@ -188,7 +189,7 @@ async function endWithout(
   return ended
 }
 
-/** Records an event of a held mail. Call it last. */
+/** Records an event of a held mail. Callers call this function last, because it locks the project's event stream. */
 export async function tellOfHeld(
   db: Queryable,
   messageRow: string,
@@ -217,7 +218,7 @@ export async function withdrawHeld(
   return 'cancelled'
 }
 
-/** Withdraws the requests of messages that are deleted. */
+/** Withdraws the approval requests of deleted messages. */
 export async function withdrawDeleted(db: Queryable, rows: readonly string[]): Promise<void> {
   await db.query(
     `update approvals a set state = 'withdrawn', decided_by = 'deleted', decided_at = clock_timestamp()

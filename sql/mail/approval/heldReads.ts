@@ -6,7 +6,7 @@ import type { Queryable } from '../../db.ts'
 import { composedMail, type MailStores } from '../outbound/composedMails.ts'
 import { findOutboundContent } from '../outbound/outboundMails.ts'
 
-/** Describes the held mail of a request. */
+/** Describes the held mail of an approval request. */
 export type HeldMail = {
   messageId: string
   threadId: string
@@ -20,7 +20,7 @@ export type HeldMail = {
   attachments: Attachment[]
   deliveryStatus: string
   sendAt: Date | null
-  /** Lists the recipients that a rule or a suppression refused. */
+  /** Lists the recipients of the held mail that a rule or a suppression refused. */
   refused: string[]
 }
 

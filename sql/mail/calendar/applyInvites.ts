@@ -22,7 +22,7 @@ export type InvitingMessage = {
   authentication: Authentication | null
 }
 
-/** Is an invite, with its effect on the calendar. */
+/** Is an invite with its effect on the calendar. */
 export type AppliedInvite = Invite & { effect: InviteEffect }
 
 type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
@@ -39,7 +39,7 @@ export async function applyInvites(
   invites: readonly ReadInvite[],
 ): Promise<AppliedInvite[]> {
   const applied: AppliedInvite[] = []
-  // All messages take locks in the same order, so that two messages never deadlock.
+  // All messages take the locks of their UIDs in the same order, so that two messages never deadlock.
   const hashes = [...new Set(invites.map(({ uid }) => uidHash(uid).toString('hex')))].sort()
   await db.query({
     name: 'lock-calendar-events',
@@ -70,7 +70,7 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
     case 'CANCEL':
       return revise(db, place)
     default:
-      // An attendee or a program proposes a change. Only the organizer's own mail changes the event.
+      // An attendee or a program proposes a change of the event. Only the organizer's own mail changes the event.
       return Promise.resolve('proposal')
   }
 }
@@ -108,7 +108,10 @@ async function findEvent(
   return { ...event, stampMs: stamp.getTime() }
 }
 
-/** Applies a request or a cancellation, which describes the event as its organizer wants it. */
+/**
+ * Applies a meeting request or a cancellation to the calendar. The message describes the event as its organizer wants
+ * it.
+ */
 async function revise(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
   const organizer = organizerOf(invite)
@@ -146,8 +149,8 @@ const revisionOf = ({ sequence, stamp }: Invite): Revision => ({
 })
 
 /**
- * Keeps the project's answer if it still counts. RFC 5546 §3.2.2.1: an attendee answers again when the time changes. An
- * instance inherits the answer to its series.
+ * Keeps the project's earlier answer to an event if the answer still counts. RFC 5546 §3.2.2.1: an attendee answers
+ * again when the time changes. An instance inherits the answer to its series.
  */
 function keptAnswer(
   invite: Invite,
@@ -216,7 +219,7 @@ async function forgetUnprovenInstances(
   })
 }
 
-/** Deletes instances that were changed before the whole series moved, and the answers to the old time. */
+/** Deletes instances of an event that were changed before the whole series moved, and the answers to the old time. */
 async function forgetChangedInstances(
   db: Queryable,
   { message: { projectId }, invite, uid }: Place,
@@ -250,7 +253,10 @@ async function cancelInstances(
   return rows.map(({ row }) => row)
 }
 
-/** Records the answer that this project has sent. An answer to a series also counts for its changed instances. */
+/**
+ * Records the answer to an invite that this project has sent. An answer to a series also counts for its changed
+ * instances.
+ */
 async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Place) {
   const state = invite.attendees[0]?.state ?? 'needs-action'
   const { rows } = await db.query<{ row: string }>({
@@ -268,8 +274,8 @@ async function ownAnswer(db: Queryable, { message, invite, uid, instance }: Plac
 }
 
 /**
- * Records the answer of an attendee to an event of this project. It counts only if its sender is proven to be that
- * attendee.
+ * Records the answer of an attendee to an event of this project. The answer counts only if its sender is proven to be
+ * that attendee.
  */
 async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const { message, invite, instance } = place
@@ -278,7 +284,7 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // The answer is about a time that was given up.
+  // The attendee answers for a time of the event that was given up.
   if (invite.sequence < event.sequence && !isSameStart(event.invite, invite)) return 'outdated'
   const { rowCount } = await db.query({
     name: 'store-answer',

@@ -3,19 +3,19 @@ import type { AttendeeState, Invite, Status } from '../../../shared/mail/calenda
 import type { Queryable } from '../../db.ts'
 import { uidHash } from './uidHash.ts'
 
-/** Describes the state of an event that an invite is about. */
+/** Describes the state of a calendar event that an invite is about. */
 export type EventState = {
   sequence: number
   stamp: Date
   status: Status
   answer: AttendeeState
-  /** Is the message that the event comes from; null: it is deleted. */
+  /** Is the message that the event comes from. Null means that the message is deleted. */
   messageId: string | null
 }
 
 /**
- * Finds the event of each invite as the calendar has it. The result has the order of the invites; null: the calendar
- * has no such event.
+ * Finds the event of each invite in the project's calendar. The result has the order of the invites. Null means that
+ * the calendar has no such event.
  */
 export async function findEventStates(
   db: Queryable,
@@ -60,14 +60,14 @@ export type CalendarPage = {
   projectId: string
   from: Date
   to: Date
-  /** Selects the instances that follow this instance. */
+  /** Selects the instances that follow this instance in the list. */
   after: { startsAt: Date; eventRow: string } | null
   limit: number
 }
 
 /**
- * Lists instances that overlap `from`–`to`, in order of their starts. A changed instance replaces its original instance
- * in the series.
+ * Lists instances of events that overlap the time from `from` to `to`, in the order of their starts. A changed instance
+ * replaces its original instance in the series.
  */
 export async function listCalendar(
   db: Queryable,
@@ -99,7 +99,10 @@ export async function listCalendar(
   return rows
 }
 
-/** Stores a new event of this project, so that it can be changed before its mail is read back. */
+/**
+ * Stores a new event of this project, so that the event can be changed before a worker has read its own invitation
+ * mail.
+ */
 export async function startOwnEvent(
   db: Queryable,
   projectId: string,
@@ -115,7 +118,7 @@ export async function startOwnEvent(
 /**
  * Takes the next SEQUENCE of an event of this project. An unused number is skipped. @returns null if there is no such
  * event.
- * @param event the new state that is announced; null: the event stays as it is.
+ * @param event is the new state of the event that is announced. Null means that the event stays as it is.
  */
 export async function reviseOwnEvent(
   db: Queryable,

@@ -3,24 +3,30 @@ import type { Pool, Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Instances are stored this far ahead of now or of the event's start. They are computed again after the second time.
+ * Instances of events are stored for the first number of days ahead of now or of the event's start. They are computed
+ * again after the second number of days.
  */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180
-/** Instances are kept for this many days in the past. */
+/** Instances of events are kept for this many days in the past. */
 const BEFORE_DAYS = 366
-/** Limits the instances of one event. */
+/** Limits the stored instances of one event. */
 export const INSTANCES_MAX = 2_000
-/** Limits the runs for one event. A rule that kills its worker each time gets no instances. */
+/**
+ * Limits the runs that compute the instances of one event. A recurrence rule that kills its worker each time gets no
+ * instances.
+ */
 const TRIES_MAX = 3
-/** After this time another run may take an event, because the first run has died. */
+/**
+ * Is the number of seconds after which another run may compute an event's instances, because the first run has died.
+ */
 const CLAIM_SECONDS = 10
 
 const IN_CALENDAR = `status <> 'cancelled' and answer in ('accepted', 'tentative')`
 
 /**
- * Places events in the calendar, or removes them from it. A single instance is placed here. A job computes the
- * instances of a rule, because a stranger's rule may have no end.
+ * Places events in the calendar, or removes them from it. A single instance is placed at once. A job computes the
+ * instances of a recurrence rule, because a stranger's rule may have no end.
  */
 export async function placeInstances(db: Queryable, eventRows: readonly string[]): Promise<void> {
   if (eventRows.length === 0) return
@@ -68,8 +74,8 @@ export type DueExpansion = {
 }
 
 /**
- * Takes an event of a project whose instances are due. @returns null if there is none.
- * @param claim the claim of the run. A second call with it takes the same event
+ * Takes an event of a project whose instances must be computed. @returns null if there is none.
+ * @param claim identifies the run. A second call with the same claim takes the same event.
  */
 export async function takeExpansion(
   db: Queryable,
@@ -105,7 +111,7 @@ export async function takeExpansion(
   }
 }
 
-/** Returns the time at which the event of a dead run may be taken again; null: no run has taken an event. */
+/** Returns the time at which the event of a dead run may be taken again. Null means that no run has taken an event. */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({
     name: 'next-expansion-at',
@@ -118,7 +124,10 @@ export async function nextExpansionAt(db: Queryable, projectId: string): Promise
 
 export const isGivenUp = ({ tries }: DueExpansion): boolean => tries > TRIES_MAX
 
-/** Stores the instances of an event, unless the event was removed from the calendar or has another rule meanwhile. */
+/**
+ * Stores the instances of an event, unless the event was removed from the calendar or has another recurrence rule
+ * meanwhile.
+ */
 export async function storeInstances(
   db: Queryable,
   { row, source }: DueExpansion,
@@ -153,7 +162,7 @@ export async function storeInstances(
 
 const LOST_BATCH = 100
 
-/** Queues expansions that are due and have no job. @returns the number of queued expansions */
+/** Queues jobs for events whose instances must be computed and that have no job. @returns the number of queued jobs. */
 export async function requeueExpansions(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (
@@ -167,7 +176,7 @@ export async function requeueExpansions(pool: Pool): Promise<number> {
 
 const FORGOTTEN_BATCH = 1_000
 
-/** Deletes events that nobody answered and whose message is deleted. */
+/** Deletes calendar events that nobody answered and whose message is deleted. */
 export async function forgetUnanswered(pool: Pool): Promise<void> {
   await pool.query(
     `delete from calendar_events where row = any (array(

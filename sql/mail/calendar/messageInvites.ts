@@ -4,13 +4,14 @@ import type { Queryable } from '../../db.ts'
 import { type AppliedInvite, applyInvites, type InvitingMessage } from './applyInvites.ts'
 
 /**
- * Returns a key that is equal if one message has the same event twice. Programs send the event as a part and as a file.
+ * Returns a text that is equal for two copies of one invite in a message. Programs send the event as a part and as a
+ * file.
  */
 const keyOf = ({ uid, recurrenceId, method, sequence, stamp }: ReadInvite | AppliedInvite) =>
   JSON.stringify([uid, recurrenceId, method, sequence, stamp])
 
 /**
- * Adds the invites of a file to the invites of its message, and applies them to the calendar, in the caller's
+ * Adds the invites of a file to the invites of its message, and applies these invites to the calendar, in the caller's
  * transaction.
  * @returns the invites that the message did not have before.
  */

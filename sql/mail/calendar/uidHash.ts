@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto'
 
-/** Returns the key of a UID (RFC 5545 §3.8.4.7), because the size of an index entry is limited. */
+/**
+ * Returns the hash under which a calendar UID (RFC 5545 §3.8.4.7) is indexed, because an index entry has a maximum
+ * size.
+ */
 export const uidHash = (uid: string): Buffer => createHash('sha256').update(uid).digest()

@@ -1,9 +1,9 @@
 import type { Queryable } from '../../db.ts'
 
-/** PostgreSQL notifies this channel with every created or deleted inbox address. */
+/** Is the PostgreSQL channel for every created or deleted inbox address. */
 export const ADDRESSES_CHANNEL = 'purser_addresses'
 
-/** Notifies the SMTP listeners, on commit, that an address was created or deleted. */
+/** Notifies the SMTP listeners, on commit, that an inbox address was created or deleted. */
 export async function notifyAddressesChanged(db: Queryable, address: string): Promise<void> {
   await db.query('select pg_notify($1, $2)', [ADDRESSES_CHANNEL, address])
 }
@@ -24,7 +24,7 @@ export async function listAddresses(
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
   const { rows } = await db.query<{ email_address: string }>(
-    // The order is by bytes, as in SQLite, because the listener renews its copy range by range.
+    // The order is by bytes, as in SQLite, because each SMTP listener renews its copy range by range.
     `select email_address from projects where email_address collate "C" > $1 and deleted_at is null
      order by email_address collate "C" limit $2`,
     [after, limit],
@@ -32,7 +32,7 @@ export async function listAddresses(
   return rows.map((row) => row.email_address)
 }
 
-/** Returns the projects that live at these addresses. */
+/** Returns the projects that own the given inbox addresses. */
 export async function findHolders(
   db: Queryable,
   addresses: readonly string[],

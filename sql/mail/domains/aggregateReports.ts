@@ -1,19 +1,20 @@
 import type { AggregateReport, ReportKind } from '../../../shared/mail/reports/aggregateReport.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 
-/** Reports are kept for this many days. */
+/** Aggregate reports are kept for this many days. */
 const KEPT_DAYS = 400
-/** Limits the reports that are stored in a day, because strangers can write any number. */
+/** Limits the aggregate reports that are stored in a day, because strangers can write any number. */
 const DAY_MAX = 2_000
 const DELETED_AT_ONCE = 1_000
 
 /**
- * `stored`: the report is new. `known`: the reporter sent it before. `foreign`: its domain is not ours. `full`: too
- * many reports came in a day.
+ * Is the outcome of storing an aggregate report. `stored` means that the report is new. `known` means that the reporter
+ * sent it before. `foreign` means that its domain does not belong to the service. `full` means that too many reports
+ * came in a day.
  */
 export type ReportOutcome = 'stored' | 'known' | 'foreign' | 'full'
 
-/** Stores a report, and deletes old reports. */
+/** Stores an aggregate report, and deletes old reports. */
 export async function storeReport(
   pool: Pool,
   report: AggregateReport & { reporter: string; isProven: boolean; mailDomain: string },
@@ -57,10 +58,10 @@ export async function storeReport(
   })
 }
 
-/** Counts the mails or sessions of a day (UTC). */
+/** Counts the mails or sessions that were reported for a day (UTC). */
 export type ReportedDay = { date: string; kind: ReportKind; passed: number; failed: number }
 
-/** Describes a source with one result, over all days. */
+/** Describes a source of mail with one result, over all reported days. */
 export type ReportedSource = {
   kind: ReportKind
   domain: string
@@ -76,8 +77,8 @@ const SOURCES_MAX = 100
 const REPORTERS_MAX = 5
 
 /**
- * Sums up what proven reports say about the last days.
- * @returns `unproven`: the number of reports whose sender is not proven. They count nowhere else.
+ * Sums up the proven aggregate reports about the last days.
+ * @returns `unproven`: the number of reports whose sender is not proven. These reports are in no other sum.
  */
 export async function sumReports(
   db: Queryable,

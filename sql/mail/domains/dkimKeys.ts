@@ -4,12 +4,18 @@ import { type DkimSigner, dkimRecord } from '../../../shared/mail/compose/dkim.t
 import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envelope.ts'
 import type { Queryable } from '../../db.ts'
 
-/** RFC 8301 §3.2: at least 1024 bits, 2048 recommended. Verifiers need not support more. */
+/**
+ * Is the length of a DKIM key. RFC 8301 §3.2: keys have at least 1024 bits, 2048 are recommended. Verifiers need not
+ * support longer keys.
+ */
 const KEY_BITS = 2048
-/** The two newest keys of a domain both sign. So DNS has the record of at least one signing key during a rotation. */
+/**
+ * Limits the signing keys of a domain. The two newest DKIM keys both sign. So DNS has the record of at least one
+ * signing key during a rotation.
+ */
 const SIGNING_KEYS = 2
 
-/** Holds the public part of a key. */
+/** Holds the public part of a DKIM key. */
 export type DkimKey = {
   domain: string
   selector: string
@@ -17,7 +23,7 @@ export type DkimKey = {
   record: string
 }
 
-/** Returns the associated data of a private key. The key belongs to no project. */
+/** Returns the encryption context (associated data) of a DKIM private key. The key belongs to no project. */
 export const dkimContext = (domain: string, selector: string): SecretContext => ({
   purpose: 'dkim-key',
   projectId: '',
@@ -25,7 +31,7 @@ export const dkimContext = (domain: string, selector: string): SecretContext => 
   version: 1,
 })
 
-/** Creates a key. From now on the key signs the mail of the domain beside the previous key. */
+/** Creates a DKIM key. From now on the key signs the mail of the domain beside the previous key. */
 export async function createDkimKey(
   db: Queryable,
   keyring: Keyring,
@@ -55,7 +61,7 @@ type KeyRow = {
   ciphertext: Buffer
 }
 
-/** Returns the signing keys of a domain. @throws {UnknownMasterKeyError} {BrokenSealError} */
+/** Returns the DKIM signing keys of a domain. @throws {UnknownMasterKeyError} {BrokenSealError} */
 export async function findDkimSigners(
   db: Queryable,
   keyring: () => Promise<Keyring>,
@@ -82,7 +88,7 @@ export async function findDkimSigners(
   })
 }
 
-/** Deletes a domain's keys, or only the key of one selector. */
+/** Deletes all DKIM keys of a domain, or only the key of one selector. */
 export async function deleteDkimKeys(
   db: Queryable,
   domain: string,
@@ -100,7 +106,7 @@ export async function hasDkimKeys(db: Queryable): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Lists the public parts of a domain's signing keys, the newest first. */
+/** Lists the public parts of a domain's DKIM signing keys, the newest first. */
 export async function listDkimKeys(db: Queryable, domain: string): Promise<DkimKey[]> {
   const { rows } = await db.query<DkimKey>(
     `select domain, selector, record from dkim_keys where domain = $1

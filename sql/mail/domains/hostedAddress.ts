@@ -3,7 +3,7 @@ import type { Queryable } from '../../db.ts'
 
 /**
  * Tells whether this service receives, or may later receive, the mail of an address. An agent could then read that mail
- * in its inbox. A domain counts before it is verified and after its verification failed.
+ * in its inbox. A tenant's domain counts before it is verified, and after its verification failed.
  */
 export async function isHosted(
   db: Queryable,

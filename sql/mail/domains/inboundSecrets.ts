@@ -2,14 +2,14 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 
 /** Describes a secret of a domain for mail over HTTP, without the secret itself. */
 export type InboundSecret = {
-  /** Has the form `DOMAIN#VERSION`. */
+  /** Is the id of the secret, in the form `DOMAIN#VERSION`. */
   keyId: string
   createdAt: Date
-  /** Null means that the secret is valid until it is revoked. */
+  /** Is the time when the secret expires. Null means that the secret is valid until it is revoked. */
   expiresAt: Date | null
 }
 
-/** The previous secret stays valid this long after a new secret is made. */
+/** The previous secret of a domain stays valid this long after a new secret is made. */
 const OVERLAP = '24 hours'
 
 type Row = { domain: string; version: number; created_at: Date; expires_at: Date | null }
@@ -20,7 +20,7 @@ const toSecret = (row: Row): InboundSecret => ({
   expiresAt: row.expires_at,
 })
 
-/** Makes a secret. The previous secret expires after a day. */
+/** Makes a secret of a domain for mail over HTTP. The previous secret expires after a day. */
 export async function newInboundSecret(pool: Pool, domain: string): Promise<InboundSecret> {
   return await transaction(pool, async (db) => {
     await db.query(`select pg_advisory_xact_lock(hashtextextended('inbound_secrets ' || $1, 0))`, [
@@ -41,7 +41,7 @@ export async function newInboundSecret(pool: Pool, domain: string): Promise<Inbo
   })
 }
 
-/** Lists the valid secrets of a domain, newest first. */
+/** Lists the valid secrets of a domain for mail over HTTP, newest first. */
 export async function listInboundSecrets(db: Queryable, domain: string): Promise<InboundSecret[]> {
   const { rows } = await db.query<Row>(
     `select * from inbound_secrets where domain = $1 and (expires_at is null or expires_at > clock_timestamp())
@@ -51,10 +51,10 @@ export async function listInboundSecrets(db: Queryable, domain: string): Promise
   return rows.map(toSecret)
 }
 
-/** Limits the secrets that a listener holds in memory. An operator makes each secret by hand. */
+/** Limits the secrets of domains that a listener holds in memory. An operator makes each secret by hand. */
 const ALL_MAX = 20_000
 
-/** Lists the valid secrets of all domains, without their values. */
+/** Lists the valid secrets of all domains for mail over HTTP, without their values. */
 export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecret[]> {
   const { rows } = await db.query<Row>(
     `select * from inbound_secrets where expires_at is null or expires_at > clock_timestamp()
@@ -63,7 +63,7 @@ export async function listAllInboundSecrets(db: Queryable): Promise<InboundSecre
   return rows.map(toSecret)
 }
 
-/** Revokes every secret of a domain, at once. */
+/** Revokes every secret of a domain for mail over HTTP, at once. */
 export async function revokeInboundSecrets(db: Queryable, domain: string): Promise<void> {
   await db.query(
     `update inbound_secrets set expires_at = clock_timestamp()

@@ -21,13 +21,13 @@ export type MailDomain = {
   checkedAt: Date | null
   verifiedAt: Date | null
   /**
-   * Is the time of the first of the consecutive checks that found required records missing or wrong. It is null if the
+   * Is the time since which every check of the domain found required DNS records missing or wrong. It is null if the
    * last check found none.
    */
   wantingSince: Date | null
 }
 
-/** Reports that projects live at the domain. */
+/** Reports that the domain cannot be deleted, because projects have addresses in it. */
 export class DomainInUseError extends Error {}
 
 type DomainRow = {
@@ -59,7 +59,7 @@ const toDomain = (row: DomainRow): MailDomain => ({
 })
 
 /**
- * Adds a domain with its ownership token and a DKIM key, and queues its first check. @returns null if the domain
+ * Adds a mail domain with its ownership token and a DKIM key, and queues its first check. @returns null if the domain
  * exists.
  */
 export async function addMailDomain(
@@ -83,7 +83,7 @@ export async function addMailDomain(
   })
 }
 
-/** Queues the check of a domain. It replaces a waiting check. */
+/** Queues the check of a mail domain. The new check replaces a waiting check. */
 export async function queueCheck(db: Queryable, domain: string, runAt?: Date): Promise<void> {
   await addJob(db, {
     task: 'verify_domain',
@@ -93,7 +93,7 @@ export async function queueCheck(db: Queryable, domain: string, runAt?: Date): P
   })
 }
 
-/** Finds one domain, or null. */
+/** Finds one mail domain. @returns null if there is none. */
 export async function findMailDomain(db: Queryable, domain: string): Promise<MailDomain | null> {
   const { rows } = await db.query<DomainRow>('select * from mail_domains where domain = $1', [
     domain,
@@ -114,7 +114,7 @@ export async function findVerifiedDomains(
   return rows.map(({ domain }) => domain)
 }
 
-/** Lists the domains in these states in alphabetical order, at most `limit`. */
+/** Lists the mail domains in the given states in alphabetical order, at most `limit`. */
 export async function listServedDomains(
   db: Queryable,
   { states, limit }: { states: readonly DomainStatus[]; limit: number },
@@ -126,7 +126,7 @@ export async function listServedDomains(
   return rows.map(toDomain)
 }
 
-/** Lists domains, newest first, at most `limit` after the cursor. */
+/** Lists mail domains, newest first, at most `limit` after the cursor. */
 export async function listMailDomains(
   db: Queryable,
   { limit, cursor }: { limit: number; cursor: Cursor | null },
@@ -140,7 +140,7 @@ export async function listMailDomains(
 }
 
 /**
- * Records a check and queues the next check.
+ * Records the check of a mail domain and queues the next check.
  * @returns false if the domain was removed during the check, or removed and added again.
  */
 export async function recordCheck(
@@ -167,10 +167,10 @@ export async function recordCheck(
   })
 }
 
-/** Deletes a domain with its keys. @returns false if there is no such domain. @throws {DomainInUseError} */
+/** Deletes a mail domain with its DKIM keys. @returns false if there is no such domain. @throws {DomainInUseError} */
 export async function deleteMailDomain(pool: Pool, domain: string): Promise<boolean> {
   return transaction(pool, async (db) => {
-    // The lock waits for a concurrent createProject at this domain.
+    // The lock on the domain waits for a concurrent createProject at this domain.
     const locked = await db.query('select from mail_domains where domain = $1 for update', [domain])
     if (locked.rowCount === 0) return false
     const used = await db.query(

@@ -19,17 +19,17 @@ import { suppress } from '../outbound/suppressions.ts'
 /** Is the label of a bounced message. */
 const LABEL = 'bounced'
 
-/** Begins the error of a recipient that an unproven bounce names. */
+/** Is the beginning of a recipient's error that an unproven bounce reports. */
 const UNPROVEN = 'unproven report: '
 
 type Recipient = { address: string; state: string }
 
 /**
- * Records a bounce in the transaction that stores it. It counts only for a message of this project and for recipients
- * that the message was sent to. Anyone with a copy can write a bounce about the other recipients.
+ * Records a bounce in the transaction that stores it. The bounce counts only for a message of this project and for
+ * recipients that the message was sent to. Anyone with a copy can write a bounce about the other recipients.
  *
- * A failure marks the message and the recipient. A permanent failure also suppresses the address if the bounce is
- * proven. A delay changes nothing.
+ * If the bounce reports a failure, the message and the recipient are marked. If the failure is permanent and the bounce
+ * is proven, the address is also suppressed. A delay changes nothing.
  * @returns the events to record.
  */
 export async function recordBounce(
@@ -79,7 +79,7 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An unproven bounce may have reported the failure before.
+  // An unproven bounce may have reported the failure of these recipients before.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -115,21 +115,21 @@ async function lockSent(
 type Match = {
   address: string
   recipient: BouncedRecipient
-  /** Tells that the bounce names the address. */
+  /** Tells whether the bounce names the address. */
   isNamed: boolean
   wasBounced: boolean
 }
 
 /**
  * Matches a bounce with the recipients of its message. After a forward the bounce may name an unknown address. If the
- * message has only one recipient, a report still counts for that recipient.
+ * message has only one recipient, the bounce report still counts for that recipient.
  */
 function match(
   isReport: boolean,
   failed: readonly BouncedRecipient[],
   recipients: readonly Recipient[],
 ): Match[] {
-  // A recipient that was refused at sending got no message that could bounce.
+  // A recipient that was refused at sending got no message, so no bounce can be about that recipient.
   const sent = recipients.filter(({ state }) => state !== 'failed' && state !== 'bounced')
   const named = failed.flatMap((recipient) => {
     const own = sent.find(({ address }) => names(recipient, address))
@@ -143,7 +143,8 @@ function match(
 }
 
 /**
- * Applies a proven bounce, which is only about its own recipient. If it names another address, a forward lies between.
+ * Applies a proven bounce, which is only about the recipient of the returned copy. If the bounce names another address,
+ * the mail was forwarded.
  */
 function prove(
   { address }: ReturnedCopy,
@@ -170,14 +171,14 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Limits the copies that one bounce address may stand for. They are the recipients of messages whose hashes begin
+ * Limits the sent copies that one bounce address may stand for. They are the recipients of messages whose hashes begin
  * alike.
  */
 const COPIES_MAX = 500
 
 /**
- * Finds the copy whose envelope sender this inbound mail was sent to. @returns null if the address is of another kind,
- * or if the message was deleted since.
+ * Finds the sent copy whose envelope sender is the recipient of this inbound mail. @returns null if the address is of
+ * another kind, or if the message was deleted since.
  */
 export async function findReturnedCopy(
   db: Queryable,
@@ -199,7 +200,7 @@ export async function findReturnedCopy(
   return { messageRow: copy.row, messageId: copy.message_id, address: copy.address }
 }
 
-/** Returns the first and the last hash that begin with these bytes. */
+/** Returns the first and the last hash that begin with the given bytes. */
 export const hashRange = (start: Buffer): [Buffer, Buffer] => [
   start,
   Buffer.concat([start, Buffer.alloc(32 - start.length, 0xff)]),

@@ -10,8 +10,8 @@ import { findReturnedCopy } from './bounces.ts'
 const LABEL = 'complained'
 
 /**
- * Records that a recipient complained about a copy: label, suppression and event, once for each copy.
- * @param detail the text of the reporter.
+ * Records that a recipient complained about a sent copy: label, suppression and event, once for each copy.
+ * @param detail is the text of the reporter.
  */
 export async function recordComplaint(
   pool: Pool,
@@ -46,8 +46,8 @@ export async function recordComplaint(
 }
 
 /**
- * Locks an outbound mail, as all functions do that change its recipients. @returns the project of the mail; null if the
- * mail is deleted.
+ * Locks an outbound mail, as all functions do that change its recipients. @returns the project of the mail. Null means
+ * that the mail is deleted.
  */
 async function lockCopy(db: Queryable, messageRow: string): Promise<string | null> {
   const { rows } = await db.query<{ project_id: string }>(
@@ -59,8 +59,8 @@ async function lockCopy(db: Queryable, messageRow: string): Promise<string | nul
 }
 
 /**
- * Finds the copy that one of these envelope senders belongs to. The sender's inbox has the copy. @returns null if none
- * of the senders is ours.
+ * Finds the sent copy that one of these envelope senders belongs to. The inbox of the envelope sender has sent the
+ * copy. @returns null if none of the senders belongs to this service.
  */
 export async function findComplainedCopy(
   db: Queryable,

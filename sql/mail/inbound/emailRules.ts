@@ -4,17 +4,17 @@ import type { Rule, RuleScope } from '../../../shared/mail/emailRules.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { pageStart } from '../../pageStart.ts'
 
-/** PostgreSQL notifies this channel with the inbox address whose rules changed. */
+/** Is the PostgreSQL channel for the inbox address whose email rules changed. */
 export const RULES_CHANNEL = 'email_rules'
 
-/** Limits the rules of one project. */
+/** Limits the email rules of one project. */
 export const RULES_MAX = 1_000
 
 export type StoredRule = Rule & { id: string; row: bigint; createdAt: Date }
 
-/** Reports that the project already has {@link RULES_MAX} rules. */
+/** Reports that the project already has {@link RULES_MAX} email rules. */
 export class TooManyRulesError extends Error {}
-/** Reports that a rule of the other type names the same address in the same scope. */
+/** Reports that an email rule of the other type names the same address in the same scope. */
 export class RuleConflictError extends Error {}
 
 type RuleRow = {
@@ -36,7 +36,7 @@ const toRule = (row: RuleRow): StoredRule => ({
 })
 
 /**
- * Adds a rule. The same rule again changes nothing.
+ * Adds an email rule. Adding the same rule again changes nothing.
  * @returns the rule, and whether it is new.
  * @throws {TooManyRulesError} {RuleConflictError}
  */
@@ -68,7 +68,7 @@ export async function createRule(
   })
 }
 
-/** Deletes a rule. @returns false if there is no such rule. */
+/** Deletes an email rule. @returns false if there is no such rule. */
 export async function deleteRule(pool: Pool, projectId: string, id: string): Promise<boolean> {
   return transaction(pool, async (db) => {
     const { rowCount } = await db.query(
@@ -86,7 +86,7 @@ const notifyRulesChanged = (db: Queryable, projectId: string) =>
     projectId,
   ])
 
-/** Lists rules of a project, newest first, at most `limit` after the cursor. */
+/** Lists email rules of a project, newest first, at most `limit` after the cursor. */
 export async function listRules(
   db: Queryable,
   { projectId, limit, cursor }: { projectId: string; limit: number; cursor: Cursor | null },
@@ -99,7 +99,7 @@ export async function listRules(
   return rows.map(toRule)
 }
 
-/** Returns the rules of a project in these scopes. */
+/** Returns the email rules of a project in the given scopes. */
 export async function readRules(
   db: Queryable,
   projectId: string,
@@ -113,7 +113,7 @@ export async function readRules(
   return rows
 }
 
-/** Returns the rules of several projects. A project without rules is absent. */
+/** Returns the email rules of several projects. A project without rules is absent in the result. */
 export async function readRulesOf(
   db: Queryable,
   projectIds: readonly string[],
@@ -127,7 +127,7 @@ export async function readRulesOf(
   return Map.groupBy(rows, ({ project_id }) => project_id)
 }
 
-/** Lists the blocked senders of one inbox, or of all inboxes (null). */
+/** Lists the blocked senders of one inbox. Null means all inboxes. */
 export async function listBlockedSenders(
   db: Queryable,
   inbox: string | null,

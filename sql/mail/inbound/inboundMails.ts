@@ -7,39 +7,46 @@ import { addJob, addPayloadsFrom } from '../../queue/jobs.ts'
 import { deleteUnusedRawMails } from '../messages/rawMails.ts'
 
 /**
- * Describes a mail service that handed over a mail, and its SPF result, because the client's address is not known here.
+ * Describes a mail service that handed over a mail. Its SPF result is kept, because this service does not know the
+ * client's address.
  */
 export type MailProvider = { name: string; spf: AuthenticationWord | null }
 
 /** Describes a mail in an SMTP listener's spool. */
 export type SpooledMail = {
-  /** Is the permanent key of the mail. A mail that is moved twice is stored once. */
+  /** Is the permanent key of the spooled mail. A mail that is moved twice is stored once. */
   sourceKey: string
   bytes: Uint8Array
-  /** Is the object that holds the bytes; absent or null: no object holds them. */
+  /** Is the object that holds the bytes. If it is absent or null, no object holds them. */
   blob?: Buffer | null
   envelopeFrom: string
-  /** Lists inbox addresses in lower case, at least one. */
+  /** Lists the inbox addresses that get the mail in lower case, at least one. */
   inboxes: { address: string; envelopeTo: string }[]
   remoteIp: string
   helo: string
   receivedAt: Date
-  /** Is the trace that the mail continues; absent: none. */
+  /** Is the trace context that the mail continues. If it is absent, there is none. */
   traceparent?: string | null
-  /** Is the mail service that handed over the mail by HTTP; absent or null: the mail came by SMTP. */
+  /** Is the mail service that handed over the mail by HTTP. If it is absent or null, the mail came by SMTP. */
   provider?: MailProvider | null
-  /** Is the priority of the mail's job. Jobs with the lowest number go first. If absent, it is 0. */
+  /**
+   * Is the priority of the mail's parse job. Jobs with the lowest number go first. If the field is absent, the priority
+   * is 0.
+   */
   priority?: number
 }
 
-/** A larger mail has its own job, because it would delay a batch. Mails in the object store are larger. */
+/**
+ * A mail with more bytes has its own parse job, because it would delay a batch. Mails in the object store have more
+ * bytes.
+ */
 export const BATCHED_BYTES = BLOB_BYTES
 
 const NO_BYTES = new Uint8Array()
 
 /**
- * Mails of one priority and one inbox stand together in the batches. A single mail, or a large mail, has its own job. A
- * batch has the priority of its first mail.
+ * Stores spooled mails and their parse jobs. Mails of one priority and one inbox stand together in the batches. A
+ * single mail, or a large mail, has its own job. A batch has the priority of its first mail.
  */
 const ACCEPT = `
   with delivery as (
@@ -87,8 +94,9 @@ const ACCEPT = `
   ${addPayloadsFrom('jobs', { priority: 's.priority' })}`
 
 /**
- * Stores a batch of spooled mails in one statement: raw mails, one inbound mail per inbox, and their parse jobs. A
- * known mail changes nothing. It is known if the listener died before it could delete the mail from the spool.
+ * Stores a batch of spooled mails in one statement: raw mails, one inbound mail per inbox, and their parse jobs. A mail
+ * that is stored already changes nothing. This happens if the listener died before it could delete the mail from the
+ * spool.
  */
 export async function insertInboundMails(db: Queryable, mails: SpooledMail[]): Promise<void> {
   const deliveries = mails.flatMap((mail) =>
@@ -128,21 +136,23 @@ export type InboundMail = {
   rawId: string
   bytes: Buffer
   envelopeFrom: string
-  /** Is the address at RCPT, which is the inbox with or without a tag. */
+  /** Is the recipient address of the SMTP command RCPT, which is the inbox address with or without a tag. */
   envelopeTo: string
-  /** Is null if an inbox of this service sent the mail. */
+  /** Is the IP address of the client. Null means that an inbox of this service sent the mail. */
   remoteIp: string | null
   helo: string | null
   receivedAt: Date
   traceparent: string | null
-  /** Is the mail service that handed over the mail by HTTP; null: the mail came by SMTP. */
+  /** Is the mail service that handed over the mail by HTTP. Null means that the mail came by SMTP. */
   provider: MailProvider | null
 }
 
-/** Describes an inbound mail that is larger than the caller accepts. It has the size and no bytes. */
+/** Describes an inbound mail that is larger than the caller accepts. The description has the size and no bytes. */
 export type LargeInboundMail = Pick<InboundMail, 'id' | 'projectId' | 'remoteIp'> & { size: number }
 
-/** The mails are picked first, because a plan made for an empty table read all mails of the inbox. */
+/**
+ * The inbound mails are selected before the joins, because a plan made for an empty table read all mails of the inbox.
+ */
 const findText = (condition: string) => `
   with i as materialized (select * from inbound_mails where ${condition} and state = 'accepted')
   select i.id, i.project_id, p.email_address, i.raw_id, i.envelope_from, i.envelope_to, i.remote_ip, i.helo, i.received_at,
@@ -188,8 +198,8 @@ function toInboundMail(row: InboundRow): InboundMail | LargeInboundMail {
 }
 
 /**
- * Reads an inbound mail. Above `maxBytes` it returns only the size. @returns null if the mail has ended, or if its
- * project is deleted.
+ * Reads an inbound mail. If the mail has more than `maxBytes`, only the size is returned. @returns null if the mail has
+ * ended, or if its project is deleted.
  * @throws {BlobsAwayError}
  */
 export async function findInboundMail(
@@ -220,11 +230,12 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // A mail in the object store is larger than a batch accepts, even if a caller asks for more.
+  // A mail in the object store is returned without bytes. It is larger than a batch accepts, even if a caller asks for
+  // more.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 
-/** Discards an inbound mail that its inbox refuses. Its raw mail is deleted too, unless another inbox holds it. */
+/** Discards an inbound mail that its inbox refuses. The raw mail is deleted too, unless another inbox holds it. */
 export async function discardInboundMail(pool: Pool, inboundId: string): Promise<void> {
   await transaction(pool, async (db) => {
     const { rows } = await db.query<{ raw_id: string }>(
@@ -238,12 +249,14 @@ export async function discardInboundMail(pool: Pool, inboundId: string): Promise
   })
 }
 
-/** A mail waits for so long until DNS tells who sent it. The second time is the minimum between two checks. */
+/**
+ * Are the longest time that an inbound mail waits for DNS to tell its sender, and the shortest time between two checks.
+ */
 const UNSURE_MAX_MS = 60 * 60_000
 const UNSURE_STEP_MS = 30_000
 
 /**
- * Queues another check of an inbound mail. Each wait is as long as all earlier waits together.
+ * Queues another check of an inbound mail's sender. Each wait is as long as all earlier waits together.
  * @returns false if the mail has waited for an hour.
  */
 export async function parseAgainLater(

@@ -12,26 +12,26 @@ import { insertPendingTexts } from '../messages/attachmentTexts.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
 
-/** Is a parsed mail with its place in the inbox. */
+/** Is a parsed mail with its place in the inbox: its Message-ID and its thread. */
 export type ReceivedMessage = {
   inbound: InboundMail
   mail: ParsedMail
   authentication: Authentication
-  /** Lists the objects of the attachments, by place; absent or null: the rows hold the bytes. */
+  /** Lists the objects of the attachments, by place. If a place is absent or null, the row holds the bytes. */
   objects?: readonly (Buffer | null)[]
-  /** Tells that a worker reads the attachments as aggregate reports. */
+  /** Tells that a worker must read the attachments as aggregate reports. */
   holdsReport?: boolean
-  /** Is the binary form of the search vector. */
+  /** Is the message's search vector in binary form. */
   search: Uint8Array
-  /** Is the stored Message-ID. It differs from the mail's Message-ID if that was taken. */
+  /** Is the stored Message-ID. It differs from the mail's Message-ID if another message had that already. */
   messageId: string
-  /** Is the thread that the message joins; null: a new thread. */
+  /** Is the thread that the message joins. Null means a new thread. */
   threadRow: string | null
 }
 
 /**
- * $1 holds the records of the messages, in order. $2 holds their text, HTML and extracted text, packed, because JSON
- * would escape megabytes. $3 holds their search vectors.
+ * Stores received messages. $1 holds the records of the messages, in order. $2 holds their text, HTML and extracted
+ * text, packed, because JSON would escape megabytes. $3 holds their search vectors.
  */
 const INSERT_RECEIVED = `
   with given as (
@@ -81,7 +81,7 @@ const INSERT_RECEIVED = `
   from done d where m.id = d.inbound_id
   returning m.id, m.message_row, d.thread_id`
 
-/** Is the type `tsvector` in pg_type.dat, which is the same in every release of PostgreSQL. */
+/** Is the object id of the type `tsvector` in pg_type.dat. It is the same in every release of PostgreSQL. */
 const TSVECTOR_OID = 3614
 
 /** Writes SQL for the n-th packed text of a message. */
@@ -90,9 +90,9 @@ function unpacked(n: number): string {
 }
 
 /**
- * Stores messages with threads and identifiers, and the ends of their inbound mails, in one statement. Then it stores
- * the attachments. No message of them names another.
- * @returns the events.
+ * Stores messages with threads and identifiers, and the ends of their inbound mails, in one statement. Another
+ * statement then stores the attachments. No message of the batch may refer to another message of the batch.
+ * @returns the events to record.
  */
 export async function insertReceived(
   db: Queryable,
@@ -101,7 +101,7 @@ export async function insertReceived(
   const parts = messages.map(({ mail }) => [
     Buffer.from(mail.text),
     Buffer.from(mail.html ?? ''),
-    // Most mail has no history. Its text is then sent to the database only once.
+    // Most mail has no quoted history. The text of such mail is sent to the database only once.
     Buffer.from(mail.extractedText === mail.text ? '' : mail.extractedText),
   ])
   const packed = packBytes(parts.flat())
@@ -172,7 +172,7 @@ export async function insertReceived(
 
 const PENDING: AttachmentText = { state: 'pending', chars: 0, omitted: [] }
 
-/** Returns a message for `jsonb_to_recordset`. */
+/** Returns the record of a message for `jsonb_to_recordset`. */
 const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: ReceivedMessage) => {
   const { links } = mail
   const key = subjectKey(mail.subject)

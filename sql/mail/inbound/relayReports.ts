@@ -7,7 +7,7 @@ import { recordEvents } from '../../events/events.ts'
 import { hashRange, recordBounce } from './bounces.ts'
 import { recordComplaint } from './complaints.ts'
 
-/** Identifies a copy that a relay reports about. */
+/** Identifies the sent copy that a relay reports about. */
 type Copy = {
   message_row: string
   project_id: string
@@ -20,13 +20,13 @@ type Copy = {
 const COPY = `
   select r.message_row, m.project_id, m.message_id, r.address, r.state, p.email_address as inbox
   from outbound_recipients r join messages m on m.row = r.message_row join projects p on p.id = m.project_id`
-/** Limits the copies that share a relay's id, or the beginning of a hash. */
+/** Limits the sent copies that share a relay's id, or the beginning of a hash. */
 const COPIES_MAX = 500
 
 /**
  * Records a bounce or a complaint that a relay has reported and proven. A repeated report changes nothing.
- * @param domain the domain whose copies the reporter may report; null: any.
- * @returns false if the report is about no copy of ours, or is known.
+ * @param domain is the domain whose copies the reporter may report. Null means any domain.
+ * @returns false if the report is about no sent copy, or is known.
  */
 export async function recordRelayReport(
   pool: Pool,
@@ -53,8 +53,8 @@ export async function recordRelayReport(
 }
 
 /**
- * Finds a copy by the relay's id of the 250 reply first, then by our Message-ID, then by the envelope sender of the
- * copy (VERP).
+ * Finds the sent copy of a relay's report. The relay's id of the 250 reply is tried first, then the Message-ID, then
+ * the envelope sender of the copy (VERP).
  */
 async function findCopy(pool: Pool, report: RelayReport): Promise<Copy | null> {
   const { address, relayIds, from, messageIds, returnPaths } = report

@@ -17,8 +17,8 @@ import type { InboundMail } from './inboundMails.ts'
 import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 
 /**
- * Is the end of an inbound mail. `retransmission`: the inbox has or had the message. `gone`: the project is deleted.
- * `busy`: nothing happened, because another transaction holds the inbox.
+ * Is the end of an inbound mail. `retransmission` means that the inbox has or had the message. `gone` means that the
+ * project is deleted. `busy` means that nothing was stored, because another transaction holds the inbox.
  */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
@@ -26,21 +26,21 @@ export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 export type AuthenticatedMail = IndexedMail & {
   inbound: InboundMail
   authentication: Authentication
-  /** Lists the objects of the attachments, by place; absent or null: the rows hold the bytes. */
+  /** Lists the objects of the attachments, by place. If a place is absent or null, the row holds the bytes. */
   objects?: readonly (Buffer | null)[]
-  /** Tells that a worker reads the attachments as aggregate reports. */
+  /** Tells that a worker must read the attachments as aggregate reports. */
   holdsReport?: boolean
 }
 
-/** A transaction over several inboxes waits for another lock at most this long. */
+/** Limits the time that a transaction over several inboxes waits for another lock. */
 const PATIENCE = '500ms'
 
 /**
  * Stores parsed mails in their threads and ends their inbound mails, in one transaction. The lock of the project's row
  * locks the inbox, so two messages of one inbox never choose a thread or an identifier concurrently. A separate
- * statement after the lock reads the inbox, because a statement sees only commits from before its start.
- * @param received mails of one project, or with `skipBusy` of several projects. The function then waits for no inbox,
- * so that a locked inbox does not delay the others.
+ * statement after the lock reads the inbox, because a statement sees only commits from before the statement's start.
+ * @param received lists mails of one project, or with `skipBusy` of several projects. With `skipBusy` the function
+ * waits for no inbox, so that a locked inbox does not delay the others.
  */
 export async function storeParsedMails(
   pool: Pool,
@@ -61,8 +61,8 @@ export async function storeParsedMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
-    // The events come last, because a bounce must not wait for its message's lock while this transaction holds the
-    // stream's lock.
+    // The events are recorded last. Otherwise a transaction that records a bounce could wait for its message's lock
+    // while this transaction holds the event stream's lock.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -70,7 +70,7 @@ export async function storeParsedMails(
   })
 }
 
-/** Locks live inboxes. @returns the projects of the inboxes. */
+/** Locks the inboxes that are not deleted. @returns the projects of the inboxes. */
 async function lockInboxes(
   db: Queryable,
   received: readonly AuthenticatedMail[],
@@ -87,8 +87,8 @@ async function lockInboxes(
 }
 
 /**
- * Divides mails into groups that can be stored together. In a group no mail names or repeats another, and no mail
- * searches for the subject of another.
+ * Divides parsed mails into groups that can be stored together. In a group no mail names or repeats another mail, and
+ * no mail searches for the subject of another mail.
  */
 function wavesOf(received: readonly AuthenticatedMail[]): AuthenticatedMail[][] {
   const waves: AuthenticatedMail[][] = []
@@ -148,22 +148,23 @@ async function storeWave(
 
 type Known = {
   isRetransmission: boolean
-  /** Is the message that this mail repeats; null: none, or it is deleted. */
+  /** Is the stored message that this mail repeats. Null means that there is none, or that it is deleted. */
   earlierRow: string | null
   idTaken: boolean
   threadRow: string | null
 }
 
 /**
- * Searches for the same message in the inbox, for its Message-ID, and for the nearest thread that it names. The order
- * by Message-ID fits only one index. Without it a plan made for an empty table read the whole inbox for each mail.
- * @returns the results by the place in the wave. If a result is absent, the inbound mail has ended.
+ * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread that it
+ * names. The order by Message-ID makes PostgreSQL use the right index. Without this order, a plan made for an empty
+ * table read the whole inbox for each mail.
+ * @returns the results by the place in the group. If a result is absent, the inbound mail has ended.
  */
 async function findRelated(
   db: Queryable,
   wave: readonly AuthenticatedMail[],
 ): Promise<Map<number, Known>> {
-  // A bounce joins the thread of its returned message, with or without References.
+  // A bounce joins the thread of its returned message, even if the bounce has no References.
   const named = wave.flatMap(({ mail }, n) =>
     [...returnedIds(mail), ...ancestors(mail.links), mail.links.messageId].map((id) => ({ n, id })),
   )
@@ -223,7 +224,7 @@ async function findRelated(
   )
 }
 
-/** Returns the Message-IDs of a returned message, the proven Message-ID first. */
+/** Returns the Message-IDs of the message that a bounce returns, the proven Message-ID first. */
 const returnedIds = ({ bounce }: ParsedMail): string[] =>
   bounce === null
     ? []
@@ -236,15 +237,15 @@ const seeksSubject = ({ links, subject }: ParsedMail): boolean =>
   baseSubject(subject).isReply &&
   subjectKey(subject) !== null
 
-/** findThreadBySubject searches threads up to this age. */
+/** Limits the age in days of threads in which findThreadBySubject searches. */
 const SUBJECT_DAYS = 30
 const THREADS_SEARCHED = 5
 const MESSAGES_COMPARED = 20
 
 /**
- * Finds the thread of a reply without In-Reply-To and References. It is a recent thread with the same subject and
- * participants. The subject must have a reply prefix, because subject alone would merge the invoices of two months or
- * two people.
+ * Finds the thread of a reply without In-Reply-To and References. The thread is recent and has the same subject and
+ * participants. The subject of the reply must have a reply prefix. Otherwise the invoices of two months would join one
+ * thread.
  */
 async function findThreadBySubject(
   db: Queryable,
@@ -271,11 +272,11 @@ async function findThreadBySubject(
   return rows.find(({ participants }) => sameParticipants(participants, own))?.thread_row ?? null
 }
 
-/** Returns a free alternative to a Message-ID that another message of this inbox has (docs/contract.md §4). */
+/** Returns a free alternative to a Message-ID that another message of this inbox has already (docs/contract.md §4). */
 async function freeMessageId(db: Queryable, projectId: string, wanted: string): Promise<string> {
   for (let probe = 1; ; probe++) {
-    // After 8 tries the number is random, because thousands of mails with one Message-ID must not cost thousands of
-    // tries each.
+    // After 8 tries the number in the Message-ID is random, because thousands of mails with one Message-ID must not
+    // need thousands of tries each.
     const n = probe <= 8 ? probe : randomInt(9, 2 ** 47)
     const candidate = alternativeMessageId(wanted, n)
     const { rowCount } = await db.query(

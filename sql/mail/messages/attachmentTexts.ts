@@ -11,7 +11,7 @@ import type { AppliedInvite } from '../calendar/applyInvites.ts'
 import { recordInvites } from '../calendar/messageInvites.ts'
 import { readMessageEvents } from './messageEvents.ts'
 
-/** Queues a job that wakes the reader of a project. The rows of the project tell what must be read. */
+/** Queues a job that reads the attachments of a project. Rows of the project tell which attachments must be read. */
 export const queueReading = (
   db: Queryable,
   projectId: string,
@@ -25,7 +25,7 @@ export const queueReading = (
     ...(runAt === undefined ? {} : { runAt, keepsTime: true }),
   })
 
-/** Queues the reader of a mail that waited for its owner, if the mail has a file to read. */
+/** Queues the job that reads the attachments of a mail that waited for its owner, if the mail has a file to read. */
 export async function queueWaitingReading(
   db: Queryable,
   projectId: string,
@@ -67,14 +67,14 @@ export type TextOutcome = {
   codes: readonly Code[]
   links: readonly MailLink[]
   invites: readonly ReadInvite[]
-  /** Is the label for a message whose file conceals words; null: none. */
+  /** Is the label for a message whose attached file conceals words. Null means no label. */
   label: string | null
   bytes: number
   cpuMs: number
 }
 
 /**
- * Records the text of an attachment, with its event. A second call changes nothing.
+ * Records the text of an attachment, with its event. A second call for the same attachment changes nothing.
  * @returns whether all attachments of the message are read now.
  */
 export async function recordText(pool: Pool, projectId: string, outcome: TextOutcome) {
@@ -96,15 +96,15 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
       values: [messageRow],
     })
-    // The events come last, because they lock the stream.
+    // The events are recorded last, because they lock the project's event stream.
     await recordEvents(db, events)
     return !rows[0]!.waits
   })
 }
 
 /**
- * Records everything that follows from the text of an attachment: sums, description, codes, invites. @returns the
- * events
+ * Records everything that follows from the text of an attachment: sums, description, one-time codes, invites. @returns
+ * the events to record.
  */
 async function recordFirst(
   db: Queryable,
@@ -118,14 +118,19 @@ async function recordFirst(
   return await eventsOf(db, outcome, { chars, gainedCode, invites })
 }
 
-/** Counts the characters of a text. Postgres counts code points, as `substr` does for the pages. */
+/**
+ * Counts the characters of a text. PostgreSQL counts code points, and `substr` reads pages of the text by this count.
+ */
 function charsOf(text: string): number {
   let chars = 0
   for (const _ of text) chars++
   return chars
 }
 
-/** Copies state and length into the description of the attachment, and labels the message. */
+/**
+ * Copies the state and the length of an attachment's text into the description of the attachment, and labels the
+ * message.
+ */
 const describe = (
   db: Queryable,
   { messageRow, attachmentId, state, reason, omitted, label }: TextOutcome,
@@ -150,7 +155,7 @@ const describe = (
   })
 
 /**
- * Adds codes and links of a file to the codes and links of its message. @returns whether the first code of the message
+ * Adds the one-time codes and links of a file to those of its message. @returns whether the first code of the message
  * is among them.
  */
 async function addFound(
@@ -192,7 +197,7 @@ async function eventsOf(
   const [event] = await readMessageEvents(db, [messageRow])
   if (event === undefined) return []
   const { projectId, data, traceparent, isSent } = event
-  // The project sent the file itself.
+  // The project sent the file itself, so there is no event.
   if (isSent) return []
   const attachment: AttachmentRead = { attachmentId, state, chars }
   return [
@@ -218,7 +223,7 @@ const noticeOf = ({ uid, recurrenceId, method, effect }: AppliedInvite): InviteN
   effect,
 })
 
-/** Adds the cost of a reading to the sums of a project's day (UTC). */
+/** Adds the bytes and the processor time of a reading to the sums of a project's day (UTC). */
 const countReading = (
   db: Queryable,
   projectId: string,

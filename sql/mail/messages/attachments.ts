@@ -5,14 +5,17 @@ import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
 import type { Queryable } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 
-/** Holds the decoded bytes of one attachment. `blob` is the object that holds them; absent or null: no object does. */
+/**
+ * Holds the decoded bytes of one attachment. `blob` is the object that holds the bytes. If it is absent or null, no
+ * object does.
+ */
 export type AttachmentContent = {
   attachmentId: string
   content: Uint8Array
   blob?: Buffer | null
 }
 
-/** Returns the bytes that the row holds. */
+/** Returns the bytes of an attachment that its row holds. */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
 const NO_BYTES = new Uint8Array()
@@ -20,7 +23,7 @@ const NO_BYTES = new Uint8Array()
 /**
  * Writes large attachments to the object store, before their rows are stored. They are written one after the other,
  * because memory must not hold all of them twice.
- * @returns by place the object of each attachment; null: its row holds the bytes.
+ * @returns by place the object of each attachment. Null means that the row holds the bytes.
  * @throws {BlobsAwayError}
  */
 export async function keepAttachments(
@@ -32,7 +35,7 @@ export async function keepAttachments(
   return objects
 }
 
-/** Limits the bytes in one statement. A larger attachment has its own statement. */
+/** Limits the bytes of attachments in one SQL statement. A larger attachment has its own statement. */
 const STATEMENT_BYTES = 1024 * 1024
 
 /** Stores the attachments of a message. */
@@ -75,13 +78,16 @@ function* batches(attachments: readonly AttachmentContent[]): Generator<Attachme
   if (batch.length > 0) yield batch
 }
 
-/** Is an attachment with its description in the message. */
+/** Is a stored attachment with its name and media type. */
 export type StoredAttachment = { filename: string; contentType: string; bytes: Buffer }
 
 /** Is an attachment whose content has not been read yet. */
 type FoundAttachment = Omit<StoredAttachment, 'bytes'> & { size: number; stored: StoredContent }
 
-/** Finds one attachment. @returns `'no attachment'` if the message lacks it; null if there is no such message. */
+/**
+ * Finds one attachment. @returns `'no attachment'` if the message lacks the attachment. Null means that there is no
+ * such message.
+ */
 export async function findAttachment(
   db: Queryable,
   {
@@ -118,7 +124,8 @@ export async function findAttachment(
 }
 
 /**
- * Finds a received message with its attachments, whose aggregate reports must be read. @returns null if it is deleted.
+ * Finds a received message with its attachments, which must be read as aggregate reports. @returns null if the message
+ * is deleted.
  */
 export async function findReportMail(
   db: Queryable,
@@ -162,8 +169,8 @@ export async function listSentAttachments(
 }
 
 /**
- * Finds the raw mail of a message. `'not composed'`: the outbound mail had no attempt and no reader yet. `'expired'`:
- * it was removed by age. Null: there is no such message.
+ * Finds the raw mail of a message. `'not composed'` means that the outbound mail had no attempt and no reader yet.
+ * `'expired'` means that the raw mail was removed by age. Null means that there is no such message.
  */
 export async function findRaw(
   db: Queryable,

@@ -4,7 +4,8 @@ import { withdrawDeleted } from '../approval/heldMails.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
 /**
- * The hash of a deleted message is kept for this time, because senders retry for about five days (RFC 5321 §4.5.4.1).
+ * The hash of a deleted message is kept for this time, because senders send a mail again for about five days (RFC 5321
+ * §4.5.4.1).
  */
 const RETENTION = '7 days'
 
@@ -51,15 +52,17 @@ export async function deleteThread(
   })
 }
 
-/** Takes the lock that storeParsedMails takes, so that no message joins a thread during its deletion. */
+/**
+ * Takes the same lock of an inbox as storeParsedMails, so that no message joins a thread during the thread's deletion.
+ */
 async function lockInbox(db: Queryable, projectId: string): Promise<void> {
   await db.query('select from projects where id = $1 for no key update', [projectId])
 }
 
 /**
- * Corrects threads after a deletion, and deletes empty threads. An index finds the last message, because counting a
- * thread of a million messages takes a second.
- * @param removed the thread of each deleted message.
+ * Corrects threads after a deletion of messages, and deletes empty threads. PostgreSQL finds the last message by an
+ * index, because counting a thread of a million messages takes a second.
+ * @param removed lists the thread of each deleted message.
  */
 export async function shrinkThreads(db: Queryable, removed: readonly string[]): Promise<void> {
   await db.query({
@@ -79,7 +82,8 @@ export async function shrinkThreads(db: Queryable, removed: readonly string[]): 
 }
 
 /**
- * Deletes messages with everything that belongs to them, except their threads. The caller holds the lock of the inbox.
+ * Deletes messages with everything that belongs to them, except their threads. The caller holds the lock of their
+ * inbox.
  */
 export async function deleteRows(
   db: Queryable,
@@ -92,7 +96,7 @@ export async function deleteRows(
     [rows],
   )
   await withdrawDeleted(db, rows)
-  // Otherwise the job of a scheduled mail would stay for a year.
+  // The send job is removed too. Otherwise the job of a scheduled mail could stay for a year.
   await db.query(
     `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
      where message_row = any ($1::bigint[]) and state <> 'done'`,
@@ -116,7 +120,7 @@ export async function deleteRows(
   await deleteUnusedRawMails(db, rawIds)
 }
 
-/** Deletes the hashes of deleted messages that no sender retries any more. */
+/** Deletes the hashes of deleted messages that no sender sends again any more. */
 export async function forgetDeletedMessages(db: Queryable): Promise<void> {
   await db.query(
     `delete from deleted_messages where deleted_at < clock_timestamp() - interval '${RETENTION}'`,

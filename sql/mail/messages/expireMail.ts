@@ -2,11 +2,14 @@ import { type Pool, transaction } from '../../db.ts'
 import { deleteRows, shrinkThreads } from './deleteMail.ts'
 import { deleteUnusedRawMails } from './rawMails.ts'
 
-/** Limit the rows of one batch, and approximately their bytes, because a message has up to 35 MB. */
+/** Limit the messages of one batch, and approximately their bytes, because a message has up to 35 MB. */
 const BATCH = 50
 const BATCH_BYTES = 8 * 1024 * 1024
 
-/** Mail that is not sent yet, or that waits for a person or a time, never expires. */
+/**
+ * Is the SQL condition for mail that may expire. Mail that is not sent yet, or that waits for a person or a time, never
+ * expires.
+ */
 const ENDED = `(m.direction = 'received' or exists (
   select from outbound_mails o where o.message_row = m.row and o.state = 'done'))`
 
@@ -14,8 +17,8 @@ const ENDED = `(m.direction = 'received' or exists (
 export const REPEATED_OR_REFUSED = `state in ('retransmission', 'discarded')`
 
 /**
- * Selects as `due` the oldest ended messages of project $1 from before $2. It selects at most BATCH_BYTES, and at least
- * one message.
+ * Selects as `due` the oldest messages of project $1 from before $2 that may expire. At least one message is selected,
+ * and at most BATCH_BYTES of further messages.
  */
 const due = (condition: string): string => `
   held as (
@@ -29,9 +32,9 @@ const due = (condition: string): string => `
   )`
 
 /**
- * Deletes the oldest mail of a project from before a time, as the API does. If another worker, or mail that is being
- * stored, holds the inbox, it does nothing.
- * @returns the number of removed rows; 0: none is left, or the inbox is locked.
+ * Deletes the oldest mail of a project from before a time, as the API does. Nothing is deleted while another worker, or
+ * mail that is being stored, holds the lock of the inbox.
+ * @returns the number of removed rows. 0 means that none is left, or that the inbox is locked.
  */
 export async function expireMail(pool: Pool, projectId: string, before: Date): Promise<number> {
   return transaction(pool, async (db) => {
@@ -56,7 +59,7 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
         rows.map((one) => one.thread_row),
       )
     }
-    // These rows belong to mail that was repeated or refused, which has no message of its own.
+    // These inbound mails were repeated or refused, so they have no message of their own.
     const ended = await db.query<{ raw_id: string }>({
       name: 'expired-inbound',
       text: `delete from inbound_mails where id = any (array(
@@ -75,8 +78,8 @@ export async function expireMail(pool: Pool, projectId: string, before: Date): P
 }
 
 /**
- * Removes the oldest originals of a project from before a time. The parsed messages are kept. @returns the number of
- * removed originals.
+ * Removes the oldest raw mails of a project from before a time. The parsed messages are kept. @returns the number of
+ * removed raw mails.
  */
 export async function expireRawMail(pool: Pool, projectId: string, before: Date): Promise<number> {
   return transaction(pool, async (db) => {

@@ -37,12 +37,12 @@ export async function* exportMails(
   }
 }
 
-/** Limits the bytes in which a header field is searched. */
+/** Limits the bytes of a mail in which a header field is searched. */
 const HEADER_MAX_BYTES = 64 * 1024
 
 /**
- * Adds a header field with the Message-ID that the service gave, if the sender gave the mail no Message-ID or another
- * one.
+ * Adds a header field with the Message-ID that the service gave to the mail. The field is added if the sender gave no
+ * Message-ID or another Message-ID.
  */
 function named(bytes: Buffer, messageId: string): Buffer {
   const head = bytes
@@ -73,8 +73,8 @@ type ContentRow = {
 }
 
 /**
- * Composes a message that has no original, because it was removed by age or is not composed yet. The result has the
- * stored parts.
+ * Composes a message that has no raw mail, because the raw mail was removed by age or is not composed yet. The result
+ * has the stored parts of the message.
  */
 async function composedAnew(db: Queryable, blobs: Blobs, messageRow: string): Promise<Buffer> {
   const { rows } = await db.query<ContentRow>(

@@ -1,17 +1,17 @@
 import type { MessageEventData } from '../../../shared/events/events.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is the data of a message's event. Webhooks continue the trace. */
+/** Is the data of an event about a message. Webhooks continue the trace of the message. */
 export type MessageEvent = {
   projectId: string
   status: string
   data: MessageEventData
   traceparent: string | null
-  /** Tells that the project sent the message. */
+  /** Tells whether the project sent the message. */
   isSent: boolean
 }
 
-/** Reads the event data of messages, in no particular order. */
+/** Reads the event data of messages. The result has no particular order. */
 export async function readMessageEvents(
   db: Queryable,
   messageRows: readonly string[],

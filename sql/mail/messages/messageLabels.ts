@@ -9,8 +9,8 @@ export class TooManyLabelsError extends Error {}
 export const LABELS_MAX = 50
 
 /**
- * Adds and removes labels. A label in both lists is removed.
- * @returns the updated message; null if there is no such message.
+ * Adds labels to a message and removes labels. A label in both lists is removed.
+ * @returns the updated message. Null means that there is no such message.
  * @throws {TooManyLabelsError}
  */
 export async function updateLabels(

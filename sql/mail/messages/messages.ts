@@ -29,15 +29,18 @@ export type Message = {
   replyTo: string[]
   subject: string
   text: string
-  /** Is null on sent messages. */
+  /** Is the message's own text without quoted history. Sent messages have null. */
   extractedText: string | null
   attachments: Attachment[]
   labels: string[]
   deliveryStatus?: DeliveryStatus | null
   deliveryError: string | null
-  /** Is the time of a scheduled sending; null: none. */
+  /** Is the time of a scheduled sending. Null means that the message is not scheduled. */
   sendAt: Date | null
-  /** Is null if the message was sent, or received by a version without sender authentication. */
+  /**
+   * Holds the results of sender authentication. It is null if the message was sent, or received by a version without
+   * sender authentication.
+   */
   authentication: Authentication | null
   /** Is the Message-ID in the mail's header. A reply must name it. */
   headerMessageId: string
@@ -46,14 +49,17 @@ export type Message = {
   createdAt: Date
 }
 
-/** Holds what the parser found in a message. It is null if the message was sent, or received by an earlier version. */
+/**
+ * Holds the one-time codes, links and invites that the parser found in a message. They are null if the message was
+ * sent, or received by an earlier version.
+ */
 type Found = {
   codes: Code[] | null
   links: MailLink[] | null
   invites: AppliedInvite[] | null
 }
 
-/** Is a message that is read alone. */
+/** Is a message that is read alone, with the one-time codes, links and invites in it. */
 export type SingleMessage = Message & Found
 
 export type MessageRow = {
@@ -87,7 +93,7 @@ const COLUMNS = `
   m.reply_to_addresses, m.subject, m.text_body, m.extracted_text, m.attachments, m.labels, m.delivery_status,
   m.delivery_error, m.send_at, m.authentication, m.header_message_id, m.in_reply_to, m.reference_ids, m.created_at`
 
-/** Lists leave out these columns. */
+/** Lists the columns of a message that is read alone. Lists of messages leave out the codes, links and invites. */
 const SINGLE_COLUMNS = `${COLUMNS}, m.codes, m.links, m.invites`
 
 const toSingle = (row: MessageRow & Found): SingleMessage => ({
@@ -125,8 +131,8 @@ export const toMessage = (row: MessageRow): Message => ({
 })
 
 /**
- * Limits the bytes of text in one page. A page ends early at this bound, because a hundred of the largest messages
- * would be gigabytes.
+ * Limits the bytes of text in one page of messages. A page ends early at this limit, because a hundred of the largest
+ * messages would be gigabytes.
  */
 const PAGE_TEXT_BYTES = 8 * 1024 * 1024
 
@@ -134,17 +140,17 @@ export type MessageFilter = {
   projectId: string
   /** A message must have all of these labels. */
   labels: readonly string[]
-  /** `after` is inclusive, and `before` is exclusive. */
+  /** Selects messages from the time `after` (inclusive) to the time `before` (exclusive). */
   after: Date | null
   before: Date | null
-  /** Null selects any status. */
+  /** Selects messages with this delivery status. Null selects any status. */
   deliveryStatus?: DeliveryStatus | null
   cursor: Cursor | null
-  /** Is 1 to 100. */
+  /** Limits the messages of a page, from 1 to 100. */
   limit: number
 }
 
-/** Returns one page of messages, newest first, and whether there are more. */
+/** Returns one page of messages, newest first, and whether there are more messages. */
 export async function listMessages(
   db: Queryable,
   filter: MessageFilter,
@@ -170,7 +176,7 @@ export async function listMessages(
   return { messages, more: messages.length < (rows[0]?.found ?? 0) }
 }
 
-/** Returns the upper bound of a page: the cursor, or `before` if that is earlier. */
+/** Returns the upper bound of a page of messages: the cursor, or `before` if that time is earlier. */
 export function upperBound({ cursor, before }: Pick<MessageFilter, 'cursor' | 'before'>): {
   at: Date | string
   row: bigint
@@ -204,7 +210,7 @@ const labelledPage = (byStatus: boolean) => {
   )`
 }
 
-/** Limits the messages of a label that are counted. A label on more messages is common. */
+/** Limits the messages of a label that are counted to find rare labels. A label on more messages counts as common. */
 const COUNTED_MAX = 1_000
 
 /** Returns the labels, the rarest label first, because `labelledPage` reads all messages of the first label. */
@@ -227,7 +233,10 @@ export async function rarestFirst(
   return rows.map((row) => row.label)
 }
 
-/** Selects the messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. It reads no other bodies. */
+/**
+ * Selects the messages of the query `page`, newest first, up to PAGE_TEXT_BYTES. The bodies of other messages are not
+ * read.
+ */
 export const WITHIN_BYTES = `
   select ${COLUMNS}, t.id as thread_id, p.email_address, s.found
   from (
@@ -241,7 +250,7 @@ export const WITHIN_BYTES = `
   where s.bytes_before < ${PAGE_TEXT_BYTES}
   order by m.created_at desc, m.row desc`
 
-/** Selects one message: $1 project, $2 hash of the Message-ID. */
+/** Selects one message. The parameters are: $1 project, $2 hash of the Message-ID. */
 export const FIND_MESSAGE = `
   select ${SINGLE_COLUMNS}, t.id as thread_id, p.email_address
   from messages m join threads t on t.row = m.thread_row join projects p on p.id = m.project_id
@@ -250,7 +259,7 @@ export const FIND_MESSAGE = `
 /** Identifies a message to read. */
 export type WantedMessage = { projectId: string; messageId: string }
 
-/** Finds messages of projects. It returns one result per item, in order; null: there is no such message. */
+/** Finds messages of projects. @returns one result per item, in order. Null means that there is no such message. */
 export async function findMessages(
   db: Queryable,
   wanted: readonly WantedMessage[],
@@ -272,7 +281,7 @@ export async function findMessages(
   })
 }
 
-/** Finds one message of a project, or null. */
+/** Finds one message of a project. @returns null if there is none. */
 export async function findMessage(
   db: Queryable,
   projectId: string,

@@ -5,23 +5,28 @@ import type { Pool, Queryable } from '../../db.ts'
 import { binaryArray } from '../../packedBytes.ts'
 import { queueReading } from './attachmentTexts.ts'
 
-/** Limits what reading attachments may cost a project in a day (UTC); null: no limit. */
+/** Limits the bytes and the processor time for reading a project's attachments in a day (UTC). Null means no limit. */
 export type TextLimits = { bytes: number | null; cpuSeconds: number | null }
 
 /**
- * After this time another run may take a row, because the first run has died. A file takes seconds of processor time.
+ * Is the number of seconds after which another run may take an attachment, because the first run has died. Reading a
+ * file takes seconds of processor time.
  */
 const CLAIM_SECONDS = 120
 
 /**
- * A file of the project's own mail is read only when the mail is being sent, because a waiting mail may never be sent.
+ * Is the SQL condition for mail whose files may be read. A file of the project's own mail is read only when the mail is
+ * being sent, because a waiting mail may never be sent.
  */
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
-/** A scheduled mail is sent at about its time. */
+/**
+ * Is the delay in seconds after the time of a scheduled mail. The mail is sent at about that time, and its files are
+ * read after it.
+ */
 const SCHEDULED_SECONDS = 1
 
-/** Is an attachment to read. `tries` counts the runs that took it, including this run. */
+/** Is an attachment whose text must be read. `tries` counts the runs that took the attachment, including this run. */
 export type PendingText = {
   messageRow: string
   attachmentId: string
@@ -33,7 +38,7 @@ export type PendingText = {
 
 /**
  * Takes the oldest attachment of a project that no run reads. @returns null if there is none.
- * @param claim the claim of the run. A second call with it takes the same attachment
+ * @param claim identifies the run. A second call with the same claim takes the same attachment.
  */
 export async function takePendingText(
   db: Queryable,
@@ -74,8 +79,8 @@ export async function takePendingText(
 }
 
 /**
- * Returns the time at which a project's next attachment may be read. It is later if the project has used up its day, or
- * if another run has the attachment. @returns null if no attachment waits.
+ * Returns the time at which a project's next attachment may be read. The time is later if the project has used up its
+ * daily limits, or if another run has the attachment. @returns null if no attachment waits.
  */
 export async function nextTextAt(
   db: Queryable,
@@ -107,12 +112,12 @@ export async function nextTextAt(
   return rows[0]?.at ?? null
 }
 
-/** Limits the characters of one message that are searched. */
+/** Limits the characters of one message's attachments that are indexed for search. */
 const SEARCHED_CHARS = 256 * 1024
 
 /**
- * Returns the searchable parts of a received message, with the texts of its attachments. @returns null if it was sent,
- * or is deleted.
+ * Returns the searchable parts of a received message, with the texts of its attachments. @returns null if the message
+ * was sent, or is deleted.
  */
 export async function findSearched(
   db: Queryable,
@@ -135,7 +140,7 @@ export async function findSearched(
   return { ...mail, text: texts.join('\n').slice(0, SEARCHED_CHARS) }
 }
 
-/** Is the type `tsvector` in pg_type.dat. */
+/** Is the object id of the type `tsvector` in pg_type.dat. */
 const TSVECTOR_OID = 3614
 
 /** Stores the binary search vector of a message. */
@@ -151,7 +156,7 @@ export async function storeSearched(
   })
 }
 
-/** Is a page of an attachment's text. `text` is null until the text is ready. */
+/** Is a page of an attachment's text. `text` is null until the attachment is read. */
 export type TextPage = {
   filename: string
   contentType: string
@@ -164,8 +169,8 @@ export type TextPage = {
 }
 
 /**
- * Returns the characters of a text from `offset`. @returns `'no attachment'` if the message lacks it; null if there is
- * no such message.
+ * Returns the characters of an attachment's text from `offset`. @returns `'no attachment'` if the message lacks the
+ * attachment. Null means that there is no such message.
  */
 export async function findTextPage(
   db: Queryable,
@@ -198,7 +203,7 @@ export async function findTextPage(
 
 const LOST_BATCH = 100
 
-/** Queues readers again for projects that have attachments to read and no job. */
+/** Queues jobs again for projects that have attachments to read and no job. */
 export async function requeueLostReadings(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ project_id: string }>(
     `select distinct project_id from (

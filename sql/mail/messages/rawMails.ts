@@ -1,7 +1,7 @@
 import type { Blobs, StoredContent } from '../../blobs/blobs.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Returns the bytes of a raw mail. */
+/** Returns the bytes of a raw mail, from its row or from the object store. */
 export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): Promise<Buffer> {
   const { rows } = await db.query<StoredContent>(
     'select bytes, blob from raw_mails where id = $1',
@@ -16,7 +16,8 @@ export async function readRawMail(db: Queryable, blobs: Blobs, rawId: string): P
  */
 export async function deleteUnusedRawMails(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  // Without this lock, two inboxes that release a mail concurrently would each see the reference of the other inbox.
+  // Without this lock, two inboxes that release a raw mail concurrently would each see the reference of the other
+  // inbox. Nobody would then delete the raw mail.
   await db.query(
     'select from raw_mails where id = any ($1::bigint[]) order by id for no key update',
     [ids],

@@ -1,20 +1,20 @@
 import type { Queryable } from '../../db.ts'
 
-/** Is the summary of a thread in a list. */
+/** Is the summary of a thread in a list of threads. */
 export type ThreadDigest = {
-  /** Lists the From addresses of the newest message. */
+  /** Lists the From addresses of the thread's newest message. */
   from: string[]
-  /** Is the beginning of the newest message's own text. */
+  /** Is the beginning of the newest message's own text, without quoted history. */
   snippet: string
-  /** Tells whether one of the newest messages is unread. */
+  /** Tells whether one of the thread's newest messages is unread. */
   unread: boolean
 }
 
-/** Limits the messages that the digest reads, because a thread can have any number. */
+/** Limits the messages of a thread that are read for its summary, because a thread can have any number. */
 const MESSAGES_READ = 20
 const SNIPPET_LENGTH = 160
 
-/** Returns the digests of threads, by identifier. */
+/** Returns the summaries of threads, by the threads' identifiers. */
 export async function readThreadDigests(
   db: Queryable,
   { projectId, threadIds }: { projectId: string; threadIds: readonly string[] },

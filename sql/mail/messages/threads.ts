@@ -38,7 +38,7 @@ const toThread = (row: ThreadRow): Thread => ({
 
 export type ThreadPage = {
   threads: Thread[]
-  /** Is the start of the next page; null: this page is the last. */
+  /** Is the start of the next page of threads. Null means that this page is the last. */
   next: Cursor | null
 }
 
@@ -106,7 +106,7 @@ async function laterPage(db: Queryable, projectId: string, cursor: Cursor, limit
   return rows
 }
 
-/** Finds one thread of a project, or null. */
+/** Finds one thread of a project. @returns null if there is none. */
 export async function findThread(
   db: Queryable,
   projectId: string,
@@ -122,7 +122,7 @@ export async function findThread(
 }
 
 /**
- * Adds and removes labels on every message of a thread. A label in both lists is removed.
+ * Adds labels to every message of a thread and removes labels. A label in both lists is removed.
  * @returns false if there is no such thread.
  * @throws {TooManyLabelsError} without any change.
  */

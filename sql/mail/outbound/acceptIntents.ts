@@ -7,10 +7,11 @@ import { OPERATION, type SendIntent, type SendOutcome } from './sendIntents.ts'
 import { writeIntents } from './writeIntents.ts'
 
 /**
- * Accepts send intents in one transaction, so that a message and its stored response commit together. It locks what the
- * intents need, decides which intents are admitted, takes their idempotency keys and writes them. One transaction for
- * many intents is fast. NOTIFY serialises commits, and 100 intents in one commit cost little more than one.
- * @param dailyLimit recipients that a project may write to in a UTC day; null: no limit.
+ * Accepts send intents in one transaction, so that a message and its stored response commit together. The function
+ * locks the rows that the intents need, decides which intents are admitted, takes their idempotency keys and writes the
+ * intents. One transaction for many intents is fast. NOTIFY serialises commits, and a commit of 100 intents takes
+ * little more time than a commit of one.
+ * @param dailyLimit is the number of recipients that a project may write to in a UTC day. Null means no limit.
  * @returns one outcome per intent, in order.
  */
 export async function acceptIntents(
@@ -22,7 +23,8 @@ export async function acceptIntents(
   try {
     return await accept()
   } catch (error) {
-    // The project had no row of its quota to lock, and a concurrent batch has stored one. That row is locked now.
+    // The project had no row of its sending quota to lock, and a concurrent batch has stored one. The second try locks
+    // that row.
     if ((error as { constraint?: string }).constraint === 'send_quotas_within')
       return await accept()
     throw error
@@ -49,9 +51,9 @@ async function acceptIn(
 }
 
 /**
- * Takes the idempotency keys of admitted intents and stores their responses. It waits for a key that a concurrent
- * request holds.
- * @returns a function that tells whether an intent may be stored: it has no key, or its key was free.
+ * Takes the idempotency keys of admitted intents and stores their responses. The function waits for a key that a
+ * concurrent HTTP request holds.
+ * @returns a function that tells whether an intent may be stored, because it has no key, or its key was free.
  */
 async function takeKeys(
   db: Queryable,

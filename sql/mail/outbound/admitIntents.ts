@@ -2,7 +2,9 @@ import type { LockedIntent, LockedIntents } from './lockIntents.ts'
 import { recipientsOf } from './lockIntents.ts'
 import type { AcceptedMessage, SendIntent } from './sendIntents.ts'
 
-/** Is a send intent that may be stored, with the rest of its response. `n` is its place in the batch. */
+/**
+ * Is a send intent that may be stored, with the response to its caller. `n` is the place of the intent in the batch.
+ */
 export type Admitted = AcceptedMessage & {
   kind: 'admitted'
   n: number
@@ -11,12 +13,12 @@ export type Admitted = AcceptedMessage & {
   recipients: number
 }
 
-/** Is the decision about a send intent. The other words are those of `SendOutcome`. */
+/** Is the decision about a send intent. `SendOutcome` explains the other words. */
 export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'over quota' }
 
 /**
  * Decides about locked send intents, in their order.
- * @param newThread returns the id of a new thread.
+ * @param newThread is a function that returns the id of a new thread.
  */
 export function admitIntents(
   intents: readonly SendIntent[],
@@ -54,7 +56,10 @@ export function admitIntents(
   })
 }
 
-/** Decides how a mail is sent: held for the owner, at its time, or at once. The mail of some apps is always held. */
+/**
+ * Decides how a mail is sent: held for the owner, at its scheduled time, or at once. Mail of some OAuth clients is
+ * always held.
+ */
 function statusOf(intent: SendIntent, known: LockedIntent): AcceptedMessage['status'] {
   if (intent.held || known.sendPolicy === 'approve' || known.isToUnknown) return 'held'
   return intent.sendAt === null ? 'queued' : 'scheduled'

@@ -3,10 +3,10 @@ import { type Pool, transaction } from '../../db.ts'
 import { withdrawHeld } from '../approval/heldMails.ts'
 import { endUnsent, lockUnsent } from './unsentMails.ts'
 
-/** Is the result of a cancellation. `before` means that the mail was cancelled already. */
+/** Is the result of cancelling a mail. `before` means that the mail was cancelled already. */
 export type CancelEnd = 'cancelled' | 'before' | 'not found' | 'too late'
 
-/** Cancels a scheduled mail, or withdraws a held mail. A cancellation and the first attempt exclude each other. */
+/** Cancels a scheduled mail, or withdraws a held mail. A mail is either cancelled or attempted, never both. */
 export async function cancelMail(pool: Pool, actor: Actor, messageId: string): Promise<CancelEnd> {
   return transaction(pool, async (db) => {
     const unsent = await lockUnsent(db, actor.projectId, messageId)

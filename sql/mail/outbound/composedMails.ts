@@ -16,11 +16,14 @@ export type MailStores = {
   pool: Pool
   keyring: KeyringSource
   blobs: Blobs
-  /** Stores the bytes together with those of other messages; absent: each message alone. */
+  /**
+   * Stores the bytes together with the bytes of other messages. If the field is absent, the bytes of each message are
+   * stored alone.
+   */
   keep?: Batcher<Composed, Kept | null>
 }
 
-/** Holds the composed bytes of a message. `blob` is the object that holds them; null: no object does. */
+/** Holds the composed bytes of a message. `blob` is the object that holds the bytes. Null means that no object does. */
 export type Composed = {
   messageRow: string
   sourceKey: string
@@ -28,12 +31,12 @@ export type Composed = {
   blob: Buffer | null
 }
 
-/** Is the raw mail of a message. `isOurs` tells that it has the bytes that were given. */
+/** Is the stored raw mail of a message. `isOurs` tells that the raw mail has the bytes that the caller gave. */
 export type Kept = { rawId: string; isOurs: boolean }
 
 /**
- * Returns the stored bytes of a message. If none are stored, they are composed and signed now, once for all readers and
- * attempts. @returns null for a deleted message.
+ * Returns the stored bytes of a message. If no bytes are stored, the message is composed and signed now, once for all
+ * readers and attempts. @returns null for a deleted message.
  */
 export async function composedMail(
   stores: MailStores,
@@ -57,7 +60,7 @@ export async function composedMail(
   return { rawId: kept.rawId, bytes: await readRawMail(pool, blobs, kept.rawId) }
 }
 
-/** Reads the attachments and the DKIM keys of a mail, and has it composed and signed. */
+/** Reads the attachments and the DKIM keys of a mail, and returns the composed and signed mail. */
 export async function composeOutbound(
   { pool, keyring, blobs }: MailStores,
   mail: OutboundContent,
@@ -78,7 +81,7 @@ function sourceKey(messageId: string): string {
 /**
  * Stores the composed bytes of different messages in one statement, before the first transmission, so that every
  * attempt sends the same bytes. A message that already has bytes keeps them.
- * @returns the results by place; null: the message is deleted.
+ * @returns the results by place. Null means that the message is deleted.
  */
 export async function keepComposed(
   db: Queryable,

@@ -2,7 +2,7 @@ import { keyLifetime } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
 import { OPERATION, type SendIntent } from './sendIntents.ts'
 
-/** Is what the database knows about a send intent. A `null` thread, draft or quota does not exist. */
+/** Is the state of a send intent's rows in the database. A thread, draft or quota of null does not exist. */
 export type LockedIntent = {
   sendPolicy: 'direct' | 'approve' | 'approve-new'
   approvalHours: number
@@ -11,23 +11,23 @@ export type LockedIntent = {
   draftVersion: number | null
   /** Counts the recipients that the project has written to on this UTC day. */
   used: number
-  /** Tells that the idempotency key already has a response. */
+  /** Tells whether the idempotency key already has a response. */
   keyIsTaken: boolean
-  /** Tells that a recipient is not allowed under approve-new. Other policies do not ask, so it is false for them. */
+  /** Tells whether a recipient needs an approval under approve-new. Under other policies it is false. */
   isToUnknown: boolean
 }
 
 export type LockedIntents = {
-  /** Is the time at which the intents are accepted. */
+  /** Is the time at which the send intents are accepted. */
   now: Date
-  /** Has one element for each intent, in order; null: its project is deleted. */
+  /** Has one element for each send intent, in order. Null means that the intent's project is deleted. */
   intents: (LockedIntent | null)[]
 }
 
 /**
  * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads them. Each kind
- * is locked in the order of its keys, so two batches never wait for each other. A share lock keeps each project from
- * being deleted.
+ * of row is locked in the order of its keys, so two batches never wait for each other. A share lock on each project
+ * prevents its deletion.
  */
 export async function lockIntents(
   db: Queryable,
@@ -61,7 +61,7 @@ export async function lockIntents(
   }
 }
 
-/** Returns the recipients that a mail goes to. */
+/** Returns the recipients to whom a mail of a send intent goes. Refused recipients are left out. */
 export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
   const left = new Set([...to, ...cc, ...bcc])
   for (const { address } of refused) left.delete(address)
@@ -90,7 +90,10 @@ const toLocked = (row: LockedRow): LockedIntent => ({
   isToUnknown: row.is_to_unknown,
 })
 
-/** $1 intents (jsonb); $2 to $5 the ids of their projects, threads and drafts, and of the projects with a quota. */
+/**
+ * Locks and reads the rows of send intents. The parameters are: $1 intents (jsonb); $2 to $5 the ids of their projects,
+ * threads and drafts, and of the projects with a quota.
+ */
 const LOCK_INTENTS = `
   with live as (
     select id, send_policy, approval_hours from projects

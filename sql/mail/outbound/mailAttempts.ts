@@ -4,22 +4,22 @@ import { addJob, addJobsFrom } from '../../queue/jobs.ts'
 import { readMessageEvents } from '../messages/messageEvents.ts'
 import { suppress } from './suppressions.ts'
 
-/** Is the outcome of one recipient in an attempt. */
+/** Is the outcome of an attempt for one recipient. */
 export type RecipientOutcome = {
   address: string
   state: 'sent' | 'deferred' | 'failed'
-  /** Is the reply of the other host, or the network error; null: sent. */
+  /** Is the reply of the receiving mail host, or the network error. Null means that the mail is sent. */
   error: string | null
-  /** Is the id that the relay gave to the copy. */
+  /** Is the id that the relay gave to the sent copy. */
   relayId?: string
-  /** The other host replied "no such mailbox". */
+  /** Tells that the receiving mail host replied "no such mailbox". */
   noSuchMailbox?: true
 }
 
-/** Is an outcome to record. `postponed` means that the recipient got no turn and no attempt. */
+/** Is the outcome of a recipient to record. `postponed` means that the recipient got no turn and no attempt. */
 export type RecordedOutcome =
   | (RecipientOutcome & {
-      /** Is the time of the next attempt of a deferred recipient; null: not deferred. */
+      /** Is the time of the next attempt of a deferred recipient. All other recipients have null. */
       nextAttemptAt: Date | null
     })
   | { address: string; state: 'postponed'; error: null; nextAttemptAt: Date }
@@ -31,20 +31,24 @@ export type AttemptOutcome = {
   rawId: string | null
   envelopeFrom: string
   recipients: RecordedOutcome[]
-  /** Lists the recipients in inboxes of this service. This transaction delivers to them. */
+  /**
+   * Lists the recipients in inboxes of this service. The transaction that records the attempt delivers the mail to
+   * them.
+   */
   localInboxes: string[]
-  /** Tells that this is the last part of the attempt. */
+  /** Tells whether this is the last part of the attempt. */
   last: boolean
 }
 
 /**
- * Records attempts, or finished parts of them, in one transaction. It records the recipients' outcomes, the deliveries
- * to our own inboxes, the messages' status, and with a last part the job of the next attempt. The mails of one project
- * share the lock of its events. One commit for many mails keeps several processes from waiting for each other.
- * @param outcomes at most one outcome of each message.
- * @returns a result for each outcome, in order. False means that another run of the job has begun since or recorded the
- * outcome first. Then only the recipients that the mail has reached are recorded, because the other run must not find
- * them open.
+ * Records attempts, or finished parts of them, in one transaction. The transaction writes the recipients' outcomes, the
+ * deliveries to inboxes of this service and the messages' status. With the last part of an attempt it also queues the
+ * job of the next attempt. The mails of one project share the lock of its event stream. One commit for many mails keeps
+ * several processes from waiting for each other.
+ * @param outcomes holds at most one outcome of each message.
+ * @returns a boolean for each outcome, in order. False means that another run of the job has begun since or recorded
+ * the outcome first. Then only the recipients that the mail has reached are recorded, because the other run must not
+ * send to them again.
  */
 export async function recordMailAttempts(
   pool: Pool,
@@ -54,7 +58,8 @@ export async function recordMailAttempts(
     const { rows } = await db.query<{ message_row: string; attempt: number }>({
       name: 'lock-attempts',
       text: `with locked as materialized (
-               -- This selects only by the key, because in a backlog PostgreSQL would read a whole index of due mail.
+               -- The query selects only by the primary key, because in a backlog PostgreSQL would read a whole index of
+               -- due mail.
                select message_row, attempt, state from outbound_mails
                where message_row = any ($1::bigint[]) order by message_row for no key update)
              select message_row, attempt from locked where state in ('queued', 'deferred')`,
@@ -73,8 +78,8 @@ export async function recordMailAttempts(
 }
 
 /**
- * Returns the part of an outcome that stays true in a later attempt. It leaves out our own inboxes, because only the
- * record delivers the mail to them.
+ * Returns the part of an outcome that stays true in a later attempt. Recipients in inboxes of this service are left
+ * out, because only a recorded outcome delivers the mail to them.
  */
 function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
   if (outcome.localInboxes.length > 0) return []
@@ -88,7 +93,7 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
   )
   await db.query({
     name: 'record-recipients',
-    // A bounce can come before this update, and its state must stay.
+    // A bounce can be recorded before this update, and the state `bounced` must stay.
     text: `
       update outbound_recipients r set
         state = case o.state when 'postponed' then r.state else o.state end,
@@ -127,8 +132,8 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
 }
 
 /**
- * Queues the next attempts at the earliest time of a pending recipient. Without a pending recipient an outbound mail is
- * done.
+ * Queues the next attempts of outbound mails at the earliest time of a pending recipient. An outbound mail without a
+ * pending recipient is done.
  */
 async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ message_row: string; next: Date | null }>({
@@ -157,14 +162,17 @@ async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<v
   )
 }
 
-/** Records the events of finished outbound mails. It is called last, because it locks the events of their projects. */
+/**
+ * Records the events of finished outbound mails. Callers call this function last, because it locks the event streams of
+ * the projects.
+ */
 async function announceEnds(db: Queryable, messageRows: readonly string[]): Promise<void> {
   if (messageRows.length === 0) return
   const ended = await readMessageEvents(db, messageRows)
   await recordEvents(
     db,
     ended
-      // The bounce has already recorded its own event.
+      // A bounced mail needs no event, because the bounce has already recorded its own event.
       .filter(({ status }) => status !== 'bounced')
       .map(({ status, ...event }) => ({
         ...event,

@@ -1,10 +1,10 @@
 import type { MtaStsPolicy } from '../../../shared/mail/mtaSts.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is a stored policy. `id` is the id of the TXT record for which the policy was fetched. */
+/** Is a stored MTA-STS policy. `id` is the id of the TXT record for which the policy was fetched. */
 export type StoredPolicy = MtaStsPolicy & { id: string }
 
-/** Finds the policy of a domain that has not expired. @returns null if there is none. */
+/** Finds the MTA-STS policy of a domain that has not expired. @returns null if there is none. */
 export async function findMtaStsPolicy(
   db: Queryable,
   domain: string,
@@ -17,7 +17,7 @@ export async function findMtaStsPolicy(
   return rows[0] ?? null
 }
 
-/** Stores a policy for its time, in place of the previous policy. */
+/** Stores an MTA-STS policy until it expires, in place of the previous policy. */
 export async function storeMtaStsPolicy(
   db: Queryable,
   domain: string,
@@ -34,7 +34,7 @@ export async function storeMtaStsPolicy(
   })
 }
 
-/** Deletes expired policies. */
+/** Deletes expired MTA-STS policies. */
 export async function deleteExpiredPolicies(db: Queryable): Promise<void> {
   await db.query('delete from mta_sts_policies where expires_at < clock_timestamp()')
 }

@@ -21,9 +21,9 @@ export type OutboundContent = {
   references: string[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
-  /** Holds the display names for To and Cc, by address. */
+  /** Holds the display names for To and Cc, by email address. */
   names: Record<string, string>
-  /** Is the time in Date: the time of a scheduled sending, or of the call. */
+  /** Is the time in the header field Date: the time of a scheduled sending, or of the call. */
   date: Date
 }
 
@@ -32,20 +32,20 @@ export type OutboundMail = OutboundContent & {
   /** Is the number of this attempt, from 1. `recordMailAttempts` requires it. */
   attempt: number
   acceptedAt: Date
-  /** Is the SHA-256 of the approved bytes; null: nobody had to approve them. */
+  /** Is the SHA-256 of the approved bytes. Null means that nobody had to approve the mail. */
   approvedHash: Buffer | null
   /** Lists the pending recipients whose next attempt is due. */
   due: DueRecipient[]
-  /** Lists the recipients' domains that are verified domains of this service. */
+  /** Lists the recipients' domains that are verified mail domains of this service. */
   ownDomains: string[]
   traceparent: string | null
 }
 
-/** Is a recipient with the number of the earlier attempts. */
+/** Is a recipient of an outbound mail with the number of the earlier attempts. */
 type DueRecipient = {
   address: string
   attempts: number
-  /** Tells that the recipient was suppressed after the API accepted the message. */
+  /** Tells whether the recipient was suppressed after the API accepted the message. */
   suppressed: boolean
 }
 
@@ -108,7 +108,7 @@ const contentOf = (row: ContentRow): OutboundContent => ({
 })
 
 /**
- * Returns the content of an outbound mail of a project. @returns null if the project has no outbound mail with that
+ * Returns the content of a project's outbound mail. @returns null if the project has no outbound mail with that
  * Message-ID.
  */
 export async function findOutboundContent(
@@ -128,8 +128,8 @@ export async function findOutboundContent(
 }
 
 /**
- * Begins the next attempts of outbound mails. It counts the attempts and reads the content of the mails. A scheduled
- * mail can no longer be cancelled.
+ * Begins the next attempts of outbound mails. The function counts the attempts and reads the content of the mails. From
+ * now on a scheduled mail cannot be cancelled.
  * @returns a result for each mail, in order. Null means that the mail is done, held, deleted, or not due yet (the job
  * ran again after its attempt was recorded).
  */
@@ -141,8 +141,8 @@ export async function beginAttempts(
     name: 'begin-attempts',
     text: `
       with locked as materialized (
-        -- Every statement locks these rows in this order, so two batches never wait for each other. It selects only by
-        -- the key, because in a backlog PostgreSQL would read a whole index of due mail.
+        -- Every statement locks rows of outbound mails in this order, so two batches never wait for each other. The
+        -- query selects only by the primary key, because in a backlog PostgreSQL would read a whole index of due mail.
         select message_row, state, next_attempt_at from outbound_mails where message_row = any ($1)
         order by message_row for no key update
       ), begun as (
@@ -186,7 +186,10 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
   }
 }
 
-/** Returns the milliseconds until the next attempt of an outbound mail; null: none is known. A held mail has none. */
+/**
+ * Returns the milliseconds until the next attempt of any outbound mail. Null means that no attempt is known. A held
+ * mail has none.
+ */
 export async function nextMailInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({
     name: 'next-mail',

@@ -10,17 +10,21 @@ export type WantedRecipients = {
   addresses: readonly string[]
 }
 
-/** Is the policy of one mail. `isFull` tells that its project has used up its storage. */
+/**
+ * Is the decision about one mail: its refused recipients, and whether its project has used up its storage (`isFull`).
+ */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
-/** Is a refused recipient: suppressed (an earlier bounce), or blocked by a rule of the project. */
+/**
+ * Is a refused recipient. The recipient is suppressed (an earlier bounce), or a rule of the project blocks the address.
+ */
 export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' }
 
 /**
- * Checks the recipients when the API accepts a message, by suppressions and email rules. No other check does this. It
- * also checks the project's storage.
- * @param storageBytes the limit of a project that sets none itself; null: none.
- * @returns the policy of each item of `wanted`, in order.
+ * Checks the recipients when the API accepts a message, by suppressions and email rules. No other function checks them.
+ * The storage of the project is checked, too.
+ * @param storageBytes is the storage limit of a project that sets none itself. Null means no limit.
+ * @returns the decision about each item of `wanted`, in order.
  */
 export async function readSendPolicies(
   db: Queryable,

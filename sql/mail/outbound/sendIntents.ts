@@ -11,9 +11,9 @@ export const OPERATION = 'send'
 /** Is a send intent: an accepted send or reply with all its content. */
 export type SendIntent = {
   projectId: string
-  /** Comes from `newMessageId`. A retry of the statement reuses it. */
+  /** Is the Message-ID from `newMessageId`. A repeated SQL statement uses the same Message-ID again. */
   messageId: string
-  /** Is the thread of a reply; null: a new thread. */
+  /** Is the thread that a reply joins. Null means a new thread. */
   threadRow: string | null
   from: string
   to: readonly string[]
@@ -24,31 +24,33 @@ export type SendIntent = {
   html: string | null
   inReplyTo: readonly string[]
   references: readonly string[]
-  /** `blob` is the object that holds the content; absent or null: no object does. */
+  /** Lists the attachments. `blob` is the object that holds the content. If it is absent or null, no object does. */
   attachments: readonly (SentAttachment & { blob?: Buffer | null })[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
-  /** Holds the display names for To and Cc, by address; null: none. */
+  /** Holds the display names for To and Cc, by email address. Null means that there are none. */
   names: Record<string, string> | null
-  /** Is the time to send the mail; null: at once. */
+  /** Is the time to send the mail. Null means at once. */
   sendAt: Date | null
-  /** Tells that the mail waits for the owner, whatever the project's policy says. */
+  /** Tells whether the mail waits for the owner, whatever the project's policy says. */
   held: boolean
-  /** Is the draft that becomes this mail; null: none. */
+  /** Is the draft that becomes this mail. Null means that there is none. */
   draft: { id: string; version: number } | null
   /** Lists recipients that must not get the mail. */
   refused: readonly RefusedRecipient[]
-  /** Holds the caller's idempotency key and the hash of its request; null: no key. */
+  /** Holds the caller's idempotency key and the hash of its request. Null means that the caller gave no key. */
   key: { name: string; requestHash: Buffer } | null
-  /** Holds the fields of the response except `threadId` and `createdAt`. They are stored under the key. */
+  /**
+   * Holds the fields of the API response except `threadId` and `createdAt`. They are stored under the idempotency key.
+   */
   answer: object
-  /** Is the index of the attachment that is a calendar file; absent or null: none. */
+  /** Is the index of the attachment that is a calendar file. If it is absent or null, there is none. */
   calendar?: number | null
-  /** Is the trace that the intent continues; absent: none. */
+  /** Is the trace context that the send intent continues. If it is absent, there is none. */
   traceparent?: string | null
 }
 
-/** Holds the fields of the response that the SQL statement determines. */
+/** Holds the fields of the API response that the SQL statement determines. */
 export type AcceptedMessage = {
   threadId: string
   createdAt: string
@@ -56,14 +58,15 @@ export type AcceptedMessage = {
 }
 
 /**
- * Is the result of an intent. `accepted`: it is stored. `repeat`: its key already has a response, or its draft is gone.
- * `gone`: the project or the thread is deleted. `over quota`: the project has reached its daily limit of recipients.
+ * Is the result of a send intent. `accepted` means that the intent is stored. `repeat` means that its idempotency key
+ * already has a response, or that its draft is gone. `gone` means that the project or the thread is deleted. `over
+ * quota` means that the project has reached its daily limit of recipients.
  */
 export type SendOutcome =
   | ({ kind: 'accepted' } & AcceptedMessage)
   | { kind: 'repeat' | 'gone' | 'over quota' }
 
-/** Returns the weight of an intent in a batch, in bytes. */
+/** Returns the weight of a send intent in a batch, in bytes. */
 export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
   attachments.reduce(
     (sum, { content }) => sum + content.length,
@@ -71,7 +74,7 @@ export const intentBytes = ({ text, html, attachments }: SendIntent): number =>
   )
 
 /**
- * Finds the stored response of an idempotency key of send or reply, and the hash of its request. @returns null if there
+ * Finds the stored response of an idempotency key of send or reply, and the hash of the request. @returns null if there
  * is no response.
  */
 export async function findSent(
@@ -81,6 +84,6 @@ export async function findSent(
 ): Promise<{ requestHash: Buffer; sent: AcceptedMessage & { answer: object } } | null> {
   const found = await findIdempotent(db, { projectId, operation: OPERATION, key })
   if (found === null || found.result === null) return null
-  // A response that an earlier version stored has no status.
+  // A stored response of an earlier version has no status, so it gets the status `queued`.
   return { requestHash: found.requestHash, sent: { status: 'queued', ...JSON.parse(found.result) } }
 }

@@ -6,7 +6,7 @@ type Unsent = { messageRow: string; status: string }
 
 /**
  * Locks the outbound mail of a message, in the lock order of the worker.
- * @returns the status, read under the lock; null if there is no such sent message.
+ * @returns the status of the mail, read under the lock. Null means that there is no such sent message.
  */
 export async function lockUnsent(
   db: Queryable,

@@ -28,13 +28,18 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** The words of deleted messages are searched after this many days. */
+/** A segment is searched for words of deleted messages this many days after its last check. */
 const CHECK_DAYS = 7
 
-/** Is a step of the work on a project's segments; null: there is none, or another process does it. */
+/**
+ * Is a step of the work on a project's search segments. Null means that there is no work, or that another process does
+ * it.
+ */
 export type Built = 'leaf' | 'merged' | 'checked' | null
 
-/** Does the next step for a project in one transaction, so that a crash leaves the segments unchanged. */
+/**
+ * Does the next step for a project's search segments in one transaction, so that a crash leaves the segments unchanged.
+ */
 export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
   transaction(pool, async (db) => {
     if (!(await isOurs(db, projectId))) return null
@@ -52,7 +57,7 @@ export const buildSegments = (pool: Pool, projectId: string): Promise<Built> =>
     return 'checked'
   })
 
-/** Tells whether this process may work on a project. Only one process at a time does. */
+/** Tells whether this process may work on a project's search segments. Only one process at a time may. */
 async function isOurs(db: Client, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ taken: boolean }>(
     `select pg_try_advisory_xact_lock(hashtextextended('search ' || $1, 0)) as taken`,
@@ -61,13 +66,13 @@ async function isOurs(db: Client, projectId: string): Promise<boolean> {
   return rows[0]!.taken
 }
 
-/** Takes the words of the oldest messages that have no leaf, if there are enough for a leaf. */
+/** Builds a leaf from the words of the oldest pending messages, if there are enough messages for a leaf. */
 async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
-    // The lock comes before the words are read. A change of the words waits, and then adds its row again. A message
-    // that is being changed is left for the next leaf, because two transactions that wait for each other's rows would
-    // deadlock.
+    // The pending rows are locked before the words are read. A change of the words waits, and then adds its row again.
+    // A message that is being changed is left for the next leaf, because two transactions that wait for each other's
+    // rows would deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -83,12 +88,12 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
   if (taken.length < LEAF_MESSAGES && bytes < LEAF_TEXT_BYTES) return false
   const { rows: messages } = await db.query<{ row: string; at: Date; terms: string | null }>({
     name: 'words-of-leaf',
-    // No term holds a line break.
+    // The terms can be joined by line breaks, because no term holds a line break.
     text: `select row, created_at as at, array_to_string(tsvector_to_array(search), E'\\n') as terms
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
   })
-  // If most messages were deleted meanwhile, the rest waits for more messages.
+  // If most of the messages were deleted meanwhile, the remaining messages wait for more messages.
   const waits = messages.length < taken.length / 2
   const living = new Set(messages.map(({ row }) => row))
   const ended = waits ? taken.filter(({ row }) => !living.has(row)) : taken
@@ -121,7 +126,7 @@ async function blocksOfLeaf(
     await slice()
     if (terms === null || terms === '') continue
     for (const lexeme of byteString(terms).split('\n')) {
-      // In the vectors, the project's prefix distinguishes its words from the words of other projects. A segment has
+      // In the search vectors, each word begins with the project's prefix. The prefix is removed, because a segment has
       // only one project.
       const term = lexeme.slice(lexeme.indexOf(':') + 1)
       const places = placesOf.get(term)
@@ -137,7 +142,10 @@ async function blocksOfLeaf(
   return writer.take(true)
 }
 
-/** Returns the oldest sixteen neighbouring segments of one size, if there are so many after the larger ones. */
+/**
+ * Returns the oldest sixteen neighbouring segments of one size. The list is empty if fewer segments stand after the
+ * larger segments.
+ */
 export function neighboursToMerge<Range extends LeafRange>(
   segments: readonly Range[],
 ): Range[] | null {
@@ -182,7 +190,9 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
 
 type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 
-/** Yields the terms of neighbouring segments in order, with the postings of all segments, oldest leaf first. */
+/**
+ * Yields the terms of neighbouring segments in order. Each term has the postings of all segments, oldest leaf first.
+ */
 async function* mergedTerms(
   db: Client,
   segments: readonly Segment[],
@@ -190,8 +200,8 @@ async function* mergedTerms(
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
   /**
-   * Reads the next block of a source whose block is used up. At the end of the source, its place stays after its last
-   * term.
+   * Reads the next block of a segment whose current block is used up. At the end of the segment, its place stays after
+   * its last term.
    */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()
@@ -219,7 +229,9 @@ async function* mergedTerms(
   }
 }
 
-/** Returns the segment that was checked longest ago, if its check is due. It counts as checked from now on. */
+/**
+ * Returns the segment whose check was longest ago, if its next check is due. The segment counts as checked from now on.
+ */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({
     name: 'take-unchecked-segment',
@@ -240,8 +252,8 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
 const UNBUILT_MAX = 1_000
 
 /**
- * Queues a job for projects with a leaf to build or a segment to check. This is needed after an upgrade, and for lost
- * jobs.
+ * Queues a job for each project with a leaf to build or a segment to check. Such projects have no job after an upgrade,
+ * or after a job was lost.
  */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`

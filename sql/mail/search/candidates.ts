@@ -21,12 +21,12 @@ import {
 } from './segments.ts'
 
 /**
- * Holds messages that may match, and a time that bounds all messages of later batches. After the last batch the time is
- * infinite.
+ * Holds messages that may match a search, and a time that bounds all messages of later batches. After the last batch
+ * the time is infinite.
  */
 export type CandidateBatch = { rows: string[]; boundMs: number }
 
-/** Describes what a search looks for. The times are rough bounds, both inclusive. */
+/** Describes a search. The times are rough bounds, both inclusive. */
 export type Wanted = {
   projectId: string
   queries: readonly SearchQuery[]
@@ -35,9 +35,9 @@ export type Wanted = {
   untilMs: number
 }
 
-/** Limits the messages without a leaf that are read at once. Fewer are read if their text reaches LEAF_TEXT_BYTES. */
+/** Limits the pending messages that are read at once. Fewer are read if their text reaches LEAF_TEXT_BYTES. */
 const PENDING_AT_ONCE = 256
-/** Limits the candidates of the first batch of a segment. Each further batch has twice as many. */
+/** Limits the candidates of a segment's first batch. Each further batch has twice as many. */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
@@ -46,10 +46,10 @@ const BATCH_MAX = 1_024
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
-/** Returns a time after every other time, in the order of a search. */
+/** Returns the time that comes after every other time in the order of a search. */
 const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
 
-/** Yields messages that no segment holds. Their words are not checked. */
+/** Yields pending messages, which no segment holds. Their words are not checked. */
 export async function* pendingCandidates(
   db: Queryable,
   { projectId, order, sinceMs, untilMs }: Wanted,
@@ -84,7 +84,7 @@ export async function* pendingCandidates(
   }
 }
 
-/** Yields messages of the segments whose words fit. */
+/** Yields the messages of the segments whose words fit the search. */
 export async function* segmentCandidates(
   db: Queryable,
   wanted: Wanted,
@@ -94,7 +94,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // A page of pending messages may be newer than all of these messages.
+  // The first batch is empty and tells the bound, because a page of pending messages may be newer than all messages of
+  // the segments.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -131,8 +132,8 @@ export async function* segmentCandidates(
 }
 
 /**
- * Returns the places of segments whose words fit, by leaf. Prefixes are checked only if the whole words still allow a
- * match.
+ * Returns the places of messages in segments whose words fit the search, by leaf. Prefixes are checked only if the
+ * whole words still allow a match.
  */
 async function matchesIn(
   db: Queryable,
@@ -158,7 +159,7 @@ async function matchesIn(
   return found
 }
 
-/** Returns the first segments that together have at most this many leaves. It returns at least one segment. */
+/** Returns the first segments that together have at most `max` leaves. At least one segment is returned. */
 function firstLeaves(segments: readonly Segment[], max: number): readonly Segment[] {
   let leaves = 0
   const end = segments.findIndex(({ firstLeaf, lastLeaf }, n) => {
@@ -176,7 +177,7 @@ type Times = Pick<Leaf, 'since' | 'until'>
 const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
-/** Returns the time that bounds all of these messages. */
+/** Returns the time that bounds all remaining messages of a search. */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'
     ? remaining.reduce((most, { until }) => Math.max(most, until.getTime()), endOf(order))

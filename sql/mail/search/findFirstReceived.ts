@@ -9,17 +9,20 @@ import {
 import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 import type { MessageSearch } from './searchMessages.ts'
 
-/** Is a one-time code, an attachment that was read, or an invite; null: anything. */
+/**
+ * Names the content that a message must have: a one-time code, an attachment that was read, or an invite. Null means
+ * that any message will do.
+ */
 export type Awaited = 'code' | 'text' | 'invite' | null
 
 type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
   after: Date
-  /** Names what a message must hold. */
+  /** Names the content that the message must have. */
   has?: Awaited
 }
 
 /**
- * Finds the oldest matching message received after a time, or null.
+ * Finds the oldest matching message received after a time. @returns null if there is none.
  * @throws {SearchTimeoutError}
  */
 export async function findFirstReceived(pool: Pool, search: FirstSearch): Promise<Message | null> {
@@ -54,7 +57,7 @@ const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
 const CARRIES = 'labels @> $3::text[]'
 const MATCHES = `($4 = '' or search @@ $4::tsquery)`
 
-/** Returns the parameters: $1 the project, $2 the time, $3 labels, $4 the query. */
+/** Returns the SQL parameters: $1 the project, $2 the time, $3 labels, $4 the query. */
 const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[] => [
   projectId,
   after,
@@ -65,15 +68,15 @@ const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[]
 const FIRST = {
   unsearched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and $4 = ''`,
   searched: `select ${COLUMNS} from messages where ${RECEIVED} and ${CARRIES} and search @@ $4::tsquery`,
-  // The predicate is the predicate of the index messages_coded.
+  // The condition equals the predicate of the index messages_coded, so that PostgreSQL uses this index.
   coded: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and codes <> '[]'::jsonb and ${CARRIES} and ${MATCHES}`,
-  // The predicate is the predicate of the index messages_invited.
+  // The condition equals the predicate of the index messages_invited, so that PostgreSQL uses this index.
   invited: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and invites is not null and ${CARRIES} and ${MATCHES}`,
-  // The index attachment_texts_ready serves this query.
+  // PostgreSQL answers this query with the index attachment_texts_ready.
   read: `
     select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
     where x.project_id = $1 and x.state = 'ready'
@@ -99,7 +102,7 @@ async function firstOf(db: Queryable, search: FirstSearch, found: string): Promi
 async function check(db: Client, search: FirstSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>({
     name: 'first-received-among',
-    // A separate part reads the rows, as in a search.
+    // A separate part of the query reads the rows, as in a search.
     text: `with given as materialized (
              select row, project_id, created_at, labels, direction, search from messages
              where row = any ($5::bigint[])

@@ -10,11 +10,11 @@ import {
 } from '../messages/messages.ts'
 import { findHits, type Hit, isSmall, queriesText } from './hits.ts'
 
-/** A message must match all `queries`. */
+/** Describes a search for messages. A message must match all `queries`. */
 export type MessageSearch = MessageFilter & { queries: readonly SearchQuery[] }
 
 /**
- * Returns one page of the messages that match, newest first, and whether there are more.
+ * Returns one page of the messages that match a search, newest first, and whether there are more.
  * @throws {SearchTimeoutError}
  */
 export async function searchMessages(
@@ -32,7 +32,8 @@ type FoundRow = MessageRow & { found: number }
 
 async function readSmall(pool: Pool, search: MessageSearch): Promise<FoundRow[]> {
   const { rows } = await pool.query<FoundRow>(
-    // The limit is a literal. For a parameter the planner expects a tenth of the inbox and sorts all of it.
+    // The limit is written as a number. With a parameter, the planner expects a tenth of the inbox as result and sorts
+    // all of it.
     `with page as (
        select row, created_at, text_bytes from messages where ${FITS} and search @@ $4::tsquery
        order by created_at desc, row desc limit ${search.limit + 1}
@@ -65,8 +66,8 @@ async function readLarge(db: Client, search: MessageSearch): Promise<FoundRow[]>
 }
 
 /**
- * Checks the terms of messages, newest first, until the page is full. A separate part reads the rows. Otherwise the
- * planner would read the whole inbox in order, because it expects to fill a page soon.
+ * Checks the terms of messages, newest first, until the page is full. A separate part of the query reads the rows.
+ * Otherwise the planner would read the whole inbox in order, because it expects to fill a page soon.
  */
 async function check(db: Client, search: MessageSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>(
@@ -84,8 +85,8 @@ async function check(db: Client, search: MessageSearch, rows: readonly string[])
 }
 
 /**
- * Returns the parameters: $1 the project, $2 and $3 the upper bound, $4 the query, $5 labels, $6 the lower bound, $7
- * the status.
+ * Returns the SQL parameters: $1 the project, $2 and $3 the upper bound, $4 the query, $5 labels, $6 the lower bound,
+ * $7 the status.
  */
 const valuesOf = (search: MessageSearch): unknown[] => {
   const { at, row } = upperBound(search)

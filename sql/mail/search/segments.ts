@@ -9,12 +9,12 @@ import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBloc
 import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 
-/** This many segments of one size become one segment of the next size. */
+/** Is the number of neighbouring segments of one size that become one segment of the next size. */
 export const MERGED_SEGMENTS = 16
 /** Limits the leaves of the largest segment: 61,440 messages. */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
-/** Holds the sorted words of neighbouring leaves, and the times of their messages. */
+/** Holds the sorted words of neighbouring leaves, and the times of their oldest and newest messages. */
 export type Segment = LeafRange & { id: string; since: Date; until: Date }
 
 /** Lists the segments of a project, oldest leaf first. */
@@ -28,10 +28,10 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
   return rows
 }
 
-/** Describes a leaf without its messages. */
+/** Describes a leaf of the search index without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
 
-/** Lists leaves by their numbers, oldest first. */
+/** Lists leaves of the search index by their numbers, oldest first. */
 export async function listLeaves(
   db: Queryable,
   projectId: string,
@@ -46,7 +46,7 @@ export async function listLeaves(
   return rows
 }
 
-/** Returns the rows of the messages of leaves, by leaf and place. */
+/** Returns the row numbers of the messages in leaves, by leaf and place. */
 export async function readLeaves(
   db: Queryable,
   projectId: string,
@@ -95,14 +95,14 @@ export async function readWords(
 }
 
 /**
- * Limits the blocks of one prefix that are read to about 250 KB. A stranger can write millions of words with one
+ * Limits the blocks that are read for one prefix to about 250 KB. A stranger can write millions of words with one
  * prefix.
  */
 const BEGINNING_BLOCKS = 128
 
 /**
- * Returns the messages of prefixes in a segment, by the key of the prefix. A prefix with too many words does not
- * exclude messages, so all messages count as its messages.
+ * Returns the messages of prefixes in a segment, by the key of the prefix. If a prefix has too many words, all messages
+ * of the segment are returned for it.
  */
 export async function readBeginnings(
   db: Queryable,
@@ -141,7 +141,7 @@ export async function readBeginnings(
   return found
 }
 
-/** Adds the messages of a wanted term that a block holds. */
+/** Adds the messages of a wanted term that a block of terms holds. */
 function addPlaces(
   found: Map<string, Places>,
   range: LeafRange,
@@ -160,7 +160,7 @@ function addPlaces(
 
 const bytesOf = ({ term }: WantedTerm): Buffer => Buffer.from(term, 'latin1')
 
-/** Reads the blocks of a segment in order, several at a time. */
+/** Reads the blocks of terms of a segment in order, several at a time. */
 export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGenerator<TermBlock> {
   for (let after: Buffer | null = null; ; ) {
     const { rows }: { rows: { first_term: Buffer; terms: Buffer }[] } = await db.query({
@@ -179,10 +179,13 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
   }
 }
 
-/** This many blocks have about 64 KB. A block with many postings has 8 KB at most. */
+/**
+ * Is the number of blocks that are read at once. This many blocks have about 64 KB. A block with many postings has 8 KB
+ * at most.
+ */
 export const BLOCKS_AT_ONCE = 32
 
-/** Stores a new segment of stored leaves. */
+/** Stores a new segment over stored leaves. */
 export async function insertSegment(
   db: Queryable,
   projectId: string,
@@ -199,7 +202,7 @@ export async function insertSegment(
   return rows[0]!.id
 }
 
-/** Adds blocks to a segment. */
+/** Adds blocks of terms to a segment. */
 export async function insertBlocks(
   db: Queryable,
   segmentId: string,
@@ -218,7 +221,7 @@ export async function insertBlocks(
   })
 }
 
-/** Adds a leaf. @param rows the messages of the leaf, by place. */
+/** Adds a leaf to the search index. @param rows lists the messages of the leaf, by place. */
 export async function insertLeaf(
   db: Queryable,
   projectId: string,
@@ -234,7 +237,7 @@ export async function insertLeaf(
   })
 }
 
-/** Returns the places of the deleted messages of leaves, and whether any other message is left. */
+/** Returns the places of the deleted messages in leaves, and whether any other message is left. */
 export async function deletedPlaces(
   db: Queryable,
   projectId: string,

@@ -9,11 +9,10 @@ import type { Failed } from '../../vault/credentials.ts'
 import { CONTENT, sealContent } from './purchaseContent.ts'
 
 /**
- * Limits the purchases of one project that have not ended. Concurrent requests may exceed the limit by their own
- * number.
+ * Limits the purchases of one project that have not ended. Concurrent calls may exceed the limit by their own number.
  */
 const OPEN_MAX = 500
-/** Limits the bytes of requests and answers that are kept for one project. */
+/** Limits the bytes of purchase requests and answers that are stored for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 /** Is a purchase to accept. */
@@ -23,15 +22,15 @@ export type NewPurchase<Refusal> = {
   kind: 'payment' | 'quote'
   request: UseRequest
   target: UseTarget
-  /** Is the MCP tool that the request calls; null: plain HTTP. */
+  /** Is the MCP tool that the request calls. Null means plain HTTP. */
   tool: string | null
   /**
-   * Holds the credential whose fields the request uses, and the function that judges it; null: the request uses no
-   * credential.
+   * Holds the credential whose fields the request uses, and the function that judges the credential. Null means that
+   * the request uses no credential.
    */
   credential: { name: string; judge: (credential: OpenCredential) => Refusal | null } | null
   requestHash: Buffer
-  /** Is null for a quote. */
+  /** Is the idempotency key of the purchase. A quote has null. */
   key: string | null
   maxAtomic: bigint
   why: string | null
@@ -39,18 +38,18 @@ export type NewPurchase<Refusal> = {
 
 export type AcceptedPurchase<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key belongs to another request. */
+  /** The Idempotency-Key belongs to another purchase request. */
   | { kind: 'other_request' }
   /** The project has too many purchases in progress, or too large answers. */
   | { kind: 'busy' }
   | { kind: 'no_project' }
-  /** The vault does not give out the credential, or the judge refuses the request. */
+  /** The vault does not give out the credential, or the function `judge` refuses the request. */
   | { kind: 'credential'; failed: Failed }
   | { kind: 'refused_by_judge'; refusal: Refusal }
 
 /**
- * Stores a purchase and its job. The same Idempotency-Key finds the first purchase, however old it is. The function
- * does not lock the project, because two hundred concurrent purchases waited five seconds for the lock.
+ * Stores a purchase and its job. A call with the same Idempotency-Key finds the first purchase, however old it is. The
+ * function does not lock the project, because two hundred concurrent purchases waited five seconds for the lock.
  */
 export function acceptPurchase<Refusal>(
   pool: Pool,
@@ -116,8 +115,8 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
   `${method} ${host}${path}`.slice(0, 1_000)
 
 /**
- * Opens the credential of a request, with its audit entry. @returns null if the request uses no credential, or if the
- * credential may be used.
+ * Opens the credential of a purchase request, with an audit entry. @returns null if the request uses no credential, or
+ * if the credential may be used.
  */
 async function judgeCredential<Refusal>(
   db: Queryable,

@@ -1,6 +1,6 @@
 /**
- * Stores payments that wait for their owner. The request and the purchase change together, under the lock of the
- * purchase.
+ * Stores payments that wait for their owner. The approval request and the purchase change together, under the lock of
+ * the purchase.
  */
 import { newApprovalId } from '../../../shared/ids.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -16,7 +16,10 @@ import { purchaseEvent, storeTerms } from './purchaseSteps.ts'
 import { PURCHASE_COLUMNS, type PurchaseRow } from './purchases.ts'
 import type { AskReason } from './reserve.ts'
 
-/** Makes a purchase wait, with its request, its event, and the jobs that notify the owner and end the request. */
+/**
+ * Makes a purchase wait for its owner. The function stores the approval request, its event, and the jobs that notify
+ * the owner and end the approval request.
+ */
 export function askOwner(
   pool: Pool,
   asked: { id: string; offer: Offer; reason: AskReason; hash: Buffer },
@@ -52,14 +55,14 @@ export function askOwner(
 }
 
 export type PaymentDecision =
-  /** `hash` is the SHA-256 of the terms that the owner saw. */
+  /** `hash` is the SHA-256 of the payment terms that the owner saw. */
   | { state: 'approved'; hash: Buffer }
   | { state: 'rejected'; reason: string | null }
   | { state: 'expired' }
 
 /**
- * `before`: an earlier decision is already recorded. `changed`: the terms have changed. `late`: the request has
- * expired.
+ * `before` means that an earlier decision is already recorded. `changed` means that the payment terms have changed.
+ * `late` means that the approval request has expired.
  */
 export type PaymentDecisionEnd = {
   kind: 'done' | 'before' | 'changed' | 'late'
@@ -67,9 +70,10 @@ export type PaymentDecisionEnd = {
 }
 
 /**
- * Decides a request once. After an approval the worker asks the seller again, and signs only the approved terms.
+ * Decides the approval request of a payment once. After an approval the worker asks the seller again, and signs only
+ * the approved terms.
  * @param within runs in the transaction of a decision that is made.
- * @returns null if there is no such request.
+ * @returns null if there is no such approval request.
  */
 export function decidePayment(
   pool: Pool,
@@ -166,10 +170,10 @@ async function end(
   return done
 }
 
-/** Describes what the owner sees of a payment that waits, or waited. */
+/** Describes the waiting or decided payment as the owner sees it. */
 export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
-/** Returns for each of these purchases why the owner is asked, and the hash of its terms. */
+/** Returns for each of these purchases the reason to ask the owner, and the hash of the payment terms. */
 export async function readAsked(
   db: Queryable,
   projectId: string,

@@ -1,4 +1,4 @@
-/** Reads what a project has paid before: the payees of a host, and the prices of a path. */
+/** Reads the earlier payments of a project: the payees of a host, and the prices of a path. */
 import type { Queryable } from '../../db.ts'
 
 /**
@@ -13,7 +13,7 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** Is the price from which a rise is measured. */
+/** Is the base price of a path. A rise of the price is measured from this price. */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }
@@ -22,17 +22,17 @@ export type PaidBefore = {
   hostIsKnown(place: PaidPlace): boolean
   payeeIsKnown(place: PaidPlace): boolean
   /**
-   * Returns the base price for the next payment. It is the lowest price, until that price is 30 days old. Then the last
-   * price replaces it.
+   * Returns the base price for the next payment. This is the lowest price paid, until that price is 30 days old. Then
+   * the last price becomes the base price.
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
-  /** Adds a payment, so that the next payment of the same group sees it. */
+  /** Adds a payment to the earlier payments, so that the next payment of the same group sees it. */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }
 
 const BASE_AGE_MS = 30 * 24 * 3_600_000
 
-/** Reads what a project has paid before at these places. The caller holds the lock of the project's purse. */
+/** Reads the earlier payments of a project at the given places. The caller holds the lock of the project's purse. */
 export async function readPaidBefore(
   db: Queryable,
   projectId: string,

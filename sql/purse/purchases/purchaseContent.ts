@@ -1,19 +1,25 @@
-/** Encrypts the content of a purchase: first its request, then the request with its signed header, then the answer. */
+/**
+ * Encrypts the content of a purchase: first its request, then the request with its signed payment header, then the
+ * answer.
+ */
 import type { PaymentHeader } from '../../../shared/purse/paymentHeader.ts'
 import type { Keyring, Sealed, SecretContext } from '../../../shared/vault/envelope.ts'
 import type { UseAnswer } from '../../../shared/vault/useAnswer.ts'
 import type { UseRequest } from '../../../shared/vault/useRequest.ts'
 
-/** An answer is kept for this time after the purchase has ended. */
+/** The answer of a purchase is kept for this time after the purchase has ended. */
 export const ANSWER_KEPT = '10 minutes'
 
-/** Lists the values of `content_version`. */
+/** Lists the values of the column `content_version`. */
 export const CONTENT = { request: 1, signed: 2, answer: 3 } as const
 
-/** Is a request with the header that pays for it. The header moves money, because whoever has it may settle it. */
+/**
+ * Is a purchase request with the header that pays for it. The header moves money, because whoever has the header may
+ * settle the payment.
+ */
 export type SignedRequest = { request: UseRequest; header: PaymentHeader }
 
-/** Lists the columns of a row with an encrypted content. */
+/** Lists the columns of a purchase's row with encrypted content. */
 export type ContentRow = {
   project_id: string
   id: string
@@ -23,7 +29,7 @@ export type ContentRow = {
   ciphertext: Buffer | null
 }
 
-/** Returns the associated data of a purchase's content. */
+/** Returns the encryption context (associated data) of a purchase's content. */
 export const purchaseContext = (projectId: string, id: string, version: number): SecretContext => ({
   purpose: 'purchase',
   projectId,
@@ -31,7 +37,7 @@ export const purchaseContext = (projectId: string, id: string, version: number):
   version,
 })
 
-/** Encrypts a content of one version. */
+/** Encrypts the content of a purchase in one version. */
 export const sealContent = (
   keyring: Keyring,
   { projectId, id }: { projectId: string; id: string },
@@ -40,7 +46,7 @@ export const sealContent = (
 ): Sealed =>
   keyring.seal(Buffer.from(JSON.stringify(content)), purchaseContext(projectId, id, version))
 
-/** Decrypts the content of a row. @returns null if the row has no content, or a content of another version. */
+/** Decrypts the content of a purchase. @returns null if the row has no content, or content of another version. */
 export function openContent<Content>(
   keyring: Keyring,
   row: ContentRow,

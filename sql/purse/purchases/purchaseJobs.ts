@@ -1,8 +1,8 @@
-/** The jobs of purchases, and the deletion of their old answers. */
+/** Queues the jobs of purchases, and deletes old answers of purchases. */
 import type { Pool, Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
-/** Queues the job of a purchase. @param runAt if absent, the job runs now. */
+/** Queues the job of a purchase. @param runAt is the time of the job. If it is absent, the job runs now. */
 export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<void> =>
   addJob(db, {
     task: 'buy',
@@ -11,7 +11,7 @@ export const queuePurchase = (db: Queryable, id: string, runAt?: Date): Promise<
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Within this time the own job of a purchase has run, or is at least in the queue. */
+/** Within this time after a purchase is due, its own job has run, or is at least in the queue. */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 
@@ -30,7 +30,7 @@ export async function requeueLostPurchases(pool: Pool): Promise<number> {
 
 const CLEAN_BATCH = 500
 
-/** Deletes expired answers. The record of the purchase is kept. */
+/** Deletes the expired answers of purchases. The record of the purchase is kept. */
 export async function deleteOldAnswers(db: Queryable): Promise<void> {
   await db.query(
     `update purchases set key_id = null, wrapped_key = null, ciphertext = null

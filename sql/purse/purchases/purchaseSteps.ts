@@ -18,7 +18,7 @@ import {
 import { PURCHASE_COLUMNS, type PurchaseRow, type PurchaseState } from './purchases.ts'
 import { termsValues } from './storeSigned.ts'
 
-/** Describes a purchase for the worker. */
+/** Describes a purchase as the worker needs it. */
 export type DuePurchase = {
   id: string
   projectId: string
@@ -26,16 +26,16 @@ export type DuePurchase = {
   state: PurchaseState
   method: UseRequest['method']
   host: string
-  /** Is the credential of the vault whose fields the request uses. */
+  /** Is the name of the vault's credential whose fields the request uses. */
   credentialName: string | null
-  /** Is the MCP tool that the request calls; null: plain HTTP. */
+  /** Is the MCP tool that the request calls. Null means plain HTTP. */
   tool: string | null
   maxAtomic: bigint
-  /** Is the purse that would pay; null: the project has none. */
+  /** Is the address of the purse that would pay. Null means that the project has no purse. */
   payer: string | null
-  /** Is the SHA-256 of the terms that the owner approved; null: nobody was asked. */
+  /** Is the SHA-256 of the payment terms that the owner approved. Null means that nobody was asked. */
   approvedHash: Buffer | null
-  /** Holds the signed terms; null: nothing is signed yet. */
+  /** Holds the signed payment terms. Null means that nothing is signed yet. */
   terms: SignedTerms | null
 }
 
@@ -49,7 +49,7 @@ export type SignedTerms = {
   signedOffer: string | null
 }
 
-/** Returns the terms of an offer that was signed. */
+/** Returns the payment terms of an offer that was signed. */
 export const termsOf = (offer: Offer, payer: string): SignedTerms => ({
   network: offer.network.network,
   asset: offer.network.usdcAddress.toLowerCase(),
@@ -102,7 +102,7 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 
 /**
  * Marks a queued purchase as asking, or takes a purchase whose worker was interrupted. @returns the request of the
- * purchase; null if the purchase is already past this step.
+ * purchase. Null means that the purchase is already past this step.
  */
 export async function startAsking(
   db: Queryable,
@@ -118,12 +118,12 @@ export async function startAsking(
   return rows[0] === undefined ? null : openContent<UseRequest>(keyring, rows[0], CONTENT.request)
 }
 
-/** Is a signed request to send. `sends` includes this send. */
+/** Is a signed purchase request to send. `sends` counts the sends, including this send. */
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Counts a send of the signed request, before it is sent. @returns null if the purchase has ended, or if the payment
- * can no longer be taken.
+ * Counts a send of the signed purchase request, before it is sent. @returns null if the purchase has ended, or if the
+ * payment can no longer be taken.
  */
 export async function startSend(
   db: Queryable,
@@ -148,7 +148,7 @@ export type PurchaseEnd = {
   reason?: string
   detail?: string
   answer?: UseAnswer
-  /** Is the offer of a purchase without a signature. */
+  /** Is the offer of a purchase for which nothing was signed. */
   offer?: Offer | null
   /** Is the transaction that the seller names for the settlement. */
   claimedTx?: string | null
@@ -157,7 +157,7 @@ export type PurchaseEnd = {
   offerVerdict?: ProofVerdict | null
 }
 
-/** Ends a purchase. The answer replaces its request. A purchase that has ended does not change. */
+/** Ends a purchase. The answer replaces the stored request. If the purchase has ended already, it does not change. */
 export function endPurchase(
   pool: Pool,
   given: { id: string; projectId: string; keyring: Keyring; end: PurchaseEnd },
@@ -205,7 +205,7 @@ async function endIn(
   await recordEvents(db, [{ projectId, type: 'purse.refused', data: purchaseEvent(final) }])
 }
 
-/** Stores the terms of the chosen offer. */
+/** Stores the payment terms of the chosen offer. */
 export async function storeTerms(db: Queryable, id: string, offer: Offer): Promise<PurchaseRow> {
   const { rows } = await db.query<PurchaseRow>(
     `update purchases u set x402_version = $2, network = $3, asset = $4, pay_to = $5, amount_atomic = $6, resource = $7,

@@ -20,7 +20,7 @@ export type PurchaseState =
   | 'failed'
   | 'unknown'
 
-/** Is the state of the money. The migration defines the three words. */
+/** Is the state of the money of a purchase. The migration defines the three words. */
 type MoneyState = 'open' | 'spent' | 'released'
 
 export type PurchaseRow = ContentRow & {
@@ -93,7 +93,7 @@ export type Purchase = {
   createdAt: Date
   endedAt: Date | null
   status: number | null
-  /** Is null if there is no answer, or if the answer has expired. */
+  /** Is the answer of the seller. Null means that there is no answer, or that the answer has expired. */
   answer: UseAnswer | null
   terms: {
     x402Version: number
@@ -119,7 +119,9 @@ export type Purchase = {
     offerVerdict: ProofVerdict | null
     mandateIds: string[]
   } | null
-  /** Lists what sellers of this service refund; absent in a list. */
+  /**
+   * Lists the refunds of the purchase that sellers of this service made. In a list of purchases this field is absent.
+   */
   refunds?: Refund[]
 }
 
@@ -175,7 +177,10 @@ const toPurchase = (row: PurchaseRow, keyring: Keyring | null): Purchase => ({
         },
 })
 
-/** Finds a purchase of a project. @returns null if there is none. @param keyring if null, without its answer. */
+/**
+ * Finds a purchase of a project. @returns null if there is none. @param keyring decrypts the answer. If it is null, the
+ * purchase is returned without its answer.
+ */
 export async function findPurchase(
   db: Queryable,
   { projectId, id, keyring }: { projectId: string; id: string; keyring: Keyring | null },
@@ -196,7 +201,7 @@ export async function findPurchase(
   return { ...toPurchase(row, keyring), refunds }
 }
 
-/** Filters a list; null: all. `before` and `after` are the times of acceptance. */
+/** Filters a list of purchases. Null selects all. `before` and `after` are the times of acceptance. */
 export type PurchaseFilter = {
   projectId: string
   cursor: Cursor | null
@@ -209,7 +214,7 @@ export type PurchaseFilter = {
   until: Date | null
 }
 
-/** Lists payments of a project without their answers, newest first. Quotes are left out. */
+/** Lists the purchases of a project without their answers, newest first. Quotes are left out. */
 export async function listPurchases(db: Queryable, filter: PurchaseFilter): Promise<Purchase[]> {
   const { rows } = await db.query<PurchaseRow>({
     name: 'list-purchases',

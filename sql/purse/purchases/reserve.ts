@@ -1,9 +1,9 @@
 /**
- * Reserves payments. Only here a purse signs payments.
+ * Reserves payments of purchases, and signs them with the key of a purse. No other file signs payments of purchases.
  *
- * It takes locks in this order: the purchases, the purse, the mandates. Under these locks all sums are exact, so two
- * payments of one project never use the same free amount. The signatures are stored in the same transaction, so that
- * every signature that leaves the service is counted.
+ * The function takes locks in this order: the purchases, the purse, the mandates. Under these locks all sums are exact,
+ * so two payments of one project never use the same free amount. The signatures are stored in the same transaction, so
+ * that every signature that leaves the service is counted.
  */
 import { brokenBound, covers } from '../../../shared/purse/mandate.ts'
 import type { Offer } from '../../../shared/purse/offers.ts'
@@ -19,14 +19,14 @@ import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './pa
 import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
 
-/** Tells why the owner is asked. */
+/** Tells why the owner is asked about a payment. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
 
 export type Reserved =
   | { kind: 'signed'; content: SignedRequest; payer: string; validBefore: bigint }
   | { kind: 'refused'; reason: RefusalReason }
   | { kind: 'ask'; reason: AskReason }
-  /** Another worker has the purchase, or its project is deleted. */
+  /** Another worker has taken the purchase, or its project is deleted. */
   | { kind: 'not_due' }
 
 type PurchaseRow = ContentRow & {
@@ -39,13 +39,13 @@ type PurchaseRow = ContentRow & {
   tool: string | null
 }
 
-/** Describes what a payment is for. */
+/** Describes the purpose and the terms of a payment. */
 export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
 
 /**
- * Reserves and signs payments of one project, each in every mandate that covers it, or tells why it does not. A group
- * takes the locks once, because 50 purchases of one purse waited 220 ms each for their turn. Each payment counts for
- * the bounds of the next payment.
+ * Reserves and signs payments of one project, each in every mandate that covers the payment. If a payment is not
+ * signed, the result tells why. A group of payments takes the locks once, because 50 purchases of one purse waited 220
+ * ms each for their turn. Each payment of the group counts for the limits of the next payment.
  * @returns one result for each payment, in order.
  */
 export function reserve(
@@ -96,14 +96,14 @@ const NOT_DUE: Reserved = { kind: 'not_due' }
 const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason })
 const NO_PURSE = refused('no_purse')
 
-/** Holds the data that decide about the payments of a group. Each payment changes it. */
+/** Holds the sums and facts that decide about the payments of a group. Each payment changes them. */
 type State = {
   now: Date
   purse: { address: string; isFrozen: boolean; freeAtomic: bigint }
   mandates: Judge[]
   paidBefore: PaidBefore
 }
-/** Is a valid mandate, with what it has reserved. */
+/** Is a valid mandate, with the sums that it has reserved. */
 type Judge = { mandate: Mandate; used: Used }
 type Fits = { kind: 'fits'; place: PaidPlace; covering: Judge[]; base: Base }
 
@@ -164,8 +164,8 @@ async function sign({
 }
 
 /**
- * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings of the
- * payment
+ * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings about limits
+ * of mandates.
  */
 function count(
   { purse, paidBefore }: State,
@@ -211,8 +211,8 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // The snapshot of a separate statement begins after the lock, so that the statement sees what the last holder
-  // reserved.
+  // The sums are read in a separate statement, whose snapshot begins after the lock. So the statement sees the
+  // reservations of the last holder of the lock.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,
@@ -260,7 +260,9 @@ function askReason(
 
 const WARNINGS = [95, 80] as const
 
-/** Returns an event for each bound that a payment takes over 80 or 95 %. The payment is not counted yet. */
+/**
+ * Returns an event for each limit of a mandate that a payment takes over 80 or 95 %. The payment is not counted yet.
+ */
 const warnings = (
   projectId: string,
   covering: readonly Judge[],

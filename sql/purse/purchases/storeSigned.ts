@@ -10,7 +10,7 @@ import { CONTENT, type SignedRequest, sealContent } from './purchaseContent.ts'
 export type SignedPayment = {
   id: string
   projectId: string
-  /** Tells that the answer of the seller may hold secrets of the vault. */
+  /** Tells whether the answer of the seller may hold secrets of the vault. */
   hasCredential: boolean
   offer: Offer
   payer: string
@@ -68,7 +68,7 @@ function valuesOf(payment: SignedPayment, keyring: Keyring): unknown[] {
   ]
 }
 
-/** Returns the same values by column. */
+/** Turns rows of values into columns of values. */
 const columnsOf = (rows: unknown[][]): unknown[][] =>
   rows[0]!.map((_value, column) => rows.map((row) => row[column]))
 

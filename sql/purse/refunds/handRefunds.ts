@@ -3,7 +3,7 @@ import type { Address, Hex } from 'viem'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { readRefundFacts, type SignRefund, tellRefund } from './refundFacts.ts'
 
-/** Is a refund whose transaction the seller named. */
+/** Is a refund by hand whose transaction the seller named. */
 export type ClaimedRefund = {
   id: string
   asset: Address
@@ -11,9 +11,9 @@ export type ClaimedRefund = {
   payTo: Address
   amountAtomic: bigint
   txHash: Hex
-  /** Is the block of the payment. Its refund cannot be in an earlier block. */
+  /** Is the number of the block with the payment. The refund of the payment cannot be in an earlier block. */
   paidBlock: bigint
-  /** Tells that the seller named the transaction so long ago that a node would know it. */
+  /** Tells whether the seller named the transaction so long ago that a chain node would know it. */
   isOld: boolean
 }
 
@@ -30,7 +30,7 @@ type Row = {
   is_old: boolean
 }
 
-/** Lists claimed refunds to check, the oldest first. */
+/** Lists the refunds to check whose transaction the seller named, the oldest first. */
 export async function findClaimed(
   db: Queryable,
   network: string,
@@ -56,7 +56,7 @@ export async function findClaimed(
   }))
 }
 
-/** Records why a claimed transaction does not count. The refund is expected again. */
+/** Records why the transaction that a seller named does not count as the refund. The refund is expected again. */
 export async function refuseClaim(
   db: Queryable,
   { id, txHash }: Pick<ClaimedRefund, 'id' | 'txHash'>,
@@ -69,7 +69,7 @@ export async function refuseClaim(
   )
 }
 
-/** Returns the log indexes of a transaction that already count for refunds. */
+/** Returns the log indexes of a transaction's events that already count for refunds. */
 export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
   const { rows } = await db.query<{ log_index: number }>(
     'select log_index from hand_refunds where tx_hash = $1 and log_index is not null',
@@ -79,8 +79,8 @@ export async function usedLogs(db: Queryable, txHash: Hex): Promise<number[]> {
 }
 
 /**
- * Records the transfer of a claim with its receipt, and with its event the first time. @returns false if another refund
- * already has the transfer.
+ * Records the transfer of a refund by hand with its receipt. The first time, an event is recorded too. @returns false
+ * if another refund already has the transfer.
  */
 export function recordHandRefund(
   pool: Pool,
@@ -121,7 +121,7 @@ export function recordHandRefund(
   })
 }
 
-/** Lists refunds in blocks up to a number that are not known to be final. */
+/** Lists refunds by hand in blocks up to a number that are not known to be final. */
 export async function findUnfinalRefunds(
   db: Queryable,
   network: string,
@@ -137,7 +137,7 @@ export async function findUnfinalRefunds(
   return rows.map((row) => ({ id: row.id, txHash: row.tx_hash, blockHash: row.block_hash }))
 }
 
-/** Records that the blocks of refunds are final. */
+/** Records that the blocks of refunds by hand are final. */
 export async function recordFinalRefunds(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(
@@ -146,7 +146,7 @@ export async function recordFinalRefunds(db: Queryable, ids: readonly string[]):
   )
 }
 
-/** Records that a reorganisation replaced the blocks of refunds. Their transactions are checked again. */
+/** Records that a reorganisation replaced the blocks of refunds by hand. Their transactions are checked again. */
 export async function checkAnew(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query(

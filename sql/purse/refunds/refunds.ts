@@ -1,6 +1,6 @@
 /**
  * Stores refunds of payments. A refund is a transfer out of a purse, or a transfer that a seller makes by hand and the
- * chain proves. Refunds that are expected, open or spent never exceed the payment.
+ * chain proves. The sum of a payment's expected, open and spent refunds never exceeds the payment.
  */
 import type { Hex } from 'viem'
 import { newHandRefundId } from '../../../shared/ids.ts'
@@ -12,8 +12,8 @@ import { lockPurse } from '../purchases/reserve.ts'
 import { hashOf, type Ordered, order } from '../transferOut.ts'
 
 /**
- * Describes a refund. `by_hand`: the seller must send it. `checking`: the chain must prove the transaction that the
- * seller named.
+ * Describes a refund. `by_hand` means that the seller must send it. `checking` means that the chain must prove the
+ * transaction that the seller named.
  */
 export type Refund = {
   id: string
@@ -22,9 +22,9 @@ export type Refund = {
   payTo: string
   txHash: string | null
   isFinal: boolean
-  /** Tells why the last transaction that the seller named does not count. */
+  /** Tells why the last transaction that the seller named does not count as the refund. */
   reason: string | null
-  /** Is the signed receipt as JSON. */
+  /** Is the signed receipt of the refund as JSON. */
   receipt: string | null
 }
 
@@ -35,7 +35,7 @@ export type Refunded =
 /**
  * Pays back a part of a final payment to its payer. The lock of the payment makes the sum exact. If the purse of the
  * project is not the payee, the seller must send the refund by hand.
- * @param refund.key the Idempotency-Key. The same key finds the first refund.
+ * @param refund.key is the Idempotency-Key. A call with the same key finds the first refund.
  */
 export function refundPayment(
   pool: Pool,
@@ -175,7 +175,7 @@ const REFUNDS_OF = `
   from hand_refunds where payment_id = $1
   order by created_at, id`
 
-/** Lists what sellers of this service refund for a purchase, oldest first. */
+/** Lists the refunds of a purchase that sellers of this service made, oldest first. */
 export async function refundsOfPurchase(
   db: Queryable,
   { payer, nonce, network }: { payer: string; nonce: string; network: string },
@@ -194,7 +194,7 @@ export async function refundsOfPurchase(
 
 export type HandRefundChange = 'ok' | 'not_found' | 'not_by_hand' | 'proved'
 
-/** Records the transaction that pays back. A worker looks it up on the chain. */
+/** Records the transaction that the seller names as a refund. A worker looks up the transaction on the chain. */
 export function claimRefund(
   pool: Pool,
   actor: Omit<Actor, 'projectId'>,
@@ -211,7 +211,7 @@ export function claimRefund(
   )
 }
 
-/** Withdraws a refund that nobody has made. */
+/** Withdraws a refund by hand that nobody has sent. */
 export function withdrawRefund(
   pool: Pool,
   actor: Omit<Actor, 'projectId'>,

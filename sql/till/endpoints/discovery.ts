@@ -5,7 +5,7 @@ import type { Queryable } from '../../db.ts'
 
 type ResourceType = 'http' | 'mcp'
 
-/** Describes an endpoint in the public list. */
+/** Describes an endpoint in the public list of paid resources. */
 export type DiscoveredEndpoint = {
   row: bigint
   url: string
@@ -14,26 +14,26 @@ export type DiscoveredEndpoint = {
   payTo: string
   description: string | null
   /**
-   * Comes from the seller, from the OpenAPI document, and from the endpoint's own 402. An earlier source overrides a
-   * later source.
+   * Holds metadata from the seller, from the OpenAPI document, and from the endpoint's own 402. An earlier source of
+   * these overrides a later source.
    */
   metadata: Metadata & SeenMetadata
-  /** Lists the versions of x402 in the endpoint's challenge, as last seen. */
+  /** Lists the versions of x402 in the endpoint's challenge, as the last check saw them. */
   versions: number[]
   updatedAt: Date
 }
 
-/** Selects what to list. Null selects any. */
+/** Selects the endpoints to list. Null selects any. */
 export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null
   /**
-   * Lists words in lower case. The endpoints with most of these words come first, and endpoints without any are left
-   * out. Null lists all endpoints, oldest first.
+   * Holds search words in lower case. The endpoints with most of these words come first, and endpoints without any are
+   * left out. Null lists all endpoints, oldest first.
    */
   words: readonly string[] | null
   type: ResourceType | null
-  /** Upper and lower case are the same. */
+  /** Selects endpoints with this tag. Upper and lower case are the same. */
   tag: string | null
   minAtomic: bigint | null
   maxAtomic: bigint | null
@@ -47,8 +47,8 @@ export type DiscoveryFilter = {
 
 const METADATA = 'e.seen_metadata || e.open_api_metadata || e.metadata'
 
-// The list has the registered, verified and payable endpoints of sellers who opted in. It never relies on what a payer
-// says.
+// Selects the endpoints of the public list: registered, verified and payable endpoints of sellers who opted in. The
+// list never relies on a payer's words.
 const LISTED = `
   from seller_endpoints e
   join projects p on p.id = e.project_id
@@ -68,7 +68,7 @@ const LISTED = `
     and ($6::numeric is null or e.price_atomic >= $6) and ($7::numeric is null or e.price_atomic <= $7)
     and (not $8 or m.metadata ?| array['input', 'bazaar'])`
 
-/** Returns one part of the public list, and the size of the whole list. */
+/** Returns one page of the public list of endpoints, and the size of the whole list. */
 export async function discoverEndpoints(
   db: Queryable,
   { payTo, network, words, type, tag, minAtomic, maxAtomic, hasBazaar, ...part }: DiscoveryFilter,

@@ -13,10 +13,10 @@ import {
   toEndpoint,
 } from './endpoints.ts'
 
-/** Limits the active endpoints of one project. */
+/** Limits the endpoints of one project that are not deleted. */
 export const ENDPOINTS_MAX = 1_000
 
-/** Reports that the project already has {@link ENDPOINTS_MAX} active endpoints. */
+/** Reports that the project already has {@link ENDPOINTS_MAX} endpoints that are not deleted. */
 export class TooManyEndpointsError extends Error {}
 /** Reports a webhook secret for an endpoint that has no webhook URL. */
 export class SecretWithoutWebhookError extends Error {}
@@ -27,21 +27,24 @@ export type EndpointChange = {
   priceAtomic?: bigint
   network?: string
   description?: string | null
-  /** Null removes the webhook and its secret. */
+  /** Is the URL of the endpoint's webhook. Null removes the webhook and its secret. */
   webhookUrl?: string | null
   webhookSecret?: string
   discoverable?: boolean
-  /** False pauses the endpoint. */
+  /** Is false to pause the endpoint. */
   active?: boolean
   metadata?: MetadataChange
-  /** Null removes the OpenAPI document, and everything that was read in it. */
+  /** Is the URL of the OpenAPI document. Null removes the document, and everything that was read in it. */
   openApiUrl?: string | null
 }
 
-/** Null removes a part of the metadata. */
+/** Holds changes of an endpoint's metadata. Null removes a part of the metadata. */
 export type MetadataChange = { [Part in keyof Metadata]?: Metadata[Part] | null }
 
-/** Is a changed endpoint. `newSecret` is its new webhook secret, which is shown only here; null: unchanged. */
+/**
+ * Is a changed endpoint. `newSecret` is its new webhook secret, which no other response shows. Null means that the
+ * secret is unchanged.
+ */
 export type ChangedEndpoint = { endpoint: Endpoint; newSecret: string | null }
 
 const changedParts = (change: MetadataChange = {}) => {
@@ -53,8 +56,8 @@ const changedParts = (change: MetadataChange = {}) => {
 }
 
 /**
- * Registers an endpoint, or changes the endpoint of the same resource, and queues its verification. It locks the
- * project's row, so that concurrent calls make one endpoint and keep the limit.
+ * Registers an endpoint, or changes the endpoint of the same resource, and queues its verification. The function locks
+ * the project's row, so that concurrent calls make one endpoint and keep the limit.
  * @returns null if the project is deleted.
  * @throws {TooManyEndpointsError} {SecretWithoutWebhookError}
  */
@@ -108,7 +111,7 @@ async function insertEndpoint(
   return id
 }
 
-/** Changes an active endpoint in its own transaction. @returns null if there is no such endpoint. */
+/** Changes an endpoint in its own transaction. @returns null if there is no such endpoint. */
 export function updateEndpoint(
   pool: Pool,
   keyring: Keyring,
@@ -151,7 +154,8 @@ async function changeEndpoint(
        paused_at = case when $13::boolean is null then paused_at when $13 then null
                         else coalesce(paused_at, clock_timestamp()) end,
        metadata = (metadata || $14::jsonb) - $15::text[],
-       -- The stored copy of the 402 repeats the former metadata, so it is cleared until the next check.
+       -- The stored copy of the endpoint's 402 repeats the former metadata, so the copy is cleared until the next
+       -- check.
        seen_metadata = case when $16 then '{}' else seen_metadata end,
        open_api_metadata = case when $17 and $18::text is distinct from open_api_url then '{}' else open_api_metadata end,
        open_api_detail = case when $17 then null else open_api_detail end,
@@ -183,14 +187,14 @@ async function changeEndpoint(
       change.openApiUrl ?? null,
     ],
   )
-  // A worker reads the document when it next checks the endpoint.
+  // A worker reads the OpenAPI document when it next checks the endpoint.
   if (typeof change.openApiUrl === 'string') await queueEndpointCheck(db, id)
   return { endpoint: toEndpoint(rows[0]!), newSecret }
 }
 
 /**
  * Replaces the secret of an endpoint's webhook. All later attempts use the new secret.
- * @returns the endpoint with its new secret; null if there is no such endpoint.
+ * @returns the endpoint with its new secret. Null means that there is no such endpoint.
  * @throws {SecretWithoutWebhookError}
  */
 export async function rotateWebhookSecret(
@@ -201,7 +205,9 @@ export async function rotateWebhookSecret(
   return updateEndpoint(pool, keyring, { ...target, change: { webhookSecret: newWebhookSecret() } })
 }
 
-/** Deletes an endpoint and aborts its pending deliveries. The row is kept, because payments refer to it. */
+/**
+ * Deletes an endpoint and aborts its pending deliveries. The row of the endpoint is kept, because payments refer to it.
+ */
 export async function deleteEndpoint(
   pool: Pool,
   { projectId, id }: { projectId: string; id: string },

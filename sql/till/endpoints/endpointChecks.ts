@@ -3,18 +3,18 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 import { recordVerification, type VerificationStatus } from './endpoints.ts'
 
-/** Describes the check of an endpoint: its last verdict, and whether another check is queued or runs. */
+/** Describes the verification of an endpoint: its last verdict, and whether another check is queued or runs. */
 export type EndpointCheck = {
   status: VerificationStatus
   detail: string | null
   checkedAt: Date | null
-  /** Counts the milliseconds since a check was queued; null: none is due. */
+  /** Counts the milliseconds since a check of the endpoint was queued. Null means that no check is due. */
   queuedMs: number | null
-  /** Tells that a worker requests the URL right now. */
+  /** Tells whether a worker requests the endpoint's URL right now. */
   isRunning: boolean
 }
 
-/** Returns the check of an active endpoint, or null. */
+/** Returns the verification of an endpoint. @returns null if the endpoint is deleted. */
 export async function findEndpointCheck(db: Queryable, id: string): Promise<EndpointCheck | null> {
   const { rows } = await db.query<{
     status: VerificationStatus
@@ -27,7 +27,8 @@ export async function findEndpointCheck(db: Queryable, id: string): Promise<Endp
     text: `select verification_status as status, verification_detail as detail,
                   verification_checked_at as checked_at,
                   floor(extract(epoch from clock_timestamp() - check_queued_at) * 1000) as queued_ms,
-                  -- A crashed worker never ends its check. A check takes at most 20 s, so an older check has ended.
+                  -- A check that began over 25 s ago has ended, because a check takes at most 20 s. A crashed worker
+                  -- never records the end of its check.
                   coalesce(check_started_at > clock_timestamp() - interval '25 seconds', false) as running
            from seller_endpoints where id = $1 and deleted_at is null`,
     values: [id],
@@ -61,7 +62,7 @@ export async function checkEndpoint(
   })
 }
 
-/** Queues a check, in the caller's transaction. */
+/** Queues the check of an endpoint, in the caller's transaction. */
 export async function queueEndpointCheck(db: Queryable, endpointId: string): Promise<void> {
   await db.query('update seller_endpoints set check_queued_at = clock_timestamp() where id = $1', [
     endpointId,
@@ -73,7 +74,7 @@ export async function queueEndpointCheck(db: Queryable, endpointId: string): Pro
   })
 }
 
-/** Checks a project's endpoint. @returns false if there is no such endpoint. */
+/** Queues another check of a project's endpoint. @returns false if there is no such endpoint. */
 export function checkEndpointAnew(
   pool: Pool,
   { projectId, id }: { projectId: string; id: string },
@@ -91,9 +92,9 @@ export function checkEndpointAnew(
 }
 
 /**
- * Queues a check for a challenge that would be refused. It queues at most one check in `pauseMs`, and none while
- * another check waits.
- * @returns milliseconds until a check may be queued; 0: one is queued.
+ * Queues a check of an endpoint whose challenge would be refused. At most one check is queued in `pauseMs`, and none
+ * while another check waits.
+ * @returns the milliseconds until a check may be queued. 0 means that a check is queued.
  */
 export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {
   return transaction(pool, async (db) => {

@@ -4,13 +4,13 @@ import { addJob } from '../../queue/jobs.ts'
 
 type TrialState = 'asking' | 'asked' | 'paying' | 'paid' | 'failed'
 
-/** Describes how an endpoint responds to a buyer. */
+/** Describes the trial of an endpoint: how the endpoint responds to a buyer. */
 export type EndpointTrial = {
   state: TrialState
   buy: boolean
-  /** Is the 402: x402Version, accepts, and in version 2 also resource and extensions. */
+  /** Is the x402 challenge of the endpoint: x402Version, accepts, and in version 2 also resource and extensions. */
   challenge: Record<string, unknown> | null
-  /** Is the status of the last response. */
+  /** Is the HTTP status of the endpoint's last response. */
   status: number | null
   body: string | null
   detail: string | null
@@ -18,9 +18,9 @@ export type EndpointTrial = {
   endedAt: Date | null
 }
 
-/** Limits the kept body, in characters. */
+/** Limits the stored body of a trial's response, in characters. */
 export const TRIAL_BODY_MAX = 16_384
-/** Limits the kept challenge, in characters of JSON. */
+/** Limits the stored challenge of a trial, in characters of JSON. */
 export const TRIAL_CHALLENGE_MAX = 40_000
 
 /**
@@ -31,7 +31,7 @@ const LOST_AFTER = '90 seconds'
 
 const SHOWN = `state, buy, challenge, status, body, detail, created_at as "createdAt", ended_at as "endedAt"`
 
-/** Returns the last trial of an endpoint, or null. */
+/** Returns the last trial of an endpoint. @returns null if there is none. */
 export async function findTrial(db: Queryable, endpointId: string): Promise<EndpointTrial | null> {
   const { rows } = await db.query<EndpointTrial>({
     name: 'find-endpoint-trial',
@@ -41,7 +41,7 @@ export async function findTrial(db: Queryable, endpointId: string): Promise<Endp
   return rows[0] ?? null
 }
 
-/** Starts a trial in place of the last trial. @returns null if the last trial is still running. */
+/** Starts a trial of an endpoint in place of the last trial. @returns null if the last trial is still running. */
 export function startTrial(
   pool: Pool,
   trial: { id: string; endpointId: string; projectId: string; buy: boolean },
@@ -64,7 +64,7 @@ export function startTrial(
   })
 }
 
-/** Queues the job of a trial. */
+/** Queues the job of an endpoint's trial. */
 export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promise<void> =>
   addJob(db, {
     task: 'try_endpoint',
@@ -73,7 +73,7 @@ export const queueTrial = (db: Queryable, trialId: string, runAt?: Date): Promis
     ...(runAt === undefined ? {} : { runAt }),
   })
 
-/** Is a trial for the worker. `payment` was signed earlier. */
+/** Is the trial of an endpoint as the worker needs it. `payment` was signed earlier. */
 export type DueTrial = {
   id: string
   projectId: string
@@ -102,8 +102,8 @@ export async function findDueTrial(db: Queryable, id: string): Promise<DueTrial 
 }
 
 /**
- * Stores the payment that will be sent, unless a payment is stored. @returns the stored payment; null if the trial has
- * ended.
+ * Stores the payment that the trial will send, unless a payment is stored. @returns the stored payment. Null means that
+ * the trial has ended.
  */
 export async function storePayment(
   db: Queryable,
@@ -122,7 +122,7 @@ export async function storePayment(
   return rows[0] ?? null
 }
 
-/** Ends a trial. An ended trial does not change. */
+/** Ends the trial of an endpoint. A trial that has ended already does not change. */
 export async function endTrial(
   db: Queryable,
   id: string,

@@ -19,18 +19,18 @@ type OpenApi = {
 export type Endpoint = {
   id: string
   urlPattern: string
-  /** Is in atomic USDC (10^-6). */
+  /** Is the price in atomic USDC (10^-6). */
   priceAtomic: bigint
   network: string
   description: string | null
   webhookUrl: string | null
-  /** Tells that the endpoint is in the public list of paid resources. */
+  /** Tells whether the endpoint is in the public list of paid resources. */
   discoverable: boolean
-  /** Tells that the endpoint gets no new challenges. */
+  /** Tells whether the seller has paused the endpoint. A paused endpoint gets no new challenges. */
   isPaused: boolean
   /** Is the metadata that the seller gave. */
   metadata: Metadata
-  /** Is null if the seller names no OpenAPI document. */
+  /** Holds the seller's OpenAPI document. Null means that the seller names none. */
   openApi: OpenApi | null
   /** Holds the metadata of the endpoint's own 402, from the last check. */
   seen: SeenMetadata
@@ -39,7 +39,7 @@ export type Endpoint = {
   row: bigint
 }
 
-/** Sums up the settled payments of an endpoint: their number, and their sum in atomic USDC. */
+/** Counts the settled payments of an endpoint, and holds their sum in atomic USDC. */
 export type EndpointTotals = { callCount: number; revenueAtomic: bigint }
 
 /** Holds the ENDPOINT_COLUMNS of seller_endpoints. */
@@ -99,7 +99,7 @@ export const toEndpoint = (row: EndpointRow): Endpoint => ({
   row: BigInt(row.row),
 })
 
-/** Finds one active endpoint of a project, or null. */
+/** Finds one endpoint of a project that is not deleted. @returns null if there is none. */
 export async function findEndpoint(
   db: Queryable,
   { projectId, id }: { projectId: string; id: string },
@@ -115,7 +115,7 @@ export async function findEndpoint(
 
 export type EndpointFilter = {
   projectId: string
-  /** Is a part of the URL or the description. */
+  /** Selects endpoints with this text in the URL or the description. */
   text?: string
   verification?: VerificationStatus
   active?: boolean
@@ -158,7 +158,7 @@ export async function findEndpointByResource(
   return rows[0] === undefined ? null : toEndpoint(rows[0])
 }
 
-/** Returns the totals of endpoints. */
+/** Returns the number and the sum of the settled payments of endpoints. */
 export async function endpointTotals(
   db: Queryable,
   ids: string[],
@@ -205,7 +205,7 @@ export async function recordVerification(
     url: string
     status: VerificationStatus
     detail: string
-    /** Lists the versions of x402 in the endpoint's challenge. */
+    /** Lists the versions of x402 in the endpoint's challenge, as the check saw them. */
     versions: readonly (1 | 2)[]
     /** Lists the payTo addresses of the challenge, in lower case. */
     payees: readonly string[]

@@ -1,11 +1,11 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Writes an SQL condition: another project sells a resource. The challenge at that project's verified endpoint names
- * its payTo address, and does not name the address of this project. A 402 response alone proves nothing, because anyone
- * may register the URL.
+ * Writes the SQL condition that another project sells a resource. The challenge at that project's verified endpoint
+ * names its payTo address, and does not name the address of this project. A 402 response alone proves nothing, because
+ * anyone may register the URL.
  *
- * @param projectId and `matchKey` are SQL expressions.
+ * @param projectId is an SQL expression, like `matchKey`.
  */
 export const soldByAnother = (projectId: string, matchKey: string): string => `exists (
   select from seller_endpoints e

@@ -5,8 +5,8 @@ import type { VerificationStatus } from './endpoints.ts'
 import { soldByAnother } from './rivalEndpoints.ts'
 
 /**
- * Holds a project's payment settings and the chain. If `payTo` is null, it is not set. If `network` is null, the RPC
- * has never responded.
+ * Holds the payment settings of a project, and the chain. If `payTo` is null, the project has set no address. If
+ * `network` is null, the RPC node has never responded.
  */
 export type SellerRow = {
   payTo: string | null
@@ -44,7 +44,7 @@ const toSeller = (row: SellerColumns): SellerRow => ({
 /** Identifies a project, and a resource that it may sell. `matchKey` comes from parseResourceUrl. */
 export type WantedSale = { projectId: string; matchKey: string }
 
-/** `metadata` describes how the endpoint is called, as its challenge says. */
+/** Describes the endpoint of a sale. `metadata` says how the endpoint is called, as its challenge does. */
 type SoldEndpoint = {
   id: string
   verification: VerificationStatus | 'paused'
@@ -53,9 +53,9 @@ type SoldEndpoint = {
 }
 
 export type Sale = {
-  /** Is the result of {@link findSeller}. */
+  /** Is the seller, as {@link findSeller} returns it. */
   seller: SellerRow | null
-  /** Is the active endpoint of the resource. */
+  /** Is the seller's endpoint of the resource. Deleted endpoints are left out. */
   endpoint: SoldEndpoint | null
   isSoldByAnother: boolean
 }
@@ -63,7 +63,7 @@ export type Sale = {
 /** Reads sellers with their resources in one statement. @returns one sale for each item, in order. */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
-  // Concurrent payments are often for one resource.
+  // Equal items are read once, because concurrent payments are often for one resource.
   const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
   const { rows } = await db.query<
     SellerColumns & {
@@ -111,7 +111,7 @@ export async function findSales(db: Queryable, wanted: readonly WantedSale[]): P
   return wanted.map((sale) => sales.get(keyOf(sale))!)
 }
 
-/** Lists the addresses that send transactions on a chain. */
+/** Lists the addresses of the gas wallets on a chain. */
 export async function listGasWallets(db: Queryable, chainId: number): Promise<string[]> {
   const { rows } = await db.query<{ address: string }>({
     name: 'list-gas-wallets',
@@ -121,7 +121,7 @@ export async function listGasWallets(db: Queryable, chainId: number): Promise<st
   return rows.map((row) => row.address)
 }
 
-/** Tells whether an address, in lower case, has ever sent transactions for this service. */
+/** Tells whether an address, in lower case, has ever been a gas wallet of this service. */
 export async function isGasWallet(db: Queryable, address: string): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'is-gas-wallet',

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db.ts'
 
-/** Sums up settled payments: their number, and their sum in atomic USDC. */
+/** Counts settled payments, and holds their sum in atomic USDC. */
 export type Income = { count: number; amountAtomic: bigint }
 
 /**
@@ -9,21 +9,26 @@ export type Income = { count: number; amountAtomic: bigint }
  */
 export type Activity = {
   total: Income
-  /** Has the newest day first. Days without a payment are left out. */
+  /** Holds the income of each day, the newest day first. Days without a payment are left out. */
   days: (Income & { day: string })[]
-  /** Has the largest sum first; null: no registered endpoint. */
+  /**
+   * Holds the income of each endpoint, the largest sum first. The id null stands for payments without a registered
+   * endpoint.
+   */
   endpoints: (Income & { endpointId: string | null; urlPattern: string | null })[]
-  /** Has the largest sum first, at most {@link PAYERS_MAX} payers. */
+  /** Holds the income from each payer, the largest sum first, at most {@link PAYERS_MAX} payers. */
   payers: (Income & { payerAddress: string })[]
   /** Sums up the payments from the project's own addresses. */
   own: Income
-  /** Sums up what was refunded since then, whenever the payment came in. No other sum is reduced by refunds. */
+  /**
+   * Sums up the refunds in the time range, whenever the refunded payment came in. No other sum is reduced by refunds.
+   */
   refunded: Income
 }
 
 const PAYERS_MAX = 100
 
-/** Reads the payments of a project that have settled since a time. */
+/** Reads the income of a project from payments that have settled since a time. */
 export async function readActivity(
   db: Queryable,
   { projectId, since }: { projectId: string; since: Date },

@@ -3,15 +3,15 @@ import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
 /**
- * Is a transfer as the account book shows it. payment: money came in. refund: money went back to a payer. purchase: the
- * purse bought something. sweep: the operator took money out of the purse.
+ * Is a transfer as the account book shows it. `payment` means that money came in. `refund` means that money went back
+ * to a payer. `purchase` means that the purse bought something. `sweep` means that money was taken out of the purse.
  */
 export type BookEntry = {
-  /** Orders the entries of the same time: the row number and the kind. */
+  /** Are the row number and the kind of the entry. They order the entries of the same time. */
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'
   id: string
-  /** Is the payment that a refund pays back. */
+  /** Is the id of the payment that a refund pays back. */
   refundOf: string | null
   settledAt: Date
   endpointId: string | null
@@ -26,22 +26,24 @@ export type BookEntry = {
   txHash: Hex
   logIndex: number | null
   blockNumber: bigint | null
-  /** Tells that the block is final. */
+  /** Tells whether the block of the transfer is final. */
   isFinal: boolean
   /**
-   * Is the entry's share of the transaction's fee, which our gas wallet paid. The shares are whole wei that add up to
-   * the fee over the members of a group. Null means that somebody else sent the transaction, that it carried calls of
+   * Is the entry's part of the transaction's fee, which the service's gas wallet paid. The parts of a group's members
+   * are whole wei that add up to the fee. Null means that somebody else sent the transaction, that it carried calls of
    * purses, or that an older release recorded it.
    */
   feeWei: bigint | null
 }
 
-/** Is the position after which the list continues. */
+/** Is the position in the account book after which the list continues. */
 export type BookCursor = { settledAt: Date; row: bigint }
 
 const AFTER = '> ($4, $5::bigint)'
 
-/** Each part has its own limit, so that its index gives the first entries. */
+/**
+ * Each kind of entry has its own limit in SQL, so that PostgreSQL finds the first entries by the index of that kind.
+ */
 const PARTS = {
   payments: `
     select p.row * 4 as row, 'payment' as kind, p.id, null as refund_of, p.settled_at as at, p.endpoint_id, p.resource_url,
@@ -69,8 +71,9 @@ const PARTS = {
 }
 
 /**
- * Lists the entries from one time until before another, oldest first, at most `limit` after the cursor.
- * @param wanted.withPurse lists purchases and sweeps too.
+ * Lists the entries of the account book from one time until before another, oldest first, at most `limit` after the
+ * cursor.
+ * @param wanted.withPurse tells whether purchases and sweeps are listed too.
  */
 export async function listBookEntries(
   db: Queryable,
@@ -109,7 +112,7 @@ export async function listBookEntries(
         p.resource_url as "resourceUrl", p.payer, p.recipient, lower(p.other) = any (j.own_addresses) as "isOwn",
         p.amount_atomic as "amountAtomic", p.network, p.asset, p.tx_hash as "txHash", p.log_index as "logIndex",
         p.block_number as "blockNumber", p.final_at is not null as "isFinal",
-        -- The shares are whole numbers whose sum is the fee.
+        -- The parts of a fee are whole numbers whose sum is the fee.
         trunc(t.fee_wei * g.number / g.members) - trunc(t.fee_wei * (g.number - 1) / g.members) as "feeWei"
       from page p join projects j on j.id = $1
       left join chain_transactions t on t.hash = p.tx_hash

@@ -5,13 +5,16 @@ import type { Queryable } from '../../db.ts'
 export type OfferCount = {
   projectId: string
   endpointId: string
-  /** Has a format like `2026-01-05`. */
+  /** Is the UTC day, such as `2026-01-05`. */
   day: string
   challenges: number
   refusals: number
 }
 
-/** Adds counts that were collected in memory. The order of the rows keeps two processes from deadlocking. */
+/**
+ * Adds counts of challenges and refusals that were collected in memory. The order of the rows prevents a deadlock of
+ * two processes.
+ */
 export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[]): Promise<void> {
   if (counts.length === 0) return
   await db.query({
@@ -34,17 +37,17 @@ export async function addOfferCounts(db: Queryable, counts: readonly OfferCount[
   })
 }
 
-/** The service keeps counts for this time. The activity page shows the last 90 days. */
+/** The service keeps counts of challenges for this time. The activity page shows the last 90 days. */
 const RETENTION = '400 days'
 
 export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
   await db.query(`delete from offer_counts where day < current_date - interval '${RETENTION}'`)
 }
 
-/** Is one part of the funnel. A payment counts for the day of its claim. */
+/** Is one row of the funnel from challenge to settlement. A payment counts for the day of its claim. */
 export type FunnelSums = {
   challenges: number
-  /** Counts requests that were refused before a claim. */
+  /** Counts payment attempts that were refused before a claim. */
   refused: number
   /** Counts claimed payments, whose signature and balance are right. */
   claimed: number
@@ -55,11 +58,11 @@ export type FunnelSums = {
 
 export type Funnel = {
   total: FunnelSums
-  /** Has the newest day first. Days without any counts are left out. */
+  /** Holds the funnel of each day, the newest day first. Days without any counts are left out. */
   days: (FunnelSums & { day: string })[]
   /**
-   * Has the endpoint with the most challenges first, at most {@link ENDPOINTS_SHOWN_MAX} endpoints. Null: no registered
-   * endpoint.
+   * Holds the funnel of each endpoint, the endpoint with the most challenges first, at most {@link ENDPOINTS_SHOWN_MAX}
+   * endpoints. The id null stands for requests without a registered endpoint.
    */
   endpoints: (FunnelSums & { endpointId: string | null; urlPattern: string | null })[]
 }
@@ -71,7 +74,10 @@ const SUMS = `
   coalesce(sum(claimed), 0)::float8 as claimed, coalesce(sum(settled), 0)::float8 as settled,
   coalesce(sum(failed), 0)::float8 as failed, coalesce(sum(atomic), 0)::text as atomic`
 
-/** Returns the funnel of a project since a day, of all its endpoints or of one. */
+/**
+ * Returns the funnel from challenges to settled payments since a day. It is about one endpoint or about all endpoints
+ * of a project.
+ */
 export async function readFunnel(
   db: Queryable,
   { projectId, since, endpointId }: { projectId: string; since: Date; endpointId: string | null },

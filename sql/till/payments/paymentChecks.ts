@@ -12,12 +12,15 @@ import { findClaim } from './payments.ts'
 
 /** Is a check of an authorization on chain, before its claim or without a claim. */
 export type NewCheck = {
-  /** Comes from `newCheckId`. */
+  /** Is the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Tells to claim the authorization if it passes the check. */
+  /** Tells whether the authorization is claimed if it passes the check. */
   claims: boolean
-  /** Is the reason for a refusal if the payer's address has no code; null: the payer's own signature was verified. */
+  /**
+   * Is the reason for a refusal if the payer's address has no code. Null means that the payer's own signature was
+   * verified.
+   */
   reasonWithoutCode: X402Reason | null
 }
 
@@ -25,11 +28,11 @@ export type Check = Omit<NewCheck, 'claim'> & {
   claim: ClaimRecord
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
-  /** Is the payment of the authorization. An earlier claim may have made it. */
+  /** Is the payment of the checked authorization. An earlier claim may have made it. */
   paymentId: string | null
 }
 
-/** Stores a check and its job. */
+/** Stores a payment check and its job. */
 export async function createCheck(pool: Pool, check: NewCheck): Promise<void> {
   await transaction(pool, async (db) => {
     await db.query(
@@ -61,7 +64,7 @@ type CheckRow = {
   payment_id: string | null
 }
 
-/** Finds one check, or null. */
+/** Finds one payment check. @returns null if there is none. */
 export async function findCheck(db: Queryable, id: string): Promise<Check | null> {
   const { rows } = await db.query<CheckRow>({
     name: 'find-check',
@@ -82,7 +85,7 @@ export async function findCheck(db: Queryable, id: string): Promise<Check | null
   }
 }
 
-/** Ends a check with a refusal, without a claim. */
+/** Ends a payment check with a refusal, without a claim. */
 export async function refuseCheck(db: Queryable, id: string, reason: X402Reason): Promise<void> {
   await db.query(
     `with ended as (
@@ -92,7 +95,7 @@ export async function refuseCheck(db: Queryable, id: string, reason: X402Reason)
   )
 }
 
-/** Ends a passed check. If `claims` is set and the limits of the day allow it, the authorization is claimed. */
+/** Ends a passed payment check. If `claims` is set and the limits of the day allow it, the authorization is claimed. */
 export async function passCheck(
   pool: Pool,
   check: Check,
@@ -102,7 +105,7 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // A concurrent claim used up the limit. The second try sees this.
+    // A concurrent claim used up the project's limit. The second try sees this.
     await pass(pool, check, limits)
   }
 }
@@ -139,7 +142,7 @@ async function claimChecked(
   return existing?.id ?? null
 }
 
-/** Deletes expired checks. */
+/** Deletes expired payment checks. */
 export async function deleteStaleChecks(db: Queryable): Promise<void> {
   await db.query(
     `delete from payment_checks where created_at < clock_timestamp() - interval '1 hour'`,

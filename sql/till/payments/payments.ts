@@ -30,14 +30,17 @@ export type Payment = Transfer & {
   failureDetail: string | null
   troubleCount: number
   revertCount: number
-  /** Is the settling transaction. While the payment is `verified`, it is the newest signed transaction. */
+  /**
+   * Is the hash of the settling transaction. While the payment is `verified`, it is the hash of the newest signed
+   * transaction.
+   */
   txHash: Hex | null
   /**
    * Is the index of the payment's Transfer event in its block. Null means that the payment is not settled, or that an
    * older version settled it.
    */
   logIndex: number | null
-  /** Tells that the payment shares no transaction, whatever its payer is. */
+  /** Tells whether the payment shares no transaction, whatever its payer is. */
   goesAlone: boolean
   blockNumber: bigint | null
   /** Is the text of the receipt, as signed and sent. */
@@ -110,7 +113,7 @@ const SELECT_PAYMENT = `
 
 const bigintOrNull = (text: string | null): bigint | null => (text === null ? null : BigInt(text))
 
-/** Returns the transfer of a payment row or a stored claim. */
+/** Returns the transfer in a payment row or in a stored claim. */
 export const transferOf = (row: TransferRow): Transfer => ({
   asset: row.asset,
   payer: row.payer,
@@ -159,12 +162,12 @@ const toPayment = (row: PaymentRow): Payment => ({
   traceparent: row.traceparent,
 })
 
-/** Finds one payment of any project, or null. */
+/** Finds one payment of any project. @returns null if there is none. */
 export async function findPayment(db: Queryable, id: string): Promise<Payment | null> {
   return (await findPayments(db, [id]))[0] ?? null
 }
 
-/** Finds payments of any project, in no particular order. */
+/** Finds payments of any project. The result has no particular order. */
 export async function findPayments(db: Queryable, ids: readonly string[]): Promise<Payment[]> {
   if (ids.length === 0) return []
   const { rows } = await db.query<PaymentRow>({
@@ -181,7 +184,7 @@ export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: s
 /** Is the name that a payer gave to a payment. */
 type NamedPayment = { projectId: string; paymentIdentifier: string }
 
-/** Finds the payment of a claimed authorization, of any project, or null. */
+/** Finds the payment of a claimed authorization, of any project. @returns null if there is none. */
 export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment | null> {
   const { rows } = await db.query<PaymentRow>({
     name: 'find-claim',
@@ -192,7 +195,7 @@ export async function findClaim(db: Queryable, claim: ClaimKey): Promise<Payment
   return rows[0] === undefined ? null : toPayment(rows[0])
 }
 
-/** Tells whether the payer has given the name to another payment in the project that has not failed. */
+/** Tells whether the payer has given the name to another payment in the project. Failed payments do not count. */
 export async function isNamedPayment(
   db: Queryable,
   { projectId, paymentIdentifier, ...claim }: ClaimKey & NamedPayment,
@@ -207,11 +210,11 @@ export async function isNamedPayment(
   return rowCount === 1
 }
 
-/** Selects what to list. Null selects any. */
+/** Selects the payments to list. Null selects any. */
 export type PaymentFilter = {
   state: PaymentState | null
   endpointId: string | null
-  /** Upper and lower case are the same. */
+  /** Is the address of the payer. Upper and lower case are the same. */
   payer: string | null
   from: Date | null
   to: Date | null
@@ -272,7 +275,7 @@ export type PaymentDelivery = {
   createdAt: Date
 }
 
-/** Returns the newest delivery of each payment that has one. */
+/** Returns the newest webhook delivery of each payment that has one. */
 export async function latestDeliveries(
   db: Queryable,
   paymentIds: readonly string[],

@@ -11,8 +11,8 @@ import { keptKey } from '../../keyring/keptKey.ts'
 const FILE = 'receipt-signing-key'
 
 /**
- * Returns the seeds of the receipt keys, the signing seed first. They are RECEIPT_SIGNING_KEYS, or the generated seed
- * in DATA_DIR. In production the configuration requires RECEIPT_SIGNING_KEYS.
+ * Returns the seeds of the receipt keys, the signing seed first. They come from RECEIPT_SIGNING_KEYS, or from the
+ * generated seed in DATA_DIR. In production the configuration requires RECEIPT_SIGNING_KEYS.
  */
 export function receiptSeeds(
   config: Pick<Config, 'receiptSeeds' | 'dataDir' | 'production'>,
@@ -22,8 +22,9 @@ export function receiptSeeds(
 }
 
 /**
- * Publishes a worker's public keys and marks the signing key. Keys that are removed from the settings stay published.
- * @param keys the signing key first.
+ * Publishes the public receipt keys of a worker and marks the signing key. Keys that are removed from the settings stay
+ * published.
+ * @param keys lists the signing key first.
  */
 export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[]): Promise<void> {
   await pool.query(
@@ -36,7 +37,7 @@ export async function registerReceiptKeys(pool: Pool, keys: readonly ReceiptKey[
   )
 }
 
-/** Tells whether a worker has published the key. */
+/** Tells whether a worker has published the receipt key. */
 export async function isPublishedKey(db: Queryable, kid: string): Promise<boolean> {
   const { rowCount } = await db.query({
     name: 'is-published-key',

@@ -12,10 +12,10 @@ import {
 
 /** Is an authorization to claim. */
 export type NewClaim = Transfer & {
-  /** Comes from `newPaymentId`. */
+  /** Is the id of the new payment, from `newPaymentId`. */
   id: string
   projectId: string
-  /** Is null if the resource is not registered (a request to the facilitator). */
+  /** Is the id of the endpoint. Null means that the resource is not registered (a request to the facilitator). */
   endpointId: string | null
   matchKey: string | null
   resourceUrl: string
@@ -23,15 +23,15 @@ export type NewClaim = Transfer & {
   network: NetworkName
   chainId: number
   x402Version: 1 | 2
-  /** `payer` means that only the payer named the resource. */
+  /** Tells who named the paid resource. `payer` means that only the payer named it. */
   resourceSource: 'seller' | 'payer'
   /** Is the name that the payer gave to the payment. No other payment of the project may have it. */
   paymentIdentifier: string | null
-  /** Is the trace that the claim continues; absent: none. */
+  /** Is the trace context that the claim continues. If it is absent, there is none. */
   traceparent?: string | null
 }
 
-/** Writes a claim as JSON, with numbers as decimal strings. */
+/** Writes the claim of a payment as JSON, with numbers as decimal strings. */
 export const claimRecord = (claim: NewClaim) => ({
   id: claim.id,
   project_id: claim.projectId,
@@ -60,8 +60,8 @@ export const claimRecord = (claim: NewClaim) => ({
 export type ClaimRecord = ReturnType<typeof claimRecord>
 
 /**
- * Two unique indexes decide about a named payment. All batches take these locks in one order, so that two batches
- * cannot deadlock.
+ * Takes locks for the names that payers gave to payments, because two unique indexes decide about a named payment. All
+ * batches take the locks in one order, so that two batches cannot deadlock.
  */
 const LOCK_NAMES = `
   select pg_advisory_xact_lock(n.name) from (
@@ -100,8 +100,8 @@ const CLAIM = `
 /**
  * Claims authorizations and queues their settlement. Concurrent claims of one authorization, in any form of its
  * signature, make one payment. Claims without a name from the payer run in one statement.
- * @returns for each claim, in order: true if it is claimed; false if a payment has the authorization or the name, if
- * the project is deleted, or if its limit of the day is reached.
+ * @returns a boolean for each claim, in order. True means that the authorization is claimed. False means that a payment
+ * has the authorization or the name, that the project is deleted, or that its limit of the day is reached.
  */
 export async function claimPayments(
   pool: Pool,
@@ -113,13 +113,17 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // If there are several claims, the batcher then runs each claim alone.
+    // A concurrent claim has used up the limit of a project. If there are several claims, the batcher then runs each
+    // claim alone.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }
 }
 
-/** Runs {@link claimPayments} for claims stored as JSON, within a transaction, which holds the locks of their names. */
+/**
+ * Runs {@link claimPayments} for claims stored as JSON, within a transaction that holds the locks of the payments'
+ * names.
+ */
 export async function claimRecords(
   client: Client,
   records: readonly ClaimRecord[],
@@ -155,9 +159,9 @@ async function claim(
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** Is the idempotency key of the redeem call, or null. */
+  /** Is the idempotency key of the redeem call. Null means that the call has none. */
   key: string | null
-  /** Is the response as JSON. */
+  /** Is the response of the redeem call as JSON. */
   result: string
 }
 
@@ -180,8 +184,8 @@ const TAKE_GRANTS = `
 
 /**
  * Takes the grants of settled payments in one statement, and stores the responses under their idempotency keys.
- * @returns for each request, in order: true if this caller has the grant; false if it was taken before, or if the
- * payment is not settled (any more).
+ * @returns a boolean for each request, in order. True means that this caller has the grant. False means that the grant
+ * was taken before, or that the payment is not settled (any more).
  */
 export async function takeGrants(
   db: Queryable,

@@ -4,27 +4,27 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 /** Identifies a gas wallet on one chain. */
 export type WalletId = { chainId: number; address: Address }
 
-/** Is a signed transaction. Fees are in wei per gas. */
+/** Is a signed transaction of a gas wallet. Fees are in wei per gas. */
 export type SignedTransaction = {
   hash: Hex
   nonce: bigint
   /**
-   * Lists the payments of the transaction. If the list is empty, the transaction only fills a nonce. Several payments
-   * are a group.
+   * Lists the payments of the transaction. A transaction of several payments is a group. A transaction without payments
+   * only fills a nonce.
    */
   paymentIds: readonly string[]
   raw: Hex
   maxFeeWei: bigint
   tipWei: bigint
-  /** Is null if an older version signed the transaction. */
+  /** Is the gas limit of the transaction. Null means that an older version signed the transaction. */
   gasLimit: bigint | null
-  /** Is the hash of the payer's code; null: the payer is an account. */
+  /** Is the hash of the payer's contract code. Null means that the payer is an account without code. */
   payerCode: Hex | null
 }
 
 /**
- * Registers a wallet, or raises its next nonce to the chain's count, because another holder of its key may have sent
- * transactions.
+ * Registers a gas wallet, or raises its next nonce to the number of its transactions on the chain, because another
+ * holder of its key may have sent transactions.
  * @returns the next nonce to assign.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
@@ -39,13 +39,14 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
 }
 
 /**
- * Assigns nonces and stores signed transactions in one database transaction, before any broadcast. So a crash never
- * loses a hash or leaves a nonce without its bytes. It skips payments that have an open transaction or are not
- * `verified`.
- * @param parcels the payments of each transaction.
- * @param lone codes of contract wallets, by payment. A payment whose code has an open transaction is skipped too.
- * @param sign called under the wallet's lock, once per parcel, with its free payments. It must wait only for
- * cryptography.
+ * Assigns nonces and stores signed transactions in one database transaction, before any transaction is sent. So a crash
+ * never loses a hash or leaves a nonce without its bytes. Payments that have an open transaction or are not `verified`
+ * are skipped.
+ * @param parcels lists the payments of each transaction.
+ * @param lone holds the code hashes of contract wallets, by payment. A payment whose code has an open transaction is
+ * skipped too.
+ * @param sign is called under the wallet's lock, once per parcel, with its free payments. The function must wait only
+ * for cryptography.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
@@ -62,7 +63,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // A separate statement must see transactions that another process stored while this process waited for the lock.
+    // The free payments are read in a separate statement, which sees transactions that another process stored while
+    // this process waited for the lock.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `
@@ -89,7 +91,10 @@ export async function storeSigned(
   })
 }
 
-/** Assigns the next nonce to a call without payments, and stores its transaction before any broadcast. */
+/**
+ * Assigns the next nonce of a gas wallet to a contract call without payments, and stores its transaction before it is
+ * sent.
+ */
 export async function storeCall(
   pool: Pool,
   wallet: WalletId,
@@ -103,7 +108,7 @@ export async function storeCall(
   })
 }
 
-/** Stores transactions with the nonces from `next` on. The caller holds the wallet's lock. */
+/** Stores transactions of a gas wallet with the nonces from `next` on. The caller holds the wallet's lock. */
 async function insertNext(
   db: Queryable,
   wallet: WalletId,
@@ -120,7 +125,7 @@ async function insertNext(
 
 /**
  * Stores a transaction for an assigned nonce: a replacement with a higher fee, or a transaction that fills a gap.
- * @param replaces the hash of the replaced transaction; null: no transaction has the nonce.
+ * @param replaces is the hash of the replaced transaction. Null means that no transaction has the nonce.
  * @returns false if the nonce is unassigned, or if another transaction has taken it meanwhile. Nothing has changed
  * then.
  */
@@ -146,7 +151,8 @@ export async function storeForNonce(
 }
 
 /**
- * Locks these codes, so that no other process stores a transaction for them until the end of this database transaction.
+ * Locks code hashes of contract wallets, so that no other process stores a transaction for them until the end of this
+ * database transaction.
  */
 async function lockCodes(db: Queryable, codes: readonly Hex[]): Promise<void> {
   await db.query(
@@ -203,10 +209,10 @@ async function insertTransactions(
   })
 }
 
-/** Is the result of a broadcast. If `error` is null, the RPC accepted the transaction. */
+/** Is the result of sending a transaction to the RPC node. If `error` is null, the node accepted the transaction. */
 export type BroadcastResult = { hash: Hex; error: string | null }
 
-/** Records broadcasts. */
+/** Records the results of sending transactions. */
 export async function recordSends(
   db: Queryable,
   outcomes: readonly BroadcastResult[],

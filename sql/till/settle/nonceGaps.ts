@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db.ts'
 import type { WalletId } from './gasWallets.ts'
 
-/** Finds assigned nonces that are unused on chain and have no open transaction, the lowest first. */
+/** Finds assigned nonces of a gas wallet that are unused on chain and have no open transaction, the lowest first. */
 export async function findGaps(
   db: Queryable,
   wallet: WalletId,

@@ -1,7 +1,7 @@
 import type { Hex } from 'viem'
 import type { Queryable } from '../../db.ts'
 
-/** Holds the limits of a project and UTC day; null: no limit. */
+/** Holds the limits of a project on claimed payments and gas in a UTC day. Null means no limit. */
 export type SettlementLimits = { dailySettlements: number | null; dailyGas: number | null }
 
 export const NO_SETTLEMENT_LIMITS: SettlementLimits = { dailySettlements: null, dailyGas: null }
@@ -11,7 +11,7 @@ export const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 
 /**
  * Are CTEs of the claim statement. `affordable` holds the ids of the claims in $1 within the limits $2 (settlements)
- * and $3 (gas). A project's own limits override them.
+ * and $3 (gas). A project's own limits override $2 and $3.
  */
 export const AFFORDABLE = `
   budgets as (
@@ -30,7 +30,7 @@ export const AFFORDABLE = `
       and (b.gas_max is null or b.gas < b.gas_max)
   )`
 
-/** Is a CTE of the claim statement that counts the rows of `claimed`. */
+/** Is a CTE of the claim statement that adds the rows of `claimed` to the day's claims of their projects. */
 export const COUNTED = `
   counted as (
     insert into settlement_budgets as s (project_id, day, settlements, allowed)
@@ -43,11 +43,14 @@ export const COUNTED = `
       gas = case when s.day = excluded.day then s.gas else 0 end
   )`
 
-/** Tells whether a concurrent claim used up the limit. The statement has then stored nothing. */
+/**
+ * Tells whether an error means that a concurrent claim has used up the limit of a project. The statement has then
+ * stored nothing.
+ */
 export const isBudgetRace = (error: unknown): boolean =>
   (error as { constraint?: string }).constraint === 'settlement_budgets_within'
 
-/** Tells whether a project has used up its claims of today. */
+/** Tells whether a project has used up its limits on claims or gas of today. */
 export async function isBudgetUsedUp(
   db: Queryable,
   projectId: string,
@@ -67,9 +70,9 @@ export async function isBudgetUsedUp(
 }
 
 /**
- * Counts the gas of transactions in a block for their projects. Each transaction counts once, even if several processes
- * record it. The members of a group share its gas. The caller has locked the transactions, and runs this in the
- * transaction that records them.
+ * Adds the gas of transactions in a block to the day's gas of their projects. Each transaction counts once, even if
+ * several processes record it. The members of a group share its gas. The caller has locked the transactions, and calls
+ * this function in the transaction that records them.
  */
 export async function countGas(
   db: Queryable,
@@ -88,7 +91,7 @@ export async function countGas(
                row_number() over (partition by n.hash order by m.payment_id) as number
         from noted n join transaction_payments m on m.hash = n.hash
       ), shared as (
-        -- The shares are whole numbers whose sum is the gas of the receipt.
+        -- The parts of the gas are whole numbers whose sum is the gas of the receipt.
         select payment_id, gas * number / members - gas * (number - 1) / members as gas from numbered
       )
       select p.project_id, sum(n.gas) as gas from shared n join payments p on p.id = n.payment_id
@@ -112,8 +115,8 @@ export async function countGas(
 }
 
 /**
- * Returns the use of the budgets today, over all projects. `share` is the highest share that a project has used, from 0
- * to 1.
+ * Returns how much of their daily limits all projects have used today. `share` is the highest fraction that a project
+ * has used, from 0 to 1.
  */
 export async function readBudgetUse(
   db: Queryable,

@@ -4,16 +4,19 @@ import { addJob } from '../../queue/jobs.ts'
 
 /**
  * A taken payment belongs to its settler for this time. If the settler has died, other settlers may then take the
- * payment. A slow settler may lose it, but two settlers of one payment store only one transaction.
+ * payment. A slow settler may lose the payment, but two settlers of one payment store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
-/** Limits the waiting payments that one query shares out fairly. Behind this limit, projects are served by age. */
+/**
+ * Limits the waiting payments among which one query chooses fairly by project. Behind this limit, payments are served
+ * by age.
+ */
 const WAITING_MAX = 20_000
 
 /**
  * Is the SQL condition that a verified payment `p` goes alone: after a revert, with the signature of a contract wallet,
- * or with a deployment. A signature of 65 bytes is an account's, unless the account has code. The settler asks the
- * chain about the code.
+ * or with a deployment. A signature of 65 bytes belongs to an account, unless the address has code. The settler asks
+ * the chain about the code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -25,10 +28,10 @@ const MAY_BE_TAKEN = `
 
 /**
  * Takes payments that wait to be sent, for one settler. Projects take turns: each project gets a payment before any
- * project gets its second. While several projects wait, none of them gets more than its share.
- * @param room.grouped limits the payments that may share a transaction, and those of one project; `alone` limits the
- * other payments.
- * @param own payments that the caller took before, and still has.
+ * project gets its second. While several projects wait, none of them gets more payments than the limit for one project.
+ * @param room.grouped limits the payments that may share a transaction, in total and for one project. `alone` limits
+ * the other payments.
+ * @param own lists payments that the caller took before, and still has.
  * @returns the taken payments of each kind, and how many more wait.
  */
 export async function takeWaiting(
@@ -70,7 +73,7 @@ export async function takeWaiting(
         where r.rank <= case when r.alone then $5 else $3 end::int
           and (not r.several or r.place <= case when r.alone then $6 else $4 end::int)
       ), free as (
-        -- This selects by an array, because a join may rank the payments again for each row, which is quadratic.
+        -- The query selects by an array, because a join may rank the payments again for each row, which is quadratic.
         select p.id from payments p where p.id = any (array(select id from chosen)) and ${MAY_BE_TAKEN}
         order by p.id for no key update skip locked
       ), taken as (
@@ -100,21 +103,23 @@ export async function takeWaiting(
   }
 }
 
-/** Is a verified payment of a job that its settler did not take. */
+/** Is a verified payment whose job ran without its settler taking the payment. */
 export type Untaken = {
   id: string
   /**
-   * `waiting`: no transaction is in progress. `sent`: a transaction is in progress, and the payment waits for it.
-   * `open`: a transaction is in progress, but the node has not accepted it, or the authorization has expired.
+   * Tells the state of the payment's transaction. `waiting` means that no transaction is in progress. `sent` means that
+   * a transaction is in progress, and the payment waits for it. `open` means that a transaction is in progress, but
+   * that the node has not accepted it, or that the authorization has expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
-  /** Is the time at which the payment may be taken; null: now. */
+  /** Is the time at which a settler may take the payment. Null means now. */
   settleAfter: Date | null
 }
 
 /**
- * Returns those of the payments that are `verified` on a chain. @param headTime the newest block's time, in seconds.
+ * Returns the given payments that are still `verified` on a chain. @param headTime is the newest block's time, in
+ * seconds.
  */
 export async function findUntaken(
   db: Queryable,
@@ -150,8 +155,8 @@ export async function findUntaken(
 }
 
 /**
- * Queues the settlement of a payment. It replaces a waiting job. Null queues it at once, even if a settler has taken
- * the payment.
+ * Queues the settlement job of a payment. The new job replaces a waiting job. The time null queues the job at once,
+ * even if a settler has taken the payment.
  */
 export async function queueSettlement(
   db: Queryable,
@@ -172,7 +177,10 @@ export async function queueSettlement(
   })
 }
 
-/** Queues payments again that a group did not transfer. Each of them goes alone from now on. */
+/**
+ * Queues the settlement jobs of payments again that a group did not transfer. Each of these payments goes alone from
+ * now on.
+ */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return
   const { rows } = await db.query<{ id: string }>(
@@ -184,7 +192,7 @@ export async function sendAlone(db: Queryable, paymentIds: readonly string[]): P
   for (const { id } of rows) await queueSettlement(db, id, null)
 }
 
-/** Records trouble on our side (RPC, gas) and queues the payments again for later. */
+/** Records trouble of this service (RPC node, gas) and queues the payments again for later. */
 export async function postponePayments(
   pool: Pool,
   payments: readonly { paymentId: string; trouble: string; runAt: Date }[],
@@ -203,7 +211,10 @@ export async function postponePayments(
   })
 }
 
-/** Finds verified payments without a job that have no open transaction (because of a crash) or are expired. */
+/**
+ * Finds verified payments without a job that have no open transaction (because of a crash), or whose authorization is
+ * expired.
+ */
 export async function findIdlePayments(
   db: Queryable,
   { chainId, olderThanMs, limit }: { chainId: number; olderThanMs: number; limit: number },
@@ -224,7 +235,7 @@ export async function findIdlePayments(
   return rows.map((row) => row.id)
 }
 
-/** If a payer spoiled a group, all payments of that payer go alone for this time. */
+/** All payments of a payer who spoiled a group go alone for this time. */
 const LONE = "interval '1 day'"
 
 /** Records payers whose payments share no transaction for a day. */
@@ -242,7 +253,7 @@ export async function keepAlone(
   )
 }
 
-/** Deletes payers whose day has ended. */
+/** Deletes the records of payers whose day of going alone has ended. */
 export async function deleteEndedLonePayers(db: Queryable): Promise<void> {
   await db.query('delete from lone_payers where until < clock_timestamp()')
 }

@@ -9,14 +9,14 @@ import { countGas } from './settlementBudgets.ts'
 import { keepAlone, sendAlone } from './settlementQueue.ts'
 import { recordWalletCodes } from './walletCodes.ts'
 
-/** Identifies a block. */
+/** Identifies a block of the chain. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
-/** Is the settlement of a payment. Its transfer was seen on chain. */
+/** Is the settlement of a payment, whose transfer was seen on chain. */
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex
-  /** Is the index of the Transfer event in its block. */
+  /** Is the index of the payment's Transfer event in its block. */
   logIndex: number
   /** Is the signed receipt, which is stored and sent unchanged. */
   receiptText: string
@@ -28,13 +28,13 @@ export type MinedTransaction = BlockRef & {
   hash: Hex
   succeeded: boolean
   gasUsed: bigint
-  /** Is the fee of the transaction; null: the node does not tell it. */
+  /** Is the fee of the transaction. Null means that the node does not tell the fee. */
   feeWei: bigint | null
 }
 
 type SettledRow = EventRow & { match_key: string | null; first: boolean }
 
-/** Is the event data of a payment. */
+/** Holds the data of a payment for its event. */
 type EventRow = {
   id: string
   project_id: string
@@ -73,12 +73,13 @@ const paymentEvent = (row: EventRow): NewEvent => ({
 })
 
 /**
- * Records settlements in one transaction: the state, receipt and webhook delivery of each. It notifies waiting callers.
- * A payment that settles again after a reorganisation is not announced twice. It keeps its receipt if its transaction
- * is the same.
- * @param mined the settling transactions. Their rivals for the same nonce become void.
- * @param apart payments that one of the groups did not transfer. Each of them is examined and sent alone.
- * @param spoilers payers whose payments go alone for a day.
+ * Records settlements in one transaction: the state, receipt and webhook delivery of each. The function notifies
+ * waiting callers. A payment that settles again after a reorganisation is not announced twice. Such a payment keeps its
+ * receipt if its transaction is the same.
+ * @param mined lists the settling transactions. Their rivals for the same nonce become void.
+ * @param apart lists payments that one of the groups did not transfer. Each of these payments is examined and sent
+ * alone.
+ * @param spoilers lists payers whose payments go alone for a day.
  */
 export async function recordSettlements(
   pool: Pool,
@@ -117,8 +118,8 @@ export async function recordSettlements(
 }
 
 /**
- * Locks transactions in the order of their hashes, so that concurrent processes can record the same transactions
- * without a deadlock.
+ * Locks transactions of gas wallets in the order of their hashes, so that concurrent processes can record the same
+ * transactions without a deadlock.
  */
 export async function lockTransactions(db: Queryable, hashes: readonly Hex[]): Promise<void> {
   await db.query({
@@ -128,7 +129,7 @@ export async function lockTransactions(db: Queryable, hashes: readonly Hex[]): P
   })
 }
 
-/** Records transactions in a block, and counts their gas. */
+/** Records that transactions are in a block, and counts their gas. */
 export async function markMined(db: Queryable, mined: readonly MinedTransaction[]): Promise<void> {
   if (mined.length === 0) return
   await lockTransactions(
@@ -224,7 +225,8 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 }
 
 /**
- * Ends a payment without a transfer. The end is final: call this only when the authorization can never be settled.
+ * Ends a payment without a transfer. The end is final, so callers call this function only when the authorization can
+ * never be settled.
  * @param alongside runs in the same transaction if this call ended the payment.
  */
 export async function failPayment(

@@ -3,15 +3,16 @@ import type { X402Reason } from '../../../shared/till/x402.ts'
 import type { Pool, Queryable } from '../../db.ts'
 import { failPayment } from './settlements.ts'
 
-/** A wallet waits this long after a revert on chain. */
+/** A contract wallet waits this long after its payment reverted on chain. */
 const WAIT = "interval '6 hours'"
 
-/** Is a payer, with the hash of its code. */
+/** Is the address of a payer, with the hash of its contract code. */
 export type PayerCode = { payer: string; code: Hex | null }
 
 /**
- * Returns which payers have to wait, in order. A suspended wallet's code waits at every address, unless wallets at two
- * addresses have paid with it. Otherwise the owner of one proxy could stop all wallets of the same product.
+ * Returns which payers have to wait after a revert, in order. The code of a suspended wallet waits at every address,
+ * unless wallets at two addresses have paid with this code. Otherwise the owner of one proxy could stop all wallets of
+ * the same product.
  */
 export async function findSuspended(
   db: Queryable,
@@ -37,7 +38,7 @@ export async function findSuspended(
   return payers.map((_, n) => found.has(n + 1))
 }
 
-/** Returns those of the given codes that have never paid and have an open transaction. */
+/** Returns the given wallet codes that have never paid and have an open transaction. */
 export async function findUnprovenUnderWay(
   db: Queryable,
   chainId: number,
@@ -96,7 +97,7 @@ export function failAndSuspend(
   })
 }
 
-/** Deletes suspensions that have ended. */
+/** Deletes suspensions of contract wallets that have ended. */
 export async function deleteEndedSuspensions(db: Queryable): Promise<void> {
   await db.query(`delete from wallet_suspensions where suspended_at < clock_timestamp() - ${WAIT}`)
 }

@@ -1,13 +1,13 @@
 import type { NetworkName } from '../../../shared/till/usdc.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Reads the last report of the payment workers on the RPC. @returns null if there is no report yet. */
+/** Reads the last report of the payment workers on the RPC node. @returns null if there is no report yet. */
 export async function readChainStatus(db: Queryable): Promise<{
-  /** Is the chain of the RPC; null: the RPC has never responded. */
+  /** Is the chain of the RPC node. Null means that the node has never responded. */
   network: NetworkName | null
-  /** Null means that the last call succeeded. */
+  /** Is the error of the last call to the RPC node. Null means that the call succeeded. */
   rpcError: string | null
-  /** Counts the milliseconds since the report. */
+  /** Counts the milliseconds since the payment workers' report. */
   ageMs: number
 } | null> {
   const { rows } = await db.query<{
@@ -24,7 +24,7 @@ export async function readChainStatus(db: Queryable): Promise<{
   return { network: row.network, rpcError: row.rpc_error, ageMs: Number(row.age_ms) }
 }
 
-/** Records a response of the RPC. */
+/** Records a response of the RPC node. */
 export async function recordHead(
   db: Queryable,
   seen: { network: NetworkName; chainId: number; number: bigint; hash: string },
@@ -40,7 +40,7 @@ export async function recordHead(
   })
 }
 
-/** Records that the RPC does not respond. The stored chain head stays. */
+/** Records that the RPC node does not respond. The stored number of the newest block stays. */
 export async function recordRpcTrouble(db: Queryable, error: string): Promise<void> {
   await db.query({
     name: 'record-rpc-trouble',

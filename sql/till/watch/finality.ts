@@ -55,7 +55,7 @@ export async function findUnfinalized(
   }))
 }
 
-/** Returns the block of the newest settlement that is not final, or null. */
+/** Returns the block of the newest settlement that is not final. @returns null if there is none. */
 export async function findNewestSettlement(
   db: Queryable,
   chainId: number,
@@ -85,7 +85,7 @@ export async function recordFinal(db: Queryable, paymentIds: readonly string[]):
 /** Is a settlement in the block to which a reorganisation moved it. */
 export type MovedPayment = SettledBy & BlockRef & { logIndex: number }
 
-/** Records new blocks of settled payments, after a reorganisation moved their transactions. */
+/** Records the new blocks of settled payments, after a reorganisation moved their transactions to these blocks. */
 export async function recordMoved(db: Queryable, moved: readonly MovedPayment[]): Promise<void> {
   if (moved.length === 0) return
   await db.query(
@@ -103,8 +103,8 @@ export async function recordMoved(db: Queryable, moved: readonly MovedPayment[])
 }
 
 /**
- * Reverts settlements that a reorganisation undid. The payment is `verified` again, and its signed transaction is
- * broadcast again unchanged.
+ * Reverts settlements that a reorganisation undid. Each payment is `verified` again, and its signed transaction is sent
+ * again unchanged.
  */
 export async function recordReorganised(pool: Pool, undone: readonly SettledBy[]): Promise<void> {
   await transaction(pool, async (db) => {

@@ -7,7 +7,7 @@ export type OpenTransaction = SignedTransaction & {
   wallet: Address
   sendCount: number
   sentHead: bigint | null
-  /** Tells that the node has not accepted the transaction, because it was never sent, or was refused. */
+  /** Tells whether the node has not accepted the transaction, because it was never sent, or was refused. */
   isUnsent: boolean
 }
 
@@ -47,7 +47,7 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
   isUnsent: row.is_unsent,
 })
 
-/** Finds the open transactions of payments. A group occurs once. */
+/** Finds the open transactions of payments. A group of several payments occurs once. */
 export async function findOpenTransactions(
   db: Queryable,
   paymentIds: readonly string[],
@@ -63,7 +63,7 @@ export async function findOpenTransactions(
   return rows.map(toOpen)
 }
 
-/** Tells whether a transaction is a group of ours. */
+/** Tells whether a transaction is a group of this service's payments. */
 export async function isGroup(db: Queryable, hash: Hex): Promise<boolean> {
   const { rowCount } = await db.query(
     'select from chain_transaction_payments where hash = $1 limit 1',
@@ -72,7 +72,7 @@ export async function isGroup(db: Queryable, hash: Hex): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Returns the payers whose wallet deployment has an open transaction, in the given spelling. */
+/** Returns the payers whose wallet deployment has an open transaction. The addresses keep the given spelling. */
 export async function findDeployingPayers(
   db: Queryable,
   chainId: number,
@@ -88,7 +88,7 @@ export async function findDeployingPayers(
   return new Set(rows.map((row) => row.payer))
 }
 
-/** Finds open transactions with a nonce below the chain's count. They or their rivals are in a block. */
+/** Finds open transactions with a nonce that is used on the chain. Each of them or one of its rivals is in a block. */
 export async function findUsedNonces(
   db: Queryable,
   wallet: WalletId,
@@ -105,7 +105,7 @@ export async function findUsedNonces(
   return rows.map(toOpen)
 }
 
-/** Finds open transactions without news, so that they are broadcast again. */
+/** Finds open transactions of which nothing was heard for a while, so that they are sent again. */
 export async function findQuietTransactions(
   db: Queryable,
   wallet: WalletId,
@@ -124,7 +124,7 @@ export async function findQuietTransactions(
 
 /**
  * Finds the open transaction of a nonce that was sent once, at least `quietMs` ago, and that the node accepted.
- * @returns null if there is none.
+ * @returns null if there is no such transaction.
  */
 export async function findSentOnce(
   db: Queryable,
@@ -142,7 +142,7 @@ export async function findSentOnce(
   return rows[0] === undefined ? null : toOpen(rows[0])
 }
 
-/** Tells whether any transaction of the chain is open. */
+/** Tells whether any gas wallet has an open transaction on the chain. */
 export async function hasOpenTransactions(db: Queryable, chainId: number): Promise<boolean> {
   const { rows } = await db.query<{ open: boolean }>({
     name: 'has-open-transactions',

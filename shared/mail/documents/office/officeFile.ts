@@ -6,7 +6,9 @@ import { readSlides } from './slidesText.ts'
 import { readWord } from './wordText.ts'
 import { listArchive, ZipArchive } from './zipArchive.ts'
 
-/** The folder of the main part tells which program wrote the file. */
+/**
+ * Maps the folder of an archive's main part to the kind of office file. The folder tells which program wrote the file.
+ */
 const OFFICE = [
   ['word/', 'docx', readWord],
   ['xl/', 'xlsx', readSheets],
@@ -19,7 +21,7 @@ const CONTAINER = Buffer.from('\xd0\xcf\x11\xe0', 'latin1')
 const PASSWORD = Buffer.from('EncryptedPackage', 'utf16le')
 
 /**
- * Reads the text of an office file. For any other archive it lists the names of the files.
+ * Reads the text of an office file. For any other archive, the text lists the names of the files.
  * @throws {DocumentError}
  */
 export function readOfficeFile(bytes: Uint8Array): DocumentText & { kind: DocumentKind } {

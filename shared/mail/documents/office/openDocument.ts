@@ -6,7 +6,7 @@ import { readMainPart, readPart } from './packageParts.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Maps each element whose words a person does not see, or not at first, to the reason. */
+/** Maps each element whose words a person does not see, or not at first, to the reason for leaving out the words. */
 const LEFT_OUT: Readonly<Record<string, Omission>> = {
   annotation: 'comments',
   'tracked-changes': 'deleted-text',
@@ -25,7 +25,7 @@ const UNREAD = new Set([
   'dde-source',
 ])
 const SPACES_MAX = 100
-/** Empty cells at the end of a row are not written. */
+/** Limits the repetitions of a cell that are written. Empty cells at the end of a row are not written. */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
 const PAINTED = new Set(['frame', 'custom-shape', 'rect', 'text-box'])
@@ -37,13 +37,14 @@ export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp
   const styles = new OpenStyles()
   readPart(archive, 'styles.xml', styles.visitor())
   const reader = (begin: string) => new Reader(out, styles, { kind, begin }).visitor()
-  // The styles hold the headers and footers of pages. A master slide holds only placeholders.
+  // The part styles.xml holds the headers and footers of pages. In slides it holds only placeholders, so only text
+  // documents read it.
   if (kind === 'odt') readPart(archive, 'styles.xml', reader('master-styles'))
   readMainPart(archive, 'content.xml', reader('body'))
   return out.done()
 }
 
-/** The manifest of a file with a password names its cipher. */
+/** Refuses a file with a password. The manifest of such a file names its cipher. */
 function refuseLocked(archive: ZipArchive): void {
   readPart(archive, 'META-INF/manifest.xml', {
     open(name) {
@@ -59,7 +60,7 @@ class Reader {
   readonly #begin: string
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
-  /** Holds the element that is left out, its depth, and the reason. */
+  /** Holds the open element that is left out, its depth, and the reason. */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()
   #column = 0
@@ -71,7 +72,7 @@ class Reader {
   #texts = 0
   #notes = 0
 
-  /** Reads a part. @param begin the element in which the words begin. */
+  /** Reads a part of an OpenDocument file. @param begin is the element in which the words begin. */
   constructor(
     out: TextWriter,
     styles: OpenStyles,
@@ -114,7 +115,7 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // A note on its own line would cut the sentence in two.
+    // A footnote on its own line would cut the sentence in two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')

@@ -7,7 +7,7 @@ export type OpenStyle = {
   ink: Ink
   /** Tells whether a sheet, a column or a row is not shown, or whether a slide is left out. */
   isHidden: boolean
-  /** The style has no background, and the background of its base style does not count. */
+  /** Tells whether the style says that it has no background. The background of its base style then does not count. */
   isClear: boolean
 }
 
@@ -20,13 +20,13 @@ const POINTS: Readonly<Record<string, number>> = {
   px: 0.75,
 }
 
-/** Reads a length in points. @returns undefined if the text is no length. */
+/** Reads a length and returns points. @returns undefined if the text is no length. */
 export function lengthOf(text: string | undefined): number | undefined {
   const [, digits, unit] = /^(-?\d{1,9}(?:\.\d{1,12})?)(pt|in|cm|mm|px)$/.exec(text ?? '') ?? []
   return digits === undefined ? undefined : Number(digits) * POINTS[unit!]!
 }
 
-/** Collects styles while a part is read (ODF 1.3 part 3, §16). */
+/** Collects the styles while a part of an OpenDocument file is read (ODF 1.3 part 3, §16). */
 export class OpenStyles {
   readonly #styles = new Map<string, OpenStyle>()
   #open: OpenStyle | null = null

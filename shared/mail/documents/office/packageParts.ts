@@ -2,10 +2,10 @@ import { DocumentError } from '../document.ts'
 import { type Attributes, attributeOf, readXml, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Describes a part that another part names (ECMA-376 part 2, §9.3). */
+/** Describes a relation of an Office file: one part of the file names another part (ECMA-376 part 2, §9.3). */
 export type Relation = { type: string; target: string; isExternal: boolean }
 
-/** Returns the relations of a part by their ids. */
+/** Returns the relations of a part of an Office file, by their ids. */
 export function relationsOf(archive: ZipArchive, part: string): Map<string, Relation> {
   const cut = part.lastIndexOf('/') + 1
   const folder = part.slice(0, cut)
@@ -25,11 +25,11 @@ export function relationsOf(archive: ZipArchive, part: string): Map<string, Rela
   return found
 }
 
-/** Returns the parts that a part names by relations of one type. */
+/** Returns the parts of an Office file that a part names by relations of one type. */
 export const targetsOf = (relations: ReadonlyMap<string, Relation>, type: string): string[] =>
   [...relations.values()].flatMap((one) => (one.type === type && !one.isExternal ? one.target : []))
 
-/** Reads a part if the archive has it. */
+/** Reads a part of an office file, if the archive has the part. */
 export function readPart(archive: ZipArchive, name: string, visitor: XmlVisitor): boolean {
   const bytes = archive.read(name)
   if (bytes === null) return false
@@ -37,12 +37,12 @@ export function readPart(archive: ZipArchive, name: string, visitor: XmlVisitor)
   return true
 }
 
-/** Reads a part that a file of its kind must have. @throws {DocumentError} */
+/** Reads a part that every office file of this kind must have. @throws {DocumentError} */
 export function readMainPart(archive: ZipArchive, name: string, visitor: XmlVisitor): void {
   if (!readPart(archive, name, visitor)) throw new DocumentError('malformed')
 }
 
-/** Tells whether a part holds letters in elements of a name, e.g. the text of comments. */
+/** Tells whether a part of an office file holds letters in elements of a name, such as the text of comments. */
 export function holdsWords(archive: ZipArchive, part: string, element: string): boolean {
   let depth = 0
   let isFound = false
@@ -57,7 +57,10 @@ export function holdsWords(archive: ZipArchive, part: string, element: string): 
   return isFound
 }
 
-/** Tells whether a switch is on. `<w:vanish/>` and `<w:vanish w:val="1"/>` are on. `0`, `false` and `off` are not. */
+/**
+ * Tells whether a switch of a Word style is on. `<w:vanish/>` and `<w:vanish w:val="1"/>` are on. `0`, `false` and
+ * `off` are not.
+ */
 export const isOn = (attributes: Attributes, name = 'val'): boolean =>
   !['0', 'false', 'off', 'none'].includes(attributeOf(attributes, name) ?? '1')
 

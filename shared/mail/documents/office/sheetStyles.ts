@@ -3,20 +3,23 @@ import { readPart } from './packageParts.ts'
 import { type Attributes, attributeOf } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Describes how a cell is shown. `isHidden` means that its format shows nothing. */
+/** Describes how a cell of a sheet is shown. `isHidden` means that the cell's number format shows nothing. */
 export type SheetStyle = { ink: Ink; format: string; isHidden: boolean }
 
 const STYLES_MAX = 70_000
-/** Lists the formats of ECMA-376 part 1, §18.8.30, that show dates, times or percentages. */
+/**
+ * Maps the numbers of built-in number formats that show dates, times or percentages to their text (ECMA-376 part 1,
+ * §18.8.30).
+ */
 const BUILT_IN: Readonly<Record<number, string>> = {
   ...{ 9: '0%', 10: '0.00%', 14: 'yyyy-mm-dd', 15: 'd-mmm-yy', 16: 'd-mmm', 17: 'mmm-yy' },
   ...{ 18: 'h:mm', 19: 'h:mm:ss', 20: 'h:mm', 21: 'h:mm:ss', 22: 'yyyy-mm-dd h:mm' },
   ...{ 45: 'mm:ss', 46: 'h:mm:ss', 47: 'mm:ss' },
 }
-/** Office themes begin with white and black. */
+/** Holds the first two colours of a theme. Office themes begin with white and black. */
 const THEME_COLOURS: Readonly<Record<string, Colour>> = { 0: 'ffffff', 1: '000000' }
 
-/** Reads the styles of a workbook. Cells name a style by its index in the result. */
+/** Reads the cell styles of a workbook. Cells name a style by its index in the result. */
 export function readSheetStyles(archive: ZipArchive, part: string): SheetStyle[] {
   const formats = new Map<number, string>(
     Object.entries(BUILT_IN).map(([id, format]) => [Number(id), format]),
@@ -82,13 +85,13 @@ const DAY_MS = 86_400_000
 const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
 const DAYS_MAX = 2_958_466
 
-/** Writes a number roughly as a person sees it: dates in ISO 8601, shares in percent. */
+/** Writes the number of a cell roughly as a person sees it: dates in ISO 8601, percentages with a percent sign. */
 export function shownValue(value: number, format: string, is1904: boolean): string {
   if (!Number.isFinite(value)) return ''
   // Words in quotes, escaped letters and colours are not part of the number format.
   const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
   if (fields.includes('%')) {
-    // The percentage has the decimals that the cell shows: 72.6 % for the format 0.0%.
+    // The percentage has the decimals that the number format shows: 72.6 % for the format 0.0%.
     const decimals = /\.([0#?]+)/.exec(fields)?.[1]?.length ?? 0
     return `${Number((value * 100).toFixed(Math.min(decimals, 12)))}%`
   }

@@ -5,9 +5,9 @@ import { readSheetStyles, type SheetStyle, shownValue } from './sheetStyles.ts'
 import { prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Limits the cells of one file. */
+/** Limits the cells that are read from one workbook. */
 const CELLS_MAX = 500_000
-/** Limits the columns that keep their position. A sheet has 16,384 columns. */
+/** Limits the columns that keep their position in the text. A sheet has 16,384 columns. */
 const COLUMNS_MAX = 1_000
 const STRINGS_MAX_CHARS = 16_000_000
 

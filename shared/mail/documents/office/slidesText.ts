@@ -8,7 +8,7 @@ import type { ZipArchive } from './zipArchive.ts'
 /** Names the theme colours that are white unless the author of the theme changed them. */
 const WHITE_NAMES = new Set(['bg1', 'lt1', 'window'])
 const DARK_NAMES = new Set(['tx1', 'dk1', 'windowText'])
-/** Limits the slides of one file. */
+/** Limits the slides that are read from one file. */
 const SLIDES_MAX = 1_000
 
 type Area = { left: number; top: number; right: number; bottom: number }
@@ -118,7 +118,7 @@ function slideVisitor(
   onLink: (id: string, text: string) => void,
 ): XmlVisitor {
   const flow = new TextFlow(out)
-  /** Holds the areas that are painted below the next shape. */
+  /** Holds the areas of the slide that are painted below the next shape. */
   const painted: Area[] = []
   let groups = 0
   let skipped = 0
@@ -134,7 +134,7 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // The layout places a shape that names no position, so the shape may lie over anything.
+    // If a shape names no position, the slide's layout places it. Such a shape may lie over any area.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&

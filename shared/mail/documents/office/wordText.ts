@@ -5,9 +5,9 @@ import { holdsWords, isOn, readMainPart, readPart, relationsOf, targetsOf } from
 import { type Attributes, attributeOf, prefixedAttributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Limits the chain of styles that are based on another style. */
+/** Limits how many base styles of a Word style are followed. */
 const BASES_MAX = 20
-/** Name the parts around the text of a page, in reading order. */
+/** Names the parts that are read before and after the text of the pages. */
 const BEFORE = ['header']
 const AFTER = ['footer', 'footnotes', 'endnotes']
 
@@ -63,7 +63,7 @@ function readStyles(archive: ZipArchive, part: string | undefined): Styles {
   return { inks, shaded }
 }
 
-/** Returns the ink that a property of a run states. */
+/** Returns the ink (colour, background, size) that a property of a run of words states. */
 function inkOf(name: string, attributes: Attributes): Ink {
   const value = attributeOf(attributes, 'val')
   if (name === 'vanish' || name === 'webHidden' || name === 'specVanish') {
@@ -71,7 +71,7 @@ function inkOf(name: string, attributes: Attributes): Ink {
   }
   if (name === 'color') return { colour: colourOf(value) }
   if (name === 'sz') return { sizePt: Number(value) / 2 }
-  // A highlighter or a shade has a colour name instead of a number, so it may be any colour.
+  // A highlighter or a shade may have the name of a colour instead of a number, so the colour counts as unknown.
   if (name === 'highlight' && value !== 'none')
     return { ground: value === 'white' ? 'ffffff' : null }
   if (name === 'shd') {
@@ -92,7 +92,9 @@ function styledInk({ inks }: Styles, id: string | undefined): Ink {
   return Object.assign({}, ...chain)
 }
 
-/** Holds the state of a paragraph. Text boxes nest paragraphs. */
+/**
+ * Holds the state of an open paragraph. Paragraphs may be inside other paragraphs, because text boxes hold paragraphs.
+ */
 type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
 
 function wordVisitor(
@@ -102,7 +104,7 @@ function wordVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   const paragraphs: Paragraph[] = []
-  /** Holds the backgrounds of the open cells. */
+  /** Holds the backgrounds of the open table cells. */
   const grounds: Ink[] = []
   const spans: number[] = []
   let skipped = 0
@@ -133,7 +135,7 @@ function wordVisitor(
     }
     if (inRowProperties && name === 'hidden' && isOn(attributes)) flow.hideRow()
     if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
-      // The style does not say here which cells it shades.
+      // A table style shades only some cells, so the background of the cell is unknown.
       grounds.push({ ground: null })
     }
     if (paragraph === undefined) return

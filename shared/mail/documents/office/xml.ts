@@ -1,26 +1,26 @@
 import { Tokenizer } from 'htmlparser2'
 import { DocumentError } from '../document.ts'
 
-/** Limits the elements of one file. A sheet has one element for each cell and one for its value. */
+/** Limits the XML elements of one file. A sheet has one element for each cell and one for the cell's value. */
 const ELEMENTS_MAX = 2_000_000
 const DEPTH_MAX = 256
-/** Limits the length of an attribute value, which is a name, a number or an address. */
+/** Limits the characters of an attribute value. Such a value is a name, a number or an address. */
 const VALUE_MAX_CHARS = 4_000
 
-/** Holds the attributes of an element, with their prefixes. */
+/** Holds the attributes of an XML element. Their names have prefixes. */
 export type Attributes = Readonly<Record<string, string>>
 
-/** Visits elements by their names without prefix, because the writer of the file chooses the prefix. */
+/** Visits XML elements by their names without prefix, because the writer of the file chooses the prefix. */
 export type XmlVisitor = {
   open(name: string, attributes: Attributes): void
   close?(name: string): void
   text?(text: string): void
-  /** Tells whether the visitor needs no further elements. */
+  /** Tells whether the visitor needs no further XML elements. */
   isDone?(): boolean
 }
 
 /**
- * Reads XML in one pass. It accepts no document type and no entities that the file defines, because a few entities can
+ * Reads XML in one pass. A document type, and entities that the file defines, are refused, because a few entities can
  * make gigabytes.
  * @throws {DocumentError}
  */
@@ -86,7 +86,7 @@ export function readXml(bytes: Uint8Array, visitor: XmlVisitor): void {
   tokenizer.write(input)
 }
 
-/** Returns the value of an attribute by its name without prefix. @returns undefined if the attribute is absent. */
+/** Returns the value of an XML attribute by its name without prefix. @returns undefined if the attribute is absent. */
 export function attributeOf(attributes: Attributes, name: string): string | undefined {
   const own = attributes[name]
   if (own !== undefined) return own
@@ -95,7 +95,7 @@ export function attributeOf(attributes: Attributes, name: string): string | unde
   return undefined
 }
 
-/** Returns the value of an attribute with any prefix, such as `r:id` beside `id`. */
+/** Returns the value of an XML attribute with any prefix, such as `r:id` beside `id`. */
 export function prefixedAttributeOf(attributes: Attributes, name: string): string | undefined {
   for (const key in attributes) if (key.endsWith(`:${name}`)) return attributes[key]
   return undefined

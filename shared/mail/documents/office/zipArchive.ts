@@ -1,14 +1,14 @@
 import { inflateRawSync } from 'node:zlib'
 import { DocumentError, type DocumentText, TextWriter } from '../document.ts'
 
-/** Limits the files of one archive that are indexed by name. */
+/** Limits the files of one zip archive that are indexed by name. */
 const ENTRIES_MAX = 10_000
 /**
- * Limits the bytes that all files of an archive may unpack to. Text shrinks to a tenth. The content of a zip bomb
- * shrinks to a thousandth.
+ * Limits the bytes that all files of a zip archive may unpack to. Text is packed to a tenth of its size. The content of
+ * a zip bomb is packed to a thousandth.
  */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024
-/** Holds the offsets of APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7. */
+/** Holds the offsets of fields in the records of a zip archive (APPNOTE.TXT 6.3.10, §4.3.16, §4.3.12 and §4.3.7). */
 const END = { signature: 0x06054b50, bytes: 22, count: 10, directorySize: 12, directory: 16 }
 const ENTRY = {
   ...{ signature: 0x02014b50, bytes: 46, flags: 8, method: 10, packed: 20, size: 24 },
@@ -21,14 +21,16 @@ const [ENCRYPTED, IS_UTF8] = [1, 1 << 11]
 
 type Entry = { method: number; packed: number; size: number; offset: number; isEncrypted: boolean }
 
-/** Gives access to the files of an archive. Only `read` opens a file. An archive inside of an archive is not opened. */
+/**
+ * Gives access to the files of a zip archive. Only `read` opens a file. An archive inside of an archive is not opened.
+ */
 export class ZipArchive {
   readonly #bytes: Uint8Array
   readonly #entries = new Map<string, Entry>()
   #unpacked = 0
   readonly isCut: boolean
 
-  /** Reads the directory of the archive. @throws {DocumentError} */
+  /** Reads the directory of the zip archive. @throws {DocumentError} */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -62,14 +64,14 @@ export class ZipArchive {
     return [...this.#entries.keys()]
   }
 
-  /** Returns the size that the archive claims for a file. */
+  /** Returns the unpacked size that the zip archive states for a file. */
   sizeOf(name: string): number {
     return this.#entries.get(name)?.size ?? 0
   }
 
   /**
-   * Unpacks a file. @returns null if the archive lacks the file.
-   * @throws {DocumentError} also when all files together unpack to too much.
+   * Unpacks a file of the zip archive. @returns null if the archive lacks the file.
+   * @throws {DocumentError} if the file is damaged, or if all files together unpack to too many bytes.
    */
   read(name: string): Uint8Array | null {
     const entry = this.#entries.get(name)
@@ -98,8 +100,8 @@ export class ZipArchive {
 }
 
 /**
- * Finds the record at the end of an archive. The comment of the archive may hold such a record too, so the last record
- * counts.
+ * Finds the end record of a zip archive. The archive's comment may hold the bytes of such a record too, so the last
+ * record counts.
  */
 function findEnd(view: DataView): number {
   const first = Math.max(0, view.byteLength - END.bytes - COMMENT_MAX_BYTES)
@@ -120,8 +122,8 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
 }
 
 /**
- * Decodes a file name. The name is UTF-8 if its flag or its bytes say so; otherwise it has the code page of old
- * systems.
+ * Decodes the name of a file in a zip archive. The name is UTF-8 if its flag or its bytes say so. Otherwise the name
+ * has the code page of old systems.
  */
 function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   try {
@@ -131,7 +133,7 @@ function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   }
 }
 
-/** Limits the names of an archive that are shown. */
+/** Limits the file names of an archive that are written. */
 const SHOWN_MAX = 2_000
 
 /** Lists the names and sizes of the files in an archive. */

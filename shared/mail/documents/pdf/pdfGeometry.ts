@@ -1,8 +1,8 @@
 /** Computes with matrices and boxes of PDF (ISO 32000-1 §8.3). */
 
-/** Is a matrix `[a b c d e f]`. */
+/** Is a transformation matrix `[a b c d e f]` of PDF. */
 export type Matrix = readonly [number, number, number, number, number, number]
-/** Holds the edges left, bottom, right and top. */
+/** Holds the edges of a box: left, bottom, right and top. */
 export type Box = readonly [number, number, number, number]
 
 export const IDENTITY: Matrix = [1, 0, 0, 1, 0, 0]
@@ -13,7 +13,7 @@ export const ENDLESS: Box = [
   Number.POSITIVE_INFINITY,
 ]
 
-/** Combines two matrices: `inner` applies first, then `outer`. */
+/** Combines two matrices. The result applies `inner` first, then `outer`. */
 export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[0] * inner[0] + outer[2] * inner[1],
   outer[1] * inner[0] + outer[3] * inner[1],
@@ -23,7 +23,7 @@ export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[1] * inner[4] + outer[3] * inner[5] + outer[5],
 ]
 
-/** Makes a matrix from the arguments of an operator. @returns null if the arguments are no matrix. */
+/** Makes a matrix from the arguments of a PDF operator. @returns null if the arguments are no matrix. */
 export function matrixOf(given: unknown): Matrix | null {
   const numbers = given == null ? [] : Array.from(given as ArrayLike<unknown>, Number)
   return numbers.length === 6 && numbers.every(Number.isFinite)

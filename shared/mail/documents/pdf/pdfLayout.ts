@@ -1,19 +1,25 @@
 import type { Run } from './pdfRuns.ts'
 
-/** Runs stand on one line if their base lines differ by less than this part of their size. */
+/** Runs of words stand on one line if their base lines differ by less than this fraction of the letter size. */
 const SAME_LINE = 0.45
-/** A cell of a table may belong to one of so many lines above, because the cell beside it may have several lines. */
+/**
+ * Limits how many lines above a table cell may continue the cell's row, because the cell beside it may have several
+ * lines.
+ */
 const LINES_BACK = 8
-/** A wider gap is a space, and a much wider gap separates columns. */
+/**
+ * A gap between runs that is wider than this fraction of the letter size is a space. A much wider gap separates
+ * columns.
+ */
 const SPACE = 0.15
 const COLUMN = 1
-/** A larger step down begins a new paragraph. */
+/** A step down by more than this multiple of the letter size begins a new paragraph. */
 const PARAGRAPH = 1.9
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 /** Matches words and numbers that are read from left to right inside of a right-to-left line. */
 const LEFT_TO_RIGHT =
   /[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}][^\u0590-\u08ff\s]*/gu
-/** Matches the letters of typesetters: ligatures and the presentation forms of Arabic. */
+/** Matches letters in the forms of typesetters: ligatures and the presentation forms of Arabic. */
 const PRESENTATION = /[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]+/g
 
 const RIGHT_TO_LEFT_LETTERS = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/g
@@ -25,7 +31,7 @@ const RIGHT_TO_LEFT_PART =
 type Line = { y: number; size: number; end: number; runs: Run[] }
 
 /**
- * Writes the text of a page. Each line of the page is a line, with tabs between columns and an empty line between
+ * Writes the text of a PDF page. Each line of the page is a line, with tabs between columns and an empty line between
  * paragraphs.
  */
 export function layOut(runs: readonly Run[]): string {
@@ -83,7 +89,7 @@ function textOf({ runs }: Line): string {
 
 const turned = (text: string): string => [...text].toReversed().join('')
 
-/** Turns Hebrew and Arabic into the order of reading, because a page holds letters in visual order. */
+/** Brings Hebrew and Arabic letters into the order of reading, because a PDF page holds letters in visual order. */
 function logical(text: string): string {
   if (!RIGHT_TO_LEFT.test(text)) return text
   const [right, all] = [

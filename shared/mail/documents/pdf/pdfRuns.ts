@@ -14,8 +14,8 @@ import {
 } from './pdfGeometry.ts'
 
 /**
- * Holds words at a position of a page. `x` to `end` is the base line. `unseen` tells why a person does not see the
- * words.
+ * Holds words at a position of a PDF page. The base line reaches from `x` to `end`. `unseen` tells why a person does
+ * not see the words.
  */
 export type Run = {
   text: string
@@ -30,11 +30,11 @@ type Fill = { box: Box; colour: Colour; order: number }
 type Glyph = { unicode?: string; width?: number; isSpace?: boolean }
 type Font = { vertical?: boolean; fontMatrix?: readonly number[] }
 
-/** Holds the operators of one page, and the resources that they refer to. */
+/** Holds the operators of one PDF page, and the resources that the operators refer to. */
 export type PageOperators = {
   fnArray: readonly number[]
   argsArray: readonly unknown[]
-  /** Is the part of the page that is shown. */
+  /** Is the area of the page that a PDF viewer shows. */
   view: Box
   fontOf: (name: string) => Font | null
   isShown: (layer: unknown) => boolean
@@ -63,9 +63,9 @@ const START: State = {
 }
 
 const DEPTH_MAX = 500
-/** Limits the painted areas of a page that are remembered. The last areas are kept. */
+/** Limits the painted areas of a page that are kept. The last areas are kept. */
 const FILLS_MAX = 500
-/** A person cannot read smaller letters. */
+/** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
 const TINY_PT = 2
 const FAINT_ALPHA = 0.1
 const PAINTS = new Set<number>([
@@ -78,7 +78,7 @@ const PICTURES = new Set<number>([
 ])
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 
-/** Returns the words of a page in the order in which they are painted. */
+/** Returns the words of a PDF page in the order in which they are painted. */
 export function runsOf(page: PageOperators): Run[] {
   const walk = new Walk(page)
   for (const [n, operator] of page.fnArray.entries()) {
@@ -230,7 +230,7 @@ class Walk {
     this.#paint(box, isRectangle((data as unknown[] | null)?.[0]) ? this.#state.fill : null)
   }
 
-  /** Remembers the colour of an area. */
+  /** Records the colour of a painted area. */
   #paint(box: Box, colour: Colour): void {
     if (!this.#isLayerShown()) return
     const area = intersect(boxOf(this.#state.ctm, box), this.#state.clip)
@@ -248,7 +248,7 @@ class Walk {
     }
   }
 
-  /** Shows text (ISO 32000-1 §9.4.4). */
+  /** Places the words of a PDF operator that shows text (ISO 32000-1 §9.4.4). */
   #show(given: unknown): void {
     if (!Array.isArray(given)) return
     const { font, fontSize, charSpacing, wordSpacing, scale, rise } = this.#state
@@ -265,7 +265,7 @@ class Walk {
       if (one === null) continue
       if (typeof one === 'number') {
         at -= (one / 1000) * fontSize * scale
-        // The number moves to the next cell of a table, or spaces the letters.
+        // A number between texts moves to the next cell of a table, or adjusts the distance of letters.
         if (Math.abs(one) > 180 && text !== '') {
           this.#put(text, from, at + (one / 1000) * fontSize * scale, rise)
           from = at
@@ -314,17 +314,18 @@ class Walk {
     const [left, bottom, right, top] = this.#page.view
     const isOff = x < left || x > right || y < bottom || y > top
     if (isOff || !holds(clip, x, y)) return 'off-page-text'
-    // A type 3 font may scale its letters to any size.
+    // A type 3 font may scale its letters to any size, so its font size tells nothing.
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }
-    // These are the modes of ISO 32000-1 §9.3.6: 3 paints nothing, 7 only clips, 1 and 5 paint the outline.
+    // These are the text rendering modes of ISO 32000-1 §9.3.6: 3 paints nothing, 7 only clips, 1 and 5 paint the
+    // outline.
     if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
     const colour = mode === 1 || mode === 5 ? stroke : fill
     return isAlike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
   }
 
-  /** Returns the colour below a point. A page is white by default. */
+  /** Returns the colour that is painted below a point. A page is white by default. */
   #groundAt(x: number, y: number): Colour {
     for (let n = this.#fills.length - 1; n >= 0; n--) {
       const { box, colour } = this.#fills[n]!
@@ -355,7 +356,7 @@ function bounds(given: unknown): Box | null {
 /** Tells whether a path is one rectangle along the axes. Its four corners then share two values of x and two of y. */
 function isRectangle(data: unknown): boolean {
   const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)
-  // The path has a move, three or four lines of three numbers, and a close.
+  // The data of a rectangle's path has a move, three or four lines of three numbers each, and a close.
   if (numbers.length < 12 || numbers.length > 16) return false
   const xs = new Set<number>()
   const ys = new Set<number>()

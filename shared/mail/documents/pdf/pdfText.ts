@@ -4,21 +4,21 @@ import type { Box } from './pdfGeometry.ts'
 import { layOut } from './pdfLayout.ts'
 import { runsOf } from './pdfRuns.ts'
 
-/** Limits the pages of one file. */
+/** Limits the pages that are read of one PDF file. */
 const PAGES_MAX = 300
 /**
- * Limits the processor time after which no further page begins. The child process has twice as much time, so that it
- * can finish the current page.
+ * Limits the processor time in milliseconds. No further PDF page begins after this time. The child process has twice as
+ * much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
-/** Limits the annotations of one page whose links are read. */
+/** Limits the annotations of one PDF page whose links are read. */
 const ANNOTATIONS_MAX = 200
 
 type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
 type Page = Awaited<ReturnType<Pdf['getPage']>>
 type Layers = Awaited<ReturnType<Pdf['getOptionalContentConfig']>>
 
-/** Reads the text of a PDF. It renders no page, runs no script and decodes no picture. */
+/** Reads the text of a PDF. The reader renders no page, runs no script and decodes no picture. */
 export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
   const out = new TextWriter()
   const pdf = await openPdf(bytes)
@@ -43,7 +43,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
 async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   try {
     return await getDocument({
-      // The reader takes ownership of the buffer.
+      // The PDF library takes ownership of the buffer, so it gets a copy.
       data: new Uint8Array(bytes),
       useSystemFonts: false,
       disableFontFace: true,
@@ -86,7 +86,10 @@ async function readPage(page: Page, out: TextWriter, layers: Layers | null): Pro
   }
 }
 
-/** Replaces Han radicals by the letters that they look like. Some writers use U+2F24 in place of U+5927. */
+/**
+ * Replaces Han radicals by the letters that look like them. Some PDF writers use the radical U+2F24 in place of the
+ * letter U+5927.
+ */
 const withoutRadicals = (text: string): string =>
   text.replace(/[\u2e80-\u2fd5]/g, (letter) => letter.normalize('NFKC'))
 
