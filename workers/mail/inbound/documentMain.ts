@@ -23,7 +23,7 @@ serveParent(async (request: DocumentRequest): Promise<DocumentAnswer> => {
   return { outcome: await readDocument(request.bytes, request, Date.now()) }
 })
 
-/** Returns the instances of a rule. A rule that the library refuses has none. */
+/** Returns the instances of a recurrence rule. A rule that the library refuses has no instances. */
 function instancesOrNone({ source, window }: { source: string; window: Window }): Instance[] {
   try {
     return expand(source, window)

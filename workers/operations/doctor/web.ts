@@ -60,7 +60,7 @@ async function judgeWebCertificate(
   ]
 }
 
-/** Requests BASE_URL. The URL is the operator's own, so it may have a private address on this network. */
+/** Requests BASE_URL. BASE_URL is set by the operator, so it may have a private address on this network. */
 async function baseUrl({ config, ca }: DoctorTools): Promise<Finding[]> {
   const url = config.http.baseUrl
   const answer = await guardedExchange({
