@@ -1,7 +1,7 @@
 /** Sets the cookie that ties a consent request, or a sign-in, to the browser that began it. */
 import { randomBytes } from 'node:crypto'
 
-/** Returns the name of the cookie. With the prefix `__Host-` no sibling host can set it. */
+/** Returns the name of the browser's cookie. With the prefix `__Host-` no sibling host can set this cookie. */
 const cookieName = (baseUrl: string): string =>
   baseUrl.startsWith('https:') ? '__Host-purser_browser' : 'purser_browser'
 
