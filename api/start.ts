@@ -26,8 +26,8 @@ const PARTS: Record<string, [file: string, ...args: string[]]> = {
 
 /**
  * `npm start` starts and migrates the database and creates the first keys. Then it starts each part as a process, the
- * same process that an operator starts by hand. It stops the parts in reverse order. A database, devnet or part that
- * ends is started again.
+ * same process that an operator starts by hand. At the end `npm start` stops the parts in reverse order. A database,
+ * devnet or part that ends is started again.
  */
 await runService(
   process,
@@ -65,7 +65,7 @@ await runService(
 type Environment = Record<string, string | undefined>
 type Stops = (() => Promise<void>)[]
 
-/** Starts the parts. If one cannot start, those that have started are stopped with the rest. */
+/** Starts the parts of the service. If a part cannot start, all parts that have started are stopped. */
 async function startParts(env: Environment, log: Logger, stops: Stops): Promise<void> {
   const starts = await Promise.allSettled(
     Object.entries(PARTS).map(async ([name, command]) => {
@@ -80,7 +80,7 @@ async function startParts(env: Environment, log: Logger, stops: Stops): Promise<
   for (const start of starts) if (start.status === 'rejected') throw start.reason
 }
 
-/** Starts the devnet unless RPC_URL is set. The devnet keeps its port over restarts. */
+/** Starts the devnet unless RPC_URL is set. The devnet keeps its port when it is restarted. */
 async function startChain(config: Config, log: Logger, stops: Stops): Promise<Config['chain']> {
   const { chain } = config
   if (!chain.embeddedDevnet) return chain

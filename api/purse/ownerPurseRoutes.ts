@@ -66,7 +66,7 @@ export const ownerPurseRoutes = (services: Services) =>
 
 const atomicOf = (usdc: string | null): bigint | null => (usdc === null ? null : parseUsdc(usdc))
 
-/** Creates or changes the purse of a project. @throws {ApiError} 400 */
+/** Changes the limits and the payout address of a purse. @throws {ApiError} 400 */
 async function changePurse(
   { pool }: Services,
   actor: Actor,

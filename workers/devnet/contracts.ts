@@ -36,7 +36,7 @@ import { MULTICALL3_ADDRESS } from '../till/wallets/walletDeployment.ts'
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
 const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
 
-/** Are the storage slots of Circle's proxy, which is built on a proxy of OpenZeppelin that is older than ERC-1967. */
+/** Names a storage slot of Circle's proxy, which is built on a proxy of OpenZeppelin that is older than ERC-1967. */
 const IMPLEMENTATION_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.implementation'))
 const ADMIN_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.admin'))
 

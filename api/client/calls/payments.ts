@@ -4,7 +4,7 @@ import type { Operations } from '../operations.ts'
 
 /** Describes the body of a 402 response (x402 version 1). */
 export type Challenge = Operations['postPaymentsChallenge']['result']
-/** Describes the verdict on a payment. */
+/** Describes the verdict of the service on a payment. */
 export type RedeemResult = Operations['postPaymentsRedeem']['result']
 /** Describes the verdict `ok: true`, which means that the payment has settled. */
 export type Grant = Extract<RedeemResult, { ok: true }>
@@ -52,8 +52,8 @@ export function payments(http: Http) {
       options?: CallOptions,
     ) => http.call('getPaymentsFunnel', { query }, options),
     /**
-     * Streams the settled payments, oldest first, as CSV or JSON Lines. The method never retries. To continue, pass the
-     * last cursor.
+     * Streams the settled payments, oldest first, as CSV or JSON Lines. The method never retries. To continue a broken
+     * export, pass the last cursor.
      */
     export: (
       query: NonNullable<Operations['getPaymentsExport']['input']['query']> = {},
@@ -66,7 +66,7 @@ export function payments(http: Http) {
     ) => http.call('postPaymentsChallenge', { body: price }, options),
     /**
      * Redeems a payment. Serve only on `ok: true`, which the service returns once per payment. If the response is lost,
-     * a retry with the same idempotency key gets it again. By default each call has a new key.
+     * a retry with the same idempotency key gets the response again. By default each call has a new key.
      */
     redeem: (
       payment: Operations['postPaymentsRedeem']['input']['body'],

@@ -163,7 +163,7 @@ const EXAMPLE_MAIL = {
   deliveryStatus: 'held',
 }
 
-/** Are examples of held mail for the documentation. */
+/** Holds an example of held mail for the documentation. */
 export const EXAMPLE_HELD_ITEM = { ...EXAMPLE_HEAD, message: EXAMPLE_MAIL }
 export const EXAMPLE_SHA256 = 'c0ffee'.padEnd(64, '0')
 export const EXAMPLE_HELD = {
