@@ -14,8 +14,10 @@ import { startProcess } from './operations/childProcess.ts'
 import { supervise } from './operations/supervise.ts'
 import { welcome } from './operations/welcome.ts'
 
-/** Names the entry file of each part. */
-/** Payments have separate workers, because nothing that reads a stranger's bytes may delay a payment. */
+/**
+ * Names the entry file and the arguments of each part of the service. Payments have separate workers, because nothing
+ * that reads a stranger's bytes may delay a payment.
+ */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],
   smtp: ['api/smtp/main.ts'],

@@ -164,7 +164,7 @@ function errorResponses(method: string, detail: Operation, hooks: Hooks): Record
   const { access, errors = {} } = detail
   // A request with any method but GET may have a body, even where no body is needed.
   const readsBody = method !== 'GET'
-  // Only such public operations accept unknown query parameters.
+  // A public operation without a schema for path and query accepts any parameters, so its URL causes no 400.
   const isLenient = access === 'public' && hooks.query === undefined && hooks.params === undefined
   const described: Record<number, string | undefined> = {
     400:
