@@ -281,7 +281,7 @@ async function passGate(
     )
   }
   checkEncoding(url)
-  // Other sites link to public pages and add their own query parameters.
+  // Pages on other sites link to public pages and add query parameters that no route knows.
   if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   return { request }
 }

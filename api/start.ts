@@ -35,7 +35,7 @@ await runService(
   process,
   {
     name: 'purser',
-    // Standard output is for the welcome text.
+    // Standard output is for the welcome text, so the log goes to standard error.
     openLog: (options) => pino(options, pino.destination({ ...LOG_DESTINATION, dest: 2 })),
     drainLimitMs: 29_000,
   },

@@ -123,8 +123,8 @@ type Parts = {
 }
 
 /**
- * Creates the parts that runners need. The code of each runner is loaded only when that runner starts, because the code
- * of the other runners costs a process up to 35 MB and 0.3 s of CPU.
+ * Creates the parts that runners need. The code of each runner is loaded only when that runner starts. The code of the
+ * other runners would cost a process up to 35 MB and 0.3 s of CPU.
  */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config

@@ -65,7 +65,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
               const { chunk, done } = await nextChunk(pieces)
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return
-              // An aborted export without its last line must not look complete.
+              // An aborted export has no last line, so it must not look complete to the client.
               if (!open.has(end)) throw new Error('the export was aborted')
               await end()
               controller.close()

@@ -52,7 +52,7 @@ export type ErrorAnswer = {
   message: string
   requestId: string | null
   body: Record<string, unknown>
-  /** Is the number of seconds in Retry-After. */
+  /** Is the number of seconds in the header Retry-After. */
   retryAfterS: number | null
 }
 
@@ -97,7 +97,7 @@ export class RateLimitError extends ApiError {
   }
 }
 
-/** Reports a status of 500 or above. */
+/** Reports an HTTP status of 500 or above. */
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
   /** Is the required wait in seconds before a retry (Retry-After). `null` means that the response names no wait. */

@@ -6,18 +6,18 @@ export type ClientOptions = {
   apiKey: string
   /** Is the URL of the service. The default is http://127.0.0.1:3000. */
   baseUrl?: string
-  /** Limits the time of a call with all its retries, in ms. The default is 60,000. */
+  /** Limits the milliseconds of a call with all its retries. The default is 60,000. */
   timeoutMs?: number
   /** Limits the attempts of a call after the first attempt. The default is 3. */
   retries?: number
-  /** Replaces the global `fetch`. */
+  /** Replaces the global function `fetch`. */
   fetch?: (request: Request) => Promise<Response>
 }
 
 export type CallOptions = {
   /** Aborts the call, even between two attempts. */
   signal?: AbortSignal | undefined
-  /** Limits the time of this call with all its retries, in ms. */
+  /** Limits the milliseconds of this call with all its retries. */
   timeoutMs?: number | undefined
   /**
    * Is the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same key gets the first

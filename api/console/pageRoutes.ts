@@ -6,8 +6,8 @@ import { findAsset, withAddresses } from './assets.ts'
 import { openOperation } from './consoleOperation.ts'
 
 /**
- * Sets the Content-Security-Policy of the console page. It allows only resources of this service, and none inline.
- * Frames hold mails, which have a separate policy.
+ * Sets the Content-Security-Policy of the console page. The policy allows only resources of this service, and none
+ * inline. Frames hold mails, which have a separate policy.
  */
 const PAGE_POLICY = [
   "default-src 'none'",

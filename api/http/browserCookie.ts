@@ -7,7 +7,7 @@ const cookieName = (baseUrl: string): string =>
 
 const BROWSER = /^[A-Za-z0-9_-]{43}$/
 
-/** Returns the secret in the browser's cookie, or a new secret of 256 random bits. */
+/** Returns the secret in the browser's cookie. Without a cookie returns a new secret of 256 random bits. */
 export const browserOf = (request: Request, baseUrl: string): string =>
   readBrowser(request, baseUrl) ?? randomBytes(32).toString('base64url')
 
@@ -17,7 +17,7 @@ export const browserHeaders = (baseUrl: string, secret: string): Record<string, 
   'cache-control': 'no-store',
 })
 
-/** Returns the secret in the browser's cookie, or `null` if there is no cookie. */
+/** Returns the secret in the browser's cookie. Returns `null` if there is no cookie. */
 export function readBrowser(request: Request, baseUrl: string): string | null {
   for (const pair of request.headers.get('cookie')?.split(';') ?? []) {
     const [name = '', value = ''] = pair.trim().split('=')

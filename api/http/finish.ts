@@ -91,10 +91,10 @@ function untouchedBudget(limit: number): Budget | null {
 }
 
 /**
- * Gives a large JSON response a stream as its body. Without the stream, Bun sends the head of a response that follows
- * an `await` by one system call for each part of each header (oven-sh/bun pull request 41341). Only a head and body
- * that fit into Bun's send buffer are sent at once. A page of 25 KB then costs 33 calls and 0.2 ms of CPU. With a
- * direct stream the page costs two calls.
+ * Gives a large JSON response a stream as its body. Bun sends the head of such a response in many system calls if the
+ * response follows an `await` (oven-sh/bun pull request 41341). It makes one call for each part of each header. Only a
+ * head and body that fit into Bun's send buffer are sent at once. A page of 25 KB costs 33 calls and 0.2 ms of CPU.
+ * With a direct stream the page costs two calls.
  */
 export async function sendLargeAtOnce(response: Response): Promise<Response> {
   if (!WHOLE_JSON.test(response.headers.get('content-type') ?? '')) return response

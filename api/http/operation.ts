@@ -41,7 +41,7 @@ export type Operation = {
     description: string
     schema?: TSchema
     example?: unknown
-    /** Is the media type of the response. The default is application/json. */
+    /** Is the media type of the response. By default it is application/json. */
     contentType?: string
   }
   /** Describes the second possible success status of the response, with the same body, or 204. */

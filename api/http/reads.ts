@@ -9,8 +9,8 @@ import type { Searches } from '../mail/messages/searches.ts'
 type Server = { pool: Pool; searches: Searches }
 
 /**
- * Decides where the reads of lists run. They run on the replica if the replica has everything that the project wrote,
- * otherwise on the primary.
+ * Decides on which database server the reads of lists run. A read runs on the replica if the replica has everything
+ * that the project wrote. Otherwise the read runs on the primary.
  */
 export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
@@ -19,7 +19,7 @@ export type Reads = {
    * have written.
    */
   wrote(projectId: string): Promise<void>
-  /** Tells whether the gate must read up to which position a project wrote. */
+  /** Tells whether the gate must find out up to which position a project wrote. */
   needsWritten: boolean
   stop(): Promise<void>
 }
@@ -27,7 +27,7 @@ export type Reads = {
 /** Sets the milliseconds between two questions to the replica for its position. */
 const POLL_MS = 50
 
-/** Runs all reads on the primary. */
+/** Runs all reads of lists on the primary, because there is no replica. */
 export const primaryReads = (primary: Server): Reads => ({
   run: (_request, read) => read(primary),
   async wrote() {},
@@ -54,7 +54,7 @@ export function replicaReads({
   writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
-  /** Is the position that the replica has reached at least. `null` means that the replica is not used. */
+  /** Is a position in the database log that the replica has reached. `null` means that the replica is not used. */
   let replayed: Lsn | null = null
   let stopping = false
   const poll = async () => {

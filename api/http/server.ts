@@ -65,7 +65,7 @@ const SEND_BATCHING = {
 /** Sets how key lookups and reads of the vault are batched. One batch collects while another batch runs. */
 const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 
-/** Describes a running API process. */
+/** Describes a running process of the HTTP API. */
 export type ApiServer = Running & { port: number }
 
 /** Starts the HTTP API. */

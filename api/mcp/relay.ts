@@ -17,7 +17,7 @@ type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
  * @returns a promise that resolves when the host has disconnected and every response is written.
  */
 export async function relay(host: Transport, config: McpConfig): Promise<void> {
-  // The package runs under Node 20, which has no Promise.withResolvers.
+  // The package of the relay runs under Node 20, which has no Promise.withResolvers.
   const ended = new Promise<void>((resolve) => {
     host.onclose = resolve
   })

@@ -17,7 +17,7 @@ import { TOOLS } from './tools/tools.ts'
 /** Describes the caller of one MCP request, and the notation of the tool names that this caller sees. */
 export type Connection = Omit<ToolContext, 'signal'> & {
   naming: Naming
-  /** Aborts when the HTTP connection closes. */
+  /** Aborts when the HTTP connection of the MCP request closes. */
   disconnected: AbortSignal
 }
 

@@ -26,7 +26,10 @@ const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 /** An event loop that was blocked for this many milliseconds has delayed every request and job of its process. */
 const LOOP_DELAY_MAX_MS = 1_000
 
-/** Serves `/healthz`, which tells that this process runs, and `/readyz`, which tells that it can serve requests. */
+/**
+ * Serves `/healthz` and `/readyz`. `/healthz` tells that this process runs. `/readyz` tells that this process can serve
+ * requests.
+ */
 export function healthRoutes({ pool, metrics }: Services) {
   return new Elysia()
     .get('/healthz', () => ({ status: 'ok' }), {
@@ -112,7 +115,8 @@ function loopCheck(silent: readonly string[], ownDelayMs: number): string {
 }
 
 /**
- * Returns the state of the RPC as payment workers last reported it. This process itself opens no connection to the RPC.
+ * Returns the state of the RPC as payment workers last reported it. An API process itself opens no connection to the
+ * RPC.
  */
 function rpcCheck(status: Awaited<ReturnType<typeof readChainStatus>>): string {
   if (status === null) return 'unused'

@@ -122,7 +122,7 @@ export function createMetrics({
   limits,
 }: {
   pool: Pool
-  /** Counts the waiting event readers of this process. */
+  /** Holds the event readers of this process, whose number is a metric. */
   events: { size(): number }
   /** Holds the limits that the service sets for each project and day. */
   limits: SettlementLimits
@@ -158,8 +158,8 @@ export function createMetrics({
     help: 'Payments that this process refused because a limit of the day was reached',
     registers,
   })
-  // These metrics have a separate registry. Other processes report the same metrics, and each metric must stand in one
-  // block of the response.
+  // The metrics that every process reports have a separate registry, because each metric must stand in one block of the
+  // response.
   const ownRegistry = new Registry()
   const blobRequest = measureBlobs(ownRegistry)
   const eventLoop = measureEventLoop(ownRegistry)

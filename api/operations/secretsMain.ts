@@ -37,7 +37,7 @@ function readArguments(): { file?: string | undefined; folder?: string | undefin
     const given = positionals.length + (values.units === undefined ? 0 : 1)
     if (given <= 1 && values.units !== '') return { file, folder: values.units }
   } catch {
-    // The command line has an unknown option.
+    // The command line has an unknown option, so the usage is shown.
   }
   throw new ConfigError(USAGE)
 }

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { ConfigError } from '../../shared/config/config.ts'
 
-/** Describes a running part of the service. */
+/** Describes a running part of the service, such as a worker pool. */
 export type RunningPart = {
   /** Resolves with the reason when the part of the service ends by itself. */
   ended: Promise<string>

@@ -5,7 +5,7 @@ import type { FirstKeys } from '../../sql/account/bootstrap.ts'
 import { LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 
 /**
- * Returns the lines of the welcome text about the devnet. These lines may hold the devnet's keys, because the keys are
+ * Returns the lines of the welcome text about the devnet. The lines may hold the devnet's keys, because the keys are
  * public and the money is worthless.
  */
 function devnetLines({ chain }: Config): string {

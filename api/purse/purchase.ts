@@ -25,7 +25,7 @@ import {
 type Buying = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
 type PurchaseView = Static<typeof PurchaseSchema>
 
-/** Describes a request that an agent pays for. */
+/** Describes an HTTP request that an agent pays for. */
 export type GivenPurchase = {
   url: string
   method?: UseMethod

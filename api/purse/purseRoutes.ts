@@ -189,7 +189,7 @@ const pending = {
   description: 'It has not ended: read it at /v0/purse/payments/{purchaseId}.',
 }
 
-/** Serves what an agent may do with the purse of its project. */
+/** Serves the operations of an agent on the purse of its project. */
 export const purseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/purse' })
     .get('', ({ request }) => readPurse(services, projectOf(request).projectId), {

@@ -7,12 +7,12 @@ import { normalPath, PathError } from './sellPath.ts'
 
 export type SellOptions = {
   purser: Purser
-  /** Is the server behind the proxy, such as `http://localhost:4000`. */
+  /** Is the origin of the server behind the proxy, such as `http://localhost:4000`. */
   origin: string
   prices: Prices
-  /** Is the public origin as payers see it. */
+  /** Is the public origin of the proxy as payers see it. */
   publicOrigin: string
-  /** Limits the time until the server behind the proxy begins its response. */
+  /** Limits the milliseconds until the server behind the proxy begins its response. */
   timeoutMs: number
   /** Sends a request to the server behind the proxy. */
   fetch: (request: Request) => Promise<Response>

@@ -5,7 +5,7 @@ import { type Subscription, subscribe } from '../../sql/listen.ts'
 import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/inbound/emailRules.ts'
 
 /**
- * Holds the blocked senders of each inbox for the reply to RCPT. This copy may be outdated while PostgreSQL is
+ * Holds the blocked senders of each inbox for the reply to RCPT. The list may be outdated while PostgreSQL is
  * unreachable. So the worker that stores a message checks the rules again.
  */
 export class BlockedSenders {

@@ -47,7 +47,7 @@ export class ConnectionLimits {
     return connection
   }
 
-  /** Counts the open connections. */
+  /** Returns the number of open SMTP connections. */
   count = (): number => this.#count
 
   leave(connection: OpenConnection): void {

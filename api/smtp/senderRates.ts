@@ -45,7 +45,7 @@ export class SenderRates {
   /** Tells whether the network of an IP address is guessing inbox addresses. */
   isGuessing = (address: string): boolean => !this.#within(this.#unknown, address, UNKNOWN_MAX)
 
-  /** Counts a recipient that does not exist. */
+  /** Counts a recipient that does not exist, for the sending network. */
   countUnknown(address: string): void {
     for (const network of networksOf(address)) this.#unknown.add(network)
   }

@@ -19,8 +19,8 @@ import { badRequest } from '../http/errors.ts'
 const METHODS: readonly string[] = USE_METHODS
 
 /**
- * Tells how the entries of each bound are read. A parser returns the canonical form of an entry. It returns `null` for
- * an invalid entry.
+ * Tells how the entries of each bound are read. A parser returns the canonical form of an entry. For an invalid entry
+ * the parser returns `null`.
  */
 const READERS = {
   allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },

@@ -32,7 +32,7 @@ import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import { MULTICALL3_ADDRESS } from '../till/wallets/walletDeployment.ts'
 
-/** The payer receives 1,000,000 USDC. */
+/** Is the amount that the devnet's payer receives: 1,000,000 USDC. */
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
 const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
 

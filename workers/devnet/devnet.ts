@@ -136,7 +136,7 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // This path also marks the process as the devnet of the state file.
+    // The path of the cache also marks the process as the devnet of the state file.
     ['--cache-path', `${stateFile}.cache`],
     // The default limit of 2 MB for a request is less than the state of some thousand payments.
     ['--no-request-size-limit'],

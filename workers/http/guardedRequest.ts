@@ -34,7 +34,7 @@ export type Resolve = (
 
 /** Decides which network addresses a request may reach. */
 export type OutboundPolicy = {
-  /** Allows private, loopback and link-local addresses, and any port. This setting is for development. */
+  /** Allows private, loopback and link-local addresses, and any port. Only development needs such addresses. */
   allowPrivate: boolean
   /** Resolves host names. The default is the resolver of the system. */
   resolve?: Resolve
@@ -51,9 +51,9 @@ export type GuardedRequestParameters = OutboundPolicy & {
   timeoutMs: number
   /** Limits the bytes that are read of the response. The default is {@link RESPONSE_BYTES_MAX}. */
   responseBytesMax?: number
-  /** Adds certificate authorities in PEM form. */
+  /** Adds certificate authorities in PEM form for this request. */
   ca?: string
-  /** Reuses a connection of the same owner. Without this setting the connection ends with the response. */
+  /** Reuses a connection of the same owner. Without `kept` the connection ends with the response. */
   kept?: { by: KeptConnections; owner: string }
 }
 
@@ -196,7 +196,7 @@ function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> 
 }
 
 /**
- * Sends one request, follows no redirect, and reads a limited prefix of the response.
+ * Sends one HTTP request, follows no redirect, and reads a limited prefix of the response.
  *
  * @returns any HTTP status as `ok: true`. A remote failure is returned as a value, and never thrown as an exception.
  */

@@ -50,7 +50,7 @@ export const createAnnounceApproval =
     if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
   }
 
-/** Announces a held mail. Returns `null` if nobody is to be notified. */
+/** Announces a held mail. Returns `null` if nobody must be notified. */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
   const approval = await findApproval(pool, approvalId)
@@ -100,7 +100,7 @@ async function notify(
   await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
 }
 
-/** Reads the mail or payment that the owner decides. Returns `null` if it no longer exists. */
+/** Reads the mail or payment that the owner decides about. Returns `null` if it no longer exists. */
 async function readAct(
   db: Queryable,
   { kind, projectId, subject }: Approval,

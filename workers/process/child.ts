@@ -12,7 +12,7 @@ const TICK_MS = 10
  * honest request takes a multiple of its processor time.
  */
 const WAIT_MAX_MS = 300_000
-/** Sets the scheduling priority of a child, so that the database, payments and requests go first. */
+/** Sets the scheduling priority of a child process, so that the database, payments and requests go first. */
 const NICENESS = 10
 
 /**
@@ -21,10 +21,13 @@ const NICENESS = 10
  */
 type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: string })
 
-/** Reports that a child did not start, threw, died, or exceeded a limit. */
+/** Reports that a child process did not start, threw, died, or exceeded a limit. */
 export class ChildError extends Error {
   override readonly name = 'ChildError'
-  /** Is the processor time that the request took, in milliseconds. For a killed child it is the time until the kill. */
+  /**
+   * Is the processor time that the request took, in milliseconds. For a killed child process it is the time until the
+   * kill.
+   */
   readonly cpuMs: number
   constructor(message: string, cpuMs: number) {
     super(message)
@@ -37,7 +40,7 @@ export class ChildError extends Error {
  * limit is killed.
  */
 export type Children<Request, Result> = {
-  /** @throws {ChildError} */
+  /** Sends one request to a child process. @throws {ChildError} */
   run(request: Request): Promise<{ result: Result; cpuMs: number }>
 }
 
@@ -46,7 +49,7 @@ export type Children<Request, Result> = {
  */
 export type ChildProgram = { file: string; name: string; limits: ChildLimits }
 
-/** `timeMaxMs` limits the processor time of one request. */
+/** Limits a child process. `timeMaxMs` limits the processor time of one request. */
 export type ChildLimits = { timeMaxMs: number; memoryMaxBytes: number }
 
 /** Creates the set of child processes. The caller limits how many of them run at once. */
@@ -76,7 +79,7 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
 type Child<Request, Result> = {
   /** Sends a request to the child process. @throws when the child cannot do the request. The child has ended then. */
   ask(request: Request): Promise<{ result: Result; cpuMs: number }>
-  /** Ends the child if it stays idle. */
+  /** Ends the child process if it stays idle. */
   rest(): void
 }
 
@@ -89,7 +92,7 @@ function startChild<Request, Result>(
   let resting: ReturnType<typeof setTimeout> | undefined
   const child = Bun.spawn([process.execPath, file], {
     stdio: ['ignore', 'ignore', 'ignore'],
-    // The child process reads a stranger's bytes. It gets no environment variables, because they hold secrets.
+    // The child process reads a stranger's bytes. The process gets no environment variables, because they hold secrets.
     env: {},
     serialization: 'advanced',
     ipc: (message: ChildAnswer<Result>) => answered(message),
@@ -109,7 +112,7 @@ function startChild<Request, Result>(
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
-        // Without /proc, elapsed time counts instead of processor time.
+        // Without /proc, the elapsed time of the request counts instead of its processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
         if (usedMs > timeMaxMs) resolve(`took over ${timeMaxMs} ms`)
         if (waitedMs > WAIT_MAX_MS) resolve(`was not done after ${waitedMs} ms`)

@@ -45,7 +45,7 @@ type Options = {
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
 /** A seller refuses an authorization that ends in less than this many seconds. */
 const EXPIRY_MARGIN_S = 6n
-/** Requests with these methods may be repeated without an effect (RFC 9110 §9.2.1). */
+/** Lists the HTTP methods of requests that may be repeated without an effect (RFC 9110 §9.2.1). */
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
 
 /**

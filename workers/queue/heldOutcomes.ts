@@ -22,7 +22,7 @@ export type HeldOutcomes = {
   settle(limitMs: number): Promise<void>
 }
 
-/** Creates an empty `HeldOutcomes`. */
+/** Creates a `HeldOutcomes` that holds no outcome yet. */
 export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>): HeldOutcomes {
   let held = 0
   let late = 0

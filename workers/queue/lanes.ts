@@ -101,7 +101,7 @@ export type Turn =
  *
  * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for sharers without an open
  * request, and a quarter for lanes without an open request. A lane may hold as many of the other slots as it leaves
- * unused. When many lanes begin to hang at once, each lane still counts as fast. These lanes then get ever fewer slots,
+ * unused. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer slots,
  * and never use all slots.
  */
 export class Lanes {
@@ -115,7 +115,9 @@ export class Lanes {
   readonly #nowMs: () => number
   readonly #limits: LaneLimits
 
-  /** @param slots is the number of jobs that the pool runs at the same time. Slow lanes get at most half of them. */
+  /**
+   * @param slots is the number of jobs that the pool runs at the same time. Slow lanes get at most half of the slots.
+   */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
     this.#limits = limits

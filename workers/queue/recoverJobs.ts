@@ -32,7 +32,7 @@ export function recoverJobs(options: {
   /** Sets the milliseconds between two searches for such jobs. */
   intervalMs: number
   onStuck: () => void
-  /** Is called with the number of jobs that became available. */
+  /** Is called with the number of jobs that were released. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {

@@ -27,14 +27,14 @@ const FETCHES = 5
 export type PoolSettings = {
   name: RunnerName
   databaseUrl: string
-  /** Limits the jobs that run at the same time. */
+  /** Limits the jobs that the pool runs at the same time. */
   concurrency: number
   /**
    * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced with NOTIFY and
    * waits for no poll.
    */
   pollIntervalMs: number
-  /** Creates the tasks once for each pool. */
+  /** Creates the tasks of the pool. The function is called once for each pool. */
   tasks: (context: PoolContext) => Tasks
   /** Sets how lanes share the slots of the pool. By default the limits for webhooks apply. */
   lanes?: LaneLimits
@@ -44,7 +44,7 @@ export type PoolSettings = {
   recoveryIntervalMs?: number
   /** Measures the jobs of the pool. Without this setting nothing is measured. */
   metrics?: JobMetrics
-  /** Returns the milliseconds until the next job with a known time. The pool fetches at that moment. */
+  /** Returns the milliseconds until the next job with a known time. The pool fetches jobs at that moment. */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
 

@@ -21,7 +21,7 @@ export type PoolContext = {
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,
-  /** `attempt` counts how often the job was fetched, from 1. */
+  /** Describes the run of the job. `attempt` counts how often the job was fetched, from 1. */
   job: { attempt: number },
 ) => Promise<void>
 

@@ -12,7 +12,7 @@ import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
-/** While the object store is unreachable, a job that needs it is retried after one to two times this delay. */
+/** While the object store is unreachable, a job that needs the store is retried after one to two times this delay. */
 const BLOBS_AWAY_MS = 15_000
 /**
  * A job holds its slot no longer than this while the database is unreachable. The job then runs again when the database
@@ -50,7 +50,7 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
             }
           }
           await within({ jobId: String(job.id) }, () =>
-            // Jobs that are queued in bulk find their trace id in the rows that they read.
+            // A job that was queued in bulk carries no trace id. Its task reads the trace id from its rows.
             traceparent === null
               ? run()
               : traced(`job ${name}`, { kind: 'consumer', parent: traceparent }, run),
@@ -64,7 +64,7 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 /**
  * Runs a task, and repeats it while the database is unreachable. A failed job would wait for Graphile Worker's
  * exponential back-off, and outages would use up its attempts.
- * @throws {Error} when the job was given to another pool. This happens seconds after the proof of life is lost.
+ * @throws {Error} when the job was given to another pool, which happens seconds after the proof of life is lost.
  */
 async function outlastDatabase(
   pool: Pool,

@@ -53,7 +53,7 @@ export const inboundRunner = (options: {
   },
   // A mail whose project had no free slot is retried after 250 ms.
   pollIntervalMs: 250,
-  // A job waits for DNS answers most of its time.
+  // A job of inbound mail waits for DNS answers most of its time.
   concurrency: INBOUND_SLOTS,
   connections: RUNNER_CONNECTIONS.inbound,
 })

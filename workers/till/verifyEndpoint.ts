@@ -54,7 +54,8 @@ export const createVerifyEndpoint =
       if (openApiUrl !== null) {
         await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl })
       }
-      // No challenge is made for an unreachable endpoint, so the endpoint is checked again and again until it answers.
+      // The service makes no challenge for an unreachable endpoint, so the endpoint is checked again and again until it
+      // answers.
       if (judgement.status === 'unreachable') await queueAt(pool, endpointId, AGAIN_MS)
     } finally {
       turn.leave()

@@ -31,7 +31,7 @@ export type AnswerMasker = {
 }
 
 export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): AnswerMasker {
-  // One processor stays unused, so that other work can run.
+  // One processor of the machine stays unused, so that other processes can run.
   const total = Math.max(1, availableParallelism() - 1)
   const turns = new FairTurns({ total, perSharer: 1 })
   const budget = new CpuBudget(budgetLimits)

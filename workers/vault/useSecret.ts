@@ -19,7 +19,7 @@ type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string 
 
 /**
  * Sends one request with a secret, at most once. The use is marked as `sending` before the request is sent. If a job
- * finds this mark, an earlier run was interrupted. Nobody knows whether the server has acted, so the use ends as
+ * finds the mark, an earlier run was interrupted. Nobody knows whether the server has acted, so the use ends as
  * `unknown`.
  */
 export const createUseSecret = (

@@ -46,7 +46,7 @@ export function payments(http: Http) {
       query: NonNullable<Operations['getPaymentsActivity']['input']['query']> = {},
       options?: CallOptions,
     ): Promise<PaymentActivity> => http.call('getPaymentsActivity', { query }, options),
-    /** Tells how many challenges became payments. */
+    /** Returns the number of challenges, and of the payments that followed them. */
     funnel: (
       query: NonNullable<Operations['getPaymentsFunnel']['input']['query']> = {},
       options?: CallOptions,
@@ -59,7 +59,7 @@ export function payments(http: Http) {
       query: NonNullable<Operations['getPaymentsExport']['input']['query']> = {},
       { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
     ) => http.stream('getPaymentsExport', { query }, signal),
-    /** Returns the challenge for a payer. Send it to the payer with status 402. */
+    /** Returns the challenge for a payer. Send the challenge to the payer with status 402. */
     challenge: (
       price: Operations['postPaymentsChallenge']['input']['body'],
       options?: CallOptions,

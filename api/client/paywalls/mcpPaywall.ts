@@ -21,8 +21,8 @@ const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 
 export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
   /**
-   * Is the registered URL of the tool. Each tool needs a different URL, because a lost response is found by resource
-   * and arguments.
+   * Is the registered URL of the tool. Each tool needs a different URL, because a lost response is found again by
+   * resource and arguments.
    */
   resource: string
   /**

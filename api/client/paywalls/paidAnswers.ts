@@ -5,9 +5,9 @@
 
 /** Limits the paid requests that are remembered. */
 const REQUESTS_MAX = 10_000
-/** Limits the bytes of one stored response. A longer response is not stored. */
+/** Limits the bytes of one stored response to a paid request. A longer response is not stored. */
 export const ANSWER_MAX_BYTES = 256 * 1024
-/** Limits the bytes of all stored responses. */
+/** Limits the bytes of all stored responses to paid requests. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
 /**
  * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits as long

@@ -11,7 +11,7 @@ import { requestKey } from './paidRequest.ts'
 
 export type PaywallOptions = {
   purser: Purser
-  /** Sets the price in decimal USDC, e.g. `0.01`. */
+  /** Sets the price of the resource in decimal USDC, e.g. `0.01`. */
   amount: string
   /** Is the registered URL as the payer sees it. The default is the URL of the request. */
   resource?: string
@@ -176,7 +176,7 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
   if (reason !== 'settlement_pending') return offer(requirement, headers, versions)
-  // The refusal has no offer, because a wallet would sign and pay again.
+  // The refusal holds no offer. With an offer a wallet would sign and pay again.
   return {
     kind: 'refused',
     status: 402,

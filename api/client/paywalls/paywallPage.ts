@@ -25,8 +25,8 @@ const STYLE =
   'dt{font-weight:600;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}'
 
 /**
- * Returns the headers of a paywall page. They forbid the page to run a script, to load anything, and to be shown in a
- * frame.
+ * Returns the headers of a paywall page. The headers forbid the page to run a script, to load anything, and to be shown
+ * in a frame.
  */
 export async function pageHeaders(): Promise<Record<string, string>> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(STYLE))

@@ -130,8 +130,8 @@ async function remove({ pool }: Services, request: Request, personId: string): P
 }
 
 /**
- * Changes a person's own name. The first operator also sets their own address once. Other people get their address from
- * an operator.
+ * Changes a person's own name. The first operator also sets their own address once. All people after the first operator
+ * get their address from an operator.
  */
 async function changeOwn(services: Services, request: Request, body: Static<typeof OwnBody>) {
   const { person } = sessionOf(request)

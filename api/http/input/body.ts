@@ -9,7 +9,7 @@ export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 /** Sets the limits of one HTTP body. */
 export type BodyLimit = {
   maxBytes: number
-  /** Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
+  /** Names a field. Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
    * Is called with the number of bytes of each chunk of the body. If there are too many bytes, the function throws, or
@@ -26,7 +26,7 @@ type BodyPatience = {
   /** Is the number of milliseconds after which the speed of the body counts. */
   graceMs: number
   bytesPerS: number
-  /** Limits the milliseconds for a whole body. */
+  /** Limits the milliseconds in which a whole body must arrive. */
   totalMs: number
 }
 const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 120_000 }

@@ -26,7 +26,7 @@ export const RangeQuery = t.Object({
   before: Instant('Created before this time, ISO 8601.'),
 })
 
-/** Reads {@link RangeQuery}. @throws {ApiError} 400 */
+/** Reads the period in the query of a list. @throws {ApiError} 400 */
 export function readRange(query: { after?: string; before?: string }): {
   after?: Date
   before?: Date

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Finds the IP address of a client. */
+/** Finds the IP address of a client from the socket and X-Forwarded-For. */
 export type ClientAddress = (socketAddress: string, forwardedFor: string | null) => string
 
 /**

@@ -50,7 +50,7 @@ export type MessageFilter = {
   deliveryStatus?: DeliveryStatus | null
 }
 
-/** Reads {@link MessageFilterQuery}. @throws {ApiError} 400 */
+/** Reads the filters of a message list. @throws {ApiError} 400 */
 export function readMessageFilter(query: Static<typeof MessageFilterQuery>): MessageFilter {
   const queries = [
     readSearch('q', query.q, parseSearch),

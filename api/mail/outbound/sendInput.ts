@@ -97,7 +97,7 @@ const HeadersInput = t.Optional(
   }),
 )
 
-/** A mail can be scheduled for at most this many days ahead. */
+/** Limits the days ahead for which a mail can be scheduled. */
 const SEND_AT_MAX_DAYS = 366
 const SendAt = t.Optional(
   t.String({

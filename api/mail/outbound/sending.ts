@@ -59,8 +59,8 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds the idempotency key of a call, and the draft that the call sends. Both keep a repeated call from sending a
- * second mail. `held` tells that the caller's mail waits for the owner.
+ * Holds the idempotency key of a call, and the draft that the call sends. Key and draft keep a repeated call from
+ * sending a second mail. `held` tells that the caller's mail waits for the owner.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 

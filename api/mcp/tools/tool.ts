@@ -30,7 +30,7 @@ export type ToolHints = {
   openWorldHint: boolean
 }
 
-/** Holds the hints of a read-only tool that contacts no other system. */
+/** Holds the hints of a read-only tool that contacts no system outside this service. */
 export const READS: ToolHints = {
   readOnlyHint: true,
   destructiveHint: false,

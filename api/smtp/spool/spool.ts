@@ -23,8 +23,8 @@ export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
 export class SpoolFull extends Error {}
 
 /**
- * Reserves disk space for deletions, because SQLite writes them to its log. Without the reserve, a spool on a full disk
- * could never be emptied.
+ * Reserves disk space for deletions, because SQLite writes deletions to its log. Without the reserve, a spool on a full
+ * disk could never be emptied.
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
@@ -79,7 +79,7 @@ type SpoolRow = {
 
 /**
  * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode a
- * commit is on disk, so a message with a 250 reply survives a crash of the process and of the machine. Several
+ * commit is on disk. So a message with a 250 reply survives a crash of the process and of the machine. Several
  * listeners may share the file, which also holds the local copy of the inbox addresses.
  */
 export class Spool {
@@ -107,7 +107,7 @@ export class Spool {
       traceparent text, provider text)`)
     this.#addColumn('traceparent')
     this.#addColumn('provider')
-    // With this index a search for large mails does not read a backlog of small mails.
+    // With this index a search for large spooled mails does not read a backlog of small mails.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.addresses = new SpoolAddresses(this.#db)
     this.#writer = new SpoolWriter(file)

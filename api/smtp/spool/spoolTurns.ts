@@ -6,8 +6,8 @@ import type { Spool, SpooledSize } from './spool.ts'
 /** Limits the spooled mails whose turns are known. Later arrivals are read when these mails have moved. */
 const WINDOW = 20_000
 /**
- * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes. Both numbers were
- * measured at the parser and the database.
+ * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes. BASE_MS and
+ * BYTES_PER_MS were measured at the parser and the database.
  */
 const BASE_MS = 1
 const BYTES_PER_MS = 4 * 1024
@@ -56,7 +56,7 @@ export class SpoolTurns {
     }
   }
 
-  /** Forgets mails that have left the spool. */
+  /** Forgets the turns of mails that have left the spool. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
     for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {

@@ -117,8 +117,8 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 }
 
 /**
- * Returns the chain of the prices. This chain is that of the payment workers, or the devnet before a worker has
- * reported.
+ * Returns the chain of the prices. The service sells on the chain of the payment workers. Before a worker has reported,
+ * it sells on the devnet if the devnet is on.
  * @throws {ApiError} 503 before the chain is known.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
@@ -128,7 +128,7 @@ export async function serviceNetwork({ pool, config }: Services): Promise<Networ
   throw chainUnknown()
 }
 
-/** Reads the field `network`. It must be absent, or name the service's own chain. @throws {ApiError} 400 */
+/** Reads the field `network`, which must be absent or name the service's own chain. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
   if (network === undefined || usdcNetworkOf(network)?.network === own) return own
   const known = usdcNetworkOf(network) === undefined ? 'unknown' : 'not the chain of this service'

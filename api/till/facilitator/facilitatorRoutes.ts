@@ -256,7 +256,7 @@ async function settleFace(services: Services, face: Face) {
       errorReason,
       errorMessage,
       transaction: payment?.txHash ?? '',
-      // The network is empty until the chain is known.
+      // The field `network` is empty until the chain of the payment workers is known.
       network: (x402Version === 2 ? network?.caip2 : network?.network) ?? '',
       ...face.payer,
       ...(payment === null ? {} : { paymentId: payment.id }),

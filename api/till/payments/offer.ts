@@ -29,7 +29,9 @@ export type Offer = {
    * routes accept.
    */
   endpointId: string | null
-  /** Is the verdict of the endpoint's last check. `paused` means that the seller accepts no new buyers. */
+  /**
+   * Is the verification status from the endpoint's last check. `paused` means that the seller accepts no new buyers.
+   */
   verification: VerificationStatus | 'paused' | null
   /** Names the host and path by which the endpoint was found. `null` means that `endpointId` is `null`. */
   matchKey: string | null

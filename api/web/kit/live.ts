@@ -16,7 +16,7 @@ type Watched<Value> = {
 /** Makes a part of the page that loads its value again and again while the page is visible. */
 export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   element: HTMLElement
-  /** Loads the value again at once. */
+  /** Loads the shown value again at once. */
   refresh: () => Promise<void>
 } {
   const element = h(
@@ -79,7 +79,7 @@ export async function readAll<Name extends string, Item>(
   return { items: items.slice(0, most), more: token !== undefined || items.length > most }
 }
 
-/** Returns the first pages of a list, and the token of the next page. */
+/** Returns the items of the first pages of a list, and the token of the next page. */
 async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },

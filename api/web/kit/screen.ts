@@ -7,7 +7,7 @@ import { copyable, heading, tabs } from './ui.ts'
 /** Holds the data that a screen of the console gets. */
 export type ScreenContext = {
   params: string[]
-  /** Holds the query part of the page's address. */
+  /** Holds the query parameters in the page's address. */
   query: URLSearchParams
   session: Session
   /** Aborts when the user leaves the screen. */

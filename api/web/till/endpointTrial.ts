@@ -54,7 +54,7 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // A trial that is already running shows the same result.
+      // A failed start means that a trial already runs. Its result is shown.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)

@@ -10,7 +10,7 @@ import { badge, button, copyButton, facts, notice, panel, table, toast } from '.
 
 const REFRESH_MS = 1_000
 
-/** Shows one payment with its receipt. The browser can verify the receipt itself. */
+/** Shows one payment with its receipt, whose signature the browser can verify. */
 export const payment = ofProject('payments', (project, { params, query, signal }) => {
   const path = at`/projects/${project.projectId}/v0/payments/${params[1]!}`
   const isOpen = query.get('show') === 'receipt'

@@ -17,7 +17,7 @@ const NAMES = [
 
 export type PaymentFilters = Partial<Record<(typeof NAMES)[number], string>>
 
-/** Reads the payment filters in an address. Other parameters of the address are ignored. */
+/** Reads the payment filters in an address, and ignores all other parameters. */
 export function readFilters(query: URLSearchParams): PaymentFilters {
   const filters: PaymentFilters = {}
   for (const name of NAMES) {

@@ -11,7 +11,7 @@ import type {
 
 export type Receiver = { id: string; url: string }
 
-/** Limits the receivers that a selection offers. Other receivers can be found by their URL. */
+/** Limits the receivers that a selection offers. A receiver beyond the limit can be found by its URL. */
 const SHOWN = '100'
 
 export async function receiversOf(

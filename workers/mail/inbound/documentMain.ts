@@ -7,7 +7,10 @@ import { type ReadOutcome, readDocument } from '../../../shared/mail/documents/r
 import { binarySearchVector, type SearchedMail } from '../../../shared/mail/search/searchTerms.ts'
 import { serveParent } from '../../process/child.ts'
 
-/** Describes a file to read, a message to make searchable, or an event whose instances are wanted. */
+/**
+ * Describes the work of one request: a file to read, a message to make searchable, or an event whose instances are
+ * wanted.
+ */
 export type DocumentRequest =
   | { bytes: Uint8Array; filename: string; contentType: string }
   | { projectId: string; mail: SearchedMail }

@@ -26,12 +26,12 @@ type Parsed = {
  * limits on time and memory.
  */
 export type MailParser = {
-  /** @throws when the parser throws, dies, or exceeds a limit. */
+  /** Parses one message. @throws when the parser throws, dies, or exceeds a limit. */
   parse(raw: Buffer, mail: Parsed): Promise<IndexedMail>
 }
 
 export function createMailParser(domain: string, costs = new Costs(), limits = LIMITS): MailParser {
-  // One processor stays unused, so that other work can run.
+  // One processor of the machine stays unused, so that other processes can run.
   const count = Math.max(1, availableParallelism() - 1)
   const turns = new CostTurns(costs, count)
   const children = createChildren<ParseRequest, IndexedMail>({

@@ -59,7 +59,7 @@ export function createReadAttachments(
   const calendars = createCalendarChildren()
   let inHand = 0
 
-  /** @throws when the database or the object store is unreachable. */
+  /** Reads one attachment. @throws when the database or the object store is unreachable. */
   const read = async (projectId: string, pending: PendingText): Promise<TextOutcome> => {
     const { messageRow, attachmentId, tries, filename, contentType, stored } = pending
     const bytes = await blobs.of(projectId).read(stored)

@@ -16,7 +16,7 @@ const LIMITS: ChildLimits = { timeMaxMs: 5_000, memoryMaxBytes: 512 * 1024 * 102
 /** Limits the attached files that are read of one mail with reports. RFC 7489 and RFC 8460 send one file. */
 const FILES_MAX = 3
 
-/** Reads the aggregate reports in a message to an inbox for reports. A file that is not a report changes nothing. */
+/** Reads the aggregate reports in a message to the inbox for reports. A file that is not a report changes nothing. */
 export function createReadReport(
   { pool, log }: PoolContext,
   { blobs, mailDomain }: { blobs: Blobs; mailDomain: string },

@@ -75,9 +75,9 @@ type Parser = PoolContext &
 type Care = {
   /** Holds the rules of the inbox about senders. */
   rules: readonly Rule[]
-  /** Parses the mail in a child process, because it may have killed a process before. */
+  /** Parses the mail in a child process, because the mail may have killed a process before. */
   isolated: boolean
-  /** Stores the mail unparsed if the database refuses it. */
+  /** Stores the mail without parsing if the database refuses the parsed mail. */
   storeAnyway: boolean
   /** Limits the milliseconds of the wait for DNS answers. */
   patienceMs: number
@@ -220,7 +220,7 @@ async function readAndStore(
   log.debug({ inboundId, outcome }, 'inbound mail ended')
 }
 
-/** Returns the substitute for a message that cannot be parsed or stored. */
+/** Returns the substitute for a message that cannot be parsed or stored: a raw message with a label. */
 const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
   indexed(unparseableMail(bytes, mailDomain), projectId)
 

@@ -27,7 +27,7 @@ export type DirectOptions = MailHostsOptions & {
 const SMTP_PORT = 25
 const CONNECT_TIMEOUT_MS = 30_000
 /**
- * Limits the wait for the greeting of a mail host. RFC 5321 §4.5.3.2 allows five minutes. This limit is shorter,
+ * Limits the wait for the greeting of a mail host. RFC 5321 §4.5.3.2 allows five minutes. One minute is enough here,
  * because a silent host occupies a slot for each of its addresses.
  */
 const GREETING_TIMEOUT_MS = 60_000
@@ -42,10 +42,10 @@ const SOCKET_TIMEOUT_MS = 10 * 60_000
 const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
- * Delivers mail to the mail hosts of each recipient's domain. TLS is opportunistic and no certificate is checked,
- * because an encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). A failed TLS
- * handshake falls back to plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS, and only
- * at hosts of its policy that prove their names (RFC 8461 §5).
+ * Delivers mail to the mail hosts of each recipient's domain. TLS is opportunistic and no certificate is checked. An
+ * encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). A failed TLS handshake falls
+ * back to plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS. The mail then goes only
+ * to hosts of the policy that prove their names (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {

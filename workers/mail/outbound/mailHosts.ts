@@ -6,7 +6,7 @@ import type { Dns } from '../dns.ts'
 export type MailHost = { name: string; address: string }
 
 /**
- * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail sees the text of the
+ * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail can read the text of the
  * error.
  */
 export type MailHosts =

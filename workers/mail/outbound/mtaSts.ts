@@ -7,7 +7,7 @@ import { guardedExchange, type OutboundPolicy } from '../../http/guardedRequest.
 import type { Dns } from '../dns.ts'
 
 /**
- * Finds the MTA-STS policy of a domain that mail is sent to. Returns `null` if the domain has none, or if its DNS or
+ * Finds the MTA-STS policy of a domain to which mail is sent. Returns `null` if the domain has none, or if its DNS or
  * web site fails.
  */
 export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>

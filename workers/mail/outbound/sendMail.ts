@@ -30,7 +30,7 @@ type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
 
 /**
  * Makes one attempt to send an outbound mail. Inboxes of this service get the mail in the transaction that records the
- * attempt. Other recipients get the mail through the transport. A new job retries deferred recipients. The message
+ * attempt. Remote recipients get the mail through the transport. A new job retries deferred recipients. The message
  * itself never changes.
  *
  * Each outcome is recorded as soon as it arrives, so after a crash only open recipients are tried again. While the
@@ -105,7 +105,8 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // A failure is thrown last, so that the next run does not start while another consignment is still being sent.
+  // The failure of a consignment is thrown last, so that the next run does not start while another consignment is still
+  // being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
@@ -147,7 +148,7 @@ function createRecorder(
     }
     localInboxes = []
     const recorded = previous.then(() => outcomes.record(() => batchers.record.submit(part)))
-    // A failed record must not stop the records of other hosts.
+    // A failed record of one host's outcomes must not stop the records of other hosts.
     previous = recorded.catch(() => {})
     await recorded
   }

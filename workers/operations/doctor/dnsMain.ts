@@ -59,7 +59,7 @@ function readArguments(): { isBind: boolean; addresses: string[] } {
     const { bind = false, address = [] } = values
     if (address.every((one) => isIP(one) > 0)) return { isBind: bind, addresses: address }
   } catch {
-    // The command line has an unknown option.
+    // The command line has an unknown option, so the usage is shown.
   }
   throw new ConfigError(USAGE)
 }

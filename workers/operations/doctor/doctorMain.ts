@@ -30,8 +30,8 @@ const POLL_MS = 100
 
 /**
  * `bun run doctor` examines everything that must be right before strangers can write, pay and be answered. If workers
- * run, they make the examination, because their view of the network counts. This process examines each section that no
- * worker examines. Exit code 1 means that something is broken.
+ * run, they make the examination, because their view of the network counts. The doctor's own process examines each
+ * section that no worker examines. Exit code 1 means that something is broken.
  */
 async function examineAll(): Promise<void> {
   const isJson = readArguments()

@@ -15,7 +15,7 @@ export type DoctorTools = {
   database: { pool: Pool } | { pool: null; reason: string }
   dns: Dns
   lookUp: LookUp
-  /** Names the ports to examine. Tests set other ports. */
+  /** Names the ports that the doctor examines. Tests set other ports. */
   ports: { smtp: number; https: number }
   /** Resolves the host names of HTTPS requests, and holds certificate authorities in PEM form. Only tests set both. */
   resolve?: Resolve
@@ -72,8 +72,8 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
 }
 
 /**
- * Returns the reason why a look failed: the message of a LateError, or the code of another error. Other messages could
- * quote a URL with a secret.
+ * Returns the reason why a look failed: the message of a LateError, or the code of another error. The message of
+ * another error could quote a URL with a secret.
  */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message

@@ -31,7 +31,7 @@ import { type Outside, sendingAddresses } from './outside.ts'
 import { zoneSettings } from './served.ts'
 import { lookAtSmtp } from './smtpLook.ts'
 
-/** Names large mail providers. At least one of them always answers. */
+/** Names large mail providers. The doctor assumes that at least one of them always answers. */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 const ADDRESSES_MAX = 4
 const NAMES_MAX = 4

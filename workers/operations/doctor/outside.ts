@@ -5,8 +5,8 @@ import { guardedExchange } from '../../http/guardedRequest.ts'
 import { type DoctorTools, LOOK_MS } from './look.ts'
 
 /**
- * Describes the response of OUTSIDE_URL. That page tells the address of its caller, as Cloudflare's `cdn-cgi/trace`
- * does.
+ * Describes the response of OUTSIDE_URL. The page at OUTSIDE_URL tells the address of its caller, as Cloudflare's
+ * `cdn-cgi/trace` does.
  */
 export type Outside = {
   outcome: GuardedOutcome

@@ -31,7 +31,7 @@ type Asked = {
 /** Limits the characters of an SMTP reply to 20 lines with 512 octets each (RFC 5321 §4.5.3.1.5). */
 const ANSWER_CHARS_MAX = 10_240
 
-/** Asks an SMTP server for its extensions and its certificate, then ends the connection. It never throws. */
+/** Asks an SMTP server for its extensions and its certificate, then ends the connection. The function never throws. */
 export async function lookAtSmtp(asked: Asked): Promise<SmtpLook> {
   const socket = connect({ host: asked.host, port: asked.port })
   let isLate = false

@@ -5,7 +5,7 @@ import { judgeBlobStore, judgeDisk } from '../../../shared/doctor/databaseFindin
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import { type DoctorTools, inTime, takeLooks } from './look.ts'
 
-/** Examines the disk of DATA_DIR and the object store. */
+/** Examines the disk that holds DATA_DIR, and the object store. */
 export const lookAtStorage = ({ config }: DoctorTools): Promise<Finding[]> =>
   takeLooks('storage', [
     { check: 'disk of DATA_DIR', run: async () => judgeDisk(await diskOf(config.dataDir)) },

@@ -73,7 +73,7 @@ async function baseUrl({ config, ca }: DoctorTools): Promise<Finding[]> {
   return judgeBaseUrl(url, answer.ok ? { status: answer.status } : { failure: answer.detail })
 }
 
-/** Examines whether webhooks reach public addresses, and do not reach internal ones. */
+/** Examines whether webhooks reach public addresses, and do not reach internal addresses. */
 export const lookAtWebhooks = (tools: DoctorTools, outside: Promise<Outside>): Promise<Finding[]> =>
   takeLooks('webhooks', [
     {

@@ -92,7 +92,7 @@ export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
   return usdcNetworkOfChainId(chainId) ?? chainId
 }
 
-/** Returns a block, or `null` when the node does not have it. */
+/** Returns a block. Returns `null` when the node does not have the block. */
 export async function readBlock(
   rpc: Rpc,
   block: bigint | 'latest' | 'finalized',
@@ -102,8 +102,8 @@ export async function readBlock(
 }
 
 /**
- * Returns the number of nonces that each address has used, its next nonce after the transactions in the node's pool, and
- * its balance in wei. A node without a pool returns the number of used nonces as the next nonce.
+ * Returns three numbers for each address: the nonces that it has used, its next nonce after the transactions in the
+ * node's pool, and its balance in wei. A node without a pool returns the number of used nonces as the next nonce.
  */
 export async function readWallets(
   rpc: Rpc,

@@ -15,11 +15,14 @@ export type TillTiming = {
   idleMs: number
   /** Limits the milliseconds between two polls while a transaction is open. */
   watchMs: number
-  /** A transaction without news for this long is broadcast again. */
+  /** A transaction without news for this many milliseconds is broadcast again. */
   quietMs: number
-  /** A payment without a job or a transaction for this long is queued again. */
+  /** A payment without a job or a transaction for this many milliseconds is queued again. */
   lostMs: number
-  /** A transaction whose nonce is used counts as displaced after this long without a receipt. */
+  /**
+   * A transaction with a used nonce and without a receipt for this many milliseconds counts as displaced by another
+   * transaction.
+   */
   displacedMs: number
 }
 
@@ -61,7 +64,7 @@ export type ChainView = ChainTools & {
   outage: Outage
   /** Combines the log lines about gas wallets without gas. */
   gasOutage: Outage
-  /** Wakes the watcher. */
+  /** Wakes the watcher of the chain. */
   nudge: () => void
   /** Counts the batches of payments sent so far, because the gas wallets send in rotation. */
   batches: number

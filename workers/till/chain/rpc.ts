@@ -1,7 +1,7 @@
 /** Sends JSON-RPC over HTTP. Transport failures are thrown. `batch` returns each error of the node as a value. */
 import { z } from 'zod'
 
-/** Reports that the RPC is down, slow, rate-limited or malformed. This error is never a verdict on a payment. */
+/** Reports that the RPC is down, slow, rate-limited or malformed. Such an error is never a verdict on a payment. */
 export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
@@ -45,7 +45,7 @@ export type Rpc = {
 const TIMEOUT_MS = 5_000
 /** Limits the calls in one JSON-RPC batch, because public nodes refuse larger batches. */
 const BATCH_MAX = 50
-/** Limits the characters of the parameters in one request, because fifty groups would be 3.6 MB. */
+/** Limits the characters of the parameters in one JSON-RPC request, because fifty groups would be 3.6 MB. */
 const BATCH_CHARS_MAX = 1_000_000
 
 const answerSchema = z.object({
@@ -56,7 +56,7 @@ const answerSchema = z.object({
     .optional(),
 })
 
-/** Creates a client for one node. */
+/** Creates a JSON-RPC client for one node. */
 export function createRpc({
   url,
   timeoutMs = TIMEOUT_MS,
@@ -121,7 +121,7 @@ async function request(
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
-      // Bun sends loopback requests through HTTP_PROXY as well.
+      // Bun would send loopback requests through HTTP_PROXY as well.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))

@@ -19,8 +19,8 @@ const TOKEN_ABI = parseAbi([
 ])
 
 /**
- * Holds the prepared selector of `transferWithAuthorization`. It is hashed once, because the hash takes 0.03 ms of the
- * 0.05 ms for the call data.
+ * Holds the prepared selector of `transferWithAuthorization`. The selector is hashed only once, because the hash takes
+ * 0.03 ms of the 0.05 ms for the call data.
  */
 const TRANSFER_FUNCTION = prepareEncodeFunctionData({
   abi: TOKEN_ABI,

@@ -203,12 +203,12 @@ async function storeAndSend(
   await broadcast(chain, signed)
 }
 
-/** Describes a call that belongs to no payment. */
+/** Describes a call by a gas wallet that belongs to no payment. */
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Sends a call that belongs to no payment. If the watcher replaces the transaction, the replacement does nothing. So
- * the caller must be ready to send the call again.
+ * Sends a call by a gas wallet that belongs to no payment. If the watcher replaces the transaction, the replacement
+ * does nothing. So the caller must be ready to send the call again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -267,7 +267,7 @@ export async function reprice(
 }
 
 /**
- * Returns the payment and the gas limit of a replacement transaction. The gas limit stays as measured. It becomes lower
+ * Returns the payment and the gas limit of a replacement transaction. The gas limit stays as measured, or becomes lower
  * when the payer's wallet no longer needs its deployment.
  */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {

@@ -16,8 +16,7 @@ import { settlePayments } from './settler.ts'
 
 /**
  * A second group may begin when the first has run for this long. With a nearby node a group takes less time. Two groups
- * at once slow each other down: with 50 concurrent payments, one group at a time has 0.85 of the median latency of two
- * groups at once.
+ * at once slow each other down. With 50 concurrent payments, one group at a time has 0.85 of the median latency of two.
  */
 const LATE_MS = 250
 /**

@@ -31,7 +31,7 @@ const JUDGED_AT_ONCE = 8
  */
 const GROUP_REFUSALS_MAX = 6
 
-/** Settles one batch of payments. Trouble of the chain or the RPC is never thrown. */
+/** Settles one batch of payments. Errors of the chain or the RPC are never thrown. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
   const waiting = found

@@ -20,7 +20,7 @@ import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
 /**
- * The gas limit of a contract is a quarter above its measured gas, because the first USDC of a recipient costs 17,100
+ * Sets the margin of a contract's gas limit: a quarter of its measured gas. The first USDC of a recipient costs 17,100
  * gas more.
  */
 const MARGIN_DIVISOR = 4n

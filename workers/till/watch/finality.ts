@@ -24,14 +24,14 @@ export type ReorganisationMemory = {
   /** Is the number of the newest block at the last poll. */
   lastNumber: bigint | null
   /**
-   * Tells whether a reorganisation may have happened since the last check. That check found every settlement in its
-   * block.
+   * Tells whether a reorganisation may have happened since the last check. The flag ends when a check finds every
+   * settlement in its block.
    */
   suspicious: boolean
   goneLooks: Map<string, number>
 }
 
-/** Checks every unfinalized payment once the newest settlement is missing from its block. */
+/** Checks every unfinalized payment once the block of the newest settlement was replaced. */
 export async function watchForReorganisation(
   chain: KnownChain,
   memory: ReorganisationMemory,

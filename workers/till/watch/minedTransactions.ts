@@ -94,7 +94,7 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
   await recordMisses(chain.pool, { reverted, displaced: [] })
 }
 
-/** Divides payments by the receipt of their transaction. */
+/** Divides the payments of one transaction: its receipt shows the transfer of a payment, or does not show it. */
 function matchTransfers(
   chain: KnownChain,
   payments: readonly Payment[],

@@ -1,8 +1,8 @@
 /**
- * Follows the signed payments of purses on the chain. A purse gets its money back only on one proof: a final block
- * whose time is after `validBefore`, and in whose state the nonce is unused. Block times only grow and a final block
- * stays, so no later block can accept the authorization. The clock of this service and the seller's statements prove
- * nothing.
+ * Follows the signed payments of purses on the chain. A purse gets its money back only on one proof. The proof is a
+ * final block whose time is after `validBefore`, and in whose state the nonce is unused. Block times only grow and a
+ * final block stays, so no later block can accept the authorization. The clock of this service and the seller's
+ * statements prove nothing.
  */
 import type { Address, Hex } from 'viem'
 import {

@@ -1,4 +1,4 @@
-/** Redeems a payment: turns a payer's header into a grant or a refusal. */
+/** Redeems a payment: turns a payer's payment header into a grant or a refusal. */
 import { reasonMessage } from '../../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
 import {

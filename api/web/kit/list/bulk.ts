@@ -3,7 +3,7 @@ import { type Child, h } from '../dom.ts'
 import { count } from '../format.ts'
 import { toast } from '../ui.ts'
 
-/** Limits the objects of one bulk action. */
+/** Limits the objects that one bulk action changes. */
 export const BULK_MAX = 10_000
 /** Limits the concurrent requests of a bulk action. */
 const AT_ONCE = 4

@@ -23,8 +23,8 @@ export type Filter =
   /** Describes a filter that needs a whole text, such as an id. */
   | { kind: 'text'; name: string; label: string }
   /**
-   * Describes a filter with the days `since` and `until` in the person's time zone. They become `after` and `before` in
-   * the request.
+   * Describes a filter with the days `since` and `until` in the person's time zone. In the request the two days are the
+   * times `after` and `before`.
    */
   | { kind: 'dates' }
 

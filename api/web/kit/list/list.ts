@@ -10,7 +10,7 @@ import { pushPlace } from './place.ts'
 
 const PAGE_SIZE = 50
 
-/** Tells the look of a list's items. They are rows of a table, or each item is a separate element. */
+/** Tells the look of a list's items. Items are rows of a table, or each item is a separate element. */
 type Look<Item> =
   | { columns: readonly Column<Item>[]; card?: never }
   | { card: (item: Item) => HTMLElement; columns?: never }
@@ -112,7 +112,7 @@ export function filteredList<Name extends string, Item>(
     here: string
     query: URLSearchParams
     filters: readonly Filter[]
-    /** Adds buttons beside the filters. */
+    /** Adds buttons beside the filters of the list. */
     tools?: Child
     /** Makes another list for some filters. `null` means that the usual list is shown. */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null

@@ -21,7 +21,7 @@ type Windowed<Item> = {
   /** Is the name of the list in its screen. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
-  /** Is the element around all pages of the list, such as a table. This element holds the pages in `body`. */
+  /** Is the element around all pages of the list, such as a table. The element holds the pages in `body`. */
   frame: HTMLElement
   body: HTMLElement
   /** Makes an empty element for one page of the list, such as a tbody. */

@@ -67,7 +67,7 @@ export function draftKeeper({
       clearTimeout(timer)
       timer = setTimeout(keep, KEEP_AFTER_MS)
     },
-    /** Stores the draft at once. */
+    /** Stores the typed text in the draft at once. */
     keep: async (): Promise<void> => {
       clearTimeout(timer)
       await keep()
