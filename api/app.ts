@@ -80,7 +80,7 @@ import { vaultRoutes } from './vault/vaultRoutes.ts'
 import { vaultUseRoutes } from './vault/vaultUseRoutes.ts'
 import { vaultVersionRoutes } from './vault/vaultVersionRoutes.ts'
 
-/** Returns the response to one request from a socket address. */
+/** Returns the response to one HTTP request from a socket address. */
 export type App = (request: Request, socketAddress: string) => Promise<Response>
 
 const REQUEST_ID = /^[\w.:-]{1,128}$/
@@ -124,7 +124,9 @@ export function createApp(services: Services, usage: UsageRecorder): App {
   }
 }
 
-/** Records a write, because later reads of the project must see it on every server. */
+/**
+ * Records that a project has written, because later reads of the project must see this write on every database server.
+ */
 async function noteWrite(
   { reads }: Services,
   { method }: Request,
@@ -154,7 +156,8 @@ function createRoutes(services: Services, bodies: HeldBodies) {
         ? (await readJsonValue(request, limit))?.value
         : await read(request, limit)
       bodies.complete(state)
-      // For Elysia `undefined` means "not parsed here". `null` fails the schema of a route with a body.
+      // For Elysia `undefined` means that the parser did not parse the body. `null` fails the schema of a route with a
+      // body.
       return body ?? null
     })
     .use(healthRoutes(services))
@@ -203,7 +206,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
   const document = openApiDocument(api, baseUrl)
   let markdown: MarkdownDocs | undefined
   const markdownOnce = () => (markdown ??= markdownDocs(document, baseUrl))
-  // The OpenAPI document does not list the routes below.
+  // The OpenAPI document does not list the routes that follow.
   return api
     .use(docsRoutes(document, markdownOnce))
     .use(docsPageRoutes())
@@ -212,7 +215,7 @@ function createRoutes(services: Services, bodies: HeldBodies) {
     .use(consoleRoutes(services))
 }
 
-/** Returns the body limit of a route. A caller without the scope for large bodies gets the default limit. */
+/** Returns the body limit of a request's route. A caller without the scope for large bodies gets the default limit. */
 function bodyMaxBytes({ route, identity }: RequestState): number {
   const { largeScope, bodyMaxBytes = BODY_MAX_BYTES } = route ?? {}
   const isLarge = largeScope === undefined || identity?.scopes.includes(largeScope) === true
@@ -220,14 +223,14 @@ function bodyMaxBytes({ route, identity }: RequestState): number {
 }
 
 /**
- * Describes an admitted request. A console request is rewritten to the path of the API. A preflight request already has
- * its response.
+ * Describes a request that the gate has admitted. A console request is rewritten to the path of the API. A preflight
+ * request already has its response.
  */
 type Admitted = {
   request: Request
   preflight?: Response
   answered?: (response: Response) => Promise<void>
-  /** Returns the response in the form that this person may see. */
+  /** Returns the response in the form that the person at the console may see. */
   shown?: (response: Response) => Promise<Response>
 }
 
@@ -278,12 +281,12 @@ async function passGate(
     )
   }
   checkEncoding(url)
-  // Other sites link to public pages and add their own parameters.
+  // Pages on other sites link to public pages and add query parameters that no route knows.
   if (access !== 'public') refuseUnknownQuery(url.searchParams, match.route.query)
   return { request }
 }
 
-/** Returns the response to a thrown error. The state keeps the error for the log. */
+/** Returns the response to a thrown error. The request's state keeps the error for the log. */
 function fail(state: RequestState, thrown: unknown): Response {
   if (thrown instanceof GateRefusal) {
     state.budget = thrown.budget
@@ -296,7 +299,7 @@ function fail(state: RequestState, thrown: unknown): Response {
   return errorResponse(shown)
 }
 
-/** Turns an error of Elysia into an error of ours. Elysia also wraps the errors of a body parser. */
+/** Turns an error of Elysia into an ApiError. Elysia also wraps the errors of a body parser. */
 function unwrap(thrown: unknown): unknown {
   if (thrown instanceof ValidationError) {
     if (thrown.type === 'body' && thrown.value === null) return notAnObject()

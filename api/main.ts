@@ -24,8 +24,8 @@ await runService(
 )
 
 /**
- * Warns of a BASE_URL that others cannot reach over TLS, because receipts, links in mail and sign-in links hold this
- * URL.
+ * Warns of a BASE_URL that other machines cannot reach over TLS, because receipts, links in mail and sign-in links hold
+ * BASE_URL.
  */
 function warnOfBaseUrl(baseUrl: string, log: Logger): void {
   const { protocol, hostname } = new URL(baseUrl)

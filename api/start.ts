@@ -14,8 +14,10 @@ import { startProcess } from './operations/childProcess.ts'
 import { supervise } from './operations/supervise.ts'
 import { welcome } from './operations/welcome.ts'
 
-/** Names the entry file of each part. */
-/** Payments have separate workers, because nothing that reads a stranger's bytes may delay a payment. */
+/**
+ * Names the entry file and the arguments of each part of the service. Payments have separate workers, because nothing
+ * that reads a stranger's bytes may delay a payment.
+ */
 const PARTS: Record<string, [file: string, ...args: string[]]> = {
   api: ['api/main.ts'],
   smtp: ['api/smtp/main.ts'],
@@ -26,14 +28,14 @@ const PARTS: Record<string, [file: string, ...args: string[]]> = {
 
 /**
  * `npm start` starts and migrates the database and creates the first keys. Then it starts each part as a process, the
- * same process that an operator starts by hand. It stops the parts in reverse order. A database, devnet or part that
- * ends is started again.
+ * same process that an operator starts by hand. At the end `npm start` stops the parts in reverse order. A database,
+ * devnet or part that ends is started again.
  */
 await runService(
   process,
   {
     name: 'purser',
-    // Standard output is for the welcome text.
+    // Standard output is for the welcome text, so the log goes to standard error.
     openLog: (options) => pino(options, pino.destination({ ...LOG_DESTINATION, dest: 2 })),
     drainLimitMs: 29_000,
   },
@@ -65,7 +67,7 @@ await runService(
 type Environment = Record<string, string | undefined>
 type Stops = (() => Promise<void>)[]
 
-/** Starts the parts. If one cannot start, those that have started are stopped with the rest. */
+/** Starts the parts of the service. If a part cannot start, all parts that have started are stopped. */
 async function startParts(env: Environment, log: Logger, stops: Stops): Promise<void> {
   const starts = await Promise.allSettled(
     Object.entries(PARTS).map(async ([name, command]) => {
@@ -80,7 +82,7 @@ async function startParts(env: Environment, log: Logger, stops: Stops): Promise<
   for (const start of starts) if (start.status === 'rejected') throw start.reason
 }
 
-/** Starts the devnet unless RPC_URL is set. The devnet keeps its port over restarts. */
+/** Starts the devnet unless RPC_URL is set. The devnet keeps its port when it is restarted. */
 async function startChain(config: Config, log: Logger, stops: Stops): Promise<Config['chain']> {
   const { chain } = config
   if (!chain.embeddedDevnet) return chain

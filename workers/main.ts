@@ -31,7 +31,7 @@ const CONCURRENCY_MAX = 500
 
 function readArguments(args: string[]): {
   runners: RunnerName[]
-  /** `null` means that each pool uses its own default. */
+  /** Limits the concurrent jobs of each pool. `null` means that each pool uses its own default. */
   concurrency: number | null
 } {
   let values: { pool?: string; concurrency?: string }
@@ -54,7 +54,7 @@ function readArguments(args: string[]): {
   return { runners: chosen, concurrency }
 }
 
-/** Returns the runners of a pool. If the name is that of a runner, returns this runner alone. */
+/** Returns the runners of a pool by the pool's name. For the name of a runner, returns this runner alone. */
 function runnersOf(name: string): readonly RunnerName[] {
   const pools: Record<string, readonly RunnerName[]> = POOLS
   const found = pools[name] ?? RUNNER_NAMES.filter((runner) => runner === name)
@@ -114,14 +114,17 @@ await runService(process, { name: 'workers', openLog, secrets }, async (config, 
 /** Holds the parts that the tasks of each runner need. `start` returns the settings of the runner. */
 type Parts = {
   start: Record<RunnerName, () => Promise<Omit<PoolSettings, 'databaseUrl'>>>
-  /** `null` means that large contents are in the database, or that this process does not need them. */
+  /**
+   * Is the store of large contents. `null` means that large contents are in the database, or that this process does not
+   * need them.
+   */
   objectStore: ObjectStore | null
   stop(): Promise<void>
 }
 
 /**
- * Creates the parts. The code of each runner is loaded only when that runner starts, because the code of the other
- * runners costs a process up to 35 MB and 0.3 s of CPU.
+ * Creates the parts that runners need. The code of each runner is loaded only when that runner starts. The code of the
+ * other runners would cost a process up to 35 MB and 0.3 s of CPU.
  */
 function createParts(config: Config, databaseUrl: string, log: Logger, registry: Registry): Parts {
   const { mailDomain, mailHostname, dnsServers, allowPrivateNetworks: allowPrivate } = config

@@ -41,7 +41,7 @@ const ErasureSchema = t.Object({
   outside: t.Array(Outside, { description: 'Copies that the database does not reach.' }),
 })
 
-/** Serves the state of a project's erasure. */
+/** Serves the state of the erasure of a deleted project. */
 export const erasureRoutes = (services: Services) =>
   new Elysia().use(routes(services, 'projects')).use(routes(services, 'identities'))
 
@@ -104,7 +104,10 @@ const toView = (
       : [backups(completedAt, backupDays), blobs(completedAt, objects), RECIPIENTS],
 })
 
-/** The last backup that can hold the project is the last one before the erasure ended. */
+/**
+ * Tells until when a backup can hold the deleted project. The last such backup is the last one before the erasure
+ * ended.
+ */
 const backups = (completedAt: Date | null, days: number | null): Static<typeof Outside> => ({
   place: 'backups',
   until:
@@ -117,7 +120,10 @@ const backups = (completedAt: Date | null, days: number | null): Static<typeof O
       : `Backups from before the end hold it; the operator keeps them ${days} days.`,
 })
 
-/** An object is removed an hour after the last row that names it. Twice that time leaves room for the removal. */
+/**
+ * An object in the object store is removed an hour after the last row that names it. Twice that time leaves room for
+ * the removal.
+ */
 const OBJECTS_GONE_MS = 2 * IDLE_MAX_S * 1000
 
 const blobs = (completedAt: Date | null, objects: Erasure['objects']): Static<typeof Outside> => ({

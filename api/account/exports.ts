@@ -9,17 +9,18 @@ import type { Blobs } from '../../sql/blobs/blobs.ts'
 import type { Pool } from '../../sql/db.ts'
 import { ApiError } from '../http/errors.ts'
 
-/** Limits the time of one export, because its snapshot keeps the database from cleaning up. */
+/** Limits the milliseconds of one export, because its snapshot keeps the database from removing old rows. */
 const LIMIT_MS = 6 * 60 * 60_000
-/** The stream collects pieces until they have about this size. */
+/** The stream of an export collects pieces until they have about this many bytes. */
 const CHUNK_BYTES = 64 * 1024
 
 /** Holds the open exports of this process. */
 export type Exports = {
-  /** Opens a snapshot. @throws {ApiError} 429 @returns `null` if there is no such project. */
+  /** Opens a snapshot of a project. @throws {ApiError} 429 @returns `null` if there is no such project. */
   open(projectId: string, entry: { actor: Actor; part: string }): Promise<ProjectExport | null>
   /**
-   * Streams pieces as fast as the client reads them. Closes the snapshot at the end, and after an error or an abort.
+   * Streams the pieces of an export as fast as the client reads them. Closes the snapshot at the end, and after an
+   * error or an abort.
    */
   stream(
     taken: ProjectExport,
@@ -31,8 +32,9 @@ export type Exports = {
 }
 
 /**
- * @param stores `pool` holds connections for exports only. One of them is spare, so that a further export is refused at
- * once.
+ * Creates the store of open exports.
+ * @param stores `pool` holds connections for exports only. One connection is spare, so that a further export is refused
+ * at once.
  */
 export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger): Exports {
   const open = new Set<() => Promise<void>>()
@@ -48,7 +50,7 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
       const end = async () => {
         open.delete(end)
         signal.removeEventListener('abort', end)
-        // The call waits until the running statement has ended.
+        // The call of `return` waits until the running SQL statement has ended.
         await pieces.return(undefined).catch(() => {})
         await taken.close()
       }
@@ -63,14 +65,15 @@ export function createExports(stores: { pool: Pool; blobs: Blobs }, log: Logger)
               const { chunk, done } = await nextChunk(pieces)
               if (chunk.length > 0) controller.enqueue(chunk)
               if (!done) return
-              // An aborted export without its last line must not look complete.
+              // An aborted export has no last line, so it must not look complete to the client.
               if (!open.has(end)) throw new Error('the export was aborted')
               await end()
               controller.close()
             } catch (error) {
               if (open.has(end)) log.warn({ err: error }, 'an export ended early')
               await end()
-              // The runtime prints this error. The client sees a broken connection, and never a complete file.
+              // The runtime prints this error. The client sees a broken connection, and never a file that looks
+              // complete.
               controller.error(new Error('an export ended early'))
             }
           },

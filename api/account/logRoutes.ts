@@ -54,7 +54,9 @@ const SEVERITY: Record<Outcome, Severity> = {
   failed: 'error',
 }
 
-/** Names the kind of object that an action changes, where it differs from the action's category. */
+/**
+ * Names the kind of object that an action in the audit log changes, where the kind differs from the action's category.
+ */
 const TARGET_TYPES: Readonly<Record<string, string>> = { vault: 'credential' }
 
 const Nullable = t.Union([t.String(), t.Null()])
@@ -128,7 +130,7 @@ function toView(entry: AuditEntry) {
   }
 }
 
-/** One call counts at most this many entries, because a project may have millions. */
+/** Limits the audit log entries that one call counts, because a project may have millions of entries. */
 const COUNTED_MAX = 100_000
 const Counts = t.Object({}, { additionalProperties: t.Integer() })
 const Stats = t.Object({
@@ -208,14 +210,14 @@ export function logRoutes(services: Services) {
     )
 }
 
-/** @throws {ApiError} 403 for a platform key */
+/** Returns the project whose audit log a key may read. @throws {ApiError} 403 for a platform key. */
 function projectOfLog(request: Request): string {
   const { projectId } = identityOf(request)
   if (projectId !== null) return projectId
   throw new ApiError(403, 'forbidden', 'A platform key has no log: use a project key')
 }
 
-/** @throws {ApiError} 400 */
+/** Reads the filters of the audit log. @throws {ApiError} 400 */
 function readFilter(query: Static<typeof LogFilter>): Omit<AuditFilter, 'projectId'> {
   const { actor, status, q, after: _after, before: _before, ...same } = query
   return {
@@ -255,7 +257,7 @@ async function countLogs(pool: Pool, filter: AuditFilter): Promise<Static<typeof
   }
 }
 
-/** Returns one page of the audit log. A search in its text waits for its turn. @throws {ApiError} 400 */
+/** Returns one page of the audit log. A search for a text waits for the turn of its project. @throws {ApiError} 400 */
 export async function listLogs(
   { pool, searches }: Pick<Services, 'pool' | 'searches'>,
   projectId: string,

@@ -5,7 +5,8 @@ import { isGasWallet } from '../../sql/till/endpoints/seller.ts'
 import { badRequest } from '../http/errors.ts'
 
 /**
- * Refuses an address that would lose the seller's money. The schema has already checked the form of the address.
+ * Refuses a pay-to address at which the seller's money would be lost. The schema has already checked the form of the
+ * address.
  * @throws {ApiError} 400
  */
 export async function checkPayTo(

@@ -17,11 +17,14 @@ const EmailName = t.String({
   error:
     'be 1 to 64 letters, digits, dots, hyphens or underscores, and begin and end with a letter or digit',
 })
-/** The limit exceeds the number of scopes, so that the error for a list that is too long can name the unknown scope. */
+/**
+ * Limits the entries of a list of scopes. The limit exceeds the number of scopes, so that the error for a list that is
+ * too long can name the unknown scope.
+ */
 const SCOPES_MAX = 50
 /**
- * The schema is a pattern and not a union, because Elysia splits a string into letters if the schema is an array of a
- * union.
+ * Describes a scope of a project key. The schema is a pattern and not a union, because Elysia splits a string into
+ * letters if the schema is an array of a union.
  */
 const ProjectScope = t.String({
   pattern: `^(?:${PROJECT_SCOPES.join('|')})$`,

@@ -8,7 +8,7 @@ import type { Services } from '../http/services.ts'
 import { platformActor } from './platformActor.ts'
 import { Params } from './projectDocs.ts'
 
-/** Lists the parts of an export. */
+/** Lists the parts of a project's export. */
 const PARTS = {
   json: { type: 'application/jsonl', ending: 'jsonl', pieces: jsonLines },
   mail: { type: 'application/mbox', ending: 'mbox', pieces: mbox },
@@ -24,7 +24,7 @@ const Query = t.Object({
   ),
 })
 
-/** Is the version of the line format. A new kind of line or a new field does not change this number. */
+/** Is the version of the line format of an export. A new kind of line or a new field does not change this number. */
 const FORMAT = 1
 
 /** Serves the export of a project. */
@@ -41,7 +41,7 @@ const routes = ({ exports }: Services, collection: 'projects' | 'identities') =>
         'content-type': part.type,
         'content-disposition': `attachment; filename="project.${part.ending}"`,
       }
-      // Nobody reads the body of a HEAD response, so its snapshot would stay open.
+      // Nobody reads the body of a HEAD response, so the snapshot of its export would stay open.
       if (request.method === 'HEAD') return new Response(null, { headers })
       const entry = { actor: platformActor(request, projectId), part: name }
       const taken = await exports.open(projectId, entry)

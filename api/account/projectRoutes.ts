@@ -43,7 +43,7 @@ import {
 import { projectExportRoutes } from './projectExportRoutes.ts'
 import { Limits } from './projectSettings.ts'
 
-/** Manages projects. The routes have two names, because some clients call a project an identity. */
+/** Serves the management of projects. The routes have two names, because some clients call a project an identity. */
 export const projectRoutes = (services: Services) =>
   new Elysia()
     .use(routes(services, 'projects'))
@@ -147,8 +147,8 @@ async function get(services: Services, projectId: string) {
 }
 
 /**
- * Refuses a change of limits by an owner, because the limits protect the service from its projects. @throws {ApiError}
- * 403
+ * Refuses a change of a project's limits by its owner, because the limits protect the service from its projects.
+ * @throws {ApiError} 403
  */
 function refuseOwnLimits(request: Request, body: Static<typeof UpdateBody>): void {
   const person = stateOf(request).session?.person ?? null

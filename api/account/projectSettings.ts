@@ -3,8 +3,8 @@ import { Type as t } from '@sinclair/typebox'
 import { RETENTION_CLASSES, type RetentionClass } from '../../shared/retention.ts'
 
 /**
- * Keeps fields that no schema names. Otherwise they would be dropped, and a misspelt setting would change nothing
- * instead of causing an error.
+ * Keeps body fields that no schema names. Otherwise Elysia would drop these fields, and a misspelt setting would change
+ * nothing instead of causing an error.
  */
 export const KEEPS_UNKNOWN = { additionalProperties: true }
 

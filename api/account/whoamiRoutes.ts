@@ -12,7 +12,7 @@ import { toPurseView } from '../purse/purseDocs.ts'
 
 const Nullable = (schema: ReturnType<typeof t.String>) => t.Union([schema, t.Null()])
 
-/** Describes the identity of a key. */
+/** Describes the identity of an API key. */
 export const IdentitySchema = t.Object({
   identityId: Nullable(t.String()),
   projectId: Nullable(t.String({ description: 'The same value as identityId.' })),
@@ -39,7 +39,7 @@ export const IdentitySchema = t.Object({
   ),
 })
 
-/** Returns the identity of the key that made the request. */
+/** Returns the identity of the API key that made the request. */
 export function whoamiRoutes({ pool }: Services) {
   return new Elysia().get(
     '/v0/whoami',
@@ -79,7 +79,7 @@ export function whoamiRoutes({ pool }: Services) {
   )
 }
 
-/** Returns the identity of a project key. @throws {ApiError} 404 when the project was just deleted */
+/** Returns the identity of a project key. @throws {ApiError} 404 when the project was just deleted. */
 export async function projectIdentity(
   pool: Pool,
   { projectId, scopes }: { projectId: string; scopes: readonly string[] },

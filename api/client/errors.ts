@@ -4,14 +4,14 @@ export class PurserError extends Error {
 }
 
 /**
- * Reports that there was no connection, or that the connection broke. The service may or may not have carried out the
- * call.
+ * Reports that there was no connection, or that the connection broke. The service may have carried out the call, or
+ * not.
  */
 export class ConnectionError extends PurserError {
   override readonly name = 'ConnectionError'
 }
 
-/** Reports that no response came within `timeoutMs`. The service may or may not have carried out the call. */
+/** Reports that no response came within `timeoutMs`. The service may have carried out the call, or not. */
 export class TimeoutError extends PurserError {
   override readonly name = 'TimeoutError'
 }
@@ -32,7 +32,7 @@ export class ApiError extends PurserError {
   readonly status: number
   /** Is the error code of the service, e.g. `bad_request`. */
   readonly code: string
-  /** This id identifies the request when you ask the operator of the service about it. */
+  /** Identifies the request when you ask the operator of the service about it. */
   readonly requestId: string | null
   /** Holds the whole body of the response. */
   readonly body: Readonly<Record<string, unknown>>
@@ -52,21 +52,21 @@ export type ErrorAnswer = {
   message: string
   requestId: string | null
   body: Record<string, unknown>
-  /** Is the number of seconds in Retry-After. */
+  /** Is the number of seconds in the header Retry-After. */
   retryAfterS: number | null
 }
 
-/** Reports status 400, 413, 415 or 422. `message` tells what is wrong with the call. */
+/** Reports status 400, 413, 415 or 422. `message` tells the fault of the call. */
 export class BadRequestError extends ApiError {
   override readonly name = 'BadRequestError'
 }
 
-/** Reports status 401: the key is missing, malformed, unknown or revoked. */
+/** Reports status 401: the API key is missing, malformed, unknown or revoked. */
 export class AuthenticationError extends ApiError {
   override readonly name = 'AuthenticationError'
 }
 
-/** Reports status 403: the key lacks a scope, or payments are not enabled for its project. */
+/** Reports status 403: the API key lacks a scope, or payments are not enabled for its project. */
 export class ForbiddenError extends ApiError {
   override readonly name = 'ForbiddenError'
 }
@@ -86,10 +86,10 @@ export class ExpiredError extends ApiError {
   override readonly name = 'ExpiredError'
 }
 
-/** Reports status 429. It is thrown when the required wait exceeds the time limit of the call. */
+/** Reports status 429. This error is thrown when the required wait exceeds the time limit of the call. */
 export class RateLimitError extends ApiError {
   override readonly name = 'RateLimitError'
-  /** Is the required wait in seconds (Retry-After), or `null`. */
+  /** Is the required wait in seconds (Retry-After). `null` means that the response names no wait. */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)
@@ -97,10 +97,10 @@ export class RateLimitError extends ApiError {
   }
 }
 
-/** Reports a status of 500 or above. */
+/** Reports an HTTP status of 500 or above. */
 export class ServerError extends ApiError {
   override readonly name = 'ServerError'
-  /** Is the required wait in seconds before a retry (Retry-After), or `null`. */
+  /** Is the required wait in seconds before a retry (Retry-After). `null` means that the response names no wait. */
   readonly retryAfterS: number | null
   constructor(answer: ErrorAnswer) {
     super(answer)

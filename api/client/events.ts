@@ -4,11 +4,11 @@ import { type CallOptions, type Http, pause } from './http.ts'
 
 /** Describes an event of the project. */
 export type PurserEvent = {
-  /** Pass this id as `lastEventId` to continue after this event. */
+  /** Identifies the event. Pass this id as `lastEventId` to continue after this event. */
   id: string
   /**
-   * `stream.gap` tells that events were missed: they are deleted, or a restored backup lacks the last known event. The
-   * data of this event is empty.
+   * Is the type of the event. `stream.gap` tells that the client missed events: they are deleted, or a restored backup
+   * lacks the last known event. The data of a `stream.gap` is empty.
    */
   type:
     | 'message.received'
@@ -65,7 +65,7 @@ type PaymentEvent = Partial<{
   network: string
   payerAddress: string
   resourceUrl: string
-  /** `payer` means that only the payer named the resource. */
+  /** Tells who named the resource. `payer` means that only the payer named it. */
   resourceSource: 'seller' | 'payer'
   paymentIdentifier: string | null
   txHash: string | null
@@ -84,20 +84,21 @@ type UseEvent = Partial<{
 }>
 
 export type EventsQuery = {
-  /** Names the wanted event types. The default is all types that the scopes of the key allow. */
+  /** Lists the wanted event types. The default is all types that the scopes of the API key allow. */
   types?: readonly Exclude<PurserEvent['type'], 'stream.gap'>[] | undefined
   /** Is the id of the last known event. Without this id only new events are returned. */
   lastEventId?: string | undefined
 }
 
 const RETRY_MS = 2_000
-/** The limit is three keep-alive intervals of the service (15 s). */
+/** Limits the silence of an event stream to three keep-alive intervals of the service (15 s). */
 const SILENCE_MAX_MS = 45_000
 
 /**
- * Follows the events until the iteration ends. After a broken connection it continues after the last event, without a
- * gap or a repeated event.
- * @throws {PurserError} when the service refuses the key or the query. After an abort, throws the reason of the signal.
+ * Follows the events of the project until the iteration ends. After a broken connection the iteration continues after
+ * the last event, without a gap or a repeated event.
+ * @throws {PurserError} when the service refuses the API key or the query. After an abort, throws the reason of the
+ * signal.
  */
 export async function* followEvents(
   http: Http,

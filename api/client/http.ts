@@ -2,26 +2,26 @@ import { ApiError, ConnectionError, type ErrorAnswer, errorOf, TimeoutError } fr
 import { OPERATIONS, type Operations } from './operations.ts'
 
 export type ClientOptions = {
-  /** The key begins with `loid-…` for a project, or with `lopk-…` for the platform. */
+  /** Is the API key. A project key begins with `loid-`, a platform key with `lopk-`. */
   apiKey: string
   /** Is the URL of the service. The default is http://127.0.0.1:3000. */
   baseUrl?: string
-  /** Limits the time of a call with all its retries, in ms. The default is 60,000. */
+  /** Limits the milliseconds of a call with all its retries. The default is 60,000. */
   timeoutMs?: number
-  /** Limits the attempts after the first one. The default is 3. */
+  /** Limits the attempts of a call after the first attempt. The default is 3. */
   retries?: number
-  /** Replaces the global `fetch`. */
+  /** Replaces the global function `fetch`. */
   fetch?: (request: Request) => Promise<Response>
 }
 
 export type CallOptions = {
   /** Aborts the call, even between two attempts. */
   signal?: AbortSignal | undefined
-  /** Limits the time of this call with all its retries, in ms. */
+  /** Limits the milliseconds of this call with all its retries. */
   timeoutMs?: number | undefined
   /**
-   * The key has 1–255 visible ASCII characters. A second call with the same key gets the first response again, so the
-   * client may repeat the call.
+   * Is the idempotency key of the call: 1–255 visible ASCII characters. A second call with the same key gets the first
+   * response again, so the client may repeat the call.
    */
   idempotencyKey?: string | undefined
 }
@@ -41,7 +41,7 @@ const BACK_OFF_MAX_MS = 8_000
 /** Is the maximum delay of `setTimeout`. A timer with a longer delay fires at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
-/** Lists the transient statuses. Proxies return 502 and 504 while the service is down. */
+/** Lists the HTTP statuses after which a retry may succeed. Proxies return 502 and 504 while the service is down. */
 const RETRIED = new Set([429, 502, 503, 504])
 
 /** Calls the operations of the API. */
@@ -52,7 +52,7 @@ export class Http {
   readonly #retries: number
   readonly #fetch: (request: Request) => Promise<Response>
 
-  /** @throws TypeError for invalid options. */
+  /** Creates a client of the API. @throws TypeError for invalid options. */
   constructor(options: ClientOptions, prefix: 'loid-' | 'lopk-') {
     const { apiKey, baseUrl = BASE_URL, timeoutMs = TIMEOUT_MS, retries = RETRIES } = options
     if (typeof apiKey !== 'string' || !apiKey.startsWith(prefix)) {
@@ -67,8 +67,8 @@ export class Http {
   }
 
   /**
-   * Calls an operation, and retries it where that is safe. Every call is retried after a 429, because the service has
-   * done nothing then. Repeatable calls are also retried after 502, 503, 504 and a broken connection.
+   * Calls an operation, and retries the call where a retry is safe. Every call is retried after a 429, because the
+   * service has done nothing then. Repeatable calls are also retried after 502, 503, 504 and a broken connection.
    * @throws {PurserError} see errors.ts. After an abort, throws the reason of the signal.
    */
   async call<Id extends OperationId>(
@@ -144,7 +144,7 @@ export class Http {
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },
       ...(input.body === undefined ? {} : { body: JSON.stringify(input.body) }),
-      // A followed redirect would send the key to another host.
+      // A followed redirect would send the API key to another host.
       redirect: 'manual',
       signal,
     })
@@ -186,7 +186,10 @@ export class Http {
   }
 }
 
-/** Tells whether a call is idempotent. Every PATCH sets, adds or removes values, and the challenge changes nothing. */
+/**
+ * Tells whether a call of an operation may be repeated. Every PATCH sets, adds or removes values, and the challenge
+ * changes nothing.
+ */
 const isRepeatable = (id: OperationId): boolean =>
   OPERATIONS[id][0] !== 'POST' || id === 'postPaymentsChallenge'
 
@@ -232,7 +235,7 @@ function readError(response: Response, body: Record<string, unknown> | null): Er
   }
 }
 
-/** Reads a number of seconds, or a date (RFC 9110 §10.2.3). */
+/** Reads the header Retry-After: a number of seconds, or a date (RFC 9110 §10.2.3). */
 function readRetryAfter(value: string | null): number | null {
   if (value === null) return null
   if (/^\d{1,9}$/.test(value.trim())) return Number(value)
@@ -240,7 +243,7 @@ function readRetryAfter(value: string | null): number | null {
   return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1_000)
 }
 
-/** Waits. Returns early when the signal aborts. */
+/** Waits for some milliseconds. Returns early when the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -4,21 +4,21 @@ import type { CallOptions } from './http.ts'
 
 /** Describes a request that may cost money. */
 export type PaidFetch = {
-  /** The request may cost at most this amount in USDC. */
+  /** Limits the price of the request in USDC. */
   maxAmount: string
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   headers?: Record<string, string>
-  /** A string is sent unchanged. Any other value is sent as JSON. */
+  /** Is the body of the request. A string is sent unchanged. Any other value is sent as JSON. */
   body?: unknown
-  /** The owner reads this reason for the purchase. */
+  /** Is the reason for the purchase, which the owner reads. */
   why?: string
-  /** Names the purchase. The same key never pays twice. The default is a random key. */
+  /** Is the idempotency key of the purchase. The same key never pays twice. The default is a random key. */
   key?: string
 }
 
 /**
- * Reports a purchase without a response: it was refused, the seller was not reached, or the outcome is unknown.
- * `purchase` tells the state of the money.
+ * Reports a purchase without a response: the purchase was refused, the seller was not reached, or the outcome is
+ * unknown. `purchase` tells the state of the money.
  */
 export class PurchaseError extends PurserError {
   override readonly name = 'PurchaseError'
@@ -31,7 +31,7 @@ export class PurchaseError extends PurserError {
 }
 
 const WAIT_S = 40
-/** Responses with these statuses have no body (Fetch Standard). */
+/** Lists the statuses of HTTP responses without a body (Fetch Standard). */
 const NO_BODY = [101, 204, 205, 304]
 
 /** Makes a purchase, waits for its end, and returns the seller's response as a `Response`. */
@@ -49,7 +49,7 @@ export async function paidFetch(
   const { status, statusText, body } = response
   const headers = new Headers()
   for (const [name, value] of Object.entries(response.headers)) {
-    // The service has already decompressed the body.
+    // The service has already decompressed the body, so these headers would be wrong.
     if (name === 'content-encoding' || name === 'content-length') continue
     for (const line of name === 'set-cookie' ? String(value).split('\n') : [String(value)]) {
       headers.append(name, line)

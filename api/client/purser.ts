@@ -34,7 +34,7 @@ export class Purser {
   readonly webhooks: ReturnType<typeof webhooks>
   readonly logs: ReturnType<typeof logs>
 
-  /** @throws TypeError unless `apiKey` is a project key. */
+  /** Creates the client. @throws TypeError unless `apiKey` is a project key. */
   constructor(options: ClientOptions) {
     const http = new Http(options, 'loid-')
     this.#http = http
@@ -51,20 +51,21 @@ export class Purser {
     this.logs = logs(http)
   }
 
-  /** Follows the events until the iteration ends. See {@link followEvents}. */
+  /** Follows the events of the project until the iteration ends. See {@link followEvents}. */
   events(query: EventsQuery = {}, options?: Pick<CallOptions, 'signal'>) {
     return followEvents(this.#http, query, options)
   }
 
   /**
    * Sends a request through the service, which pays if the seller asks for a payment. If the response is lost, repeat
-   * the call with the same `key`, which pays only once. @throws {PurchaseError} when there is no response to return
+   * the call with the same `key`, which pays only once.
+   * @throws {PurchaseError} when there is no response to return.
    */
   fetch(url: string, payment: PaidFetch, options?: CallOptions): Promise<Response> {
     return paidFetch(this.purse, url, payment, options)
   }
 
-  /** Returns the project of the key. */
+  /** Returns the project of the API key. */
   whoami(options?: CallOptions) {
     return this.#http.call('getWhoami', {}, options)
   }

@@ -26,7 +26,7 @@ export class PurserPlatform {
   readonly purses: ReturnType<typeof purses>
   readonly mandates: ReturnType<typeof mandates>
 
-  /** @throws TypeError unless `apiKey` is a platform key. */
+  /** Creates the client. @throws TypeError unless `apiKey` is a platform key. */
   constructor(options: ClientOptions) {
     const http = new Http(options, 'lopk-')
     this.projects = projects(http)
@@ -60,7 +60,7 @@ function projects(http: Http) {
       ),
     get: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectId', { path: { projectId } }, options),
-    /** Creates a project. `rawKey` in the response is the key of the project. Only this response shows it. */
+    /** Creates a project. `rawKey` in the response is the key of the project. Only this response shows the key. */
     create: (
       project: Operations['postPlatformProjects']['input']['body'] = {},
       options?: CallOptions,
@@ -88,7 +88,7 @@ function projects(http: Http) {
         { path: { projectId }, query: { part } },
         signal,
       ),
-    /** Tells whether a deleted project is erased, and where copies can be. */
+    /** Tells whether the data of a deleted project is erased, and where copies of the data can be. */
     erasure: (projectId: string, options?: CallOptions) =>
       http.call('getPlatformProjectsByProjectIdErasure', { path: { projectId } }, options),
     delete: (projectId: string, options?: CallOptions) =>

@@ -19,14 +19,14 @@ export class InvalidReceiptError extends PurserError {
 /** Describes a JSON Web Key Set, as /.well-known/jwks.json returns it. */
 export type Jwks = { keys: readonly { kty?: string; crv?: string; x?: string }[] }
 
-/** Maps the networks to their CAIP-2 names. */
+/** Maps the names of the networks to their CAIP-2 names. */
 const CAIP2: Record<string, string> = { base: 'eip155:8453', 'base-sepolia': 'eip155:84532' }
 
 /**
  * Checks a receipt offline against the trusted keys of the service.
  *
- * @param receipt the receipt of a redeem, a payment record or a webhook.
- * @param keys the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use the key inside a
+ * @param receipt is the receipt of a redeem, a payment record or a webhook.
+ * @param keys is the JWKS of the service, or its public keys as 64 hexadecimal digits each. Never use the key inside a
  * receipt, because anyone can sign with their own key.
  * @returns the body of the receipt. Compare its `projectId`, `resource` and `amountUsdcRaw` with your sale, because a
  * valid receipt can belong to another payment.
@@ -95,8 +95,8 @@ function publicKeys(keys: Jwks | string | readonly string[]): string[] {
 const isJwks = (keys: Jwks | readonly string[]): keys is Jwks => !Array.isArray(keys)
 
 /**
- * Writes the body of a receipt by RFC 8785. The body is a flat object of strings, whole numbers and nulls. Names are
- * sorted by UTF-16 code units, and values have ECMAScript notation.
+ * Writes the body of a receipt in canonical form (RFC 8785). The body is a flat object of strings, whole numbers and
+ * nulls. Names are sorted by UTF-16 code units, and values have ECMAScript notation.
  */
 function canonical(body: object): string {
   const members = Object.entries(body).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -104,15 +104,15 @@ function canonical(body: object): string {
 }
 
 /**
- * Tells whether the algorithm is EdDSA. No other algorithm is allowed, because the header could otherwise choose
- * `none`.
+ * Tells whether the algorithm in a JWS header is EdDSA. No other algorithm is allowed, because a forged header could
+ * name the algorithm `none`.
  */
 function isEdDsa(header: string): boolean {
   const { alg } = readJson(header)
   return alg === 'EdDSA' || alg === 'Ed25519'
 }
 
-/** Tells whether the JWS describes the same payment, member by member. */
+/** Tells whether the JWS of a receipt describes the same payment as the body, member by member. */
 function saysTheSame(payload: string, body: Receipt['body']): boolean {
   const said = readJson(payload)
   return (

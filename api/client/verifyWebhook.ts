@@ -1,7 +1,7 @@
 import type { Receipt } from './calls/payments.ts'
 import { PurserError } from './errors.ts'
 
-/** Reports a delivery without a valid signature. Return 400 and ignore its content. */
+/** Reports a webhook delivery without a valid signature. Return 400 and ignore the content of the delivery. */
 export class InvalidWebhookError extends PurserError {
   override readonly name = 'InvalidWebhookError'
 }
@@ -9,7 +9,7 @@ export class InvalidWebhookError extends PurserError {
 export type WebhookEvent = {
   /** Is the event type, always `payment.received`. */
   event: string
-  /** The key is the same on every attempt, so handle each key once. */
+  /** Is the same key on every attempt of a delivery. Handle each key only once. */
   idempotencyKey: string
   /** Holds the signed receipt. `verifyReceipt` checks the signature of the receipt. */
   receipt: Receipt
@@ -18,11 +18,11 @@ export type WebhookEvent = {
 type HeaderSource = Headers | Record<string, string | readonly string[] | undefined>
 
 /**
- * Verifies the signature of a webhook, then parses it.
+ * Verifies the signature of a webhook delivery, then parses its body.
  *
- * @param body the raw bytes of the body. A re-serialised JSON body has other bytes.
- * @param headers the request headers: `Headers`, or Node's object with lower-case names.
- * @param secret the `whsec_…` secret of the endpoint. During a rotation pass several secrets.
+ * @param body is the raw bytes of the body. A re-serialised JSON body has other bytes.
+ * @param headers are the request headers: `Headers`, or Node's object with lower-case names.
+ * @param secret is the `whsec_…` secret of the endpoint. During a rotation pass several secrets.
  * @throws {InvalidWebhookError}
  *
  * @example
@@ -58,12 +58,12 @@ async function isSignedBy(
   signature: Uint8Array<ArrayBuffer>,
   bytes: Uint8Array,
 ): Promise<boolean> {
-  // An unset variable becomes an empty secret, and then anyone could sign.
+  // An unset environment variable becomes an empty secret, and then anyone could sign a delivery.
   if (secret === '') throw new TypeError('secret must not be empty')
   const raw = new TextEncoder().encode(secret)
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const key = await crypto.subtle.importKey('raw', raw, algorithm, false, ['verify'])
-  // WebCrypto compares in constant time (HMAC verify).
+  // WebCrypto compares the signatures in constant time (HMAC verify).
   return crypto.subtle.verify('HMAC', key, signature, bytes as Uint8Array<ArrayBuffer>)
 }
 

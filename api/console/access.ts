@@ -1,4 +1,4 @@
-/** Controls access to the console. It needs a session cookie, and a request from the console's own page. */
+/** Controls access to the console. A request needs a session cookie, and must come from the console's own page. */
 
 import { networkSubject } from '../../shared/http/networkSubject.ts'
 import { type Actor, ORGANIZATION } from '../../sql/account/audit.ts'
@@ -13,10 +13,13 @@ import { countFailedSignIn } from '../http/gate.ts'
 import { stateOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 
-/** The console page sends this header with every request. A form or an image on another site cannot send it. */
+/**
+ * Names a header that the console page sends with every request. A form or an image on another site cannot send this
+ * header.
+ */
 const HEADER = 'x-purser-console'
 
-/** Returns the session of an admitted request. */
+/** Returns the session of an admitted console request. */
 export function sessionOf(request: Request): ConsoleSession {
   const { session } = stateOf(request)
   if (session === null) throw new Error('this route needs access: console')
@@ -24,15 +27,15 @@ export function sessionOf(request: Request): ConsoleSession {
 }
 
 /**
- * Returns the actor for the audit log: the address of the person. The first operator has only an id until an address is
- * set.
+ * Returns the actor for the audit log: the address of the person. The first operator has only an id until the address
+ * is set.
  */
 export const actorOf = ({ person }: ConsoleSession): string =>
   `console:${person.email ?? person.id}`
 
 /**
- * Returns the actor for audit log entries without a project. @param session is by default the session of the admitted
- * request.
+ * Returns the actor for audit log entries without a project.
+ * @param session is by default the session of the admitted request.
  */
 export const organizationActor = (
   request: Request,
@@ -46,7 +49,8 @@ export const organizationActor = (
 /**
  * Refuses cross-site requests (CSRF). SameSite=Strict removes the cookie from such requests, but a sibling subdomain
  * counts as the same site. So this check is the second defence.
- * @param framed tells that the request is for the HTML body of a mail. The browser sends it without our header.
+ * @param framed tells that the request is for the HTML body of a mail. The browser sends such a request without the
+ * console header.
  * @throws {ApiError} 403
  */
 export function refuseOtherSites(request: Request, baseUrl: string, framed: boolean): void {
@@ -67,13 +71,13 @@ function isOwnOrigin(origin: string, host: string | null, baseUrl: string): bool
   return origin === new URL(baseUrl).origin || new URL(origin).host === host
 }
 
-/** Returns the name of the cookie. Browsers accept the prefix `__Secure-` only over TLS. */
+/** Returns the name of the session cookie. Browsers accept the prefix `__Secure-` only over TLS. */
 const cookieName = (baseUrl: string): string =>
   isSecure(baseUrl) ? '__Secure-purser_session' : 'purser_session'
 
 const isSecure = (baseUrl: string): boolean => baseUrl.startsWith('https:')
 
-/** Returns the Set-Cookie header of a session. The `secret` `null` deletes the cookie. */
+/** Returns the Set-Cookie header of a session. A `secret` of `null` deletes the cookie. */
 export function sessionCookie(baseUrl: string, secret: string | null, expiresAt?: Date): string {
   const attributes = `Path=/console; HttpOnly; SameSite=Strict${isSecure(baseUrl) ? '; Secure' : ''}`
   const lifetime = secret === null ? 'Max-Age=0' : `Expires=${expiresAt?.toUTCString()}`
@@ -89,8 +93,8 @@ function readCookie(header: string | null, name: string): string | null {
 }
 
 /**
- * Admits a request of the console.
- * @throws {ApiError} 401 without a live session, 403 for a cross-site request, 429 after many wrong secrets.
+ * Admits a request of the console that has a live session.
+ * @throws {ApiError} 401 without a live session, 403 for a cross-site request, 429 after many wrong session secrets.
  */
 export async function admitSession(
   services: Services,

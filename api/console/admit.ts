@@ -14,7 +14,7 @@ import { withoutHookSecrets } from './people/viewerAnswers.ts'
 
 /**
  * Admits a request of the console if the person has the required role. A delegated request becomes a request for the
- * API route, with the identity of the session. The audit log records each change.
+ * API route, with the identity of the person's session. The audit log records each change.
  * @throws {ApiError} 401, 403, 404 or 429.
  */
 export async function admitConsole(

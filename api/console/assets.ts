@@ -8,8 +8,8 @@ const FOLDER = join(import.meta.dir, '../web')
 const STYLES = ['base', 'frame', 'parts', 'tables', 'screens', 'mail', 'forms', 'narrow']
 
 /**
- * Loads the files of the page by name. At the first request Bun bundles the TypeScript modules of `api/web/` in memory.
- * This takes some tens of milliseconds.
+ * Loads the files of the console page by name. At the first request Bun bundles the TypeScript modules of `api/web/` in
+ * memory, which takes some tens of milliseconds.
  */
 async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   const built = await Bun.build({
@@ -22,7 +22,7 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   const read = (name: string) => readFile(join(FOLDER, name))
   const styles = await Promise.all(STYLES.map((name) => read(`style/${name}.css`)))
   const icon = await read('icon.svg')
-  // MCP hosts show only this format.
+  // MCP hosts show only PNG icons.
   const picture = await read('icon.png')
   return new Map([
     ['app.js', toAsset(new TextEncoder().encode(script), 'text/javascript; charset=utf-8')],
@@ -44,7 +44,10 @@ function assets(): Promise<ReadonlyMap<string, Asset>> {
 
 const HASHED = /^(\w+)\.([\w-]{22})\.(\w+)$/
 
-/** Returns the page's file of that name, or `undefined`. A name with a hash is valid only for these bytes. */
+/**
+ * Returns the console page's file with a name. Returns `undefined` if there is no such file. A name with a hash is
+ * valid only for bytes with this hash.
+ */
 export async function findAsset(
   name: string,
 ): Promise<{ asset: Asset; isHashed: boolean } | undefined> {
@@ -54,7 +57,7 @@ export async function findAsset(
   return { asset, isHashed: hash !== undefined }
 }
 
-/** Replaces each `{{name}}` in a text by the address of that file with its hash. */
+/** Replaces each `{{name}}` in a text by the address of the named file, which holds the hash of the file. */
 export async function withAddresses(html: string): Promise<string> {
   const found = await assets()
   return html.replace(/\{\{(\w+)\.(\w+)\}\}/g, (_, stem: string, suffix: string) => {

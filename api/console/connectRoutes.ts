@@ -32,7 +32,7 @@ const Decision = t.Union([
 
 const OVER = 'This request is over: begin again in the app'
 
-/** Serves the data of the consent page, its decision, and the apps that owners have connected. */
+/** Serves the data of the OAuth consent page, its decision, and the apps that owners have connected. */
 export function connectRoutes(services: Services) {
   const { pool, config } = services
   const { baseUrl } = config.http
@@ -41,7 +41,7 @@ export function connectRoutes(services: Services) {
     const { requestId } = stateOf(request)
     return { actor: actorOf(session), personId: session.person.id, requestId }
   }
-  /** Returns the projects that the person decides for. `null` means every project. */
+  /** Returns the projects for which the person may decide. `null` means every project. */
   const ownProjects = (request: Request) => {
     const { person } = sessionOf(request)
     return person.role === 'operator' ? null : person.projectIds
@@ -119,7 +119,9 @@ export function connectRoutes(services: Services) {
     )
 }
 
-/** Returns the chosen scopes. @throws {ApiError} 400 for a scope that the app did not request. */
+/**
+ * Returns the scopes that the owner chose for an app. @throws {ApiError} 400 for a scope that the app did not request.
+ */
 function chosen(
   { scopes }: Extract<Static<typeof Decision>, { decision: 'allow' }>,
   asked: readonly string[],

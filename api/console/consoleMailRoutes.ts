@@ -29,10 +29,13 @@ const OutgoingQuery = t.Composite([
   t.Pick(MessageFilterQuery, ['q', 'to', 'after', 'before', 'deliveryStatus']),
 ])
 
-/** Serves mail routes of the console only. They never mark a message as read, because that is the agent's task. */
+/**
+ * Serves mail routes of the console only. The console's mail routes never mark a message as read, because that is the
+ * agent's task.
+ */
 export function consoleMailRoutes(services: Services) {
   const { pool, searches } = services
-  /** Hides a deleted project even while its mail is being removed. */
+  /** Refuses requests for a deleted project even while its mail is being removed. */
   const refuseDeleted = async (projectId: string) => {
     if ((await findProject(pool, projectId)) === null) throw notFound('Project not found')
   }

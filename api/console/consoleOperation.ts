@@ -4,17 +4,18 @@ import type { Route } from '../docs/routeTable.ts'
 type Settings = Partial<Pick<Route, 'framed' | 'form' | 'bodyMaxBytes'>>
 
 /**
- * Returns the `detail` of a console route. It holds only settings of the gate, because console routes are undocumented.
+ * Returns the `detail` of a console route. The detail holds only settings of the gate, because console routes are
+ * undocumented.
  */
 const detailOf = (detail: Partial<Route>) => detail as unknown as { summary: string }
 
 /**
- * Describes a route for people with at least this role. If the path has `:projectId`, the person needs the role in that
- * project. Otherwise the route shows and changes only what belongs to the person, unless it is for operators.
+ * Describes a console route for people with at least this role. If the path has `:projectId`, the person needs the role
+ * in that project. Otherwise the route shows and changes only data of the person, unless the route is for operators.
  */
 export const consoleOperation = (role: Role, settings: Settings = {}) =>
   detailOf({ ...settings, access: 'console', role })
 
-/** Describes a route without a session, such as sign-in and the pages of links. */
+/** Describes a console route without a session, such as sign-in and the pages of links. */
 export const openOperation = (settings: Settings = {}) =>
   detailOf({ ...settings, access: 'public' })

@@ -1,6 +1,6 @@
 /**
- * Delegates requests: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console session access to
- * routes of the API. The same handlers serve both.
+ * Delegates console requests: `/console/api/v0/` and `/console/api/projects/{projectId}/v0/` give a console session
+ * access to routes of the API. The same handlers serve the console and the API.
  */
 import type { Role } from '../../shared/people/roles.ts'
 import { PROJECT_SCOPES } from '../../shared/scopes.ts'
@@ -21,16 +21,16 @@ import { actorOf } from './access.ts'
 
 /** Describes a console request for a route of the API. */
 export type Delegation = {
-  /** Routes of the platform have `null` here. */
+  /** Is the project of the request. `null` means a route of the platform. */
   projectId: string | null
-  /** Holds the path in the API, percent-encoded. */
+  /** Holds the path of the API route, percent-encoded. */
   path: string
 }
 
 type Opened = {
   /** Names the least role that may use the route, in the project that the path names. */
   role: Role
-  /** Names the action in the audit log. A read, or a change that its handler records, has `null` here. */
+  /** Names the action in the audit log. `null` means a read, or a change that its handler records. */
   action: string | null
 }
 
@@ -81,16 +81,16 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'PATCH /v0/threads/:threadId': 'thread.label',
     'DELETE /v0/threads/:threadId': 'thread.delete',
     'POST /v0/messages/drafts': 'draft.create',
-    // A draft is saved as a person types. Only its creation, sending and deletion are recorded.
+    // A draft is saved while a person types. The audit log records only its creation, sending and deletion.
     'PATCH /v0/messages/drafts/:draftId': null,
     'POST /v0/messages/drafts/:draftId/send': 'message.send',
     'DELETE /v0/messages/drafts/:draftId': 'draft.delete',
-    // The gate itself records who cancels, edits and decides.
+    // The handlers of these routes themselves record who cancels, edits and decides.
     'POST /v0/messages/:messageId/cancel': null,
     'PATCH /v0/platform/projects/:projectId/held/:approvalId': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/approve': null,
     'POST /v0/platform/projects/:projectId/held/:approvalId/reject': null,
-    // The purse itself records each change.
+    // The handlers of the purse themselves record each change.
     'POST /v0/platform/projects/:projectId/purse': null,
     'PATCH /v0/platform/projects/:projectId/purse': null,
     'POST /v0/platform/projects/:projectId/purse/stop': null,
@@ -100,7 +100,7 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
     'POST /v0/platform/projects/:projectId/mandates': null,
     'PATCH /v0/platform/projects/:projectId/mandates/:mandateId': null,
     'DELETE /v0/platform/projects/:projectId/mandates/:mandateId': null,
-    // The vault itself records each read of a secret.
+    // The handlers of the vault themselves record each read of a secret.
     'GET /v0/vault': null,
     'GET /v0/vault/:name': null,
     'PUT /v0/vault/:name': null,
@@ -140,8 +140,8 @@ const ALLOWED: ReadonlyMap<string, Opened> = new Map([
 type Made = { subject: string; detail?: string }
 
 /**
- * Reads the subject of a creation from the response, because the request has no id yet. Secrets in the response are not
- * read.
+ * Reads the subject of an audit log entry from the response to a creation, because the request has no id yet. Secrets
+ * in the response are not read.
  */
 const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> = {
   'email_rule.create': ({ id, type, scope, value }) => ({
@@ -160,14 +160,15 @@ const MADE: Readonly<Record<string, (answer: Record<string, string>) => Made>> =
 
 const DELEGATED = /^\/console\/api(?:\/projects\/([\w-]{1,100}))?(\/v0\/.*)$/
 
-/** Reads the path of a request. Returns `null` if the path is not a delegated one. */
+/** Reads the path of a console request. Returns `null` if the path is not a delegated path. */
 export function readDelegation(pathname: string): Delegation | null {
   const match = DELEGATED.exec(pathname)
   return match === null ? null : { projectId: match[1] ?? null, path: match[2]! }
 }
 
 /**
- * Returns the role that may use a route, and the audit action of the route. @throws {ApiError} 404 for a closed route
+ * Returns the least role that may use a route, and the audit action of the route.
+ * @throws {ApiError} 404 for a closed route.
  */
 export function findOpened(route: Route, { projectId }: Delegation): Opened {
   const found = ALLOWED.get(`${route.method} ${route.path}`)
@@ -182,11 +183,11 @@ export function findOpened(route: Route, { projectId }: Delegation): Opened {
 export const listOpened = (): { route: string; role: Role }[] =>
   [...ALLOWED].map(([route, { role }]) => ({ route, role }))
 
-/** The requests of a viewer may read only this: no codes of mail, and no secrets. */
+/** Lists the scopes of a viewer's requests, which give no access to codes of mail and to secrets. */
 const VIEWER_SCOPES = ['mail:read', 'payments:accept'] as const
 
 /**
- * Returns the identity of the delegated request: the project with the scopes of the person's role, or the platform.
+ * Returns the identity of a delegated request: the project with the scopes of the person's role, or the platform.
  * @throws {ApiError} 404
  */
 export async function delegatedIdentity(
@@ -210,7 +211,7 @@ export async function delegatedIdentity(
 }
 
 /**
- * Writes the audit log entry before the change.
+ * Writes the audit log entry of a change before the change is made.
  * @returns a function that sets the outcome and subject of the entry from the response.
  */
 export async function openEntry(
@@ -235,12 +236,12 @@ export async function openEntry(
   }
 }
 
-/** Matches a valid subject: one line that the audit log can store. */
+/** Matches a valid subject of an audit log entry, which is one line. */
 const SUBJECT = /^[^\p{Cc}]{1,320}$/u
 
 /**
- * Returns the first path parameter: a project, a rule, an address or a domain. Returns `null` for a route without
- * parameters.
+ * Returns the first path parameter of a request: a project, a rule, an address or a domain. Returns `null` for a route
+ * without parameters.
  */
 export function subjectOf(route: Route, { path }: Delegation): string | null {
   const position = route.path.split('/').findIndex((part) => part.startsWith(':'))

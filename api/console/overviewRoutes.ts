@@ -12,7 +12,7 @@ import { consoleOperation } from './consoleOperation.ts'
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 
-/** Lists the parts of each time range. */
+/** Lists the number and the width of the parts of each time range. */
 const RANGES = {
   hour: { widthMs: MINUTE_MS, parts: 60 },
   day: { widthMs: HOUR_MS / 2, parts: 48 },
@@ -35,7 +35,7 @@ export function overviewRoutes({ pool }: Services) {
   const reading = new Map<string, ReturnType<typeof readOverview>>()
   return new Elysia().get(
     '/console/api/overview',
-    // Concurrent requests of one range share one query.
+    // Concurrent requests for one time range share one query.
     ({ query }) => {
       const wanted = readWanted(query)
       const key = `${wanted.range} ${wanted.zoneMinutes}`
@@ -49,7 +49,7 @@ export function overviewRoutes({ pool }: Services) {
 
 type Wanted = { range: keyof typeof RANGES; zoneMinutes: number }
 
-/** @throws {ApiError} 400 */
+/** Reads the wanted time range and time zone. @throws {ApiError} 400 */
 function readWanted({ range = 'hour', zoneMinutes = '0' }: Static<typeof Query>): Wanted {
   const minutes = Number(zoneMinutes)
   if (Math.abs(minutes) > ZONE_MINUTES_MAX || minutes % 15 !== 0) {

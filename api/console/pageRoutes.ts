@@ -5,7 +5,10 @@ import { notFound } from '../http/errors.ts'
 import { findAsset, withAddresses } from './assets.ts'
 import { openOperation } from './consoleOperation.ts'
 
-/** Allows only resources of this service, and none inline. Frames hold mails, which have a separate policy. */
+/**
+ * Sets the Content-Security-Policy of the console page. The policy allows only resources of this service, and none
+ * inline. Frames hold mails, which have a separate policy.
+ */
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -38,8 +41,8 @@ const PAGE = `<!doctype html>
 let made: Promise<Asset> | null = null
 
 /**
- * Returns the page. It names its files by their hashes, so a new release is seen at the next load, and no file is
- * requested twice.
+ * Returns the console page. The page names its files by their hashes, so a new release is seen at the next load, and no
+ * file is requested twice.
  */
 async function page({ request }: { request: Request }): Promise<Response> {
   made ??= withAddresses(PAGE)
@@ -54,8 +57,8 @@ async function page({ request }: { request: Request }): Promise<Response> {
 
 /**
  * Serves the page of the console and its files. The page holds no data, because its script loads the data. A sign-in
- * link has its token behind a `#`. Browsers do not send that part, so no server, proxy or log sees the token, and link
- * previews do not use it up.
+ * link has its token behind a `#`. Browsers do not send the part after a `#`, so no server, proxy or log sees the
+ * token, and link previews do not use it up.
  */
 export function pageRoutes() {
   const open = { detail: openOperation() }

@@ -6,14 +6,14 @@ import { type OpenApiDocument, type OperationObject, plain } from './openApi.ts'
 /** Holds the Markdown documentation: pages by name, and their index. */
 export type MarkdownDocs = { pages: ReadonlyMap<string, string>; index: string }
 
-/** Every operation can return these errors. The error page explains each of them once. */
+/** Lists the error statuses that every operation can return. The error page explains each of them once. */
 const ANYWHERE = new Set(['401', '408', '415', '500', '503'])
 
 type Media = { content?: { 'application/json'?: { schema?: unknown; example?: unknown } } }
 
 /**
- * Makes one page for each guide and for each tag of the API, a page of errors, a page on MCP, and /llms.txt
- * (llmstxt.org).
+ * Makes the Markdown documentation: one page for each guide and for each tag of the API, a page of errors, a page on
+ * MCP, and /llms.txt (llmstxt.org).
  */
 export function markdownDocs(document: OpenApiDocument, baseUrl: string): MarkdownDocs {
   const pages: Guide[] = [
@@ -90,7 +90,7 @@ type Schema = Partial<
 > &
   Partial<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number>> & { anyOf?: Schema[] }
 
-/** Returns the type, the values, the bounds and the default of a parameter. */
+/** Returns the type, the values, the bounds and the default of a parameter as text. */
 function rangeOf(schema: Schema): string[] {
   const { type, format, pattern, minimum, maximum, minLength, maxLength } = schema
   const values = schema.enum ?? schema.anyOf?.map((member) => member.const)

@@ -9,7 +9,10 @@ import { LANDING_PAGE, LANDING_POLICY } from './landing.ts'
 import type { OpenApiDocument } from './openApi.ts'
 import { findViewerAsset, VIEWER_PAGE, VIEWER_POLICY } from './viewer.ts'
 
-/** Serves the OpenAPI document, the API viewer and the Markdown documentation, which the first request makes. */
+/**
+ * Serves the OpenAPI document, the API viewer and the Markdown documentation. The first request makes the Markdown
+ * documentation.
+ */
 export function docsRoutes(document: OpenApiDocument, markdown: () => MarkdownDocs) {
   const describe = { tag: 'Service', access: 'public' } as const
   return new Elysia()
@@ -59,7 +62,7 @@ const text = (body: string, type: string): Response =>
 const page = (html: string, policy: string): Response =>
   new Response(html, { headers: { ...PAGE_HEADERS, 'content-security-policy': policy } })
 
-/** Serves pages and files for browsers. They are not part of the documented API. */
+/** Serves pages and files for browsers, which are not part of the documented API. */
 export function docsPageRoutes() {
   const open = { detail: { access: 'public' as const, hide: true } }
   const files = linkedFiles()

@@ -1,9 +1,9 @@
-/** Reads the guides of the repository. The service that they describe serves them. */
+/** Reads the guides in the repository's folder docs. The service serves these guides. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const ROOT = join(import.meta.dir, '../..')
-/** The guides use this address as an example. */
+/** Is the address of the service in the examples of the guides. */
 const EXAMPLE_URL = 'http://127.0.0.1:3000'
 
 /**
@@ -27,7 +27,7 @@ const GUIDES = [
 
 export type Guide = { name: string; summary: string; text: string }
 
-/** @param baseUrl replaces the example address in the pages. */
+/** Returns the guides. @param baseUrl replaces the example address in the pages. */
 export const guides = (baseUrl: string): Guide[] =>
   GUIDES.map((name) => {
     const text = readFileSync(join(ROOT, 'docs', `${name}.md`), 'utf8')
@@ -38,7 +38,7 @@ export const guides = (baseUrl: string): Guide[] =>
     }
   })
 
-/** Returns the other files that the pages link to, by their path: the examples and SECURITY.md. */
+/** Returns the other files that the guides link to, by their path: the examples and SECURITY.md. */
 export function linkedFiles(): ReadonlyMap<string, string> {
   const paths = [
     'SECURITY.md',

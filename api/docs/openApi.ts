@@ -134,7 +134,7 @@ function successContent({ schema, example, contentType }: Operation['success']):
   return { content: { [contentType ?? 'application/json']: shown } }
 }
 
-/** Makes the id of an operation: `GET /v0/messages/{messageId}` becomes `getMessagesByMessageId`. */
+/** Makes the OpenAPI id of an operation: `GET /v0/messages/{messageId}` becomes `getMessagesByMessageId`. */
 function operationId(method: string, template: string): string {
   const words = template
     .replace(/^\/v0/, '')
@@ -162,9 +162,9 @@ function parameterObjects(place: 'path' | 'query', schema: TSchema | undefined):
 
 function errorResponses(method: string, detail: Operation, hooks: Hooks): Record<string, Json> {
   const { access, errors = {} } = detail
-  // A request with one of these methods may have a body, even where none is needed.
+  // A request with any method but GET may have a body, even where no body is needed.
   const readsBody = method !== 'GET'
-  // Every other operation refuses unknown query parameters.
+  // A public operation without a schema for path and query accepts any parameters, so its URL causes no 400.
   const isLenient = access === 'public' && hooks.query === undefined && hooks.params === undefined
   const described: Record<number, string | undefined> = {
     400:
@@ -207,8 +207,8 @@ const json = (schema: unknown, example: unknown): Json => ({
 
 /**
  * Returns a schema as plain JSON Schema, without TypeBox's symbols and `error` texts. `openapi` replaces a schema that
- * only checks a query string. A property may have one of these names, because the members of `properties` are no
- * keywords.
+ * only checks a query string. A property of the schema may be called `openapi` or `error`, because the members of
+ * `properties` are no keywords.
  */
 export function plain(schema: TSchema): unknown {
   return JSON.parse(

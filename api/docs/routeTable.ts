@@ -3,8 +3,8 @@ import type { Role } from '../../shared/people/roles.ts'
 import type { Scope } from '../../shared/scopes.ts'
 
 /**
- * Describes the required credential of a route: none, any key, a key with this scope, or a console session. The
- * `detail` of the route holds it for the gate, the OpenAPI document and the pages.
+ * Describes the credential that a route requires: none, any key, a key with this scope, or a console session. The
+ * `detail` of the route holds this value for the gate, the OpenAPI document and the pages.
  */
 export type Access = 'public' | 'key' | 'console' | Scope
 
@@ -15,19 +15,19 @@ export type Route = {
   access: Access
   /** Lists the names of the query parameters. */
   query: readonly string[]
-  /** Limits the body size in bytes. Without this field the default limit applies. */
+  /** Limits the bytes of the request body. Without this field the default limit applies. */
   bodyMaxBytes?: number
-  /** Only a body with this field may be larger than the default. */
+  /** Names a field. Only a body with this field may be larger than the default limit. */
   largeFor?: string
-  /** Only a key with this scope may send a body larger than the default. */
+  /** Names a scope. Only a key with this scope may send a body larger than the default limit. */
   largeScope?: Scope
   /** Tells whether pages of every origin may read the response. */
   cors?: true
-  /** The body may be any JSON value. The handler checks it. */
+  /** Tells that the request body may be any JSON value. The handler checks the value. */
   anyJson?: true
-  /** The body is an HTML form. */
+  /** Tells that the request body is an HTML form. */
   form?: true
-  /** The browser loads this console route in a frame, and so without the console header. */
+  /** Tells that the browser loads this console route in a frame, and so without the console header. */
   framed?: true
   /**
    * Names the least role that may use this console route. If the path has `:projectId`, the person needs the role in
@@ -36,7 +36,7 @@ export type Route = {
   role?: Role
 }
 
-/** Describes the result of a lookup: a route, a path without this method, or no path. */
+/** Describes the result of a lookup: a route, a path that lacks the requested method, or no path. */
 export type Match =
   | { kind: 'route'; route: Route }
   | { kind: 'method'; allowed: string[] }
@@ -78,7 +78,7 @@ export class RouteTable {
     }
   }
 
-  /** Returns the method that pages of every origin may use at the path, or `null` if there is none. */
+  /** Returns the method that pages of every origin may use at the path. Returns `null` if there is no such method. */
   openMethod(path: string): 'GET' | 'POST' | null {
     for (const method of ['GET', 'POST'] as const) {
       const match = this.match(method, path)
@@ -87,7 +87,7 @@ export class RouteTable {
     return null
   }
 
-  /** Finds the route. A literal segment wins over a parameter, as in Elysia's router. */
+  /** Finds the route of a method and a path. A literal segment wins over a parameter, as in Elysia's router. */
   match(method: string, path: string): Match {
     const parts = segments(path)
     const fitting = (this.#byLength.get(parts.length) ?? [])

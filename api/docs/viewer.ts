@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { type Asset, toAsset } from '../http/asset.ts'
 
 /**
- * Sets the policy of the viewer, which allows only resources of this service. Swagger UI sets inline style attributes
- * and uses `data:` images as icons.
+ * Sets the Content-Security-Policy of the API viewer, which allows only resources of this service. Swagger UI sets
+ * inline style attributes and uses `data:` images as icons.
  */
 export const VIEWER_POLICY = [
   "default-src 'none'",
@@ -53,7 +53,7 @@ const FILES: Readonly<Record<string, { path: string; contentType: string }>> = {
 
 const loaded = new Map<string, Promise<Asset>>()
 
-/** Returns a file of the viewer, or `undefined`. The first request reads the file. */
+/** Returns a file of the API viewer. Returns `undefined` if there is no such file. The first request reads the file. */
 export function findViewerAsset(name: string): Promise<Asset> | undefined {
   const file = Object.hasOwn(FILES, name) ? FILES[name] : undefined
   if (file === undefined) return undefined

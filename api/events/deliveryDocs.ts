@@ -152,7 +152,7 @@ const Counts = {
   failed: t.Integer({ description: 'Aborted or exhausted.' }),
 }
 
-/** One call counts at most this many deliveries, because a project may have millions. */
+/** Limits the deliveries that one call counts, because a project may have millions of deliveries. */
 export const COUNTED_MAX = 100_000
 
 export const statsOperation = operation({

@@ -85,7 +85,7 @@ export function deliveryRoutes({ pool, reads }: Services) {
 
 type Server = Pick<Services, 'pool' | 'searches'>
 
-/** @throws {ApiError} 400, 403 */
+/** Reads the filters of the delivery log. @throws {ApiError} 400, 403 */
 function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>): DeliveryFilter {
   const { endpointId, webhookId, messageId, paymentId, event, status, q } = query
   if (messageId !== undefined && paymentId !== undefined) {
@@ -107,7 +107,7 @@ function readFilter(request: Request, query: Static<typeof DeliveryFilterQuery>)
   }
 }
 
-/** A search in the URLs may read every delivery, so it waits for its turn. */
+/** Reads the delivery log. A search in the URLs may read every delivery, so the search waits for its turn. */
 const read = <Result>(
   { pool, searches }: Server,
   filter: DeliveryFilter,
@@ -184,10 +184,10 @@ const withAttempts = async (pool: Pool, delivery: Delivery) => ({
   attempts: (await listAttempts(pool, delivery.id)).map(toAttemptView),
 })
 
-/** Names the scope that shows the deliveries of each event type. */
+/** Names the scope that an API key needs to see the deliveries of each event type. */
 const SCOPE_OF = Object.entries({ ...EVENT_SCOPES, 'payment.received': 'payments:accept' })
 
-/** Returns the project of a key, and the event types that the scopes of the key cover. @throws {ApiError} 403 */
+/** Returns the project of an API key, and the event types that the scopes of the key cover. @throws {ApiError} 403 */
 function visibleTo(request: Request): { projectId: string; events: string[] } {
   const { projectId, scopes } = identityOf(request)
   const events = SCOPE_OF.flatMap(([event, scope]) => (scopes.includes(scope) ? [event] : []))

@@ -16,22 +16,24 @@ import { ApiError } from '../http/errors.ts'
 /** Reads the events of one project from a given position. */
 export type EventReader = {
   /**
-   * Returns the next events in order. Returns none at the deadline (performance.now()) or when the reader has ended.
+   * Returns the next events of the project in order. Returns no events at the deadline (performance.now()), or when the
+   * reader has ended.
    * @throws when the database is unreachable.
    */
   next(deadlineMs: number): Promise<StoredEvent[]>
-  /** Is `true` once the reader returns no more events, because the key changed or the process stops. */
+  /** Is `true` once the reader returns no more events, because the API key changed or the process stops. */
   readonly ended: boolean
   close(): void
 }
 
 /**
- * Holds all readers of a process. One connection listens for all of them. Each event is read once for all readers of
- * its project.
+ * Holds all event readers of a process. One database connection listens for all readers. Each event is read once for
+ * all readers of its project.
  */
 export type EventFeed = {
   /**
-   * @param after the last event that the client knows. `null` means that the client wants only new events.
+   * Opens a reader of a project's events.
+   * @param after is the last event that the client knows. `null` means that the client wants only new events.
    * @returns a reader, and the event before its first event. `missed` tells that events after `after` are deleted, or
    * that `after` is not an event of this stream.
    * @throws {ApiError} 429 when the project has too many readers.
@@ -40,26 +42,26 @@ export type EventFeed = {
     projectId: string,
     after: EventPosition | null,
   ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }>
-  /** Returns the number of open readers. */
+  /** Returns the number of open event readers. */
   size(): number
-  /** Ends all readers, because the process stops. */
+  /** Ends all event readers, because the process stops. */
   release(): void
   stop(): Promise<void>
 }
 
 const READ_AT_ONCE = 200
-/** Limits the open streams and waits of one project, because each of them holds a connection of this process. */
+/** Limits the open event streams and waits of one project, because each of them holds a connection of this process. */
 const READERS_MAX = 1_000
-/** Limits the events of a project in memory. They serve readers that are slightly behind. */
+/** Limits the events of a project in memory. Events in memory serve readers that are slightly behind. */
 const RECENT_MAX = 500
 
 type Reader = { position: bigint; ended: boolean; pause: Pause }
 
-/** Holds the readers of one project. */
+/** Holds the event readers of one project. */
 type Channel = {
   projectId: string
   readers: Set<Reader>
-  /** Holds the newest events without a gap, up to `head`. */
+  /** Holds the newest events of the project without a gap, up to `head`. */
   recent: StoredEvent[]
   head: bigint
   /** Tells that the database may hold events after `head`. */
@@ -69,7 +71,10 @@ type Channel = {
 
 type Feed = { pool: Pool; channels: Map<string, Channel>; released: boolean }
 
-/** Starts to listen. An outage of the connection loses no event, because every channel is read again afterwards. */
+/**
+ * Starts to listen for events. An outage of the database connection loses no event, because every channel is read again
+ * after the outage.
+ */
 export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): EventFeed {
   const feed: Feed = { pool, channels: new Map(), released: false }
   const { channels } = feed
@@ -84,9 +89,9 @@ export function startEventFeed(databaseUrl: string, pool: Pool, log: Logger): Ev
       if (channel !== undefined) (keysChanged ? end : markStale)(channel)
     },
     onConnect: () => {
-      // A key may have changed during the outage, so every client must authenticate again.
+      // An API key may have changed during the outage, so every client must authenticate again.
       for (const channel of channels.values()) (isFirst ? markStale : end)(channel)
-      // The database may be a restored or promoted one. Events of the former database are no longer valid.
+      // The database may be a restored or promoted database. Events of the former database are no longer valid.
       if (!isFirst) channels.clear()
       isFirst = false
     },
@@ -123,7 +128,7 @@ async function open(
   after: EventPosition | null,
 ): Promise<{ reader: EventReader; begin: EventPosition; missed: boolean }> {
   const reader: Reader = { position: 0n, ended: released, pause: createPause() }
-  // From here on notifications count. `readStream` counts the events that were committed before.
+  // From this line on notifications of events count. `readStream` counts the events that were committed before.
   const channel = channels.get(projectId) ?? newChannel(projectId)
   if (channel.readers.size >= READERS_MAX) {
     const message = `At most ${READERS_MAX} event streams and waits may be open at once`
@@ -140,7 +145,7 @@ async function open(
   try {
     const state = await readStream(pool, projectId, after?.seq ?? null)
     if (channel.head === -1n) channel.head = state.newest.seq
-    // During an outage of the listener a new reader is the first to see new events.
+    // During an outage of the listener a new reader is the first to find new events.
     else if (state.newest.seq > channel.head) markStale(channel)
     const { begin, missed } = await findBegin(pool, projectId, { after, state })
     reader.position = begin.seq
@@ -204,12 +209,12 @@ async function read(pool: Pool, channel: Channel, reader: Reader): Promise<Store
   const events = covered
     ? channel.recent.filter(({ seq }) => seq > reader.position)
     : await listEvents(pool, channel.projectId, { after: reader.position, limit: READ_AT_ONCE })
-  // Deleted events never arrive. If no event is left, the reader continues at the head.
+  // Deleted events never arrive. If no event is left, the reader continues at the newest event.
   reader.position = events.at(-1)?.seq ?? channel.head
   return events
 }
 
-/** Reads the new events, once for all readers of the channel. */
+/** Reads the new events of a project, once for all readers of the project. */
 async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.stale = false
   const wanted = { after: channel.head, limit: READ_AT_ONCE }
@@ -219,7 +224,7 @@ async function refresh(pool: Pool, channel: Channel): Promise<void> {
   channel.head = events.at(-1)?.seq ?? channel.head
 }
 
-/** Finds the event after which a client continues to read, when `after` is the last event it knows. */
+/** Finds the event after which a client continues to read. `after` is the last event that the client knows. */
 async function findBegin(
   pool: Pool,
   projectId: string,
@@ -231,7 +236,7 @@ async function findBegin(
     after.seq > newest.seq ||
     (after.at !== null && knownAt !== null && after.at.getTime() !== knownAt.getTime())
   if (!isForeign) return { begin: after, missed: oldest > after.seq + 1n }
-  // The restored backup lacks this event. All events after the time of this event are new to the client.
+  // The restored backup lacks the client's last event. All events after the time of that event are new to the client.
   const { at } = after
   const begin = at === null ? newest : await findEventAt(pool, projectId, { at, oldest })
   return { begin, missed: true }

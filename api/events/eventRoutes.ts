@@ -15,9 +15,11 @@ import { identityOf } from '../http/requestState.ts'
 import type { Services } from '../http/services.ts'
 import type { EventReader } from './eventFeed.ts'
 
-/** Sets the keep-alive interval, because proxies and clients recognise a dead connection by its silence. */
+/**
+ * Sets the milliseconds between two keep-alive lines, because proxies and clients take a silent connection for dead.
+ */
 const KEEP_ALIVE_MS = 15_000
-/** The `retry` field sets the wait before a client reconnects. */
+/** Is the value of the `retry` field, which sets the wait before a client reconnects. */
 const RETRY_MS = 2_000
 
 const Query = t.Object({
@@ -57,7 +59,7 @@ export function eventRoutes(services: Services) {
       const types = readTypes(query.types, scopes)
       const last = readLastEventId(request.headers.get('last-event-id') ?? query.lastEventId)
       const { reader, begin, missed } = await services.events.open(projectId, last)
-      // The key may have been replaced between the gate and the opening of the reader.
+      // The API key may have been replaced between the gate and the opening of the reader.
       const now = await findKeyScopes(services.pool, keyId).catch((error: unknown) => {
         reader.close()
         throw error
@@ -128,7 +130,7 @@ const eventBody = ({ type, data, createdAt }: StoredEvent) => ({
   data,
 })
 
-/** Creates a stream with back-pressure: it reads events only as fast as the client consumes them. */
+/** Creates an event stream with back-pressure: the stream reads events only as fast as the client consumes them. */
 function eventStream(
   reader: EventReader,
   types: ReadonlySet<string>,
@@ -141,7 +143,7 @@ function eventStream(
     {
       start(controller) {
         const gap = missed ? 'event: stream.gap\ndata: {}\n\n' : ''
-        // A client that disconnects before its first event reconnects with this id and misses no event.
+        // A client that disconnects before its first event reconnects with this event id and misses no event.
         const head = `retry: ${RETRY_MS}\nid: ${eventId(begin)}\n\n`
         controller.enqueue(encoder.encode(head + gap))
       },
@@ -150,12 +152,12 @@ function eventStream(
         try {
           events = await reader.next(performance.now() + KEEP_ALIVE_MS)
         } catch {
-          // The database is unreachable, so the client reconnects with its last event id.
+          // The database is unreachable. The client then reconnects with its last event id.
           reader.close()
         }
         const lines = events.map((event) => {
           const id = eventId({ seq: event.seq, at: event.createdAt })
-          // Only the id is sent, so that a reconnecting client continues after the events that its filter hides.
+          // Of a hidden event only the id is sent, so that a reconnecting client continues after this event.
           if (!types.has(event.type)) return `id: ${id}\n\n`
           return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(eventBody(event))}\n\n`
         })

@@ -125,7 +125,7 @@ const DELETE = operation({
   errors,
 })
 
-/** Registers the URLs that receive the events of a project. */
+/** Serves the webhooks of a project, which are URLs that receive its events. */
 export function webhookRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/webhooks' })
     .post(
@@ -188,7 +188,7 @@ async function change(
   { url, events }: Static<typeof Change>,
 ) {
   requireEventScopes(request, events ?? [])
-  // A new URL receives the events of the webhook, so the key needs the scopes of these events too.
+  // A new URL receives the events of the webhook, so the API key needs the scopes of these events too.
   const target = await findTarget(services, request, id)
   const changed = await updateProjectWebhook(services.pool, target, {
     ...(events === undefined ? {} : { events }),
@@ -220,8 +220,8 @@ const withSecret = ({ webhook, secret }: { webhook: ProjectWebhook; secret: stri
 })
 
 /**
- * Returns a webhook of the key's project. The key must be allowed to receive all events of this webhook. @throws
- * {ApiError} 403, 404
+ * Returns a webhook of the API key's project. The key must be allowed to receive all events of this webhook.
+ * @throws {ApiError} 403, 404
  */
 async function findTarget({ pool }: Services, request: Request, id: string) {
   const target = { projectId: requireEventScopes(request, []), id }
@@ -231,7 +231,7 @@ async function findTarget({ pool }: Services, request: Request, id: string) {
   return target
 }
 
-/** Returns the project of a key that has the scopes of all these events. @throws {ApiError} 403 */
+/** Returns the project of an API key that has the scopes of all given events. @throws {ApiError} 403 */
 function requireEventScopes(request: Request, events: Static<typeof Events>): string {
   const { projectId, scopes } = identityOf(request)
   if (projectId === null) {

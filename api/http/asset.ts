@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/** Lists the encodings of a response. The better encoding comes first (RFC 9110 §12.5.3). */
+/** Lists the content encodings of a response. The better encoding comes first (RFC 9110 §12.5.3). */
 const ENCODINGS = ['br', 'gzip'] as const
 type Encoding = (typeof ENCODINGS)[number]
 
-/** Describes a file that a page loads. */
+/** Describes a file that an HTML page loads. */
 export type Asset = {
   bytes: Uint8Array<ArrayBuffer>
   contentType: string
   hash: string
-  /** Holds the compressed bytes. The first request compresses them outside of the event loop. */
+  /** Holds the compressed bytes of the file. The first request compresses the file outside of the event loop. */
   packed: Map<Encoding, Promise<Uint8Array<ArrayBuffer>>>
 }
 
@@ -22,7 +22,7 @@ export const toAsset = (bytes: Uint8Array<ArrayBuffer>, contentType: string): As
   packed: new Map(),
 })
 
-/** The two highest brotli qualities make the script 2 % smaller, and take ten times as long. */
+/** Sets the brotli quality. The two highest qualities make the script 2 % smaller, and take ten times as long. */
 const BROTLI_QUALITY = 9
 const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuffer>>> = {
   br: async (bytes) => {
@@ -35,7 +35,7 @@ const PACK: Record<Encoding, (bytes: Uint8Array) => Promise<Uint8Array<ArrayBuff
 /** Matches the media types worth compressing. Pictures are compressed already. */
 const PACKABLE = /^(?:text\/|image\/svg\+xml|application\/json)/
 
-/** Returns the best encoding that the browser accepts, or `null` if it accepts none. */
+/** Returns the best content encoding that the browser accepts. Returns `null` if the browser accepts none. */
 function chooseEncoding(header: string | null): Encoding | null {
   const taken = new Map<string, boolean>()
   for (const part of (header ?? '').split(',')) {
@@ -52,10 +52,10 @@ async function pack(asset: Asset, encoding: Encoding): Promise<Uint8Array<ArrayB
 }
 
 const REVALIDATED = 'no-cache'
-/** Use this header for a file name that holds the hash of the bytes. Other bytes have another name. */
+/** Is the cache header for a file whose name holds the hash of its bytes. A file with other bytes has another name. */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** Returns the file in an encoding that the browser accepts, or a 304 if the browser has the file. */
+/** Returns the file in a content encoding that the browser accepts. Returns a 304 if the browser has the file. */
 export async function assetResponse(
   asset: Asset,
   request: Request,
@@ -66,7 +66,7 @@ export async function assetResponse(
   const head: Record<string, string> = {
     'cache-control': REVALIDATED,
     ...headers,
-    // Each encoding of the bytes has a different tag (RFC 9110 §8.8.3).
+    // Each content encoding of a file has a different tag (RFC 9110 §8.8.3).
     etag: `"${asset.hash}${encoding === null ? '' : `-${encoding}`}"`,
     ...(isPackable ? { vary: 'accept-encoding' } : {}),
   }
@@ -85,7 +85,7 @@ export async function assetResponse(
   })
 }
 
-/** Holds the headers of every HTML page apart from its policy. */
+/** Holds the headers of every HTML page except its Content-Security-Policy. */
 export const PAGE_HEADERS = {
   'content-type': 'text/html; charset=utf-8',
   'referrer-policy': 'no-referrer',

@@ -1,13 +1,13 @@
 /** Sets the cookie that ties a consent request, or a sign-in, to the browser that began it. */
 import { randomBytes } from 'node:crypto'
 
-/** Returns the name of the cookie. With the prefix `__Host-` no sibling host can set it. */
+/** Returns the name of the browser's cookie. With the prefix `__Host-` no sibling host can set this cookie. */
 const cookieName = (baseUrl: string): string =>
   baseUrl.startsWith('https:') ? '__Host-purser_browser' : 'purser_browser'
 
 const BROWSER = /^[A-Za-z0-9_-]{43}$/
 
-/** Returns the secret in the browser's cookie, or a new secret of 256 random bits. */
+/** Returns the secret in the browser's cookie. Without a cookie returns a new secret of 256 random bits. */
 export const browserOf = (request: Request, baseUrl: string): string =>
   readBrowser(request, baseUrl) ?? randomBytes(32).toString('base64url')
 
@@ -17,7 +17,7 @@ export const browserHeaders = (baseUrl: string, secret: string): Record<string, 
   'cache-control': 'no-store',
 })
 
-/** Returns the secret in the browser's cookie, or `null` if there is no cookie. */
+/** Returns the secret in the browser's cookie. Returns `null` if there is no cookie. */
 export function readBrowser(request: Request, baseUrl: string): string | null {
   for (const pair of request.headers.get('cookie')?.split(';') ?? []) {
     const [name = '', value = ''] = pair.trim().split('=')

@@ -2,7 +2,7 @@ import { BlobsAwayError } from '../../shared/blobs/objectStore.ts'
 import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { LostObjectError } from '../../sql/blobs/sealedBlob.ts'
 
-/** Lists the error codes (docs/contract.md §2). */
+/** Lists the error codes of the API (docs/contract.md §2). */
 export type ErrorCode =
   | 'bad_request'
   | 'unauthorized'
@@ -21,7 +21,7 @@ export type ErrorCode =
   | 'content_lost'
   | 'unavailable'
 
-/** Holds an error for the client: its headers, and a body with status, code and message. */
+/** Holds an error for the API client: its headers, and a body with status, code and message. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: ErrorCode
@@ -40,25 +40,25 @@ export class ApiError extends Error {
   }
 }
 
-/** Makes a 400. The message names the field and tells what the field must be. */
+/** Makes a 400 error. The message names the field and tells the rule for the field. */
 export const badRequest = (message: string) => new ApiError(400, 'bad_request', message)
 
-/** Reports with a 400 that the body is not JSON. */
+/** Reports with a 400 that the request body is not JSON. */
 export class InvalidJsonError extends ApiError {
   constructor() {
     super(400, 'bad_request', 'The body must be valid JSON')
   }
 }
 
-/** Makes a 404. The message names what was not found. */
+/** Makes a 404 error. The message names the missing object. */
 export const notFound = (message = 'Not found') => new ApiError(404, 'not_found', message)
 
-/** Makes a 409. */
+/** Makes a 409 error. */
 export const conflict = (message: string) => new ApiError(409, 'conflict', message)
 
-/** PostgreSQL reports a write on a full disk by this SQLSTATE. Reads still work then. */
+/** Is the SQLSTATE of a write on a full disk. Reads still work while the disk is full. */
 const DISK_FULL = '53100'
-/** After a failed write, the disk counts as full for this time. */
+/** After a failed write, the disk of the database counts as full for this many milliseconds. */
 const DISK_FULL_SHOWN_MS = 10_000
 let diskFullMs = Number.NEGATIVE_INFINITY
 
@@ -73,8 +73,8 @@ export const isUnavailable = (error: unknown): boolean =>
   isDatabaseUnavailable(error) || error instanceof BlobsAwayError
 
 /**
- * Turns a thrown error into the error that the client sees. Only an ApiError tells more than the request id, because a
- * stack, an SQL text or a path would help an attacker.
+ * Turns a thrown error into the error that the API client sees. Only an ApiError tells more than the request id,
+ * because a stack, an SQL text or a path would help an attacker.
  */
 export function toApiError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError) return error

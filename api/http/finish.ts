@@ -7,10 +7,13 @@ import type { Services } from './services.ts'
 const MINUTE_MS = 60_000
 /** Is the length in bytes from which Bun may send head and body apart, because its send buffer holds 16 KB. */
 const LARGE_BYTES = 12_000
-/** No route streams this media type: its body is one value in memory. Streams have the type application/jsonl. */
+/**
+ * Matches the media type of JSON responses. No route streams this type, so its body is one value in memory. Streams
+ * have the type application/jsonl.
+ */
 const WHOLE_JSON = /^application\/json(?:;|$)/
 
-/** Names the span of a request by its route, because a path may hold an id of a tenant. */
+/** Names the trace span of a request by its route, because a path may hold an id of a tenant. */
 export function describe(
   span: Span,
   { method }: Request,
@@ -28,7 +31,7 @@ export function describe(
   if (status >= 500) span.fail(String(status))
 }
 
-/** Adds the headers that every response has, and writes the log line of the request. */
+/** Adds the headers that every HTTP response has, and writes the log line of the request. */
 export function finish(
   { log, config, metrics }: Services,
   request: Request,
@@ -41,7 +44,7 @@ export function finish(
   headers.set('x-content-type-options', 'nosniff')
   if (state.route?.access !== 'public') headers.set('cache-control', 'no-store')
   if (state.route?.cors === true) headers.set('access-control-allow-origin', '*')
-  // Requests of the console count towards no limit.
+  // Requests of the console count towards no rate limit.
   const ofConsole = state.route?.path.startsWith('/console') === true
   const budget =
     state.budget ?? (ofConsole ? null : untouchedBudget(config.limits.requestsPerMinute))
@@ -67,8 +70,8 @@ export function finish(
 }
 
 /**
- * Returns the response to a preflight request of a public route. {@link finish} adds the origin. Wallets send headers
- * that other clients do not send.
+ * Returns the response to a CORS preflight request for a public route. {@link finish} adds the origin. Wallets send
+ * headers that other clients do not send.
  */
 export const preflight = (method: string): Response =>
   new Response(null, {
@@ -80,7 +83,7 @@ export const preflight = (method: string): Response =>
     },
   })
 
-/** Returns the budget of a request that counts towards no limit. */
+/** Returns the rate-limit budget of a request that counts towards no limit. */
 function untouchedBudget(limit: number): Budget | null {
   if (limit === 0) return null
   const resetsAt = new Date((Math.floor(Date.now() / MINUTE_MS) + 1) * MINUTE_MS)
@@ -88,9 +91,10 @@ function untouchedBudget(limit: number): Budget | null {
 }
 
 /**
- * Gives a large JSON response a stream as its body. Bun sends the head of a response that follows an `await` by one
- * system call for each part of each header, unless head and body fit into its send buffer (oven-sh/bun pull request
- * 41341). A page of 25 KB then costs 33 calls and 0.2 ms of CPU. A direct stream costs two calls.
+ * Gives a large JSON response a stream as its body. Bun sends the head of such a response in many system calls if the
+ * response follows an `await` (oven-sh/bun pull request 41341). It makes one call for each part of each header. Only a
+ * head and body that fit into Bun's send buffer are sent at once. A page of 25 KB costs 33 calls and 0.2 ms of CPU.
+ * With a direct stream the page costs two calls.
  */
 export async function sendLargeAtOnce(response: Response): Promise<Response> {
   if (!WHOLE_JSON.test(response.headers.get('content-type') ?? '')) return response

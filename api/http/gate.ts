@@ -15,16 +15,16 @@ import type { Services } from './services.ts'
 /** Holds the values of the X-RateLimit headers. */
 export type Budget = { limit: number; remaining: number; resetsAt: Date }
 
-/** Only this path accepts OAuth tokens. */
+/** Is the only path that accepts OAuth tokens. */
 export const MCP_PATH = '/mcp'
 
 /**
- * The routes below this path have a separate budget, so sales do not use up the budget of the project, and the
- * project's calls do not use up theirs.
+ * The routes below this path have a separate budget of requests. So sales do not use up the budget of the project, and
+ * the project's calls do not use up the budget of sales.
  */
 const FACILITATOR = '/v0/x402/'
 
-/** Holds the messages for the three ways in which a key can be wrong (docs/contract.md §2). */
+/** Holds the messages for the ways in which an API key can be wrong (docs/contract.md §2). */
 const UNAUTHORIZED = {
   header: 'Missing or invalid Authorization header',
   format: 'Invalid API key format',
@@ -32,7 +32,7 @@ const UNAUTHORIZED = {
   token: 'The access token is unknown, revoked or over',
 } as const
 
-/** Reports a refusal, with the budget for the X-RateLimit headers. */
+/** Reports that the gate refuses a request, with the budget for the X-RateLimit headers. */
 export class GateRefusal extends Error {
   readonly error: ApiError
   readonly budget: Budget | null
@@ -44,8 +44,8 @@ export class GateRefusal extends Error {
 }
 
 /**
- * Checks the key, then the limit, then the scope.
- * @returns the identity and its budget. The budget is `null` while the limit is off.
+ * Checks the API key of a request, then its rate limit, then its scope.
+ * @returns the identity of the key and its budget. The budget is `null` while the rate limit is off.
  * @throws {GateRefusal} 401, 403 or 429.
  */
 export async function admit(
@@ -64,8 +64,8 @@ export async function admit(
     : null
   if (found === null) {
     const reason = parsed.ok ? 'key' : parsed.reason
-    // This request is not counted: a host without a key sends it to learn how to sign in, and all users of a host share
-    // its addresses.
+    // A request without a key to the MCP endpoint is not counted. A chat host sends it to learn how to sign in, and all
+    // users of a host share its addresses.
     if (path === MCP_PATH && reason === 'header' && isOAuthOn(config.http.baseUrl)) {
       throw new GateRefusal(unauthorized(reason, mcpChallenge(config)), null)
     }
@@ -93,7 +93,7 @@ export async function admit(
 
 /**
  * Counts each further call of one HTTP request (MCP batches) as a separate request.
- * @throws {GateRefusal} 429. No call may be answered then.
+ * @throws {GateRefusal} 429. In this case no call may be answered.
  */
 export async function countFurther(
   { gatePool, config }: Services,
@@ -107,7 +107,7 @@ export async function countFurther(
   if (usage.used > limit) throw new GateRefusal(tooManyRequests(budget), budget)
 }
 
-/** Makes a 401. A request without a key gets no error code (RFC 6750 §3.1). */
+/** Makes a 401 error. A request without an API key gets no error code (RFC 6750 §3.1). */
 function unauthorized(reason: keyof typeof UNAUTHORIZED, challenge: string): ApiError {
   const fault =
     reason === 'header'
@@ -125,7 +125,8 @@ const mcpChallenge = ({ http: { baseUrl }, oauthPurseScopes }: Config): string =
     : ''
 
 /**
- * Returns the access token of an Authorization header. Returns `null` if the header holds none. It may hold a key then.
+ * Returns the OAuth access token of an Authorization header. Returns `null` if the header holds no access token. The
+ * header may hold an API key then.
  */
 function bearerToken(authorization: string | null): string | null {
   const token = authorization === null ? undefined : /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
@@ -133,8 +134,8 @@ function bearerToken(authorization: string | null): string | null {
 }
 
 /**
- * Admits an OAuth client to the MCP endpoint. Invalid tokens are not counted, because nobody guesses 256 bits and every
- * token expires.
+ * Admits an OAuth client to the MCP endpoint. Requests with invalid tokens are not counted, because nobody guesses 256
+ * bits and every token expires.
  */
 async function admitToken({ gatePool, reads, config }: Services, token: string) {
   const found = await authenticateToken(gatePool, token, reads)
@@ -143,13 +144,16 @@ async function admitToken({ gatePool, reads, config }: Services, token: string) 
   if (budget !== null && found.usage.used > budget.limit) {
     throw new GateRefusal(tooManyRequests(budget), budget)
   }
-  // When the operator no longer offers a scope, valid tokens lose it too.
+  // When the operator no longer offers a scope, valid OAuth tokens lose this scope too.
   const offered: readonly string[] = offeredScopes(config.oauthPurseScopes)
   const scopes = found.identity.scopes.filter((scope) => offered.includes(scope))
   return { identity: { ...found.identity, scopes }, budget, writtenTo: found.writtenTo }
 }
 
-/** Counts a wrong key against its IP address. Past the limit, the address gets a 429 for every wrong key. */
+/**
+ * Counts a wrong API key against the IP address of its sender. Past the limit, the address gets a 429 for every wrong
+ * key.
+ */
 async function refuseUnauthorized(
   pool: Services['pool'],
   { reason, challenge }: { reason: keyof typeof UNAUTHORIZED; challenge: string },
@@ -164,7 +168,7 @@ async function refuseUnauthorized(
 }
 
 /**
- * Counts a failed sign-in to the console together with the wrong keys of the same address.
+ * Counts a failed sign-in to the console together with the wrong API keys of the same address.
  * @param subject is a value of `networkSubject`.
  * @throws {ApiError} 429 past the limit.
  */
@@ -187,8 +191,8 @@ const toBudget = ({ used, resetsAt }: Usage, limit: number): Budget | null =>
   limit === 0 ? null : { limit, remaining: Math.max(0, limit - used), resetsAt }
 
 /**
- * Tells whether an identity may use a route. A platform key only manages projects. A project key is limited to its
- * scopes.
+ * Tells whether the identity of an API key may use a route. A platform key only manages projects. A project key is
+ * limited to its scopes.
  */
 function allows(identity: Identity, access: 'key' | Scope): boolean {
   if (access === 'key') return true

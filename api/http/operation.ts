@@ -22,43 +22,43 @@ export type Operation = {
     | 'Platform'
     | 'Service'
   access: Access
-  /** Limits the body size in bytes. Without this field the default limit applies. */
+  /** Limits the bytes of the request body. Without this field the default limit applies. */
   bodyMaxBytes?: number
-  /** A body with this field may be larger than the default limit. */
+  /** Names a field. A body with this field may be larger than the default limit. */
   largeFor?: string
-  /** A caller with this scope may send a body above the default limit. */
+  /** Names a scope. A caller with this scope may send a body above the default limit. */
   largeScope?: Scope
-  /** Pages of every origin may read the response, which is public. The method is GET only. */
+  /** Tells that pages of every origin may read the response, which is public. The method is GET only. */
   cors?: true
-  /** The body is an HTML form. */
+  /** Tells that the request body is an HTML form. */
   form?: true
-  /** The body may be any JSON value. The handler checks it. */
+  /** Tells that the request body may be any JSON value. The handler checks the value. */
   anyJson?: true
-  /** The route accepts an `Idempotency-Key`. */
+  /** Tells that the route accepts an `Idempotency-Key`. */
   idempotencyKey?: true
   success: {
     status: number
     description: string
     schema?: TSchema
     example?: unknown
-    /** Is the media type of the response. The default is application/json. */
+    /** Is the media type of the response. By default it is application/json. */
     contentType?: string
   }
-  /** Describes the second possible status, with the same body, or 204. */
+  /** Describes the second possible success status of the response, with the same body, or 204. */
   alsoAnswer?: { status: number; description: string }
-  /** The documentation shows this example of the request body. */
+  /** Is an example of the request body for the documentation. */
   requestExample?: unknown
-  /** Describes the errors of this route, except those of every route with this access. */
+  /** Describes the errors of this route, except the errors that every route with the same access can return. */
   errors?: Partial<Record<400 | 403 | 404 | 409 | 410 | 413 | 422 | 429, string>>
 }
 
 /**
- * Returns the `detail` of a route. Elysia types it as an OpenAPI operation. The gate reads the access and the body
- * limit, and the OpenAPI document reads the rest.
+ * Returns the `detail` of a route. Elysia types the detail as an OpenAPI operation. The gate reads the access and the
+ * body limit, and the OpenAPI document reads the rest.
  */
 export const operation = (described: Operation) => described as unknown as { summary: string }
 
-/** Describes `limit` of every list: 1–100, by default 50. A number above 100 counts as 100. */
+/** Describes the query parameter `limit` of every list: 1–100, by default 50. A number above 100 counts as 100. */
 const Limit = t.String({
   pattern: '^[1-9][0-9]{0,19}$',
   error: 'be a whole number of at least 1',
@@ -74,7 +74,7 @@ const PageToken = t.String({
 /** Describes the query of a paged list. */
 export const PageQuery = t.Object({ limit: t.Optional(Limit), pageToken: t.Optional(PageToken) })
 
-/** Describes a query parameter that a list is searched for. */
+/** Describes a query parameter with a text that the rows of a list must contain. */
 export const PartOf = (what: string) =>
   t.Optional(
     t.String({
@@ -96,7 +96,7 @@ export const OrderQuery = t.Object({
 /** Describes a time in ISO 8601: UTC with milliseconds. */
 export const Time = t.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] })
 
-/** Describes the error body. */
+/** Describes the body of an error response. */
 export const ErrorBody = t.Object({
   error: t.String({ examples: ['bad_request'] }),
   message: t.String(),

@@ -4,7 +4,9 @@ import { badRequest } from './errors.ts'
 const LIMIT_DEFAULT = 50
 const LIMIT_MAX = 100
 
-/** Reads the requested page. The schema has already checked that `limit` is a whole number of at least 1. */
+/**
+ * Reads which page of a list is requested. The schema has already checked that `limit` is a whole number of at least 1.
+ */
 export function readPage(query: { limit?: string; pageToken?: string }): {
   limit: number
   cursor: Cursor | null
@@ -18,7 +20,7 @@ export function readPage(query: { limit?: string; pageToken?: string }): {
   return { limit, cursor }
 }
 
-/** Returns the `nextPageToken` of a response, or an empty object on the last page. */
+/** Returns the `nextPageToken` of a list's response. Returns an empty object on the last page. */
 export function nextPage<Row extends { row: bigint }>(
   page: readonly Row[],
   more: boolean,
@@ -29,7 +31,10 @@ export function nextPage<Row extends { row: bigint }>(
   return { nextPageToken: encodeCursor({ atMs: at(last).getTime(), row: last.row }) }
 }
 
-/** Cuts rows to the size of a page. One row more than `limit` was read, and it tells that a next page exists. */
+/**
+ * Cuts the rows of a list to the size of a page. The query read one row more than `limit`. If this row exists, there is
+ * a next page.
+ */
 export function cutPage<Row extends { row: bigint }>(
   found: readonly Row[],
   limit: number,

@@ -9,22 +9,25 @@ import type { Searches } from '../mail/messages/searches.ts'
 type Server = { pool: Pool; searches: Searches }
 
 /**
- * Decides where reads of lists run: on the replica if it has everything that the project wrote, otherwise on the
- * primary.
+ * Decides on which database server the reads of lists run. A read runs on the replica if the replica has everything
+ * that the project wrote. Otherwise the read runs on the primary.
  */
 export type Reads = {
   run<Result>(request: Request, read: (server: Server) => Promise<Result>): Promise<Result>
-  /** Call this before you respond to a request that may have written. */
+  /**
+   * Records up to which position a project has written. The caller calls this before it responds to a request that may
+   * have written.
+   */
   wrote(projectId: string): Promise<void>
-  /** Tells whether the gate must read up to which position a project wrote. */
+  /** Tells whether the gate must find out up to which position a project wrote. */
   needsWritten: boolean
   stop(): Promise<void>
 }
 
-/** The replica is asked for its position every so many milliseconds. */
+/** Sets the milliseconds between two questions to the replica for its position. */
 const POLL_MS = 50
 
-/** Runs all reads on the primary. */
+/** Runs all reads of lists on the primary, because there is no replica. */
 export const primaryReads = (primary: Server): Reads => ({
   run: (_request, read) => read(primary),
   async wrote() {},
@@ -33,8 +36,8 @@ export const primaryReads = (primary: Server): Reads => ({
 })
 
 /**
- * Runs reads on the replica while it is near enough. A read that fails there runs again on the primary, because the
- * replica may be unreachable, or its replay may cancel a long read.
+ * Runs reads on the replica while the replica is near enough to the primary. A read that fails on the replica runs
+ * again on the primary, because the replica may be unreachable, or its replay may cancel a long read.
  */
 export function replicaReads({
   primary,
@@ -45,13 +48,13 @@ export function replicaReads({
   primary: Server
   replica: Server
   /**
-   * Returns the position that a server must have reached to hold everything that the request's project wrote. `null`
-   * means that any server will do.
+   * Returns the position that a database server must have reached to hold everything that the request's project wrote.
+   * `null` means that any server will do.
    */
   writtenTo: (request: Request) => Lsn | null
   log: Logger
 }): Reads {
-  /** Is the position that the replica has reached at least. `null` means that the replica is not used. */
+  /** Is a position in the database log that the replica has reached. `null` means that the replica is not used. */
   let replayed: Lsn | null = null
   let stopping = false
   const poll = async () => {

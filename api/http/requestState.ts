@@ -5,26 +5,26 @@ import type { Lsn } from '../../sql/operations/replica.ts'
 import type { Route } from '../docs/routeTable.ts'
 import type { Budget } from './gate.ts'
 
-/** Holds the state of one request. The steps of `app.ts` write it. */
+/** Holds the state of one HTTP request. The steps of `app.ts` write this state. */
 export type RequestState = {
-  /** Identifies the request in the log and in `X-Request-Id`. */
+  /** Identifies the HTTP request in the log and in `X-Request-Id`. */
   requestId: string
-  /** Is the IP address of the caller, without trusted proxies. The address is empty before the gate. */
+  /** Is the IP address of the caller, without trusted proxies. The address is empty until the gate has run. */
   clientAddress: string
   route: Route | null
   budget: Budget | null
-  /** The gate sets this field when it has checked key and scope. */
+  /** Is the identity of the API key. The gate sets this field when it has checked the key and its scope. */
   identity: Identity | null
-  /** The gate sets this field when it has checked the console's cookie. */
+  /** Is the session of the console. The gate sets this field when it has checked the console's cookie. */
   session: ConsoleSession | null
   /** Holds the error that caused a response with a status of 500 or more. */
   error: unknown
   /**
-   * Is the position that a replica must have reached to hold everything that the caller's project wrote. `null` means
-   * that any replica will do.
+   * Is the position in the database log that holds everything that the caller's project wrote. A replica must have
+   * reached this position. `null` means that any replica will do.
    */
   writtenTo: Lsn | null
-  /** Counts the body bytes that have arrived. */
+  /** Counts the bytes of the HTTP body that have arrived. */
   bodyBytes: number
 }
 
@@ -42,35 +42,35 @@ export const newRequestState = (requestId: string): RequestState => ({
   bodyBytes: 0,
 })
 
-/** Attaches a state to a request. A console request and the API request that is made from it share one state. */
+/** Attaches a state to an HTTP request. A console request and the API request that is made from it share one state. */
 export function attachState(request: Request, state: RequestState): void {
   states.set(request, state)
 }
 
-/** @throws {Error} when the request did not come through `app.ts`. */
+/** Returns the state of an HTTP request. @throws {Error} when the request did not come through `app.ts`. */
 export function stateOf(request: Request): RequestState {
   const state = states.get(request)
   if (state === undefined) throw new Error('the request has no state')
   return state
 }
 
-/** Returns the identity of the request's key. */
+/** Returns the identity of the API key that an HTTP request carries. */
 export function identityOf(request: Request): Identity {
   const { identity } = stateOf(request)
   if (identity === null) throw new Error('this route asks for no key, yet for an identity')
   return identity
 }
 
-/** Describes the caller, for operations that check scopes and write the audit log themselves. */
+/** Describes the caller of an operation that checks scopes and writes the audit log itself. */
 export type Caller = Actor & {
   scopes: readonly string[]
-  /** The caller uses the console. */
+  /** Tells whether the caller uses the console. */
   isOwner: boolean
-  /** Mail of this caller waits for the owner, because the owner decided so when the app was connected. */
+  /** Tells whether mail of this caller waits for the owner. The owner decided so when the app was connected. */
   holdsMail: boolean
 }
 
-/** Returns the caller of a request. Use it only for routes with a project scope. */
+/** Returns the caller of an HTTP request. Only routes with a project scope may use this function. */
 export function callerOf(request: Request): Caller {
   const { projectId } = projectOf(request)
   const { keyPrefix, scopes, holdsMail = false } = identityOf(request)
@@ -78,7 +78,10 @@ export function callerOf(request: Request): Caller {
   return { projectId, keyPrefix, scopes, requestId, isOwner: session !== null, holdsMail }
 }
 
-/** Returns the project of the request's key, and its inbox. Use it only for routes with a project scope. */
+/**
+ * Returns the project of the request's API key, and the project's inbox. Only routes with a project scope may use this
+ * function.
+ */
 export function projectOf(request: Request): { projectId: string; inboxAddress: string } {
   const { projectId, inboxAddress } = identityOf(request)
   if (projectId === null || inboxAddress === null) {

@@ -30,24 +30,30 @@ import { primaryReads, replicaReads } from './reads.ts'
 import { stateOf } from './requestState.ts'
 import { startWaiters } from './waiters.ts'
 
-/** The limit is above the body limit of every route, so that a client gets our error response, and not Bun's. */
+/**
+ * Limits the bytes of a body in Bun. The limit is above the body limit of every route, so that a client gets the error
+ * response of this service, and not Bun's.
+ */
 const SOCKET_BODY_MAX_BYTES = 64 * 1024 * 1024
 const IDLE_TIMEOUT_S = 120
 const DRAIN_POLL_MS = 20
-/** Limits the time of a statement in milliseconds. The limit is short, because a caller waits for every statement. */
+/** Limits the milliseconds of one SQL statement. The limit is short, because a caller waits for every statement. */
 const STATEMENT_TIMEOUT_MS = 10_000
 
-/** Limits the time of one search statement in milliseconds. */
+/** Limits the milliseconds of one SQL statement of a search. */
 const SEARCH_TIMEOUT_MS = 3_000
-/** The gate gets this part of a process's connections, and the searches get an equal part. */
+/** The gate gets one of this many parts of a process's database connections, and the searches get another part. */
 const POOL_PART = 5
 
-/** A message has some megabytes at most. A batch of the largest messages must fit into memory. */
+/**
+ * Sets how reads of messages are batched. A message has some megabytes at most, and a batch of the largest messages
+ * must fit into memory.
+ */
 const MESSAGE_BATCHING = { batchMax: 16, parallel: 3 }
 
 /**
- * One batch collects while another commits. With 64 callers this takes a third of PostgreSQL's CPU time for an intent.
- * A new batch does not wait for one that is heavy or waits for a lock.
+ * Sets how send intents are batched. One batch collects while another commits. With 64 callers this takes a third of
+ * PostgreSQL's CPU time for an intent. A new batch does not wait for a batch that is heavy or waits for a lock.
  */
 const SEND_BATCHING = {
   batchMax: 200,
@@ -56,10 +62,10 @@ const SEND_BATCHING = {
   weight: { of: intentBytes, max: 8 * 1024 * 1024 },
 }
 
-/** One batch of keys, or of reads of the vault, collects while another batch runs. */
+/** Sets how key lookups and reads of the vault are batched. One batch collects while another batch runs. */
 const KEY_BATCHING = { batchMax: 200, parallel: 2 }
 
-/** Describes a running API process. */
+/** Describes a running process of the HTTP API. */
 export type ApiServer = Running & { port: number }
 
 /** Starts the HTTP API. */

@@ -22,16 +22,16 @@ import type { OfferCounts } from '../till/payments/offerCounts.ts'
 import type { Reads } from './reads.ts'
 import type { Waiters } from './waiters.ts'
 
-/** Holds the services that routes use. Each process has one set. */
+/** Holds the services that the routes of the API use. Each process has one set of services. */
 export type Services = {
   config: Config
   pool: Pool
   /**
-   * Holds connections for the gate only, so that a key can be checked and counted even while `pool` has no connection
-   * left.
+   * Holds database connections for the gate only, so that a key can be checked and counted even while `pool` has no
+   * connection left.
    */
   gatePool: Pool
-  /** Finds keys, and counts their requests. */
+  /** Finds API keys, and counts their requests. */
   keys: Batcher<WantedKey, FoundKey | null>
   /** Stores large mail contents. */
   blobs: Blobs
@@ -48,13 +48,13 @@ export type Services = {
   policies: Batcher<WantedRecipients, SendPolicy>
   /** Reads sellers and their resources. */
   sales: Batcher<WantedSale, Sale>
-  /** Makes claims. Returns `true` for a new claim. */
+  /** Claims authorizations. Returns `true` for a new claim. */
   claims: Batcher<NewClaim, boolean>
   /** Reads payments by identifier. */
   payments: Batcher<string, Payment | null>
-  /** Takes grants. Returns `true` for the first caller. */
+  /** Takes the grants of payments. Returns `true` for the first caller. */
   grants: Batcher<WantedGrant, boolean>
-  /** Counts challenges and refusals. */
+  /** Counts challenges and refusals of offers. */
   offerCounts: OfferCounts
   waiters: Waiters
   events: EventFeed
@@ -62,12 +62,13 @@ export type Services = {
   metrics: Metrics
   /** Holds the master keys that encrypt vault and webhook secrets. */
   keyring: KeyringSource
-  /** The seals prove that the owner was shown the pages of a held mail. */
+  /** Makes the seals that prove that the owner was shown the pages of a held mail. */
   pageSeals: PageSeals
   /**
-   * This key seals the state that MCP clients carry between calls. It has 32 bytes and is the same in every process.
+   * Is the key that seals the state that MCP clients carry between calls. The key has 32 bytes and is the same in every
+   * process.
    */
   stateKey: Uint8Array
-  /** Returns the key that signs offers, or `null` if no worker has published one. */
+  /** Returns the key that signs offers. Returns `null` if no worker has published such a key. */
   offerKey: () => Promise<ReceiptKey | null>
 }

@@ -3,24 +3,30 @@ import { createPause, type Pause } from '../../shared/process/pause.ts'
 import { CHANGES_CHANNEL } from '../../sql/changes.ts'
 import { subscribe } from '../../sql/listen.ts'
 
-/** Waits for changes of one row. Open the watch before you read the row, so that no change is missed. */
+/**
+ * Waits for changes of one database row. The caller opens the watch before it reads the row, so that no change is
+ * missed.
+ */
 type Watch = {
   /** Resolves `true` once the row has changed since the last call, or `false` at the deadline (performance.now()). */
   changed(deadlineMs: number): Promise<boolean>
   close(): void
 }
 
-/** Holds the requests that wait for payments and checks. One connection listens for all of them. */
+/** Holds the HTTP requests that wait for payments and checks. One database connection listens for all of them. */
 export type Waiters = {
   watch(id: string): Watch
-  /** Ends every wait as at its deadline, because the process stops. */
+  /** Ends every wait as if its deadline had come, because the process stops. */
   release(): void
   stop(): Promise<void>
 }
 
 type Waiting = { dirty: boolean; pause: Pause }
 
-/** Starts listening. After a lost connection every waiter reads its row again, so that no change is missed. */
+/**
+ * Starts to listen for changed rows. After a lost connection every waiting request reads its row again, so that no
+ * change is missed.
+ */
 export function startWaiters(databaseUrl: string, log: Logger): Waiters {
   const waiting = new Map<string, Set<Waiting>>()
   let released = false

@@ -193,7 +193,10 @@ const toView = (domain: MailDomain, config: Config) => ({
   verifiedAt: domain.verifiedAt?.toISOString() ?? null,
 })
 
-/** Reads one domain with at least two labels, and returns it in lower-case ASCII. @throws {ApiError} 400 */
+/**
+ * Reads the name of one mail domain with at least two labels, and returns the name in lower-case ASCII. @throws
+ * {ApiError} 400
+ */
 function readDomain(text: string): string {
   const address = parseAddress(`x@${text.trim().replace(/\.$/, '')}`)
   const domain = address === null ? '' : domainOf(address)

@@ -40,12 +40,12 @@ export const RuleItem = t.Object({
 })
 
 /**
- * Describes the response to POST: the rule as an object, and its fields again at the top level. Clients read either
- * form.
+ * Describes the response to a new rule: the rule as an object, and its fields again at the top level. Clients read
+ * either form.
  */
 const AddedRule = t.Composite([t.Object({ rule: RuleItem }), RuleItem])
 
-/** Describes one page of rules. */
+/** Describes one page of email rules. */
 export const RulePage = t.Object({
   rules: t.Array(RuleItem),
   count: t.Integer(),
@@ -137,7 +137,7 @@ export function emailRuleRoutes({ pool }: Services) {
     )
 }
 
-/** Returns one page of a project's rules, newest first. */
+/** Returns one page of a project's email rules, newest first. */
 export async function readRulePage(
   pool: Pool,
   filter: { projectId: string; limit: number; cursor: Cursor | null },
@@ -147,7 +147,7 @@ export async function readRulePage(
   return { rules: page.map(toItem), count: page.length, ...next }
 }
 
-/** Adds a rule. Adding the same rule twice changes nothing. @throws {ApiError} 400, 409 */
+/** Adds an email rule. Adding the same rule twice changes nothing. @throws {ApiError} 400, 409 */
 export async function addRule(pool: Pool, projectId: string, body: Static<typeof RuleBody>) {
   const value = parseRuleValue(body.value)
   if (value === null) throw badRequest('value must be one email address, or *@ and a domain')
@@ -163,7 +163,7 @@ export async function addRule(pool: Pool, projectId: string, body: Static<typeof
   }
 }
 
-/** Removes a rule. @throws {ApiError} 404 */
+/** Removes an email rule. @throws {ApiError} 404 */
 export async function removeRule(pool: Pool, projectId: string, ruleId: string): Promise<void> {
   if (!(await deleteRule(pool, projectId, ruleId))) throw notFound('Rule not found')
 }

@@ -78,8 +78,8 @@ const REVOKE = operation({
 })
 
 /**
- * Serves the secrets with which single domains receive mail over HTTP. The process of the SMTP listener receives the
- * mail.
+ * Serves the secrets with which single domains receive mail over HTTP. The mail itself arrives in the process of the
+ * SMTP listener.
  */
 export function inboundRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/platform/domains' })
@@ -125,7 +125,7 @@ async function make(services: Services, text: string) {
   }
 }
 
-/** Returns the domain if it is ours. @throws {ApiError} 404 */
+/** Returns a domain if this service receives mail for it. @throws {ApiError} 404 */
 async function find({ pool, config }: Services, text: string): Promise<string> {
   const domain = asciiDomain(text)
   if (domain !== config.mailDomain && (await findMailDomain(pool, domain)) === null) {

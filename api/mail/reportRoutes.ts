@@ -52,8 +52,8 @@ const EXAMPLE = {
 }
 
 /**
- * Serves the aggregate reports of other mail hosts. They tell who sends mail in our name, and which mail passes the
- * checks.
+ * Serves the aggregate reports of other mail hosts. The reports tell who sends mail in the name of this service, and
+ * which mail passes the checks.
  */
 export function reportRoutes({ pool }: Services) {
   return new Elysia({ prefix: '/v0/platform/mail-reports' }).get(

@@ -1,4 +1,4 @@
-/** Answers JSON-RPC messages by the SDK of their protocol version. */
+/** Answers JSON-RPC messages with the SDK of their MCP version. */
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode as JsonRpcCode } from '@modelcontextprotocol/sdk/types.js'
@@ -7,7 +7,7 @@ import { methodOf } from './methodOf.ts'
 import { answerModern } from './modernServer.ts'
 import { type Connection, createMcpServer } from './server.ts'
 
-/** Answers a message or a batch of one request. Each request gets a server of its own. */
+/** Answers the message or batch of one HTTP request. Each request gets its own MCP server. */
 export async function exchange(
   request: Request,
   body: object,
@@ -26,7 +26,7 @@ export async function exchange(
   }
 }
 
-/** Tells whether an `initialize` request names no version. The SDK would return the code of an internal error. */
+/** Tells whether an `initialize` request names no MCP version. The SDK would return the code of an internal error. */
 const lacksVersion = (body: object): boolean =>
   methodOf(body) === 'initialize' &&
   typeof (body as { params?: { protocolVersion?: unknown } }).params?.protocolVersion !== 'string'

@@ -4,7 +4,7 @@ import { ConfigError } from '../../shared/config/config.ts'
 import { parseMcpConfig } from '../../shared/config/mcpConfig.ts'
 import { relay } from './relay.ts'
 
-/** Runs `bun run mcp`. The protocol uses stdout, so every other output goes to stderr. */
+/** Runs `bun run mcp`. The MCP messages use stdout, so every other output goes to stderr. */
 try {
   const config = parseMcpConfig(process.env)
   const host = new StdioServerTransport()

@@ -12,13 +12,13 @@ import type { Services } from '../http/services.ts'
 import { methodOf } from './methodOf.ts'
 import { findTool } from './naming.ts'
 
-/** Is the last protocol version with JSON-RPC batches. Clients of this version send no version header. */
+/** Is the last version of MCP with JSON-RPC batches. Clients of this version send no version header. */
 const BATCH_VERSION = '2025-03-26'
 const BATCH_MAX = 20
-/** Is the error code of JSON-RPC 2.0 §5.1. */
+/** Is the error code for a body that is not JSON (JSON-RPC 2.0 §5.1). */
 const PARSE_ERROR = -32_700
 
-/** The SDKs cost 13 MB and 0.1 s of CPU: a process loads them with its first MCP request. */
+/** Loads the MCP SDKs with the first MCP request of a process, because they cost 13 MB and 0.1 s of CPU. */
 const loadExchange = () => import('./exchange.ts')
 
 const Query = t.Object({
@@ -26,8 +26,8 @@ const Query = t.Object({
 })
 
 /**
- * Serves MCP over Streamable HTTP without sessions. Each request gets a new server, so any API process can answer it.
- * GET and DELETE belong to sessions, so they return 405 to a valid key.
+ * Serves MCP over Streamable HTTP without sessions. Each request gets a new MCP server, so any API process can answer
+ * it. GET and DELETE belong to sessions, so these methods return 405 to a valid key.
  */
 export function mcpRoutes(services: Services) {
   return new Elysia()
@@ -52,7 +52,7 @@ const DETAIL = {
   success: { status: 200, description: 'JSON-RPC.' },
 } as const
 
-/** Refuses session requests behind the gate, because a host with a wrong key must get a 401 first. */
+/** Refuses session requests after the gate has run, because a host with a wrong key must get a 401 first. */
 function refuseSession(): never {
   throw new ApiError(405, 'method_not_allowed', 'MCP has no sessions here: use POST', {
     allow: 'POST',
@@ -84,15 +84,15 @@ async function answer(
     projectId,
     inboxAddress,
     caller: callerOf(request),
-    // Hosts with OAuth refuse tool names with a dot.
+    // MCP hosts with OAuth refuse tool names with a dot.
     naming: names ?? (kind === 'oauth' ? ('underscore' as const) : ('dotted' as const)),
     disconnected: request.signal,
   })
 }
 
 /**
- * Asks a host to request a further scope from the owner (RFC 6750 §3.1), if consent can give it. The challenge lists
- * both the present and the missing scopes, because some hosts forget the present ones.
+ * Asks an MCP host to request a further scope from the owner (RFC 6750 §3.1), if consent can give this scope. The
+ * challenge lists both the present and the missing scopes, because some hosts forget the present scopes.
  * @throws {ApiError} 403
  */
 function requireScope(
@@ -125,7 +125,7 @@ function refuseForeignOrigin(origin: string | null, baseUrl: string): void {
 }
 
 /**
- * Reads the JSON-RPC message or batch of a request.
+ * Reads the JSON-RPC message or batch of an HTTP request.
  * @returns `null` when no message needs a response.
  * @throws {ApiError} 400
  */
@@ -152,8 +152,8 @@ export function parseError(): Response {
 }
 
 /**
- * Tells whether a message cancels a request. Without sessions it cannot find a request of another connection. For a
- * request of the same batch the transport would wait for the response forever.
+ * Tells whether a message cancels a request. Without sessions such a message cannot find a request of another
+ * connection. For a request of the same batch the transport would wait for the response forever.
  */
 const isCancellation = (message: unknown): boolean =>
   methodOf(message) === 'notifications/cancelled'

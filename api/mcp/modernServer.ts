@@ -1,12 +1,14 @@
 /**
- * Serves MCP 2026-07-28, in which each request is independent. Its `_meta` and headers name the version and the client,
- * and `server/discover` replaces `initialize`.
+ * Serves MCP 2026-07-28, in which each request is independent. The `_meta` and the headers of a request name the
+ * version and the client, and `server/discover` replaces `initialize`.
  */
 import { createMcpHandler, Server } from '@modelcontextprotocol/server'
 import { afterOwner, type HeldCall, heldCalls, linkForOwner } from './ownerLink.ts'
 import { type Connection, callTool, instructionsFor, listedTools, serverInfo } from './server.ts'
 
-/** A client may cache a tool list only for this time, because the owner can change the scopes of an app at any time. */
+/**
+ * Lets a client cache a tool list for one minute only, because the owner can change the scopes of an app at any time.
+ */
 const FOR_A_MINUTE = { ttlMs: 60_000, cacheScope: 'private' } as const
 
 /**
@@ -36,11 +38,11 @@ const { fetch: serve } = createMcpHandler(
     })
     return mcp
   },
-  // A separate server handles the other revisions (server.ts).
+  // A separate server handles the other revisions of MCP (server.ts).
   { legacy: 'reject' },
 )
 
-/** Answers one request of the revision 2026-07-28, or tells what is wrong with its envelope. */
+/** Answers one request of MCP 2026-07-28, or reports the fault of its envelope. */
 export async function answerModern(
   request: Request,
   body: object,
@@ -52,7 +54,10 @@ export async function answerModern(
   return await serve(request, { parsedBody: body, authInfo })
 }
 
-/** Our tool lists never change during a connection, so an open stream would only occupy a connection. */
+/**
+ * Is the method that would open a stream of list changes. The tool lists never change during a connection, so such a
+ * stream would only occupy a connection.
+ */
 const LISTEN = 'subscriptions/listen'
 
 const notFound = (id: unknown): Response =>

@@ -1,6 +1,6 @@
 import { TOOLS } from './tools/tools.ts'
 
-/** Names the notation of tool names: with dots, or with underscores for hosts that refuse dots. */
+/** Names the notation of MCP tool names: with dots, or with underscores for hosts that refuse dots. */
 export type Naming = 'dotted' | 'underscore'
 
 const names = TOOLS.map(({ name }) => name).filter((name) => name.includes('.'))
@@ -9,10 +9,10 @@ const anyName = new RegExp(
   'g',
 )
 
-/** Writes the tool names in one of our texts in this notation. */
+/** Writes the tool names in a text of this service in the given notation. */
 export const named = (text: string, naming: Naming): string =>
   naming === 'dotted' ? text : text.replace(anyName, (name) => name.replaceAll('.', '_'))
 
-/** Finds a tool by its name in either notation. */
+/** Finds an MCP tool by its name in either notation. */
 export const findTool = (name: string) =>
   TOOLS.find((tool) => tool.name === name || tool.name.replaceAll('.', '_') === name)

@@ -1,7 +1,7 @@
 /**
- * Handles held mail for a host that can show its owner a link (MCP 2026-07-28, elicitation in URL mode). The link leads
- * to the console, where the owner signs in. The link itself gives no access. A repeated call sends nothing. It tells
- * what the owner decided.
+ * Handles held mail for an MCP host that can show its owner a link (MCP 2026-07-28, elicitation in URL mode). The link
+ * leads to the console, where the owner signs in. The link itself gives no access. A repeated tool call sends nothing.
+ * The response to it tells the owner's decision.
  */
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import {
@@ -16,7 +16,7 @@ import { requestHash } from '../http/input/idempotencyKey.ts'
 import type { Connection } from './server.ts'
 import { acceptedText } from './tools/mailTools.ts'
 
-/** Describes the waiting call: its digest, and the response for clients without URL elicitation. */
+/** Describes a tool call that waits for the owner: its digest, and the response for clients without URL elicitation. */
 export type HeldCall = { call: string; data: Record<string, unknown> }
 
 const STATE_SECONDS = 3_600
@@ -25,7 +25,8 @@ const digest = (name: string, args: unknown): string =>
   requestHash([name, args]).toString('base64url')
 
 /**
- * Seals the state that the client carries from one call to the next. Another key of the project cannot use this state.
+ * Seals the state that an MCP client carries from one call to the next. Another key of the project cannot use this
+ * state.
  */
 export const heldCalls = (connection: Connection) => {
   const { services, caller, projectId } = connection
@@ -37,8 +38,8 @@ export const heldCalls = (connection: Connection) => {
 }
 
 /**
- * Returns the link for the owner if the mail is held and the host can show a link. Returns `null` if the result itself
- * is the response.
+ * Returns the link for the owner if the mail is held and the MCP host can show a link. Returns `null` if the tool's
+ * result itself is the response.
  */
 export async function linkForOwner(
   connection: Connection,
@@ -73,7 +74,7 @@ export async function linkForOwner(
   })
 }
 
-/** Returns the response to a repeated call, which tells what the owner decided about the mail. */
+/** Returns the response to a repeated tool call, which tells the owner's decision about the mail. */
 export async function afterOwner(
   connection: Connection,
   { name, args, held }: { name: string; args: unknown; held: HeldCall },
@@ -107,7 +108,9 @@ const refusal = (text: string): CallToolResult => ({
   isError: true,
 })
 
-/** Tells whether the host declares that it shows links. An empty `elicitation` means that it shows forms only. */
+/**
+ * Tells whether the MCP host declares that it shows links. An empty `elicitation` means that the host shows forms only.
+ */
 function showsLinks({ mcpReq }: ServerContext): boolean {
   const envelope = mcpReq.envelope as Record<string, unknown> | undefined
   const declared = envelope?.[CLIENT_CAPABILITIES_META_KEY] as

@@ -1,22 +1,23 @@
 /**
- * Provides MCP over stdio, for hosts that start their servers as processes. It passes every message to the `/mcp`
- * endpoint of the service, and returns the response. It runs on the agent's machine and holds only the agent's key.
+ * Provides MCP over stdio, for hosts that start their servers as processes. The relay passes every message to the
+ * `/mcp` endpoint of the service, and returns the response. The relay runs on the agent's machine and holds only the
+ * agent's API key.
  */
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { McpConfig } from '../../shared/config/mcpConfig.ts'
 
-/** JSON-RPC reserves -32000 to -32099 for server errors. */
+/** Is the JSON-RPC code for an error of the service. JSON-RPC reserves -32000 to -32099 for server errors. */
 const SERVER_ERROR = -32_000
 
 type Call = Extract<JSONRPCMessage, { method: string; id: string | number }>
 
 /**
- * Relays between the host and the service until the host disconnects.
+ * Relays MCP messages between the host and the service until the host disconnects.
  * @returns a promise that resolves when the host has disconnected and every response is written.
  */
 export async function relay(host: Transport, config: McpConfig): Promise<void> {
-  // The package runs under Node 20, which has no Promise.withResolvers.
+  // The package of the relay runs under Node 20, which has no Promise.withResolvers.
   const ended = new Promise<void>((resolve) => {
     host.onclose = resolve
   })
@@ -43,7 +44,7 @@ export async function relay(host: Transport, config: McpConfig): Promise<void> {
   host.onmessage = (message) => {
     const cancelled = cancelledId(message)
     if (cancelled !== null) {
-      // The service keeps no sessions, so only a closed connection tells it that a call is cancelled.
+      // The service keeps no MCP sessions, so only a closed connection tells the service that a call is cancelled.
       underWay.get(cancelled)?.abort()
       return
     }
@@ -74,7 +75,7 @@ async function post(
       ...envelopeHeaders(message),
     },
     body: JSON.stringify(message),
-    // A followed redirect would send the key to another host.
+    // A followed redirect would send the API key to another host.
     redirect: 'error',
     signal,
   })
@@ -96,7 +97,9 @@ function reasonOf(error: unknown, { url }: McpConfig): string {
   return error instanceof RefusedError ? error.message : `Could not reach ${url}: is it running?`
 }
 
-/** Returns the error response of a call. For a tool call it is a tool error, because a model sees only tool errors. */
+/**
+ * Returns the error response of a call. A failed tool call gets a tool error, because a model sees only tool errors.
+ */
 function failure({ id, method }: Call, text: string): JSONRPCMessage {
   if (method !== 'tools/call') {
     return { jsonrpc: '2.0', id, error: { code: SERVER_ERROR, message: text } }
@@ -119,8 +122,8 @@ function negotiated(answer: JSONRPCMessage | null): string | null {
 }
 
 /**
- * Returns the headers of a message. MCP 2026-07-28 wants parts of a message in headers too. Messages of earlier
- * revisions name no version.
+ * Returns the HTTP headers of an MCP message. MCP 2026-07-28 wants parts of a message in headers too. Messages of
+ * earlier revisions name no version.
  */
 function envelopeHeaders(message: JSONRPCMessage): Record<string, string> {
   if (!('method' in message)) return {}
@@ -139,7 +142,7 @@ const VERSION_FIELD = 'io.modelcontextprotocol/protocolVersion'
 const VERSION = /^\d{4}-\d\d-\d\d$/
 const NAMED_METHODS = ['tools/call', 'resources/read', 'prompts/get']
 
-/** Encodes text in base64 if a header cannot hold it. */
+/** Encodes a text in base64 if an HTTP header cannot hold the text. */
 const headerText = (text: string): string =>
   /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)
     ? text

@@ -17,9 +17,9 @@ const STATE_MAX_CHARS = 2_000
 const ID_MAX_CHARS = 500
 
 /**
- * Serves `GET /oauth/authorize` (OAuth 2.1 §4.1.1): stores the request and redirects to the consent page of the
- * console. If the client or the redirect URI is wrong, shows an error page, because nothing may be sent to an address
- * that nobody registered.
+ * Serves `GET /oauth/authorize` (OAuth 2.1 §4.1.1): stores the authorization request and redirects to the consent page
+ * of the console. If the client or the redirect URI is wrong, shows an error page, because nothing may be sent to an
+ * address that nobody registered.
  */
 export async function authorize(services: Services, request: Request): Promise<Response> {
   const { pool, config } = services
@@ -99,7 +99,10 @@ function once(query: URLSearchParams, name: string, maxChars: number, needed = t
   return value === '' ? null : value
 }
 
-/** Returns the redirect URI of the request. Without one, returns the client's only registered URI. */
+/**
+ * Returns the redirect URI of an authorization request. If the request names none, returns the client's only registered
+ * URI.
+ */
 function registeredUri(query: URLSearchParams, { redirectUris }: OAuthClient): string {
   const given = once(query, 'redirect_uri', ID_MAX_CHARS, false)
   const uri = given ?? (redirectUris.length === 1 ? redirectUris[0]! : null)
@@ -110,7 +113,10 @@ function registeredUri(query: URLSearchParams, { redirectUris }: OAuthClient): s
   return uri
 }
 
-/** Returns the redirect URL of a response. `iss` protects against a mix-up of authorization servers (RFC 9207). */
+/**
+ * Returns the redirect URL with an authorization response. `iss` protects against a mix-up of authorization servers
+ * (RFC 9207).
+ */
 export function redirectTo(
   redirectUri: string,
   answer: Record<string, string | null>,

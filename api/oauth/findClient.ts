@@ -11,12 +11,12 @@ import { limitNetwork } from './networkLimit.ts'
 import { OAuthError } from './oauthError.ts'
 
 const REGISTERED = /^oac_[0-9a-f]{24}$/
-/** A browser waits this long for the client metadata. A fetch ends within 5 s. */
+/** A browser waits this many milliseconds for the client metadata. A fetch of the metadata ends within 5 s. */
 const WAIT_MS = 8_000
 
 /**
- * Returns the client of an id: a registered client, or a client whose id is the URL of its metadata. @throws
- * {OAuthError}
+ * Returns the OAuth client with a client id. The client is registered, or its id is the URL of its metadata.
+ * @throws {OAuthError}
  */
 export async function findClient(
   services: Services,
@@ -37,7 +37,7 @@ export async function findClient(
   throw new OAuthError('invalid_client', 'client_id is unknown: let the app register again', 401)
 }
 
-/** Returns the current client metadata document. If necessary, a worker fetches it. */
+/** Returns the current metadata document of an OAuth client. If necessary, a worker fetches the document. */
 async function readDocument(
   services: Services,
   request: Request,

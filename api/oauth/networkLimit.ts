@@ -2,10 +2,13 @@ import { isOverLimit } from '../http/limits/networkLimit.ts'
 import type { Services } from '../http/services.ts'
 import { OAuthError } from './oauthError.ts'
 
-/** Limits the requests of one network per minute. All users of a chat host share a few addresses. */
+/**
+ * Limits the OAuth requests of one network in a minute. The limits are generous, because all users of a chat host share
+ * a few addresses.
+ */
 const PER_MINUTE = { authorize: 120, document: 30, register: 60, token: 600 } as const
 
-/** Limits what strangers may request. @throws {OAuthError} 429 */
+/** Limits the OAuth requests of strangers. @throws {OAuthError} 429 */
 export async function limitNetwork(
   services: Services,
   request: Request,

@@ -24,7 +24,7 @@ export class OAuthError extends Error {
 
 const HEADERS = { 'cache-control': 'no-store' }
 
-/** Returns a JSON response, or the error as `{error, error_description}`. */
+/** Returns the result of an OAuth endpoint as JSON. Returns an OAuth error as `{error, error_description}`. */
 export async function answerOAuth(
   work: () => Promise<{ status?: number; body: unknown }>,
 ): Promise<Response> {

@@ -12,7 +12,7 @@ import { answerOAuth } from './oauthError.ts'
 import { register } from './register.ts'
 import { giveTokens, revoke } from './token.ts'
 
-/** The limit is low, because forms and registrations are small. */
+/** Limits the bytes of an OAuth request body. The limit is low, because forms and registrations are small. */
 const BODY_MAX_BYTES = 8 * 1024
 
 const Form = t.Record(t.String(), t.String())
@@ -22,8 +22,8 @@ const small = { ...describe, bodyMaxBytes: BODY_MAX_BYTES } as const
 const ok = { status: 200, description: 'JSON.' } as const
 
 /**
- * Serves the authorization server of the MCP endpoint (OAuth 2.1, RFC 8414, RFC 9728). We wrote the endpoints
- * ourselves, because no library works with Bun (docs/decisions/oauth-endpoints.md).
+ * Serves the authorization server of the MCP endpoint (OAuth 2.1, RFC 8414, RFC 9728). The endpoints are hand-written,
+ * because no library works with Bun (docs/decisions/oauth-endpoints.md).
  */
 export function oauthRoutes(services: Services) {
   const { baseUrl } = services.config.http
@@ -112,8 +112,8 @@ export function oauthRoutes(services: Services) {
 }
 
 /**
- * Returns the server metadata of RFC 8414. `issuer` has the same bytes as `iss` and as the issuer in the metadata of
- * the resource.
+ * Returns the metadata of the authorization server (RFC 8414). `issuer` has the same bytes as `iss` and as the issuer
+ * in the metadata of the resource.
  */
 const serverMetadata = ({ http: { baseUrl }, oauthPurseScopes }: Config) => ({
   issuer: baseUrl,

@@ -47,7 +47,7 @@ export async function giveTokens(services: Services, form: Form) {
   )
 }
 
-/** Returns the scopes of a refresh. `null` means that they stay the same. */
+/** Returns the scopes that a refresh of a token asks for. `null` means that the scopes stay the same. */
 function narrowed(scope: string | undefined): string[] | null {
   if (scope === undefined) return null
   if (scope.length > SCOPE_MAX_CHARS) {
@@ -80,8 +80,8 @@ export async function revoke(services: Services, form: Form): Promise<void> {
 }
 
 /**
- * Refuses an unknown client, because hosts then register again. A client with a metadata document is known by its
- * grant.
+ * Refuses an unknown OAuth client, because chat hosts then register again. A client with a metadata document is known
+ * by its grant.
  */
 async function requireClient({ pool }: Services, clientId: string): Promise<void> {
   if (clientId.startsWith('https://')) return

@@ -11,12 +11,15 @@ import { Spool } from '../smtp/spool/spool.ts'
 
 const DATABASE = 'the database'
 
-/** Names the files of DATA_DIR that the embedded parts need to find their data. No key is among them. */
+/**
+ * Names the files of DATA_DIR that the embedded database and devnet need to find their data. No file in the list holds
+ * a key of the service.
+ */
 const COMPANIONS = ['postgres-password', 'devnet.state']
 
 /**
  * `bun run backup FOLDER` copies DATA_DIR into a new folder while the service runs. The folder can be the DATA_DIR of
- * another installation. It holds no keys, so keep the keys separately.
+ * another installation. The backup holds no keys, so the operator keeps the keys separately.
  */
 async function backUp(): Promise<void> {
   const config = parseConfig(process.env, [])
@@ -47,8 +50,8 @@ function readTarget(argument: string | undefined): string {
 }
 
 /**
- * Copies the spool first. Mail that leaves the spool meanwhile is also in the copied database, or in both copies. It is
- * stored only once.
+ * Copies the parts of DATA_DIR, the spool first. Mail that leaves the spool meanwhile is also in the copied database,
+ * or in both copies. Such mail is stored only once.
  */
 async function copyParts(config: Config, draft: string): Promise<string[]> {
   const { dataDir } = config
@@ -88,7 +91,8 @@ async function copyParts(config: Config, draft: string): Promise<string[]> {
 }
 
 /**
- * Records the time of the backup, because the doctor reports its age. A failure here does not make the copy useless.
+ * Records the time of the backup, because the doctor reports the backup's age. A failure to record does not make the
+ * copy useless.
  */
 async function noteBackup(url: string): Promise<void> {
   const pool = createPool({ url, size: 1, name: 'purser backup' })

@@ -8,12 +8,12 @@ const ROOT = join(import.meta.dir, '../..')
 const READY_TIMEOUT_MS = 25_000
 
 export type ReadyProcess = RunningPart & {
-  /** The process sent these facts when it was ready. */
+  /** Holds the facts that the process sent when it was ready. */
   facts: Record<string, string>
 }
 
 /**
- * Starts an entry file as a process. Resolves when the process is ready.
+ * Starts an entry file as a child process. Resolves when the process is ready.
  * @throws {ConfigError} with the error line of a process that refuses its settings.
  * @throws {StartError} when the process ends first, or is not ready in time.
  */
@@ -26,9 +26,11 @@ export async function startProcess(
     cwd: ROOT,
     // The supervisor reports the health of all its parts on one port.
     env: { ...env, HEALTH_PORT: undefined },
-    // Logs go to stderr, because stdout is for the welcome text. The fourth stream is the channel for messages.
+    // Logs go to stderr, because stdout is for the welcome text. The fourth stream carries messages between the
+    // processes.
     stdio: ['ignore', 2, 2, 'ipc'],
-    // The child has a separate process group: Ctrl-C in the terminal must reach it only once, through this process.
+    // The child process has a separate process group. Ctrl-C in the terminal must reach it only once, through this
+    // process.
     detached: true,
   })
   const ended = new Promise<string>((resolve) => {

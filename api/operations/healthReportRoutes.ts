@@ -60,10 +60,10 @@ const EXAMPLE = {
 const described = { tag: 'Platform', access: 'platform:manage' } as const
 const whole = { description: 'The report.', schema: Report, example: EXAMPLE }
 
-/** Every look ends within this time, unless its worker ends. */
+/** Limits the wait for a report. Every look of the doctor ends within this time, unless its worker ends. */
 const WAIT_MS = 20_000
 
-/** Serves the reports of the doctor. They tell what must be right before strangers can write, pay and be answered. */
+/** Serves the reports of the doctor. A report judges the conditions for strangers to write, pay and be answered. */
 export function healthReportRoutes(services: Services) {
   const { pool } = services
   return new Elysia({ prefix: '/v0/platform/health' })
@@ -113,7 +113,8 @@ async function lookAgain({ pool, waiters }: Services) {
 }
 
 /**
- * Creates a report. If the workers of a section do not run, nobody examines it, and the section's finding is just that.
+ * Creates a report of the doctor. If the workers of a section do not run, nobody examines the section. The section's
+ * finding then says that no worker runs.
  */
 async function newReport(pool: Pool): Promise<string> {
   const sections = await livingSections(pool)

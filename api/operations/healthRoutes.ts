@@ -15,16 +15,21 @@ const Readiness = t.Object({
   checks: t.Record(t.String(), t.String()),
 })
 
-/** Payment workers report every two seconds, and a slow RPC adds its time-out. */
+/**
+ * Limits the age of a report on the RPC. Payment workers report every two seconds, and a slow RPC adds its time-out.
+ */
 const RPC_REPORT_MAX_AGE_MS = 15_000
 
-/** Names the checks of other parts. This process can serve requests even if they fail. */
+/** Names the checks of other processes. This process can serve requests even if these checks fail. */
 const OTHERS = new Set(['smtp', 'workers', 'eventLoops'])
 
-/** An event loop that was blocked for this long has delayed every request and job of its process. */
+/** An event loop that was blocked for this many milliseconds has delayed every request and job of its process. */
 const LOOP_DELAY_MAX_MS = 1_000
 
-/** Serves `/healthz`, which tells that this process runs, and `/readyz`, which tells that it can serve requests. */
+/**
+ * Serves `/healthz` and `/readyz`. `/healthz` tells that this process runs. `/readyz` tells that this process can serve
+ * requests.
+ */
 export function healthRoutes({ pool, metrics }: Services) {
   return new Elysia()
     .get('/healthz', () => ({ status: 'ok' }), {
@@ -110,7 +115,7 @@ function loopCheck(silent: readonly string[], ownDelayMs: number): string {
 }
 
 /**
- * Returns the state of the RPC as payment workers last reported it, because this process opens no connection to the
+ * Returns the state of the RPC as payment workers last reported it. An API process itself opens no connection to the
  * RPC.
  */
 function rpcCheck(status: Awaited<ReturnType<typeof readChainStatus>>): string {

@@ -25,7 +25,7 @@ export type Metrics = {
   contentType: string
 }
 
-/** The buckets are in seconds. A redeem may take up to its wait limit. */
+/** Sets the buckets of request durations in seconds. A redeem may take up to its wait limit. */
 const DURATION_BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30]
 
 const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) => number | null][] =
@@ -79,7 +79,7 @@ const GAUGES: readonly [name: string, help: string, value: (backlog: Backlog) =>
 
 const OWN = crypto.randomUUID()
 
-/** Returns the metrics of the other processes. Each series names its process. */
+/** Returns the metrics that other processes have reported. Each series names its process. */
 async function reportedMetrics(pool: Pool, own: ProcessReport): Promise<string> {
   const reports = [own, ...(await readReports(pool))]
   const labelled = reports.map(({ id, part, metrics }) =>
@@ -97,7 +97,8 @@ async function reportedMetrics(pool: Pool, own: ProcessReport): Promise<string> 
 type BudgetUse = Awaited<ReturnType<typeof readBudgetUse>>
 
 /**
- * An operator should set an alarm on the first two gauges, because they show that the operator's gas is being spent.
+ * Describes gauges of the projects' use of their limits. An operator should set an alarm on the first two gauges,
+ * because they show that the operator's gas is being spent.
  */
 const BUDGET_GAUGES: readonly [name: string, help: string, value: (use: BudgetUse) => number][] = [
   [
@@ -121,7 +122,7 @@ export function createMetrics({
   limits,
 }: {
   pool: Pool
-  /** Counts the waiting event readers of this process. */
+  /** Holds the event readers of this process, whose number is a metric. */
   events: { size(): number }
   /** Holds the limits that the service sets for each project and day. */
   limits: SettlementLimits
@@ -157,8 +158,8 @@ export function createMetrics({
     help: 'Payments that this process refused because a limit of the day was reached',
     registers,
   })
-  // These metrics have a separate registry. Other processes report the same metrics, and a metric must stand in one
-  // block.
+  // The metrics that every process reports have a separate registry, because each metric must stand in one block of the
+  // response.
   const ownRegistry = new Registry()
   const blobRequest = measureBlobs(ownRegistry)
   const eventLoop = measureEventLoop(ownRegistry)
@@ -233,7 +234,7 @@ export function createMetrics({
   return {
     contentType: registry.contentType,
     observe: ({ method, route, status, seconds }) =>
-      // An unknown path is text of the caller, so it must not become a label.
+      // An unknown path is a text of the caller, so it must not become a label of a metric.
       durations.observe(
         { method: route === null ? 'other' : method, route: route ?? 'none', status },
         seconds,
@@ -241,7 +242,7 @@ export function createMetrics({
     blobRequest,
     eventLoop,
     settlementRefused: () => refusals.inc(),
-    // Concurrent callers share one read of the database.
+    // Concurrent requests for the metrics share one read of the database.
     render() {
       rendering ??= collect().finally(() => {
         rendering = null

@@ -13,8 +13,8 @@ const USAGE =
 /**
  * `bun run secrets:new` prints a new value for each secret of a production `.env`. With FILE it writes the values to
  * that file. With `--units FOLDER` it writes the files that the units of deploy/systemd read, each with only the
- * secrets of its part. It also writes `database.sql`, which creates the database. It never overwrites a file, because
- * lost keys cannot be made again.
+ * secrets of its part. `--units` also writes `database.sql`, which creates the database. The command never overwrites a
+ * file, because lost keys cannot be made again.
  */
 function create(): void {
   const { file, folder } = readArguments()
@@ -37,12 +37,12 @@ function readArguments(): { file?: string | undefined; folder?: string | undefin
     const given = positionals.length + (values.units === undefined ? 0 : 1)
     if (given <= 1 && values.units !== '') return { file, folder: values.units }
   } catch {
-    // The command line has an unknown option.
+    // The command line has an unknown option, so the usage is shown.
   }
   throw new ConfigError(USAGE)
 }
 
-/** Writes the files only if none of them exists yet. */
+/** Writes several files, but only if none of them exists yet. */
 function writeAll(files: readonly (readonly [file: string, text: string])[]): void {
   for (const [file] of files) {
     if (existsSync(file)) throw new ConfigError(`${file} exists; name a new file`)
@@ -59,7 +59,7 @@ function writeAll(files: readonly (readonly [file: string, text: string])[]): vo
 
 type Secrets = Record<string, string>
 
-/** Returns `common.env` for all parts, and a file for each part that has secrets. */
+/** Returns the files for the systemd units: `common.env` for all parts, and a file for each part that has secrets. */
 function unitFiles(folder: string, values: Secrets): [file: string, text: string][] {
   const { POSTGRES_PASSWORD: password, NODE_ENV: environment } = values
   const common = {

@@ -1,15 +1,16 @@
 import type { Logger } from 'pino'
 import { ConfigError } from '../../shared/config/config.ts'
 
-/** Describes a running part of the service. */
+/** Describes a running part of the service, such as a worker pool. */
 export type RunningPart = {
-  /** Resolves with the reason when the part ends by itself. */
+  /** Resolves with the reason when the part of the service ends by itself. */
   ended: Promise<string>
   stop(): Promise<void>
 }
 
 /**
- * A part gets this many first attempts, because it can be killed while it starts, and must not end the whole service.
+ * Limits the first attempts to start a part. One attempt is not enough, because a part can be killed while it starts,
+ * and must not end the whole service.
  */
 const FIRST_TRIES = 3
 
@@ -19,12 +20,12 @@ export type SupervisedPart = {
 
 const PAUSE_MIN_MS = 250
 const PAUSE_MAX_MS = 8_000
-/** A part that ran this long is restarted at once. A part that dies sooner waits longer each time. */
+/** A part that ran for this many milliseconds is restarted at once. A part that ends sooner waits longer each time. */
 const STEADY_MS = 5_000
 
 /**
- * Starts a part, and starts it again when it ends. The log gets one line when the part ends, one line for the first
- * failed restart, and one line when the part runs again.
+ * Starts a part of the service, and starts it again when it ends. The log gets one line when the part ends, one line
+ * for the first failed restart, and one line when the part runs again.
  * @throws {ConfigError} when the part refuses its settings.
  * @throws the error of the last first attempt.
  */

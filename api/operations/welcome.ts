@@ -5,7 +5,8 @@ import type { FirstKeys } from '../../sql/account/bootstrap.ts'
 import { LINK_MINUTES } from '../../sql/account/people/consoleSessions.ts'
 
 /**
- * Returns the lines about the devnet. They may hold its keys, because the keys are public and the money is worthless.
+ * Returns the lines of the welcome text about the devnet. The lines may hold the devnet's keys, because the keys are
+ * public and the money is worthless.
  */
 function devnetLines({ chain }: Config): string {
   if (!chain.embeddedDevnet) return ''
@@ -18,8 +19,8 @@ function devnetLines({ chain }: Config): string {
 }
 
 /**
- * Returns the text that `npm start` prints when all parts run.
- * @param signInToken a sign-in token of the console, or `null` after the first sign-in.
+ * Returns the text that `npm start` prints when all parts of the service run.
+ * @param signInToken is a sign-in token of the console. `null` means that somebody has signed in already.
  */
 export function welcome(config: Config, keys: FirstKeys, signInToken: string | null): string {
   const { baseUrl } = config.http

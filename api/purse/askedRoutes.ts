@@ -80,7 +80,7 @@ export async function readAskedPayment(
   return view
 }
 
-/** Returns one page of approval requests in a state, newest first. */
+/** Returns one page of the approval requests for payments that are in a state, newest first. */
 async function listAsked(
   { pool }: Pooled,
   projectId: string,
@@ -131,8 +131,9 @@ const toView = (
 })
 
 /**
- * Decides about a payment. The same decision again changes nothing.
- * @throws {ApiError} 404. 409 after another decision, or for other terms. 410 after its time
+ * Decides about a payment that waits for its owner. A repeated decision changes nothing.
+ * @throws {ApiError} 404. 409 after another decision, or for other terms. 410 after the time limit of the approval
+ * request.
  */
 export async function decideAsked(
   services: Pooled,

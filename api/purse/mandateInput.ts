@@ -22,10 +22,13 @@ const At = t.Optional(
   }),
 )
 
-/** Patterns here have no flag `u`, so `\p{Cc}` would forbid the letters in its own name. */
+/**
+ * Matches a text without control characters. The patterns of this schema have no flag `u`, so `\p{Cc}` would forbid the
+ * letters in its own name.
+ */
 const NO_CONTROLS = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$'
 
-/** Describes the fields of a change. */
+/** Describes the fields that change a mandate. */
 const MandateFields = {
   name: t.Optional(t.String({ minLength: 1, maxLength: 100, pattern: NO_CONTROLS })),
   task: t.Optional(
@@ -83,7 +86,7 @@ export const MandateBody = t.Composite([
   }),
 ])
 
-/** Describes a change. Fields that are left out stay unchanged. `null` removes a bound. */
+/** Describes a change of a mandate. Fields that are left out stay unchanged. `null` removes a bound. */
 export const MandateChange = t.Composite([
   ChangeBody,
   t.Object({
@@ -119,7 +122,7 @@ export const newTerms = (
 ): MandateTerms =>
   merged({ ...EMPTY, name: given.name, network, perPaymentAtomic: 0n }, given, rules)
 
-/** Returns the terms after a change. @throws {ApiError} 400 */
+/** Returns the terms of a mandate after a change. @throws {ApiError} 400 */
 export const changedTerms = (
   present: Mandate,
   { state, ...given }: Static<typeof MandateChange>,

@@ -56,7 +56,9 @@ const purse = {
 }
 const NO_PURSE = { 404: 'The project has no purse' }
 
-/** Serves what an owner may do with the purse of a project. The project's own key may do none of this. */
+/**
+ * Serves the operations of an owner on the purse of a project. The project's own key may use none of these operations.
+ */
 export const ownerPurseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId' })
     .use(purses(services))
@@ -64,7 +66,7 @@ export const ownerPurseRoutes = (services: Services) =>
 
 const atomicOf = (usdc: string | null): bigint | null => (usdc === null ? null : parseUsdc(usdc))
 
-/** @throws {ApiError} 400 */
+/** Changes the limits and the payout address of a purse. @throws {ApiError} 400 */
 async function changePurse(
   { pool }: Services,
   actor: Actor,

@@ -1,4 +1,4 @@
-/** Implements the operations of a buyer for REST and MCP. */
+/** Implements the operations of a buyer for both REST and MCP. */
 import type { Static } from '@sinclair/typebox'
 import { outboundUrlFault } from '../../shared/http/outboundUrl.ts'
 import { parseUsdc } from '../../shared/till/usdc.ts'
@@ -25,7 +25,7 @@ import {
 type Buying = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
 type PurchaseView = Static<typeof PurchaseSchema>
 
-/** Describes a request that an agent pays for. */
+/** Describes an HTTP request that an agent pays for. */
 export type GivenPurchase = {
   url: string
   method?: UseMethod
@@ -40,7 +40,7 @@ export type GivenPurchase = {
 }
 
 const RETRY_S = 5
-/** Names the headers that hold a payment. Only the service may write them. */
+/** Names the HTTP headers that hold a payment. Only the service may write these headers. */
 const PAYMENT_HEADERS = [
   'x-payment',
   'payment-signature',
@@ -49,8 +49,8 @@ const PAYMENT_HEADERS = [
 ]
 
 /**
- * Handles POST /v0/purse/pay and /quote. Waits for the end, for at most `waitMs`.
- * @param key the Idempotency-Key, or `null` for a quote.
+ * Handles POST /v0/purse/pay and /quote. Waits for the end of the purchase, for at most `waitMs`.
+ * @param key is the Idempotency-Key. `null` means a quote, which has no key.
  * @throws {ApiError} 400, 401, 403, 409, 429
  */
 export async function purchase(
@@ -89,7 +89,8 @@ export async function purchase(
       request,
       maxAmount: String(maxAtomic),
       why: why ?? null,
-      // Fields that the request does not name stay absent, so that requests of earlier versions keep their hash.
+      // Fields that the request does not name stay absent from the hash, so that requests of earlier versions keep
+      // their hash.
       ...(tool === undefined ? {} : { tool: tool.name }),
       ...(name === undefined ? {} : { credential: name }),
     }),
@@ -118,7 +119,7 @@ export async function purchase(
   }
 }
 
-/** Returns a call of an MCP tool. Its body holds the arguments of the tool. @throws {ApiError} 400 */
+/** Returns the HTTP request that calls an MCP tool. Its body holds the arguments of the tool. @throws {ApiError} 400 */
 function toolRequest(
   { url, headers = {}, method, body }: GivenRequest,
   { arguments: given = {} }: { arguments?: Record<string, unknown> },
@@ -129,7 +130,7 @@ function toolRequest(
   return { method: 'POST', url, headers, body: JSON.stringify(given) }
 }
 
-/** @throws {ApiError} 400 naming the field. */
+/** Checks the request of a purchase and returns its target. @throws {ApiError} 400 with the name of the wrong field. */
 function targetOf(request: UseRequest, allowLoopback: boolean): UseTarget {
   try {
     return checkUseRequest(request, { allowLoopback })
@@ -148,8 +149,8 @@ function orBadAmount(amount: string): bigint {
 }
 
 /**
- * Handles GET /v0/purse/payments/{purchaseId}. Waits for the end, for at most `waitMs`.
- * @param untilAsked returns a purchase that waits for its owner at once.
+ * Handles GET /v0/purse/payments/{purchaseId}. Waits for the end of the purchase, for at most `waitMs`.
+ * @param untilAsked tells that a purchase that waits for its owner is returned at once.
  * @throws {ApiError} 403, 404
  */
 export async function readPurchase(
@@ -174,7 +175,7 @@ export async function readPurchase(
   }
 }
 
-/** Returns the purse of a project. @throws {ApiError} 404 if there is none */
+/** Returns the purse of a project. @throws {ApiError} 404 if the project has no purse. */
 export async function readPurse(
   { pool }: Pick<Services, 'pool'>,
   projectId: string,

@@ -21,7 +21,7 @@ import {
   Usdc,
 } from './purseDocs.ts'
 
-/** Describes the request that is paid for. */
+/** Describes the HTTP request that an agent pays for. */
 export const QuoteFields = {
   url: t.String({ maxLength: URL_MAX_LENGTH, description: 'An https URL.' }),
   method: t.Optional(
@@ -69,7 +69,7 @@ export const PayFields = {
   ),
 }
 
-/** A call waits this many seconds. */
+/** A call of the purse waits at most this many seconds for the end of the purchase. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 const WaitQuery = t.Object({
@@ -88,7 +88,7 @@ const Params = t.Object({
   purchaseId: t.String({ pattern: '^pur_[0-9a-f]{24}$', error: 'be the id of a purchase' }),
 })
 
-/** Describes the filters of a list of payments. */
+/** Describes the filters of a list of a purse's payments. */
 export const PaymentsQuery = t.Composite([
   PageQuery,
   t.Object({
@@ -166,7 +166,7 @@ export const PaymentsPage = t.Object({
   nextPageToken: t.Optional(t.String()),
 })
 
-/** The documentation shows this example of a page. The responses of sellers are left out. */
+/** Is an example of a page of payments for the documentation. The responses of sellers are left out. */
 export const EXAMPLE_PAYMENTS = {
   payments: [{ ...EXAMPLE_PURCHASE, response: null }],
   count: 1,
@@ -189,7 +189,7 @@ const pending = {
   description: 'It has not ended: read it at /v0/purse/payments/{purchaseId}.',
 }
 
-/** Serves what an agent may do with the purse of its project. */
+/** Serves the operations of an agent on the purse of its project. */
 export const purseRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/purse' })
     .get('', ({ request }) => readPurse(services, projectOf(request).projectId), {

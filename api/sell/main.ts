@@ -14,15 +14,18 @@ import { createSellProxy } from './sellProxy.ts'
 
 const PORT = '4402'
 const TIMEOUT_S = '60'
-/** Bun's default of 10 s ends slow responses. This is the highest value that Bun allows. */
+/** Sets how long a connection may be idle. Bun's default of 10 s ends slow responses. Bun allows no higher value. */
 const IDLE_TIMEOUT_S = 255
-/** The limit is below the idle time-out, so that the proxy can still send an error when the server is late. */
+/**
+ * Limits the time-out for the server behind the proxy. The limit is below the idle time-out, so that the proxy can
+ * still send an error when the server is late.
+ */
 const TIMEOUT_MAX_S = 240
 
 const USAGE =
   'bun run sell URL PRICE [--port PORT] [--host HOST] [--public ORIGIN] [--timeout SECONDS], or bun run sell ORIGIN --prices FILE'
 
-/** Reports that the arguments cannot be used. */
+/** Reports that the arguments of `bun run sell` cannot be used. */
 class UsageError extends Error {}
 
 function readArguments() {
@@ -73,7 +76,7 @@ try {
   const { origin, prices, port, host, public: given, timeoutMs } = readArguments()
   const { url, apiKey } = parseMcpConfig(process.env)
   const purser = new Purser({ baseUrl: url, apiKey })
-  // A buyer's program may send a request before the command has printed its line.
+  // A buyer's program may send a request before the command has printed its first line.
   const { promise: ready, resolve: isReady } =
     Promise.withResolvers<ReturnType<typeof createSellProxy>>()
   const server = serve({

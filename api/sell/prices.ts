@@ -1,16 +1,16 @@
-/** Reads the price of each path. */
+/** Reads the price of each path for `bun run sell`. */
 import { z } from 'zod'
 
-/** Holds a price, and the path that is registered for it: the path itself, or the fixed part of a glob. */
+/** Holds a price, and the path that is registered for it: the exact path, or the fixed part of a glob. */
 export type Price = { amount: string; registered: string; description?: string | undefined }
 
-/** Returns the price of a normalised path, or `null` if the path is not for sale. */
+/** Returns the price of a normalised path. Returns `null` if the path is not for sale. */
 type PriceOf = (path: string) => Price | null
 
-/** Holds all prices, the price of a path, and the price that a path is registered for. */
+/** Holds all prices, a function for the price of a path, and a function for the price at which a path is registered. */
 export type Prices = { all: readonly Price[]; of: PriceOf; registeredAt: PriceOf }
 
-/** Reports that the file or an argument cannot be used. The message names what must be changed. */
+/** Reports that a price file or an argument cannot be used. The message tells the user the necessary change. */
 export class PriceError extends Error {}
 
 const PRICES_MAX = 1_000
@@ -31,7 +31,7 @@ const file = z
   .record(z.string().startsWith('/').max(GLOB_MAX_CHARS), price)
   .refine((prices) => Object.keys(prices).length <= PRICES_MAX)
 
-/** Reads an amount. @throws {PriceError} */
+/** Reads an amount of USDC. @throws {PriceError} */
 function readAmount(text: string): string {
   const parsed = amount.safeParse(text)
   if (!parsed.success) throw new PriceError(`the price ${AMOUNT_RULE}`)
@@ -39,7 +39,7 @@ function readAmount(text: string): string {
 }
 
 /**
- * Reads a price file: a JSON object that maps globs of paths to amounts. The first matching glob counts.
+ * Reads a price file, which is a JSON object that maps globs of paths to amounts. The first matching glob counts.
  * @throws {PriceError}
  */
 export function readPrices(json: string): Prices {
@@ -77,7 +77,7 @@ export function readPrices(json: string): Prices {
   }
 }
 
-/** The price of one path. */
+/** Returns the prices of a server that sells only one path. */
 export const onePrice = (path: string, text: string): Prices => {
   const only: Price = { amount: readAmount(text), registered: path }
   const of: PriceOf = (asked) => (asked === path ? only : null)

@@ -1,6 +1,6 @@
-/** Makes the one form of a path that is both matched with the prices and forwarded. */
+/** Makes the normal form of a path. The same form is matched with the prices and forwarded. */
 
-/** Reports a path that two servers can read differently. The message tells what the path must not hold. */
+/** Reports a path that two servers can read differently. The message names the forbidden content. */
 export class PathError extends Error {}
 
 /** Matches the unreserved characters of RFC 3986 §2.3. */
@@ -28,7 +28,7 @@ export function normalPath(pathname: string): string {
     const char = String.fromCharCode(Number.parseInt(code.slice(1), 16))
     return UNRESERVED.test(char) ? char : code.toUpperCase()
   })
-  // The decoding of %2e can make a new dot segment.
+  // The decoding of %2e can make a new dot segment in the path.
   if (/\/\.{1,2}(?:\/|$)/.test(decoded)) throw new PathError('the path must not hold dot segments')
   if (decoded.includes('//')) throw new PathError('the path must not hold an empty segment')
   return decoded

@@ -1,4 +1,4 @@
-/** Puts a price on any server with a reverse proxy. The proxy serves the content only after the grant. */
+/** Puts a price on any server by a reverse proxy. The proxy serves the content only after the grant of the payment. */
 import { proxy } from 'hono/proxy'
 import { requirePayment } from '../client/paywalls/fetchPaywall.ts'
 import type { Purser } from '../client/purser.ts'
@@ -7,12 +7,12 @@ import { normalPath, PathError } from './sellPath.ts'
 
 export type SellOptions = {
   purser: Purser
-  /** Is the server behind the proxy, such as `http://localhost:4000`. */
+  /** Is the origin of the server behind the proxy, such as `http://localhost:4000`. */
   origin: string
   prices: Prices
-  /** Is the public origin as payers see it. */
+  /** Is the public origin of the proxy as payers see it. */
   publicOrigin: string
-  /** Limits the time until the server behind the proxy begins its response. */
+  /** Limits the milliseconds until the server behind the proxy begins its response. */
   timeoutMs: number
   /** Sends a request to the server behind the proxy. */
   fetch: (request: Request) => Promise<Response>
@@ -20,7 +20,8 @@ export type SellOptions = {
 }
 
 /**
- * Names the headers that are only for the paywall. The server behind the proxy never sees a payment that it could copy.
+ * Names the headers that are only for the paywall. Without these headers the server behind the proxy never sees a
+ * payment that it could copy.
  */
 const PAYMENT_HEADERS = [
   'x-payment',
@@ -28,10 +29,10 @@ const PAYMENT_HEADERS = [
   'payment-authorization',
   'sign-in-with-x',
 ]
-/** Names the headers that the caller can forge. The server behind the proxy must not trust them. */
+/** Names the headers that a caller can forge. The server behind the proxy must not trust these headers. */
 const FORWARDED = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto']
 
-/** Creates a function that answers one request. @param from the address of the caller */
+/** Creates a function that answers one request. @param from is the IP address of the caller. */
 export function createSellProxy(
   options: SellOptions,
 ): (request: Request, from: string) => Promise<Response> {
@@ -54,8 +55,8 @@ export function createSellProxy(
       if (request.headers.get('upgrade') !== null) {
         return refuse(501, 'upgrade_not_supported', 'A WebSocket cannot be paid for by request')
       }
-      // The service checks a registered path without a payment. The fixed part of a glob is registered, but is not for
-      // sale itself.
+      // The service checks a registered path without a payment. The fixed part of a glob is registered, but it is not
+      // for sale itself.
       const isAsked = !PAYMENT_HEADERS.some((name) => request.headers.has(name))
       const price = prices.of(path) ?? (isAsked ? prices.registeredAt(path) : null)
       if (price === null) return refuse(404, 'not_found', 'This path is not for sale')
@@ -85,7 +86,7 @@ async function forward(
   headers.set('x-forwarded-for', from)
   headers.set('x-forwarded-host', host)
   headers.set('x-forwarded-proto', protocol.slice(0, -1))
-  // The time limit begins after the grant, because money has moved then.
+  // The time limit begins after the grant, because from then on the payer's money has moved.
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(), timeoutMs)
   try {

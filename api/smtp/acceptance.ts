@@ -8,13 +8,13 @@ import type { SenderRates } from './senderRates.ts'
 import type { Mover } from './spool/mover.ts'
 import { type NewSpooledMail, type Spool, SpoolFull, sizeOf } from './spool/spool.ts'
 
-/** Limits an accepted message, in bytes (RFC 1870 SIZE). */
+/** Limits the bytes of an accepted message (SIZE in RFC 1870). */
 export const MESSAGE_MAX_BYTES = 35 * 1024 * 1024
 export const TOO_LARGE = `5.3.4 Message exceeds the limit of ${MESSAGE_MAX_BYTES} bytes`
 export const TOO_MANY_CONNECTIONS = '4.7.0 Too many connections from your address'
 export const TOO_MUCH_IN_FLIGHT = '4.3.1 Too much mail in flight, try again later'
 
-/** Makes smtp-server send a reply other than 250. It sends `responseCode` and the message. */
+/** Makes smtp-server send a reply other than 250. The reply consists of `responseCode` and the message. */
 export class SmtpReply extends Error {
   readonly responseCode: number
   constructor(responseCode: number, message: string) {
@@ -31,12 +31,12 @@ export type AcceptingParts = {
   blockedSenders: BlockedSenders
   rates: SenderRates
   fullInboxes: FullInboxes
-  /** Logs the beginning and the end of an outage of the spool. */
+  /** Logs the beginning and the end of a time in which the spool cannot store mail. */
   spoolOutage: Outage
   log: Logger
 }
 
-/** Checks whether this network may send another mail now. @throws {SmtpReply} */
+/** Checks whether the network of a sender may send another mail now. @throws {SmtpReply} */
 export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: string): void {
   if (!rates.takesFrom(remoteAddress)) {
     throw new SmtpReply(450, '4.7.0 Too many messages from your address, try again later')
@@ -45,7 +45,7 @@ export function admitSender({ rates, spool }: AcceptingParts, remoteAddress: str
 }
 
 /**
- * Returns the inbox of a recipient if the inbox accepts mail from this sender now.
+ * Returns the inbox of a recipient if the inbox accepts mail from the sender now.
  * @param onUnknown is called for a recipient that does not exist.
  * @throws {SmtpReply}
  */
@@ -57,7 +57,7 @@ export async function findInbox(
   const recipient = await parts.addressBook.find(address)
   if (recipient === 'unknown') {
     onUnknown()
-    // Platform domains may have inboxes too. An unknown recipient there gets the same reply as a foreign domain.
+    // Domains of the platform may have inboxes too. An unknown recipient there gets the same reply as a foreign domain.
     if (domainOf(address) !== mailDomain) throw new SmtpReply(550, '5.7.1 Relaying denied')
     throw new SmtpReply(550, '5.1.1 No such inbox')
   }
@@ -74,7 +74,7 @@ export async function findInbox(
   return recipient.inbox
 }
 
-/** Resolves when the mail is on disk. @throws {SmtpReply} */
+/** Stores a mail in the spool. Resolves when the mail is on disk. @throws {SmtpReply} */
 export async function keepMail(parts: AcceptingParts, mail: NewSpooledMail): Promise<void> {
   try {
     await parts.spool.accept(mail)

@@ -12,14 +12,15 @@ import type { Spool } from './spool/spool.ts'
 const PAGE = 5_000
 
 /**
- * Describes the result of a recipient lookup: the inbox address, `unknown`, or `undecided` while PostgreSQL is
- * unreachable.
+ * Describes the result of a recipient lookup: the inbox address, `unknown`, or `undecided`. `undecided` means that
+ * PostgreSQL is unreachable.
  */
 export type Recipient = { inbox: string } | 'unknown' | 'undecided'
 
 /**
- * Looks up inbox addresses. A local copy decides about known addresses. PostgreSQL decides about all others, because an
- * inbox may be new. Every (re)connection renews the copy. Notifications update it in between.
+ * Looks up inbox addresses. A local copy decides about known addresses. PostgreSQL decides about all other addresses,
+ * because an inbox may be new. Every (re)connection to PostgreSQL renews the copy. Notifications update the copy in
+ * between.
  */
 export class AddressBook {
   readonly #spool: Spool
@@ -31,7 +32,7 @@ export class AddressBook {
 
   /**
    * @param options.aliases maps an address without an inbox to the inboxes to use instead. The first existing inbox
-   * counts.
+   * gets the mail.
    */
   constructor(options: {
     spool: Spool
@@ -73,7 +74,10 @@ export class AddressBook {
     }
   }
 
-  /** Runs changes one after the other, because a page that was read before a deletion must not be written after it. */
+  /**
+   * Changes the local copy one step after the other. Otherwise a page that was read before a deletion could be written
+   * after the deletion.
+   */
   #inTurn(work: () => Promise<void>): void {
     this.#turn = this.#turn.then(work)
   }

@@ -5,7 +5,7 @@ import { type Subscription, subscribe } from '../../sql/listen.ts'
 import { listBlockedSenders, RULES_CHANNEL } from '../../sql/mail/inbound/emailRules.ts'
 
 /**
- * Holds the blocked senders of each inbox for the reply to RCPT. The copy may be outdated while PostgreSQL is
+ * Holds the blocked senders of each inbox for the reply to RCPT. The list may be outdated while PostgreSQL is
  * unreachable. So the worker that stores a message checks the rules again.
  */
 export class BlockedSenders {
@@ -28,14 +28,14 @@ export class BlockedSenders {
     })
   }
 
-  /** Tells whether an inbox refuses all mail from this sender. */
+  /** Tells whether an inbox refuses all mail from a sender. */
   has(inbox: string, sender: string): boolean {
     const values = this.#byInbox.get(inbox)
     if (values === undefined || sender === '') return false
     return values.has(addressKey(sender)) || values.has(`*@${domainOf(sender)}`)
   }
 
-  /** Reads the rules of one inbox, or of all inboxes (`null`). Reads run one after the other. */
+  /** Reads the rules of one inbox. `null` means all inboxes. The reads run one after the other. */
   #inTurn(inbox: string | null): void {
     this.#turn = this.#turn.then(async () => {
       try {

@@ -3,19 +3,23 @@ import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import type { Logger } from 'pino'
 import { ConfigError } from '../../shared/config/config.ts'
 
-/** Holds the PEM texts for STARTTLS. */
+/** Holds the PEM texts of certificate and key for STARTTLS. */
 export type Certificate = { cert: Buffer; key: Buffer }
 
 export type CertificateFiles = { certFile: string; keyFile: string }
 
-/** Sets the interval between two checks of the files. Certificates are renewed weeks before they expire. */
+/**
+ * Sets the milliseconds between two checks of the certificate files. Certificates are renewed weeks before they expire.
+ */
 const WATCH_MS = 10_000
 
-/** Reads certificate and key. @throws {ConfigError} when one of them is unusable, or the key does not match. */
+/**
+ * Reads certificate and key. @throws {ConfigError} when a file is unusable, or the key does not match the certificate.
+ */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const cert = read('SMTP_TLS_CERT_FILE', certFile)
   const key = read('SMTP_TLS_KEY_FILE', keyFile)
-  // The PEM is checked here, because a TLS context accepts invalid PEM and fails at every handshake later.
+  // The PEM is checked before its use, because a TLS context accepts invalid PEM and fails at every handshake later.
   const parsed = parse('SMTP_TLS_CERT_FILE', 'a certificate', () => new X509Certificate(cert))
   const privateKey = parse('SMTP_TLS_KEY_FILE', 'a private key', () => createPrivateKey(key))
   if (!parsed.checkPrivateKey(privateKey)) {
@@ -42,7 +46,8 @@ function read(variable: string, file: string): Buffer {
 }
 
 /**
- * Uses a renewed certificate without a restart. If it is unusable, logs that and keeps the old one.
+ * Uses a renewed certificate without a restart. If the renewed certificate is unusable, logs this and keeps the old
+ * one.
  * @returns a function that stops the watch.
  */
 export function watchCertificate(
@@ -55,7 +60,7 @@ export function watchCertificate(
       use(readCertificate(files))
       log.info('a renewed certificate is in use')
     } catch (error) {
-      // The two files change one after the other, so for a moment they may not match.
+      // The two files of a renewal change one after the other, so for a moment they may not match.
       log.warn({ err: error }, 'the certificate could not be renewed; the old one stays')
     }
   }

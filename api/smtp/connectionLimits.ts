@@ -1,22 +1,22 @@
 import { workOfGreediest } from '../../shared/fair/greediest.ts'
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
-/** An IPv6 client can hold a /48. The whole /48 gets this many times the limit of a /64. */
+/** A /48 network gets this many times the limit of a /64, because one IPv6 client can hold a whole /48. */
 const WIDE_FACTOR = 4
 
-/** Describes an open connection. */
+/** Describes an open SMTP connection. */
 export type OpenConnection = {
-  /** Holds the client's address, or its /64, then the wider network if there is one. */
+  /** Holds the client's address, or its /64 network, then the wider network if there is one. */
   readonly networks: readonly string[]
   /** Is the time of the last command, or of the last progress within a message, by performance.now(). */
   activeMs: number
-  /** Ends the connection with a 421 reply. */
+  /** Ends the SMTP connection with a 421 reply. */
   readonly hangUp: (reason: string) => void
 }
 
 /**
- * Shares connections between networks. Each network has a limit. When the listener is full, a new connection replaces
- * the connection that has been idle longest in the network with the most connections.
+ * Shares SMTP connections between networks. Each network has a limit. When the listener is full, a new connection
+ * replaces another. The replaced connection has been idle longest in the network with the most connections.
  */
 export class ConnectionLimits {
   readonly #max: number
@@ -29,7 +29,10 @@ export class ConnectionLimits {
     this.#perAddressMax = limits.perAddressMax
   }
 
-  /** Admits a connection. Returns `null` if its network has too many. Call `leave` when the connection ends. */
+  /**
+   * Admits an SMTP connection. Returns `null` if its network has too many. The caller calls `leave` when the connection
+   * ends.
+   */
   enter(address: string, hangUp: (reason: string) => void): OpenConnection | null {
     const networks = networksOf(address)
     const isCrowded = networks.some(
@@ -44,7 +47,7 @@ export class ConnectionLimits {
     return connection
   }
 
-  /** Counts the open connections. */
+  /** Returns the number of open SMTP connections. */
   count = (): number => this.#count
 
   leave(connection: OpenConnection): void {
@@ -59,7 +62,10 @@ export class ConnectionLimits {
 
   #held = (network: string): number => this.#connections.get(network)?.size ?? 0
 
-  /** @returns false if the network of the new connection itself has the most. */
+  /**
+   * Ends a connection to make room for a new one. @returns false if the network of the new connection itself has the
+   * most.
+   */
   #makeRoom(newcomer: string): boolean {
     const held = ({ networks }: OpenConnection) => Math.max(...networks.map(this.#held))
     const all = new Set([...this.#connections.values()].flatMap((connections) => [...connections]))

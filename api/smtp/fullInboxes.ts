@@ -6,7 +6,7 @@ import type { Pool } from '../../sql/db.ts'
 const INTERVAL_MS = 5_000
 
 /**
- * Holds the inboxes that have reached their storage limit, for the reply to RCPT. The copy is seconds old. Mail for an
+ * Holds the inboxes that have reached their storage limit, for the reply to RCPT. The list is seconds old. Mail for an
  * inbox that became full meanwhile is accepted, and accepted mail is always stored.
  */
 export class FullInboxes {
@@ -15,7 +15,7 @@ export class FullInboxes {
   #stopping = false
   readonly #done: Promise<void>
 
-  /** @param options.defaultBytes is the limit of a project without its own limit. `null` means no limit. */
+  /** @param options.defaultBytes is the storage limit of a project without its own limit. `null` means no limit. */
   constructor(options: {
     pool: Pool
     log: Logger

@@ -7,34 +7,35 @@ import { networkSubject, networksOf } from '../../shared/http/networkSubject.ts'
 import type { OpenConnection } from './connectionLimits.ts'
 
 const MB = 1024 * 1024
-/** A message of up to this size stays in memory, and is never refused to make room for others. */
+/** A message of up to this many bytes stays in memory, and is never refused to make room for other messages. */
 const SMALL_BYTES = 64 * 1024
-/** Limits the bytes of unfinished messages on disk: over all connections, and for one network. */
+/** Limits the bytes of incomplete messages on disk: for all connections together, and for one network. */
 const BOUNDS = { allBytes: 1024 * MB, networkBytes: 256 * MB }
-/** A message that is slower than this after its first half minute is an attack, or will never end. */
+/** A message that is slower than LEAST_BYTES_PER_S after its first half minute is an attack, or will never end. */
 const GRACE_MS = 30_000
 const LEAST_BYTES_PER_S = 1024
 
 /**
- * Each listener of a data folder has a separate folder. The folder of a killed listener is removed at the next start.
+ * Begins the name of the folder for incomplete messages. Each listener has a separate folder. The folder of a killed
+ * listener is removed at the next start.
  */
 const FOLDER = 'incoming-'
 
 /** Describes one message that is arriving. */
 export type Incoming = {
-  /** Adds the next bytes. @returns false if its network holds too many bytes. */
+  /** Adds the next bytes of the message. @returns false if the sending network holds too many bytes. */
   write(chunk: Buffer): Promise<boolean>
   /** Returns the whole message. */
   bytes(): Promise<Buffer>
-  /** Frees memory and disk. */
+  /** Frees the memory and the disk space of the message. */
   discard(): Promise<void>
 }
 
 type Held = { network: string; bytes: number; startedMs: number; connection: OpenConnection }
 
 /**
- * Holds incomplete messages: small ones in memory, larger ones on disk. Past the total limit, the slowest message of
- * the network with the most bytes is ended, so that a new sender is served.
+ * Holds incomplete messages: small messages in memory, larger messages on disk. Past the total limit, the slowest
+ * message of the network with the most bytes is ended, so that a new sender is served.
  */
 export class IncomingMails {
   readonly #folder: string
@@ -56,7 +57,7 @@ export class IncomingMails {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
   }
 
-  /** @param inboxes the inboxes that get the message. */
+  /** Begins a message. @param inboxes are the inboxes that get the message. */
   begin(address: string, inboxes: Iterable<string>, connection: OpenConnection): Incoming {
     const held: Held = {
       network: networkSubject(address),

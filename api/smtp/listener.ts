@@ -23,23 +23,24 @@ import type { IncomingMails } from './incomingMail.ts'
 import { takeQuotedPaths } from './quotedPaths.ts'
 import type { SmtpMetrics } from './smtpMetrics.ts'
 
-/** RFC 5321 §4.5.3.1.8 asks for at least 100 recipients per message. */
+/** Limits the recipients of one message. RFC 5321 §4.5.3.1.8 asks for at least 100. */
 const RECIPIENTS_MAX = 100
 const PATIENCE = {
-  /** Limits the silence of a connection. */
+  /** Limits the milliseconds in which an SMTP client may be silent. */
   silentMs: 60_000,
   /**
-   * Limits the life of a connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of DATA.
+   * Limits the life of an SMTP connection, against slow clients. RFC 5321 §4.5.3.2 asks for ten minutes at the end of
+   * DATA.
    */
   connectionMs: 20 * 60_000,
 }
 export type Patience = typeof PATIENCE
-/** Limits the connections that were told to end and are still reading the reply. */
+/** Limits the SMTP connections that were told to end and whose clients are still reading the reply. */
 const ENDING_MAX = 200
-/** A client with this many unknown recipients is guessing addresses. */
+/** An SMTP client with this many unknown recipients in a session is guessing addresses. */
 const UNKNOWN_RECIPIENTS_MAX = 20
 /**
- * After SIGTERM, a message that has begun may take this time to finish. The sender of an unfinished message retries.
+ * After SIGTERM, an arriving message has this many milliseconds to finish. The sender of an unfinished message retries.
  */
 const CLOSE_TIMEOUT_MS = 5_000
 
@@ -53,11 +54,11 @@ type Parts = AcceptingParts & {
 type SessionState = {
   /** Maps the RCPT addresses of accepted recipients to their inboxes. */
   inboxes: Map<string, string>
-  /** Counts the unknown recipients. */
+  /** Counts the unknown recipients of this session. */
   unknown: number
   /** Is the entry of this session among the open connections. `null` means that the connection was refused. */
   connection: OpenConnection | null
-  /** This timer ends a session after its maximum life. */
+  /** Ends the session after its maximum life. */
   deadline: ReturnType<typeof setTimeout> | undefined
 }
 
@@ -73,8 +74,8 @@ function stateOf(session: SMTPServerSession): SessionState {
 }
 
 /**
- * Creates the inbound SMTP server (RFC 5321). It checks a recipient at RCPT, and replies 250 to a message only when the
- * spool has the message on disk. It does not relay: it accepts only addresses of inboxes.
+ * Creates the inbound SMTP server (RFC 5321). The server checks a recipient at RCPT, and replies 250 to a message only
+ * when the spool has the message on disk. The server does not relay: it accepts only addresses of inboxes.
  */
 export function createListener(
   parts: Parts,
@@ -100,10 +101,10 @@ export function createListener(
     authOptional: true,
     disableReverseLookup: true,
     hideDSN: true,
-    // We send mail without SMTPUTF8, so we could not reply to an author who needs it.
+    // This service sends mail without SMTPUTF8, so it could not reply to an author whose address needs SMTPUTF8.
     hideSMTPUTF8: true,
     hideREQUIRETLS: true,
-    // Connections that are ending still count here.
+    // SMTP connections that are ending still count towards this limit.
     maxClients: options.maxConnections + ENDING_MAX,
     socketTimeout: patience.silentMs,
     closeTimeout: CLOSE_TIMEOUT_MS,
@@ -161,7 +162,10 @@ export function createListener(
   return server
 }
 
-/** Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The library shows domains in Unicode. */
+/**
+ * Tells whether a MAIL command needs SMTPUTF8 (RFC 6531). The library shows domains in Unicode, so only the local part
+ * counts.
+ */
 const needsUtf8 = (address: string, args: object | false | undefined) =>
   /[^ -~]/.test(address.slice(0, address.lastIndexOf('@'))) || (args && 'SMTPUTF8' in args)
 
@@ -218,7 +222,8 @@ async function receive(
   )
   let fits = true
   try {
-    // The stream is always read to its end, because SMTP replies only after the client has sent the whole message.
+    // The stream of a message is always read to its end, because SMTP replies only after the client has sent the whole
+    // message.
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (fits && !stream.sizeExceeded) fits = await incoming.write(chunk)
     }
@@ -227,7 +232,7 @@ async function receive(
     }
     if (!fits) throw new SmtpReply(452, TOO_MUCH_IN_FLIGHT)
     const bytes = await incoming.bytes()
-    // The trace headers of a sender belong to the content of the mail, so a new trace begins here.
+    // Trace headers in a mail belong to the content of the mail, so a new trace begins with its arrival.
     await traced(
       'SMTP DATA',
       { kind: 'server', parent: null, attributes: { 'purser.mail.bytes': bytes.length } },

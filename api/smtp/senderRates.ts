@@ -1,10 +1,13 @@
 import { networksOf } from '../../shared/http/networkSubject.ts'
 
 const MINUTE_MS = 60_000
-/** Limits the unknown recipients of one network in ten minutes. A client that guesses addresses needs thousands. */
+/**
+ * Limits the unknown recipients of one network in ten minutes. A client that guesses addresses needs thousands of
+ * guesses.
+ */
 const UNKNOWN_MAX = 100
 const UNKNOWN_WINDOW_MS = 10 * MINUTE_MS
-/** An IPv6 client can hold a /48. The whole /48 gets this many times the limit of a /64. */
+/** A /48 network gets this many times the limit of a /64, because one IPv6 client can hold a whole /48. */
 const WIDE_FACTOR = 4
 
 /** Measures the rates of inbound mail by network and by inbox, over all connections of this listener. */
@@ -13,7 +16,7 @@ export class SenderRates {
   readonly #messages: WindowCounts
   readonly #unknown: WindowCounts
 
-  /** @param limits messages a minute. 0 means no limit. */
+  /** @param limits are numbers of messages a minute. The number 0 means no limit. */
   constructor(
     limits: { messagesPerIp: number; messagesPerInbox: number },
     nowMs = () => performance.now(),
@@ -23,26 +26,26 @@ export class SenderRates {
     this.#unknown = new WindowCounts(UNKNOWN_WINDOW_MS, nowMs)
   }
 
-  /** Tells whether this network may send another message. */
+  /** Tells whether the network of an IP address may send another message. */
   takesFrom = (address: string): boolean =>
     this.#within(this.#messages, address, this.#limits.messagesPerIp)
 
-  /** Tells whether this inbox accepts another message. */
+  /** Tells whether an inbox may get another message in this minute. */
   takesFor(inbox: string): boolean {
     const { messagesPerInbox } = this.#limits
     return messagesPerInbox === 0 || this.#messages.get(`inbox ${inbox}`) < messagesPerInbox
   }
 
-  /** Counts an accepted message. */
+  /** Counts an accepted message for its network and its inboxes. */
   count(address: string, inboxes: Iterable<string>): void {
     for (const network of networksOf(address)) this.#messages.add(network)
     for (const inbox of inboxes) this.#messages.add(`inbox ${inbox}`)
   }
 
-  /** Tells whether this network is guessing addresses. */
+  /** Tells whether the network of an IP address is guessing inbox addresses. */
   isGuessing = (address: string): boolean => !this.#within(this.#unknown, address, UNKNOWN_MAX)
 
-  /** Counts a recipient that does not exist. */
+  /** Counts a recipient that does not exist, for the sending network. */
   countUnknown(address: string): void {
     for (const network of networksOf(address)) this.#unknown.add(network)
   }
@@ -55,7 +58,7 @@ export class SenderRates {
   }
 }
 
-/** Counts in windows of a fixed length. */
+/** Counts events by name in windows of a fixed length. */
 class WindowCounts {
   readonly #windowMs: number
   readonly #nowMs: () => number

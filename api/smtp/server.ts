@@ -30,7 +30,7 @@ import { Spool } from './spool/spool.ts'
 /** Sets the number of connections to PostgreSQL: two for the mover, the others for address lookups. */
 const POOL_SIZE = 5
 const REPORT_WAIT_MS = 500
-/** A network or an inbox may send as much large mail at once as its rate allows in this many seconds. */
+/** Limits large mail: a network or an inbox may send as much at once as its rate allows in this many seconds. */
 const LARGE_BURST_S = 2
 
 /** Describes a running SMTP listener. */
@@ -165,7 +165,7 @@ export async function startSmtp(
   }
 }
 
-/** Returns the adapter for Amazon SES, or `null` if no SNS topic is set. */
+/** Returns the adapter for Amazon SES. Returns `null` if no SNS topic is set. */
 function sesAdapter(
   { ses }: NonNullable<Config['smtp']['http']>,
   log: Logger,
@@ -177,7 +177,7 @@ function sesAdapter(
 
 /**
  * Returns the aliases for the operator's mail. Mail for postmaster, with or without the domain, reaches the operator
- * (RFC 5321 §4.5.1). So do the reports that our DNS records ask for.
+ * (RFC 5321 §4.5.1). So do the reports that this service's DNS records ask for.
  */
 function postmasterAliases({ mailDomain, postmaster }: Config): Map<string, string[]> {
   const own = `postmaster@${mailDomain}`

@@ -7,7 +7,7 @@ export type SmtpMetrics = {
   registry: Registry
   /** Counts a message that got a 250 reply. */
   accepted(): void
-  /** Counts a refusal by its reply. The replies are our own texts, so strangers cannot make new labels. */
+  /** Counts a refusal by its SMTP reply. The replies are texts of this service, so strangers cannot make new labels. */
   refused(reply: string): void
   /** Reads the present numbers of connections and spooled mails. */
   look(): void

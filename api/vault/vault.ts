@@ -1,6 +1,6 @@
 /**
- * Implements the operations of the vault for REST and MCP. Each operation checks scope and input, and writes the audit
- * log entry. It returns the JSON of the API or throws an ApiError.
+ * Implements the operations of the vault for both REST and MCP. Each operation checks scope and input, and writes the
+ * audit log entry. Each operation returns the JSON of the API or throws an ApiError.
  */
 
 import { encodeCursor } from '../../shared/cursor.ts'
@@ -42,11 +42,11 @@ import type { Services } from '../http/services.ts'
 import { type GivenBounds, readBounds } from './vaultBounds.ts'
 import { toItem, toOpen, toOpenVersion, toStored, toVersion } from './vaultDocs.ts'
 
-/** Holds the services that the operations need. */
+/** Holds the services that the operations of the vault need. */
 type Vault = Pick<Services, 'pool' | 'keyring'>
 type Reading = Vault & Pick<Services, 'credentials'>
 
-/** Handles GET /v0/vault. Without `limit` it returns all credentials, up to the size limit of a response. */
+/** Handles GET /v0/vault. Without `limit` the response holds all credentials, up to the size limit of a response. */
 export async function listCredentials(
   { pool }: Vault,
   caller: Caller,
@@ -95,7 +95,7 @@ export async function storeCredential(
   try {
     const stored = await storeRow(pool, { ...target, content, reveal: body.reveal })
     if (stored === 'withheld') throw ownersAlone()
-    // The project was deleted after the gate accepted the key.
+    // The project was deleted after the gate had accepted the API key.
     if (stored === null) throw new ApiError(401, 'unauthorized', 'Invalid API key')
     return config.answers === 'full' ? toItem(stored) : toStored(stored)
   } catch (error) {
@@ -223,7 +223,8 @@ const ownersAlone = () =>
   )
 
 /**
- * Returns the error of a failed operation. @param refused the message for a credential that lacks the requested part.
+ * Returns the error of a failed operation on a credential.
+ * @param refused is the message for a credential that lacks the requested part.
  */
 export function failure(name: string, failed: Failed, refused: string, version?: number): ApiError {
   const { kind, expiresAt } = failed
@@ -271,7 +272,7 @@ function readExpiringWithin(given: string | undefined): number | null {
   )
 }
 
-/** Turns an invalid input into a 400. */
+/** Runs a check and turns the error of an invalid input into a 400 error. */
 export function orBadRequest<Result>(work: () => Result): Result {
   try {
     return work()

@@ -1,4 +1,4 @@
-/** Reads the bounds of a credential from a request. */
+/** Reads the bounds of a credential from a request body. */
 import { Type as t } from '@sinclair/typebox'
 import {
   ALLOWED_HOST_RULE,
@@ -18,7 +18,10 @@ import { badRequest } from '../http/errors.ts'
 
 const METHODS: readonly string[] = USE_METHODS
 
-/** Tells how the entries of each bound are read. The parsers return the canonical form of an entry, or `null`. */
+/**
+ * Tells how the entries of each bound are read. A parser returns the canonical form of an entry. For an invalid entry
+ * the parser returns `null`.
+ */
 const READERS = {
   allowedHosts: { most: ALLOWED_HOSTS_MAX, rule: ALLOWED_HOST_RULE, parse: parseAllowedHost },
   allowedMethods: {
@@ -35,7 +38,7 @@ const entries = (most: number, maxLength: number, description: string) =>
     t.Union([t.Array(t.String({ maxLength }), { maxItems: most }), t.Null()], { description }),
   )
 
-/** Describes the fields of a body. The operation checks their entries, because MCP passes the same fields. */
+/** Describes the bounds in a request body. The operation checks their entries, because MCP passes the same fields. */
 export const ProtectionFields = {
   allowedHosts: entries(
     ALLOWED_HOSTS_MAX,
@@ -65,12 +68,12 @@ export const ProtectionFields = {
   ),
 }
 
-/** Describes the bounds in a body. */
+/** Describes the bounds that a request body gives to a credential. */
 export type GivenBounds = { [Bound in (typeof BOUNDS)[number]]?: readonly string[] | null }
 
 /**
- * Returns the given bounds in their canonical form. Absent bounds stay absent. Throws a 400 that names the invalid
- * entry.
+ * Returns the given bounds of a credential in their canonical form. Absent bounds stay absent. Throws a 400 error with
+ * the invalid entry.
  */
 export function readBounds(given: GivenBounds): Partial<Bounds> {
   const read: Partial<Bounds> = {}

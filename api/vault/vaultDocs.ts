@@ -55,7 +55,7 @@ const TimeIfFull = t.Optional(
   }),
 )
 
-/** Describes the response to PUT and to a restore. */
+/** Describes the response when a credential is stored or restored. */
 export const StoredSchema = t.Object({
   ...shared,
   lastUsedAt: TimeIfFull,
@@ -87,8 +87,8 @@ export const OpenVersionSchema = t.Object({
 })
 
 /**
- * Describes the name in the path, which Elysia has decoded. `maxLength` counts UTF-16 units. The operations check the
- * name itself, because MCP calls them too.
+ * Describes the credential name in the path, which Elysia has decoded. `maxLength` counts UTF-16 units. The operations
+ * check the name itself, because MCP calls them too.
  */
 export const NameParams = t.Object({
   name: t.String({
@@ -109,7 +109,7 @@ export const NameQuery = t.Object({
   ),
 })
 
-/** Returns the name of the credential that a request names. */
+/** Returns the name of the credential that an HTTP request is about. */
 export const nameOf = ({
   params,
   query,
@@ -173,7 +173,7 @@ function shownBounds(credential: StoredCredential) {
   }
 }
 
-/** Returns the response to PUT: a credential without its data. */
+/** Returns a stored credential without its data, as in the response to PUT. */
 export const toStored = (credential: StoredCredential) => ({
   credentialId: credential.id,
   type: credential.type,
@@ -200,7 +200,7 @@ export const toOpen = (credential: OpenCredential) => ({
   hasTOTP: credential.hasTotp,
 })
 
-/** Returns one version with its secret, but without TOTP secrets. */
+/** Returns one version of a credential with its secret, but without TOTP secrets. */
 export const toOpenVersion = (credential: OpenCredential) => ({
   ...toStored(credential),
   data: shownData(credential.type, credential.data),

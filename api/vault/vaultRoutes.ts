@@ -36,7 +36,8 @@ const SHAPES = CREDENTIAL_TYPES.filter((type) => describeShape(type) !== '')
   .join('; ')
 
 /**
- * The members of `data` and `metadata` have no schema, because the operation checks them, and they must stay unchanged.
+ * Describes any object in a body. The members of `data` and `metadata` have no schema, because the operation checks the
+ * members, and they must stay unchanged.
  */
 const anyObject = (description: string) =>
   t.Unknown({ openapi: { type: 'object', additionalProperties: true, description } })
@@ -87,7 +88,7 @@ const errors = { 404: 'Credential not found' }
 const expired = { 410: 'The credential has expired' }
 const withheld = { 403: 'The credential is revealed to its owner only' }
 
-/** Serves credentials by name. */
+/** Serves the credentials of the vault by name. */
 export function vaultRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault' })
     .use(listAndStore(services))

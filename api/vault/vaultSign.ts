@@ -116,7 +116,7 @@ function signRequest(credential: OpenCredential, input: SignInput) {
     { accessKeyId, secretAccessKey, sessionToken: token },
     new Date(),
   )
-  // The session token is a secret too, so a use fills it in later.
+  // The session token is a secret too. So its placeholder is returned, and a later use fills the token in.
   const hidden = token === null ? {} : { 'x-amz-security-token': '{{sessionToken}}' }
   return { algorithm, headers: { ...signed, ...hidden } }
 }

@@ -1,4 +1,4 @@
-/** Implements the operations that act with a secret and do not show it, for REST and MCP. */
+/** Implements the operations that act with a secret and do not show it, for both REST and MCP. */
 
 import { OutOfBoundsError } from '../../shared/vault/bounds/bounds.ts'
 import type { UseMethod } from '../../shared/vault/bounds/useMethods.ts'
@@ -15,7 +15,7 @@ import { failure, orBadRequest, requireScope } from './vault.ts'
 
 type Vault = Pick<Services, 'pool' | 'keyring' | 'waiters' | 'config'>
 
-/** Describes the request of a caller. A body that is an object is sent as JSON. */
+/** Describes the HTTP request that a caller wants to send with a secret. A body that is an object is sent as JSON. */
 export type GivenRequest = {
   method?: UseMethod
   url: string
@@ -26,8 +26,8 @@ export type GivenRequest = {
 const RETRY_S = 5
 
 /**
- * Handles POST /v0/vault/{name}/use. Waits for the end, for at most `waitMs`.
- * @param key the Idempotency-Key.
+ * Handles POST /v0/vault/{name}/use. Waits for the end of the use, for at most `waitMs`.
+ * @param key is the Idempotency-Key.
  */
 export async function useCredential(
   services: Vault,
@@ -71,7 +71,7 @@ export async function useCredential(
   }
 }
 
-/** Judges whether a credential may fill a request. */
+/** Judges whether a credential may be filled into a request. */
 export const judgeFilling =
   (name: string, request: UseRequest) =>
   (credential: OpenCredential): ApiError | null => {
@@ -85,7 +85,7 @@ export const judgeFilling =
     }
   }
 
-/** Makes the error for a request that the bounds of a credential forbid. */
+/** Makes the 403 error for a request that the bounds of a credential forbid. */
 export const outOfBounds = (name: string, { message }: OutOfBoundsError) =>
   new ApiError(403, 'forbidden', `Credential "${name}" ${message}`)
 

@@ -18,7 +18,10 @@ const oneOf = <Word extends string>(words: readonly Word[], description: string)
     { description },
   )
 
-/** Describes the request of a use. The operation checks the bounds, because MCP passes the same request. */
+/**
+ * Describes the request that a use sends. The operation checks the bounds of the request, because MCP passes the same
+ * request.
+ */
 export const RequestSchema = t.Object({
   method: t.Optional(oneOf(USE_METHODS, 'POST if there is a body, else GET.')),
   url: t.String({ maxLength: URL_MAX_LENGTH, description: 'An https URL.' }),
@@ -89,7 +92,7 @@ export const SignedSchema = t.Object({
   ),
 })
 
-/** A call waits this many seconds. */
+/** A call waits at most this many seconds for the end of a use. */
 const WAIT_DEFAULT_S = 25
 const WAIT_MAX_S = 40
 
@@ -133,7 +136,7 @@ const EXAMPLE = {
 const common = { tag: 'Vault', access: 'vault:use' } as const
 const pending = { status: 202, description: 'The use has not ended: read it at /uses/{useId}.' }
 
-/** Serves uses of secrets, and signatures with secrets. Neither shows the secret. */
+/** Serves uses of secrets, and signatures with secrets. Neither of them shows the secret. */
 export function vaultUseRoutes(services: Services) {
   return new Elysia({ prefix: '/v0/vault/:name' })
     .post(

@@ -37,7 +37,7 @@ import { payments } from './till/payments.ts'
 
 const MOMENTS_MS = 5_000
 
-/** Maps paths to screens. `:` matches one value. */
+/** Maps paths to screens. The sign `:` in a path matches one value. */
 const SCREENS: readonly [string, Screen][] = [
   ['', overview],
   ['projects', projects],
@@ -127,7 +127,7 @@ function startConsole(session: Session): void {
       replaceContent(main, content)
     } catch (error) {
       if (signal.aborted) return
-      // Without a connection the shown content stays. The screen opens when the service is reachable again.
+      // Without a connection the content on the page stays. The screen opens when the service is reachable again.
       if (error instanceof OfflineError && main.childElementCount > 0) {
         connection.addEventListener('back', () => void show(moveFocus), { once: true, signal })
         main.ariaBusy = null

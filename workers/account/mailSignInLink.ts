@@ -11,12 +11,12 @@ import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
 type SignInOptions = Omit<ServiceSender, 'pool'> & {
-  /** The sign-in link begins with this public address of the service. */
+  /** Is the public address of the service, with which the sign-in link begins. */
   baseUrl: string
   signInTokens: SignInTokens
 }
 
-/** Mails a sign-in link to the person with this address. Sends no mail to an address that belongs to nobody. */
+/** Mails a sign-in link to the person who has an address. Sends no mail to an address that belongs to nobody. */
 export const createMailSignInLink =
   ({ pool, outcomes }: PoolContext, options: SignInOptions): Task<'mail_sign_in_link'> =>
   async ({ requestId }) => {
@@ -25,7 +25,7 @@ export const createMailSignInLink =
       wanted === null
         ? { isDeferred: false }
         : await mailLink({ pool, ...options }, requestId, wanted)
-    // If the outcome were not recorded, a retry would send the mail again.
+    // If the outcome of the mail were not recorded, a retry would send the mail again.
     await outcomes.record(() => recordSignInMail(pool, requestId, isDeferred))
   }
 

@@ -12,18 +12,18 @@ import type { PoolContext, Task } from '../queue/task.ts'
 
 export type CompanyOptions = {
   company: Config['company']
-  /** The identity provider redirects the browser back to this public address of the service. */
+  /** Is the public address of the service, to which the identity provider redirects the browser. */
   baseUrl: string
 }
 
 const TIMEOUT_S = 5
-/** After this time the discovery document and the keys of the identity provider are fetched again. */
+/** After this many milliseconds the discovery document and the keys of the identity provider are fetched again. */
 const FRESH_MS = 10 * 60_000
 
 /**
  * Performs both steps of a sign-in at the company's identity provider (OpenID Connect Core §3.1). The first step makes
- * the URL of the provider's page. The second step exchanges the code when the browser has returned. The operator names
- * the provider, so the provider may be at a private address.
+ * the URL of the provider's page. The second step exchanges the authorization code when the browser has returned. The
+ * operator names the provider, so the provider may be at a private address.
  */
 export function createSignInCompany(
   { pool, outcomes }: PoolContext,
@@ -49,7 +49,8 @@ export function createSignInCompany(
       )
     } else if (signIn?.state === 'answered') {
       const end = await exchange(provider, baseUrl, signIn).catch(faultOf)
-      // A code can be exchanged only once. If this record fails, the person must begin the sign-in again.
+      // An authorization code can be exchanged only once. If this outcome is not recorded, the person must begin the
+      // sign-in again.
       await outcomes.record(() => endSignIn(pool, signInId, end))
     }
   }
@@ -102,7 +103,10 @@ async function exchange(
   return { issuer, subject }
 }
 
-/** Returns the reason of the provider's refusal in the provider's words. The reason holds no token and no code. */
+/**
+ * Returns the reason of the identity provider's refusal in the provider's words. The reason holds no token and no
+ * authorization code.
+ */
 function faultOf(error: unknown): { fault: string } {
   const { message, cause } = error instanceof Error ? error : { message: '', cause: null }
   const detail = cause instanceof Error ? `${message}: ${cause.message}` : message

@@ -32,11 +32,11 @@ import { DEVNET_ACCOUNTS } from '../../shared/till/devnetAccounts.ts'
 import { USDC_NETWORKS } from '../../shared/till/usdc.ts'
 import { MULTICALL3_ADDRESS } from '../till/wallets/walletDeployment.ts'
 
-/** The payer receives 1,000,000 USDC. */
+/** Is the amount that the devnet's payer receives: 1,000,000 USDC. */
 const PAYER_FUNDS_ATOMIC = 1_000_000_000_000n
 const GAS_FUNDS_WEI = 10_000n * 10n ** 18n
 
-/** Circle's proxy uses these storage slots. It is built on a proxy of OpenZeppelin that is older than ERC-1967. */
+/** Names a storage slot of Circle's proxy, which is built on a proxy of OpenZeppelin that is older than ERC-1967. */
 const IMPLEMENTATION_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.implementation'))
 const ADMIN_SLOT = keccak256(stringToHex('org.zeppelinos.proxy.admin'))
 
@@ -54,18 +54,18 @@ const RECEIPT_WAIT_MS = 60_000
 
 export type DevnetClient = ReturnType<typeof devnetClient>
 
-/**
- * Bun's `fetch` sends loopback requests through HTTP_PROXY as well. The type in viem lacks the option that prevents
- * this.
- */
+/** Keeps Bun's `fetch` from sending loopback requests through HTTP_PROXY. The type in viem lacks this option. */
 const NO_PROXY = { proxy: false } as RequestInit
 
-/** anvil returns its whole state in one response. Ten thousand payments make 14 MB, but viem's own limit is 10 MB. */
+/**
+ * Limits the bytes of anvil's state, which anvil returns in one response. Ten thousand payments make 14 MB, but viem's
+ * own limit is 10 MB.
+ */
 const STATE_MAX_BYTES = 1024 * 1024 * 1024
 
-/** Creates a client for anvil's own methods. It sends from unlocked accounts, so it needs no key. */
+/** Creates a client for anvil's own methods. The client sends from unlocked accounts, so it needs no key. */
 export function devnetClient(rpcUrl: string) {
-  // retryCount 0: if a call to the devnet fails, the process has ended, and a retry is useless.
+  // `retryCount` is 0, because a failed call means that the devnet process has ended, and a retry is useless.
   const transport = http(rpcUrl, {
     retryCount: 0,
     fetchOptions: NO_PROXY,
@@ -77,7 +77,7 @@ export function devnetClient(rpcUrl: string) {
     .extend((client) => ({
       /**
        * Polls for a receipt. viem's own action polls only when a new block arrives. If each transaction is a block and
-       * the receipt arrives just after the first poll, that action waits in vain.
+       * the receipt arrives just after the first poll, viem's action waits in vain.
        */
       async waitForTransactionReceipt({ hash }: { hash: Hex }) {
         for (const deadlineMs = performance.now() + RECEIPT_WAIT_MS; ; ) {
@@ -95,7 +95,7 @@ export function devnetClient(rpcUrl: string) {
 
 /**
  * Deploys USDC and Multicall3, and funds the gas wallet and the payer. The chain must be empty and must mine each
- * transaction at once (automine). Sends nothing from the gas wallet, so the wallet's nonce stays 0.
+ * transaction at once (automine). Sends nothing from the gas wallet, so the gas wallet's nonce stays 0.
  *
  * @throws Error when a transaction reverts.
  */
@@ -144,7 +144,7 @@ function tokenSetup(owner: Address): Hex[] {
   ]
 }
 
-/** Links the library's address into the bytecode. */
+/** Writes the address of a library into the bytecode of the token contract. */
 function link(artifact: typeof tokenArtifact, library: Address): Hex {
   const references = artifact.linkReferences['contracts/util/SignatureChecker.sol'].SignatureChecker
   let code = artifact.bytecode
@@ -175,7 +175,9 @@ async function moveCode(client: DevnetClient, from: Address, to: Address): Promi
   await client.setCode({ address: to, bytecode })
 }
 
-/** viem holds the creation code of Multicall3 for its own deployless calls, but does not export that code. */
+/**
+ * Returns the creation code of Multicall3. viem holds this code for its own deployless calls, but does not export it.
+ */
 async function multicall3Bytecode(): Promise<Hex> {
   const url = new URL('constants/contracts.js', import.meta.resolve('viem'))
   const { multicall3Bytecode: code }: Record<string, unknown> = await import(url.href)

@@ -1,9 +1,9 @@
 /**
  * Runs the embedded devnet: one anvil process with chain id 84532, USDC and Multicall3. The state of the chain survives
- * restarts. The devnet is for development and tests. Signatures made here are worthless on Base.
+ * restarts. The devnet is for development and tests. Signatures made for the devnet are worthless on Base.
  *
  * anvil's own option `--state` writes the state only on exit, or at intervals but not atomically. So this module
- * fetches the state over RPC and renames the new file over the old one, at most a second after each block.
+ * fetches the state over RPC and renames the new file over the old file, at most a second after each block.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
@@ -18,7 +18,7 @@ const { chainId: CHAIN_ID, usdcAddress: USDC_ADDRESS } = USDC_NETWORKS['base-sep
 const START_TIMEOUT_MS = 20_000
 const STOP_TIMEOUT_MS = 5_000
 const SAVE_INTERVAL_MS = 1_000
-/** A dump grows with the chain. Dumps may take at most a twentieth of the time. */
+/** The dumps of the devnet's state may take at most a twentieth of the time, because a dump grows with the chain. */
 const SAVE_DUTY = 20
 
 /** Describes the methods of a pino logger that the devnet uses. */
@@ -28,11 +28,13 @@ type DevnetLog = {
 }
 
 export type StartDevnetParameters = {
-  /** Is the port to listen on. 0 means any unused port. */
+  /** Is the port on which the devnet listens. The port 0 means any unused port. */
   port: number
   /** Tells whether the devnet may use any other port when `port` is taken. */
   orAnyPort?: boolean
-  /** The state is kept in this file. The files `<stateFile>.pid` and `<stateFile>.cache` lie beside it. */
+  /**
+   * Is the file that holds the state of the chain. The files `<stateFile>.pid` and `<stateFile>.cache` lie beside it.
+   */
   stateFile: string
   /** Sets the number of seconds between two blocks. Without this setting each transaction is mined at once. */
   blockTimeS?: number
@@ -43,9 +45,9 @@ export type Devnet = {
   rpcUrl: string
   port: number
   chainId: number
-  /** Resolves with the reason when the process ends by itself. */
+  /** Resolves with the reason when the devnet process ends by itself. */
   ended: Promise<string>
-  /** Saves the state and ends the process. Further calls do nothing. */
+  /** Saves the state of the chain and ends the devnet process. Further calls do nothing. */
   stop(): Promise<void>
 }
 
@@ -110,8 +112,8 @@ export async function startDevnet(parameters: StartDevnetParameters): Promise<De
 }
 
 /**
- * Returns the path of the platform's binary. The launcher of the package would put a Node process between this process
- * and anvil.
+ * Returns the path of anvil's binary for this platform. The launcher of the package would put a Node process between
+ * this process and anvil.
  */
 function anvilBinary(): string {
   const arch = process.arch === 'x64' ? 'amd64' : process.arch
@@ -134,16 +136,16 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // This path also marks the process as the devnet of this state file.
+    // The path of the cache also marks the process as the devnet of the state file.
     ['--cache-path', `${stateFile}.cache`],
-    // The default limit of 2 MB is less than the state of some thousand payments.
+    // The default limit of 2 MB for a request is less than the state of some thousand payments.
     ['--no-request-size-limit'],
   ].flat()
   // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.
   return spawn(anvilBinary(), options, { env: {}, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** Reads the port from anvil's banner. If port 0 was requested, only the banner tells the port. */
+/** Reads the port from anvil's banner. If port 0 was requested, only the banner tells the chosen port. */
 function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   return new Promise((done, fail) => {
     let output = ''
@@ -168,7 +170,7 @@ function listeningPort(child: ChildProcess): Promise<number | 'taken'> {
   })
 }
 
-/** @returns true if there was a state to restore. */
+/** Restores the saved state of the chain, or deploys the contracts. @returns true if there was a state to restore. */
 async function restoreOrDeploy(client: DevnetClient, stateFile: string): Promise<boolean> {
   await client.setLoggingEnabled(false)
   const state = await readState(stateFile)
@@ -212,7 +214,7 @@ type Running = {
   log: DevnetLog
 }
 
-/** Saves the state again and again until the returned function is called. */
+/** Saves the state of the chain again and again until the returned function is called. */
 function stopper({ child, endChild, client, stateFile, log }: Running): () => Promise<void> {
   let stopping: Promise<void> | undefined
   let timer: Timer | undefined
@@ -241,7 +243,7 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // The state is saved without a new block too, because balances and code can be set without a block.
+    // The state is saved even if there is no new block, because balances and code can be set without a block.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)
     await end(child)

@@ -13,7 +13,10 @@ const POLL_INTERVAL_MS = 25
 
 const pidFile = (stateFile: string) => `${stateFile}.pid`
 
-/** Writes the ids of the devnet's process and of this process, its owner, to a file beside the state file. */
+/**
+ * Writes two process ids to a file beside the state file: that of the devnet's process, and that of its owner, this
+ * process.
+ */
 export async function recordProcess(
   stateFile: string,
   { pid, rpcUrl }: { pid: number; rpcUrl: string },
@@ -24,8 +27,8 @@ export async function recordProcess(
 /**
  * Ends the devnet process that a killed owner left running. Does nothing when there is no such process.
  *
- * @param salvage is called with the RPC URL of that process while it still runs, to save its state. If the call fails,
- * the process is ended all the same, because the last saved state is at most a second old.
+ * @param salvage is called with the RPC URL of that process while the process still runs, to save its state. If the
+ * call fails, the process is ended all the same, because the last saved state is at most a second old.
  * @throws Error when the owner is alive: two services would overwrite each other's state.
  */
 export async function endOrphan(
@@ -49,12 +52,15 @@ async function readRecord(stateFile: string) {
   try {
     return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
   } catch {
-    // The file is absent, or a crash cut it short.
+    // The file with the process ids is absent, or a crash cut it short.
     return null
   }
 }
 
-/** The system reuses process ids, so the command line must name this state file. */
+/**
+ * Tells whether a process is the devnet of a state file. The system reuses process ids, so the command line must name
+ * the state file.
+ */
 async function isDevnet(pid: number, stateFile: string): Promise<boolean> {
   // A zombie process has a pid, but no command line.
   return (await commandLineOf(pid)).includes(`${stateFile}.cache`)
@@ -72,7 +78,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM means that the process lives under another user.
+    // EPERM means that the process belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -25,14 +25,15 @@ type DeliverOptions = {
 type Sender = PoolContext &
   DeliverOptions & { batchers: DeliveryBatchers; connections: KeptConnections }
 
-/** Limits a whole attempt, from name resolution to the end of the HTTP response (docs/contract.md §7). */
+/** Limits a whole delivery attempt, from name resolution to the end of the HTTP response (docs/contract.md §7). */
 const ATTEMPT_TIMEOUT_MS = 10_000
-/** The delivery log keeps this many bytes of an HTTP response. */
+/** Limits the bytes of an HTTP response that the delivery log keeps. */
 const LOGGED_BYTES = 1024
 
 /**
  * Makes one attempt to deliver an event and records its outcome. The same transaction queues the next attempt. A crash
- * before that transaction repeats the attempt under the same idempotency key. A crash after it changes nothing.
+ * before that transaction repeats the attempt under the same idempotency key. A crash after that transaction changes
+ * nothing.
  */
 export const createDeliverWebhook = (
   context: PoolContext,
@@ -125,7 +126,7 @@ function judge(
   answer: GuardedResponse,
   delivery: DueDelivery,
 ): Pick<AttemptResult, 'status' | 'retryInS'> {
-  // A forbidden address stays forbidden. A retry would only tell an attacker more.
+  // A forbidden network address stays forbidden. A retry would only tell an attacker more.
   if (!answer.ok && answer.kind === 'blocked') return { status: 'aborted', retryInS: null }
   const verdict = webhookVerdict(answer.ok ? answer.status : null)
   if (verdict !== 'retry') return { status: verdict, retryInS: null }
@@ -133,7 +134,10 @@ function judge(
   return { status: retryInS === null ? 'exhausted' : 'pending', retryInS }
 }
 
-/** Cuts the logged text. PostgreSQL stores no U+0000, and the cut must not split a character. */
+/**
+ * Cuts the text of an HTTP response for the delivery log. PostgreSQL stores no U+0000, and the cut must not split a
+ * character.
+ */
 function loggedPrefix(text: string): string {
   const bytes = Buffer.from(text.replaceAll('\0', '')).subarray(0, LOGGED_BYTES)
   return new TextDecoder().decode(bytes, { stream: true })

@@ -9,13 +9,12 @@ export type DeliveryBatchers = {
   attempts: Batcher<AttemptResult, boolean>
 }
 
-/** One batch collects while another batch runs. A single delivery never waits. */
+/** Sets how deliveries are batched. One batch collects while another batch runs. A single delivery never waits. */
 const BATCHING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
  * Creates the batchers of one connection pool. Retries come due in bursts, because deliveries that failed together are
- * due together. One statement handles up to 200 deliveries, so even the last of them stays within the bound on
- * lateness.
+ * due together. One statement handles up to 200 deliveries, so that even the last delivery of a burst is made in time.
  */
 export const createDeliveryBatchers = (pool: Pool): DeliveryBatchers => ({
   due: createBatcher({ ...BATCHING, run: (ids: string[]) => findDueDeliveries(pool, ids) }),

@@ -1,9 +1,10 @@
 /**
- * Sends the requests to every URL that a tenant gave us: webhooks, endpoint verification, and uses of a secret
+ * Sends the HTTP requests to every URL that a tenant gave: webhooks, endpoint verification, and uses of a secret
  * (docs/decisions/guarded-requests.md). No other code may call such a URL.
  *
- * `fetch` obeys HTTP_PROXY, so a check of the resolved address means nothing. It also inflates bodies: 48 KB became 50
- * MB in 126 ms. node:http does neither, and its lookup hook can check the address that it dials.
+ * The function uses node:http, because `fetch` obeys HTTP_PROXY, and then a check of the resolved address means
+ * nothing. `fetch` also inflates bodies: 48 KB became 50 MB in 126 ms. node:http does neither, and its lookup hook can
+ * check the address that it dials.
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import {
@@ -19,7 +20,7 @@ import { isPublicAddress } from '../../shared/http/publicAddress.ts'
 import { traced } from '../../shared/process/tracing.ts'
 import { traceparent } from '../../shared/process/workContext.ts'
 
-/** Limits the bytes that are read of a response. Then the connection is closed. */
+/** Limits the bytes that are read of an HTTP response. After these bytes the connection is closed. */
 export const RESPONSE_BYTES_MAX = 64 * 1024
 
 const USER_AGENT = 'Purser/1'
@@ -31,11 +32,11 @@ export type Resolve = (
   answer: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** Decides which addresses a request may reach. */
+/** Decides which network addresses a request may reach. */
 export type OutboundPolicy = {
-  /** Allows private, loopback and link-local addresses, and any port. This is for development. */
+  /** Allows private, loopback and link-local addresses, and any port. Only development needs such addresses. */
   allowPrivate: boolean
-  /** The default is the resolver of the system. */
+  /** Resolves host names. The default is the resolver of the system. */
   resolve?: Resolve
 }
 
@@ -44,17 +45,19 @@ export type GuardedRequestParameters = OutboundPolicy & {
   method: string
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** Limits the whole attempt: name resolution, connection, sending, and reading of the response. */
+  /**
+   * Limits the milliseconds of the whole attempt: name resolution, connection, sending, and reading of the response.
+   */
   timeoutMs: number
-  /** The default is {@link RESPONSE_BYTES_MAX}. */
+  /** Limits the bytes that are read of the response. The default is {@link RESPONSE_BYTES_MAX}. */
   responseBytesMax?: number
-  /** Adds certificate authorities in PEM form. */
+  /** Adds certificate authorities in PEM form for this request. */
   ca?: string
-  /** Reuses a connection of the same owner. Without this setting the connection ends with the response. */
+  /** Reuses a connection of the same owner. Without `kept` the connection ends with the response. */
   kept?: { by: KeptConnections; owner: string }
 }
 
-/** Describes an unchanged HTTP response. `headers` alternates between names and values. */
+/** Describes an unchanged HTTP response. The array `headers` alternates between names and values. */
 export type Exchange =
   | {
       ok: true
@@ -67,7 +70,7 @@ export type Exchange =
     }
   | Failure
 
-/** Returns the first header with this lower-case name, or `null` if there is none. */
+/** Returns the value of the first header with a lower-case name. Returns `null` if there is no such header. */
 export function headerOf(headers: readonly string[], wanted: string): string | null {
   const at = headers.findIndex((name, n) => n % 2 === 0 && name.toLowerCase() === wanted)
   return at === -1 ? null : (headers[at + 1] ?? null)
@@ -96,7 +99,10 @@ const systemResolve: Resolve = (hostname, answer) => {
   dnsLookup(hostname, { all: true, verbatim: true }, (error, addresses) => answer(error, addresses))
 }
 
-/** Node calls this hook for each connection, so the checked address is the dialled address. */
+/**
+ * Checks the addresses of a host before a connection. Node calls this hook for each connection, so the checked address
+ * is the dialled address.
+ */
 function guardedLookup(resolve: Resolve, allowPrivate: boolean): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, (error, addresses) => {
@@ -132,7 +138,7 @@ function openRequest(parameters: GuardedRequestParameters): ClientRequest {
       ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
       ...headers,
     },
-    // A pooled connection skips the lookup hook, because its address was checked when it was dialled.
+    // A reused connection skips the lookup hook, because its address was checked when it was dialled.
     ...(kept === undefined
       ? { agent: false }
       : { agent: isSecure ? kept.by.https : kept.by.http, owner: kept.owner }),
@@ -190,7 +196,7 @@ function readPrefix(response: IncomingMessage, bytesMax: number): Promise<Body> 
 }
 
 /**
- * Sends one request, follows no redirect, and reads a limited prefix of the response.
+ * Sends one HTTP request, follows no redirect, and reads a limited prefix of the response.
  *
  * @returns any HTTP status as `ok: true`. A remote failure is returned as a value, and never thrown as an exception.
  */
@@ -252,14 +258,14 @@ async function exchange(parameters: GuardedRequestParameters, ms: () => number):
     return { ok: false, kind: 'network', detail: errorCode(error), ms: ms() }
   } finally {
     clearTimeout(timer)
-    // The call ends the connection after a cut or missing response too.
+    // The call of `destroy` ends the connection also after a cut or missing response.
     request.on('error', () => {})
     if (!isWhole) request.destroy()
   }
 }
 
 /**
- * Does the same as `guardedExchange`, and returns the response body as text.
+ * Sends one request like `guardedExchange`, and returns the response body as text.
  *
  * @example
  * const answer = await guardedRequest({
@@ -277,7 +283,10 @@ export async function guardedRequest(
   return { ok: true, status, paymentRequired, bodyPrefix: body.toString(), truncated, ms }
 }
 
-/** Returns a code such as ECONNREFUSED, because the message of an error could name the dialled address. */
+/**
+ * Returns an error code such as ECONNREFUSED. The message of an error is not returned, because it could name the
+ * dialled address.
+ */
 function errorCode(error: unknown): string {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
   return 'connection failed'

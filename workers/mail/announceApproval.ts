@@ -23,13 +23,13 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail } from './serviceMail.ts'
 
-/** The purse's code costs 11 MB, most of it viem: it is loaded with the first payment that is announced. */
+/** Loads the purse's code with the first payment that is announced, because this code costs 11 MB, most of it viem. */
 const purchases = () => import('../../sql/purse/purchases/purchases.ts')
 const askedPayments = () => import('../../sql/purse/purchases/askedPayments.ts')
 
 type AnnounceOptions = {
   mailDomain: string
-  /** The link in the mail begins with this public address of the service. */
+  /** Is the public address of the service, with which the link in the mail begins. */
   baseUrl: string
   transport: Transport
   keyring: KeyringSource
@@ -39,8 +39,8 @@ type AnnounceOptions = {
 }
 
 /**
- * Announces a held mail or a payment, and mails the owner a link to a page that decides it. A held mail is composed
- * first.
+ * Announces a held mail or a payment to its owner, and mails the owner a link to the page on which the owner decides. A
+ * held mail is composed first.
  */
 export const createAnnounceApproval =
   (context: PoolContext, options: AnnounceOptions): Task<'announce_approval'> =>
@@ -50,14 +50,14 @@ export const createAnnounceApproval =
     if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
   }
 
-/** Announces a held mail. Returns `null` if nobody is to be notified. */
+/** Announces a held mail. Returns `null` if nobody must be notified. */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
   const approval = await findApproval(pool, approvalId)
   if (approval?.state !== 'waiting') return null
   const { projectId, subject: messageId } = approval
   if (approval.kind === 'mail') {
-    // From now on the bytes do not change, because the owner decides about these bytes.
+    // From now on the bytes of the held mail do not change, because the owner decides about these bytes.
     if ((await heldBytes(stores, { projectId, messageId })) === null) return null
     if (!(await announceHeld(pool, approval))) return null
   }
@@ -81,7 +81,7 @@ export const createExpireApproval =
       }
     })
 
-/** Mails each approver a separate link. */
+/** Mails a separate link to each approver. */
 async function notify(
   sender: PoolContext & AnnounceOptions,
   approval: Approval,
@@ -96,11 +96,11 @@ async function notify(
     if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
   }
   const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
-  // If this record failed, a retry would send the mails again.
+  // If this record were not written, a retry would send the mails again.
   await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
 }
 
-/** Reads the mail or payment that the owner decides. Returns `null` if it no longer exists. */
+/** Reads the mail or payment that the owner decides about. Returns `null` if it no longer exists. */
 async function readAct(
   db: Queryable,
   { kind, projectId, subject }: Approval,
@@ -118,7 +118,7 @@ async function readAct(
   return { kind, host, amountUsdc: formatUsdc(terms.amountAtomic), payTo: terms.payTo }
 }
 
-/** Returns the time of the next attempt, or `null` if there is no further attempt. */
+/** Returns the time of the next attempt to notify. Returns `null` if there is no further attempt. */
 function nextAttempt({ route }: Transport, { attempts, requestedAt }: Notice): Date | null {
   const ageS = (Date.now() - requestedAt.getTime()) / 1000
   const delayS = nextMailDelayS(route, attempts + 1, ageS)

@@ -3,32 +3,37 @@ import { LRUCache } from 'lru-cache'
 import type { Dns } from './dns.ts'
 
 /**
- * Looks up DNS records. The errors are those of node:dns: each has a `code`, and a missing record is ENOTFOUND or
- * ENODATA.
+ * Looks up DNS records. The thrown errors are those of node:dns: each has a `code`, and a missing record is ENOTFOUND
+ * or ENODATA.
  */
 export type LookUp = (name: string, type: string) => Promise<string[] | string[][] | object>
 
 const TIMEOUT_MS = 2_000
 const TRIES = 2
 /**
- * The cache keeps a record for less than most records' time to live, so that a change takes effect soon. Resolvers
- * cache for longer.
+ * The cache keeps a DNS record for less than most records' time to live, so that a change takes effect soon. Resolvers
+ * cache a record for longer.
  */
 const KEPT_MS = 30_000
-/** The cache has a limit in bytes, because senders choose the names that are looked up and the size of the answers. */
+/**
+ * Limits the bytes of cached DNS answers, because senders choose the names that are looked up and the size of the
+ * answers.
+ */
 const KEPT_BYTES = 16 * 1024 * 1024
 
-/** A silent name server is not asked again for this time, because each question delays a mail for seconds. */
+/**
+ * A silent name server is not asked again for this many milliseconds, because each question delays a mail for seconds.
+ */
 const SILENT_MS = 60_000
 const SILENT_NAMES_MAX = 10_000
 
 type Answer = { records: Awaited<ReturnType<LookUp>> } | { none: Error }
 
 /**
- * Caches the lookups of mail authentication for half a minute, because a sender of many messages has the same records
- * for all of them.
+ * Caches the DNS lookups of mail authentication for half a minute, because all messages of one sender need the same
+ * records.
  * @param dns answers TXT queries. Bun's resolver splits TXT at every 255 bytes, which breaks DKIM keys.
- * @param servers has the form `address[:port]` for each server. An empty list means the system's servers.
+ * @param servers has the form `address[:port]` for each name server. An empty list means the system's name servers.
  */
 export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]): LookUp {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
@@ -50,7 +55,7 @@ export function createLookUp(dns: Pick<Dns, 'txt'>, servers: readonly string[]):
     ttl: KEPT_MS,
     maxSize: KEPT_BYTES,
     sizeCalculation: (answer, key) => key.length + JSON.stringify(answer).length,
-    // An answer is returned even if it arrives after its eviction from the cache.
+    // A DNS answer is returned to its caller even if it arrives after its eviction from the cache.
     ignoreFetchAbort: true,
     fetchMethod: (_key, _stale, { context }) => ask(context.name, context.type),
   })

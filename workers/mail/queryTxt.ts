@@ -1,6 +1,7 @@
 /**
- * Sends TXT queries over our own sockets, because Bun's resolver returns each string of a record as a separate record
- * (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, so its strings could not be joined again.
+ * Sends DNS queries for TXT records over its own sockets, because Bun's resolver returns each string of a record as a
+ * separate record (oven-sh/bun#21370). A DKIM key is longer than the 255 bytes of one string, so its strings could not
+ * be joined again.
  */
 import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
@@ -14,19 +15,23 @@ import {
   streamEncode,
 } from 'dns-packet'
 
-/** Is the largest answer that passes every network without fragments (DNS flag day 2020). */
+/** Is the size of the largest DNS answer that passes every network without fragments (DNS flag day 2020). */
 const UDP_PAYLOAD_BYTES = 1232
 const DNS_PORT = 53
-/** Sets the wait before a resend. The wait is longer than most answers take, and doubles at each resend. */
+/**
+ * Sets the milliseconds before a DNS query is sent again. Most answers come sooner. The wait doubles at each resend.
+ */
 const RESEND_MS = 250
 const NXDOMAIN = 'NXDOMAIN'
 const NOERROR = 'NOERROR'
 
 export type TxtOptions = {
-  /** Lists the servers as `address`, `address:port` or `[address]:port`. They are asked in this order. */
+  /**
+   * Lists the name servers as `address`, `address:port` or `[address]:port`. The name servers are asked in this order.
+   */
   servers: readonly string[]
   timeoutMs: number
-  /** Limits the rounds through the servers. */
+  /** Limits how often the list of name servers is tried. */
   tries: number
 }
 
@@ -40,8 +45,9 @@ class DnsFailure extends Error {
 }
 
 /**
- * Returns the TXT records of a name, each as one text. The list is empty when the record or the name does not exist.
- * @throws {DnsFailure} when every server fails or does not answer.
+ * Returns the TXT records of a name, each record as one text. The list is empty when the record or the name does not
+ * exist.
+ * @throws {DnsFailure} when every name server fails or does not answer.
  */
 export async function queryTxt(name: string, options: TxtOptions): Promise<string[]> {
   let failure = new DnsFailure('ENOSERVER', name)
@@ -72,12 +78,15 @@ const textsOf = ({ answers = [] }: Packet): string[] =>
     return Buffer.concat(strings.map((part) => Buffer.from(part))).toString('utf8')
   })
 
-/** Sends one query. Repeats it over TCP when the UDP answer is truncated. Returns `null` without an answer. */
+/**
+ * Sends one DNS query. Repeats the query over TCP when the UDP answer is truncated. Returns `null` when no answer
+ * comes.
+ */
 async function ask(name: string, server: string, timeoutMs: number): Promise<Packet | null> {
   const { host, port } = parseServer(server)
   const query: Packet = {
     type: 'query',
-    // An unguessable id and port distinguish an answer from a forged answer (RFC 5452).
+    // An unguessable query id and port keep an attacker from forging the answer (RFC 5452).
     id: randomInt(0x10000),
     flags: RECURSION_DESIRED,
     questions: [{ type: 'TXT', name }],
@@ -110,7 +119,7 @@ function overUdp(query: Packet, host: string, port: number, timeoutMs: number) {
   }
   const timer = setTimeout(() => end(null), timeoutMs)
   let again: Timer | undefined
-  // A lost datagram is resent soon, because a job waits. The answer to either datagram counts.
+  // A lost datagram is sent again soon, because a job waits for its answer. The answer to any of the datagrams counts.
   const send = (nextMs: number) => {
     socket.send(encode(query))
     again = setTimeout(() => send(nextMs * 2), nextMs)

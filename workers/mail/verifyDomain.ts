@@ -14,14 +14,14 @@ import type { Dns } from './dns.ts'
 
 type Options = {
   mailDomain: string
-  /** The MX records of our domains name this host. */
+  /** Is the host name in the MX records of the domains that this service serves. */
   mailHostname: string
   dns: Dns
 }
 
 /**
- * Checks the DNS records of a domain and records the findings. A silent name server gives no verdict. A verified domain
- * with missing records stays verified for a while, because the mail of all its projects depends on it.
+ * Checks the DNS records of a mail domain and stores the findings. A silent name server proves nothing. A verified
+ * domain with missing records stays verified for a while, because the mail of all its projects depends on it.
  */
 export const createVerifyDomain =
   ({ pool, log }: PoolContext, { mailDomain, mailHostname, dns }: Options): Task<'verify_domain'> =>
@@ -43,7 +43,7 @@ export const createVerifyDomain =
       token: claim.token,
       status,
       findings,
-      // A silent name server does not count against a verified domain.
+      // A silent name server does not shorten the time for which a verified domain stays verified.
       wantingSince: verdict === 'unknown' ? claim.wantingSince : wantingSince,
       recheckAt,
     })

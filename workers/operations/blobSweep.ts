@@ -8,8 +8,8 @@ import { createPool } from '../../sql/db.ts'
 const SWEEP_MS = 30_000
 
 /**
- * Starts the removal of the objects of deleted mail. Several processes may run it at once. It is apart from other
- * housekeeping, so that a slow object store does not delay the rest.
+ * Starts the removal of the objects of deleted mail from the object store. Several processes may run this sweep at
+ * once. The sweep is apart from other housekeeping, so that a slow object store does not delay the rest.
  */
 export function startBlobSweep(databaseUrl: string, store: ObjectStore, log: Logger): Running {
   const pool = createPool({ url: databaseUrl, size: 1, name: 'purser blobs', log })

@@ -1,17 +1,17 @@
 import type { Pool } from '../../sql/db.ts'
 import { type DueRows, findDue, removeExpired, WALK_START } from '../../sql/operations/retention.ts'
 
-/** One query reads this many projects. It takes about 20 ms. */
+/** Limits the projects that one query of the retention sweep reads. Such a query takes about 20 ms. */
 const PROJECTS_AT_ONCE = 200
-/** Limits the part of a sweep that removes rows, because other housekeeping waits meanwhile. */
+/** Limits the milliseconds in which one sweep removes rows, because other housekeeping waits meanwhile. */
 const TURN_MS = 1_000
-/** Walks over all projects begin at least this far apart. */
+/** Two walks of the retention sweep over all projects begin at least this far apart. */
 const WALK_EVERY_MS = 300_000
 
 /**
- * Removes rows by age. Each call reads the next projects, then takes one batch of each project in turn, so that a large
- * tenant does not delay the others. Several processes share the work: each process skips the rows that another process
- * has locked.
+ * Removes old rows of each project. Each call reads the next projects, then removes one batch of rows of each project
+ * in turn, so that a large tenant does not delay the others. Several processes share the work: each process skips the
+ * rows that another process has locked.
  */
 export function createRetention(pool: Pool): () => Promise<void> {
   let after = WALK_START
@@ -23,7 +23,7 @@ export function createRetention(pool: Pool): () => Promise<void> {
       const { due, next } = await findDue(pool, after, PROJECTS_AT_ONCE)
       waiting = due
       after = next ?? WALK_START
-      // Until the last project, the walk continues without a pause.
+      // The walk over the projects continues without a pause until the last project.
       restMs = next === null ? startedMs + WALK_EVERY_MS : startedMs
     }
     while (waiting.length > 0 && performance.now() - startedMs < TURN_MS) {

@@ -2,28 +2,32 @@ import { readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 
 const CHECK_MS = 250
-/** An idle child process ends after this time, because it holds some 60 MB. */
+/** An idle child process ends after this many milliseconds, because it holds some 60 MB. */
 const IDLE_MS = 30_000
 const PAGE_BYTES = 4096
 /** Is the unit of time of proc_pid_stat(5). Linux reports 100 ticks a second to every program. */
 const TICK_MS = 10
 /**
- * A child may have to wait for a processor. On a busy machine an honest request takes a multiple of its processor time.
+ * Limits the elapsed time of one request to a child process. On a busy machine a child waits for a processor, so an
+ * honest request takes a multiple of its processor time.
  */
 const WAIT_MAX_MS = 300_000
-/** Sets the scheduling priority of a child, so that the database, payments and requests go first. */
+/** Sets the scheduling priority of a child process, so that the database, payments and requests go first. */
 const NICENESS = 10
 
 /**
- * Describes how a child answers a request: with the result, or with the reason for having none. `cpuMs` is the
+ * Describes how a child process answers a request: with the result, or with the reason for having none. `cpuMs` is the
  * processor time that the request took.
  */
 type ChildAnswer<Result> = { cpuMs: number } & ({ result: Result } | { error: string })
 
-/** Reports that a child did not start, threw, died, or exceeded a limit. */
+/** Reports that a child process did not start, threw, died, or exceeded a limit. */
 export class ChildError extends Error {
   override readonly name = 'ChildError'
-  /** Is the processor time that the request took, in milliseconds. For a killed child it is the time until the kill. */
+  /**
+   * Is the processor time that the request took, in milliseconds. For a killed child process it is the time until the
+   * kill.
+   */
   readonly cpuMs: number
   constructor(message: string, cpuMs: number) {
     super(message)
@@ -32,20 +36,23 @@ export class ChildError extends Error {
 }
 
 /**
- * Runs child processes of one program. Each child does one request at a time. A child that exceeds a limit is killed.
+ * Runs child processes of one program. Each child process handles one request at a time. A child process that exceeds a
+ * limit is killed.
  */
 export type Children<Request, Result> = {
-  /** @throws {ChildError} */
+  /** Sends one request to a child process. @throws {ChildError} */
   run(request: Request): Promise<{ result: Result; cpuMs: number }>
 }
 
-/** Names a file that calls `serveParent`. Error messages use `name`, for example `the parser`. */
+/**
+ * Names the file of a program whose processes call `serveParent`. Error messages use `name`, for example `the parser`.
+ */
 export type ChildProgram = { file: string; name: string; limits: ChildLimits }
 
-/** `timeMaxMs` limits the processor time of one request. */
+/** Limits a child process. `timeMaxMs` limits the processor time of one request. */
 export type ChildLimits = { timeMaxMs: number; memoryMaxBytes: number }
 
-/** Creates the children. The caller limits how many of them run at once. */
+/** Creates the set of child processes. The caller limits how many of them run at once. */
 export function createChildren<Request, Result>(program: ChildProgram): Children<Request, Result> {
   let idle: Child<Request, Result>[] = []
   const leave = (child: Child<Request, Result>) => {
@@ -70,13 +77,13 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
 }
 
 type Child<Request, Result> = {
-  /** @throws when the child cannot do the request. The child has ended then. */
+  /** Sends a request to the child process. @throws when the child cannot do the request. The child has ended then. */
   ask(request: Request): Promise<{ result: Result; cpuMs: number }>
-  /** Ends the child if it stays idle. */
+  /** Ends the child process if it stays idle. */
   rest(): void
 }
 
-/** @param onEnd is called when the child has ended. */
+/** Starts a child process. @param onEnd is called when the child process has ended. */
 function startChild<Request, Result>(
   { file, name, limits: { timeMaxMs, memoryMaxBytes } }: ChildProgram,
   onEnd: (child: Child<Request, Result>) => void,
@@ -85,7 +92,7 @@ function startChild<Request, Result>(
   let resting: ReturnType<typeof setTimeout> | undefined
   const child = Bun.spawn([process.execPath, file], {
     stdio: ['ignore', 'ignore', 'ignore'],
-    // The child reads a stranger's bytes, so it gets no environment variables: they hold secrets.
+    // The child process reads a stranger's bytes. The process gets no environment variables, because they hold secrets.
     env: {},
     serialization: 'advanced',
     ipc: (message: ChildAnswer<Result>) => answered(message),
@@ -105,7 +112,7 @@ function startChild<Request, Result>(
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
-        // Without /proc, elapsed time counts instead of processor time.
+        // Without /proc, the elapsed time of the request counts instead of its processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
         if (usedMs > timeMaxMs) resolve(`took over ${timeMaxMs} ms`)
         if (waitedMs > WAIT_MAX_MS) resolve(`was not done after ${waitedMs} ms`)
@@ -160,13 +167,13 @@ function yieldTo(pid: number): void {
   try {
     setPriority(pid, NICENESS)
   } catch {
-    // The child has ended already.
+    // The child process has ended already.
   }
 }
 
 /**
  * Returns the processor time of a process in milliseconds (proc_pid_stat(5)). Returns `undefined` where /proc is
- * absent, or has no such process.
+ * absent, or where /proc has no such process.
  */
 export function processorMs(pid: number): number | undefined {
   try {

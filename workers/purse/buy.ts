@@ -37,20 +37,20 @@ import { createSellerKeys } from './sellerKeys.ts'
 type Options = {
   keyring: KeyringSource
   policy: OutboundPolicy & { ca?: string }
-  /** The operator denies payments to these addresses. They are in lower case. */
+  /** Holds the addresses to which the operator forbids payments, in lower case. */
   deniedPayees: ReadonlySet<string>
 }
 
-/** Lists the pauses between two sends of the same signed request. The last pause repeats. */
+/** Lists the pauses between two sends of the same signed request. The last pause applies to all further sends. */
 const PAUSES_MS = [1_000, 2_000, 4_000, 8_000]
-/** A seller refuses an authorization that ends sooner than this. */
+/** A seller refuses an authorization that ends in less than this many seconds. */
 const EXPIRY_MARGIN_S = 6n
-/** Requests with these methods may be repeated without an effect (RFC 9110 §9.2.1). */
+/** Lists the HTTP methods of requests that may be repeated without an effect (RFC 9110 §9.2.1). */
 const SAFE_METHODS: readonly string[] = ['GET', 'HEAD']
 
 /**
- * Buys: asks the seller, signs one authorization within the mandates, and sends only this authorization. A job that was
- * interrupted continues from the stored state: it signs nothing new and sends the same bytes again.
+ * Makes a purchase: asks the seller, signs one authorization within the mandates, and sends only this authorization. A
+ * job that was interrupted continues from the stored state: it signs nothing new and sends the same bytes again.
  */
 export const createBuy = (
   { pool, outcomes }: PoolContext,
@@ -94,7 +94,10 @@ export const createBuy = (
     return finish(due, exchange.ok ? await answered(due, exchange, secrets) : unasked(exchange))
   }
 
-  /** Returns the header that signs in. Returns `null` if the seller does not offer sign-in, or was not paid before. */
+  /**
+   * Returns the header that signs in at a seller. Returns `null` if the seller does not offer sign-in, or was not paid
+   * before.
+   */
   async function signIn(
     due: DuePurchase,
     answer: Answer,
@@ -144,7 +147,7 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // This case also occurs when the reply to a commit was lost. The purchase is signed then.
+        // The purchase may be signed already, if the reply to the commit of its signature was lost.
         return resume(await findDuePurchase(pool, due.id))
     }
   }
@@ -158,7 +161,8 @@ export const createBuy = (
   }
 
   /**
-   * Sends the signed request. Queues the next send while the seller has not decided and the signature is still valid.
+   * Sends the signed request to the seller. Queues the next send while the seller has not decided and the signature is
+   * still valid.
    */
   async function send(due: DuePurchase, started: StartedSend): Promise<void> {
     const { content, sends, validBefore } = started
@@ -191,7 +195,9 @@ export const createBuy = (
     await finish(due, { ...(await answered(due, answer, secrets)), ...said })
   }
 
-  /** Returns what the seller's signatures prove. If the seller knows a secret, no text of the seller is kept. */
+  /**
+   * Returns the facts that the seller's signatures prove. If the seller knows a secret, no text of the seller is kept.
+   */
   async function proofs(due: DuePurchase, receipt: string | null, url: string) {
     const { terms } = due
     if (terms === null || due.credentialName !== null) return {}
@@ -230,7 +236,8 @@ export const createBuy = (
     const delayMs = sellers.delayMs(due)
     if (delayMs > 0) return queuePurchase(pool, due.id, new Date(Date.now() + delayMs))
     if (due.state === 'signed') return resume(due)
-    // After an approval the seller is asked again, because its first response was a 402 and it has done nothing.
+    // After an approval the seller is asked again, because its first response was a 402 and the seller has done
+    // nothing.
     if (due.state === 'asking' && due.approvedHash === null && !SAFE_METHODS.includes(due.method))
       return finish(due, CUT_OFF)
     if (due.state !== 'queued' && due.state !== 'asking') return
@@ -248,7 +255,7 @@ const challengeOf = (answer: Answer) =>
   readChallenge(headerOf(answer.headers, 'payment-required'), answer.body.toString('utf8'))
 
 /**
- * Returns the offer in a form that may be shown. A seller that knows a secret of the vault could repeat the secret in
+ * Returns an offer in a form that may be shown. A seller that knows a secret of the vault could repeat the secret in
  * the texts of its offer.
  */
 function shown<Given extends Offer | null>({ credentialName }: DuePurchase, offer: Given): Given {

@@ -2,8 +2,8 @@
  * Turns a call of another server's MCP tool into an HTTP exchange, so that a purchase takes the same path for HTTP and
  * MCP.
  *
- * The standards are MCP streamable HTTP and the x402 transport for MCP. The challenge is the result of an error. The
- * payment is in `_meta["x402/payment"]`, the settlement in `_meta["x402/payment-response"]`.
+ * The exchange follows MCP streamable HTTP and the x402 transport for MCP. The x402 challenge arrives as the result of
+ * a tool error. The payment is in `_meta["x402/payment"]`, the settlement in `_meta["x402/payment-response"]`.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import {
@@ -21,14 +21,14 @@ import {
 
 type Json = Record<string, unknown>
 
-/** Describes a tool call. `body` holds its arguments as JSON. */
+/** Describes a call of an MCP tool. `body` holds the tool's arguments as JSON. */
 export type ToolRequest = Omit<GuardedRequestParameters, 'method' | 'body'> & {
   body: string | null
   tool: string
   payment: PaymentHeader | null
 }
 
-/** Reports that a request of the transport failed below HTTP. */
+/** Reports that the HTTP request of an MCP call failed before any HTTP response. */
 class UnreachedError extends Error {
   override readonly name = 'UnreachedError'
   readonly failure: Extract<Exchange, { ok: false }>
@@ -39,16 +39,16 @@ class UnreachedError extends Error {
   }
 }
 
-/** Responses with these statuses have no body (Fetch Standard). */
+/** Lists the statuses of HTTP responses without a body (Fetch Standard). */
 const NO_BODY = [204, 205, 304]
-/** Is the JSON-RPC code of a challenge in version 1 of the transport. */
+/** Is the JSON-RPC code of a challenge in version 1 of the x402 transport for MCP. */
 const PAYMENT_REQUIRED = 402
-/** The tool refused. It would refuse the same call again. */
+/** Is the status of an exchange in which the MCP tool refused. The tool would refuse the same call again. */
 const TOOL_FAILED = 422
 
 /**
- * Calls a tool once. @returns the same as {@link guardedExchange}. A challenge becomes a 402 whose body is the
- * challenge.
+ * Calls an MCP tool once. @returns the tool's answer in the form of {@link guardedExchange}. An x402 challenge becomes
+ * a 402 whose body is the challenge.
  */
 export async function mcpExchange({
   tool,
@@ -63,7 +63,7 @@ export async function mcpExchange({
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
-    // The server may push nothing, because an open stream would occupy a worker.
+    // The MCP server may push nothing, because an open stream would occupy a worker.
     if (method === 'GET') return new Response(null, { status: 405 })
     const answer = await guardedExchange({
       ...request,

@@ -3,7 +3,7 @@ import { payOut } from '../../sql/purse/payout.ts'
 import { patiently } from '../queue/patiently.ts'
 import type { PoolContext, Task } from '../queue/task.ts'
 
-/** Orders the automatic payouts of a purse. A gas wallet sends them. */
+/** Orders the automatic payouts of a purse. A gas wallet sends the payouts. */
 export const createPayOut =
   ({ pool }: PoolContext, { keyring }: { keyring: KeyringSource }): Task<'pay_out'> =>
   ({ projectId }) =>

@@ -10,8 +10,8 @@ import { type Reserved, reserve, type Wanted } from '../../sql/purse/purchases/r
 const GROUP_MAX = 50
 
 /**
- * Reserves and signs payments. Payments of one purse that wait for its lock form a group (docs/decisions/batching.md).
- * Purses do not wait for each other.
+ * Reserves and signs payments. Payments that wait for the lock of one purse form a group (docs/decisions/batching.md).
+ * Payments of different purses do not wait for each other.
  */
 export function createReservations(pool: Pool, source: KeyringSource) {
   const purses = new Map<string, { batcher: Batcher<Wanted, Reserved>; waiting: number }>()

@@ -15,21 +15,21 @@ import { createAnswerMasker } from '../vault/answerMasker.ts'
 import { ANSWER_BYTES_MAX, maskedAnswer, type ReceivedAnswer } from '../vault/maskedAnswer.ts'
 import { mcpExchange } from './mcpExchange.ts'
 
-/** A seller that settles on the chain must answer within this time. Otherwise the request is repeated. */
+/** A seller that settles on the chain must answer within this many milliseconds. Otherwise the request is repeated. */
 const TIMEOUT_MS = 30_000
 
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
- * Describes the result of a call: an exchange with the secrets that its request held, or the reason why the vault did
- * not fill the request.
+ * Describes the result of a call to a seller. The result is an exchange with the secrets of its request, or the reason
+ * why the vault did not fill the request.
  */
 export type Call =
   | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }
   | { kind: 'unfilled'; detail: string }
 
 export type SellerCalls = {
-  /** Returns the milliseconds until the project may use the vault again. 0 means now. */
+  /** Returns the milliseconds until the project may use the vault again. The number 0 means now. */
   delayMs(due: Buyer): number
   call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
   /** Returns the seller's response with its secrets masked, as the agent may see it. */
@@ -48,7 +48,7 @@ export function createSellerCalls(
 ): SellerCalls {
   const masker = createAnswerMasker()
 
-  /** Returns the request with its secrets. The credential may have changed since the purchase was accepted. */
+  /** Returns a request with its secrets. The credential may have changed since the purchase was accepted. */
   async function fill({ projectId, credentialName: name }: Buyer, request: UseRequest) {
     if (name === null) return { ...request, secrets: [] }
     const credential = await readForUse(pool, { projectId, name, keyring: await source(pool) })

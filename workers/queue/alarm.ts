@@ -3,19 +3,23 @@ import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 
 /**
- * The next due time is read this often. The interval is shorter than the shortest delay (1 s), so no retry is missed.
+ * Sets how often the alarm reads the time of the next due job. The interval is shorter than the shortest delay (1 s),
+ * so no retry is missed.
  */
 const LOOK_MS = 500
-/** Two rings are at least this far apart. Jobs that fall due in between share one ring. */
+/** Two rings of the alarm are at least this far apart. Jobs that fall due in between share one ring. */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
-/** A fetch takes longer when more jobs wait (18 ms at 100,000). The gap keeps fetches at a fifth of the time. */
+/**
+ * The gap between two rings is this many times the duration of a fetch, so fetches take a fifth of the time. A fetch
+ * takes longer when more jobs wait (18 ms at 100,000).
+ */
 const GAP_PER_FETCH = 4
 
 /**
  * Rings when a job falls due, to the millisecond. Polling would find the job half an interval later on average.
- * @param nextInMs returns the milliseconds until the next job is due, or `null` for never. Uses the clock that decides
- * whether a job is due.
+ * @param nextInMs returns the milliseconds until the next job is due, by the clock that decides whether a job is due.
+ * `null` means never.
  * @param ring makes the pool fetch jobs.
  * @param fetchMs returns how long a fetch takes at present.
  */

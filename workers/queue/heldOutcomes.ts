@@ -4,22 +4,25 @@ import { isDeadlock, isLockTimeout, isStatementTimeout } from '../../sql/db.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 500
-/** The log gets a line when an outcome waits longer than this. */
+/** The log gets a line when an outcome waits longer than this many milliseconds for the database. */
 const LATE_MS = 8_000
 const SETTLE_POLL_MS = 25
 
 /** Holds the outcomes of external effects that a pool knows but has not recorded yet. */
 export type HeldOutcomes = {
   /**
-   * Repeats `work`, which records such an outcome, until the database has stored it. The job keeps its slot meanwhile,
-   * so a pool never holds more outcomes than it has slots. If this function threw, the job would repeat its effect.
+   * Repeats `work`, which records the outcome of an external effect, until the database has stored it. The job keeps
+   * its slot meanwhile, so a pool never holds more outcomes than it has slots. If this function threw, the job would
+   * repeat its effect.
    */
   record<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Resolves when no outcome is held, or when the time limit ends. After that, failures are thrown. */
+  /**
+   * Resolves when no outcome is held, or when the time limit ends. After the time limit, failures to record are thrown.
+   */
   settle(limitMs: number): Promise<void>
 }
 
-/** Creates an empty `HeldOutcomes`. */
+/** Creates a `HeldOutcomes` that holds no outcome yet. */
 export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>): HeldOutcomes {
   let held = 0
   let late = 0
@@ -61,7 +64,7 @@ export function createHeldOutcomes(log: Pick<Logger, 'warn' | 'info' | 'error'>)
   }
 }
 
-/** Tells whether the same work can succeed later. */
+/** Tells whether work that failed with an error can succeed later. */
 const passes = (error: unknown): boolean =>
   isDatabaseUnavailable(error) ||
   isDeadlock(error) ||

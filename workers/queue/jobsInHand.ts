@@ -6,12 +6,13 @@ import type { WorkerEvents } from 'graphile-worker'
  */
 export type JobsInHand = {
   has(jobId: string): boolean
-  /** Returns the epoch in which the job was fetched (see registration.ts). */
+  /** Returns the epoch of the proof of life in which the job was fetched (see registration.ts). */
   epochOf(jobId: string): number | undefined
 }
 
 /**
- * Follows the events of a pool. A job leaves memory when its task has ended and the statement for its row is running.
+ * Follows the job events of a pool. A job leaves memory when its task has ended and the statement that ends its row is
+ * running.
  */
 export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHand {
   const epochs = new Map<string, number>()
@@ -28,7 +29,7 @@ export function followJobs(events: WorkerEvents, epoch: () => number): JobsInHan
   events.on('job:complete', ({ job }) => {
     epochs.delete(job.id)
   })
-  // In these modes the local queue has returned the jobs that had no slot yet.
+  // In these two modes Graphile Worker's local queue has returned the jobs that had no slot yet.
   events.on('localQueue:setMode', ({ newMode }) => {
     if (newMode !== 'TTL_EXPIRED' && newMode !== 'RELEASED') return
     for (const id of waiting) epochs.delete(id)

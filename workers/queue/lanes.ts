@@ -1,30 +1,34 @@
 /**
- * Terminology (docs/fair-shares.md tells all words of fair shares)
- *   lane    work for one receiver: the requests to one endpoint, the mail to one domain
- *   sharer   one project; its slow lanes share a budget
- *   slot    one of the jobs that the pool runs at the same time
+ * Shares the slots of a pool between fast and slow receivers. docs/fair-shares.md defines all words of fair shares:
+ *   lane     is work for one receiver: the requests to one endpoint, the mail to one domain
+ *   sharer   is one project; its slow lanes share a budget
+ *   slot     is one of the jobs that the pool runs at the same time
  *
- * A slow receiver holds a slot until the time-out. Without a bound, one of them (or one tenant with many) takes every
- * slot, and all other work is late. A fast lane may wait for its turn inside its slot, for a moment. A slow lane is
- * refused with a time to come back, at the price of one statement and no attempt.
+ * A slow receiver holds a slot until the time-out. Without a bound, one slow receiver (or one tenant with many) takes
+ * every slot, and all other work is late. A job of a fast lane may wait in its slot for its turn, for a moment. A job
+ * of a slow lane is refused with a time to come back. The refusal costs one SQL statement and no attempt.
  */
 
-/** Sets the limits of one kind of work. Each cap limits concurrent requests. */
+/** Sets the limits for one kind of work, such as webhooks. Each cap limits concurrent requests. */
 export type LaneLimits = {
-  /** Limits the requests of one lane. The next field limits those of one slow lane. */
+  /** Limits the concurrent requests of one lane. `slowLaneCap` limits those of one slow lane. */
   laneCap: number
   slowLaneCap: number
-  /** Limits the requests of all slow lanes of one sharer. */
+  /** Limits the concurrent requests of all slow lanes of one sharer. */
   slowSharerCap: number
-  /** A lane is slow when its average response time, or the age of its oldest open request, exceeds this. */
+  /**
+   * A lane is slow when its average response time, or the age of its oldest open request, exceeds this many
+   * milliseconds.
+   */
   slowMs: number
   /**
-   * A lane is late when its oldest open request takes longer than this. Its host may hang even if it was fast before.
+   * A lane is late when its oldest open request takes longer than this many milliseconds. The lane's host may hang even
+   * if it was fast before.
    */
   lateMs: number
   /** Tells whether a lane counts as fast before its first response. */
   trusting: boolean
-  /** A refused job is retried after this delay at the earliest. */
+  /** A job that was refused a turn is retried after this many milliseconds at the earliest. */
   returnMs: number
 }
 
@@ -38,7 +42,10 @@ const WEBHOOK_LIMITS: LaneLimits = {
   returnMs: 250,
 }
 
-/** A mail takes a second where a webhook takes a tenth of a second. A host that hangs does so for minutes. */
+/**
+ * Sets the limits for mail. A mail takes a second where a webhook takes a tenth of a second. A mail host that hangs
+ * does so for minutes.
+ */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
   slowLaneCap: 2,
@@ -49,22 +56,30 @@ export const MAIL_LIMITS: LaneLimits = {
   returnMs: 1_000,
 }
 
-/** A wait blocks a slot, so waits must be short. A job that would wait longer is refused. */
+/**
+ * Limits the milliseconds that a job waits for its turn. A waiting job blocks a slot. A job that would wait longer is
+ * refused.
+ */
 const WAIT_MAX_MS = 100
-/** Limits the waiters of a lane that has no response yet. The second number is the response time assumed for it. */
+/**
+ * Limits the jobs that wait for a lane that has no response yet. The second number is the response time that such a
+ * lane is assumed to have.
+ */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
-/** Refused jobs of one lane are retried one by one, this far apart. */
+/** Refused jobs of one lane are retried one by one, at intervals of this many milliseconds. */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
-/** The speed of this many lanes is remembered. */
+/** Limits the lanes whose speed is remembered. */
 const LANES_MAX = 10_000
 
-/** Describes an open request. The request names its sharer, because several sharers may write to one domain. */
+/**
+ * Describes an open request of a lane. The request names its sharer, because several sharers may write to one domain.
+ */
 type Request = { lane: Lane; sharer: string; sinceMs: number }
 
 type Lane = {
-  /** Holds the open requests in the order of their start. */
+  /** Holds the open requests of a lane in the order of their start. */
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
@@ -73,18 +88,21 @@ type Lane = {
 
 const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
-/** Describes a turn that `leave` ends, or the delay after which a refused job may try again. */
+/**
+ * Describes the answer to a job that asks for a turn. A granted turn ends with `leave`. A refused job may ask again
+ * after a delay.
+ */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the slots of a pool between lanes. Each pool has one instance in each process.
+ * Shares the slots of a pool between lanes. Each pool has one instance of this class in each process.
  *
  * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for sharers without an open
- * request, and a quarter for lanes without one. A lane may hold as many of the other slots as it leaves unused. When
- * many lanes begin to hang at once, each still counts as fast. They then get ever fewer slots, and never use all of
- * them.
+ * request, and a quarter for lanes without an open request. A lane may hold as many of the other slots as it leaves
+ * unused. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer slots,
+ * and never use all slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
@@ -97,7 +115,9 @@ export class Lanes {
   readonly #nowMs: () => number
   readonly #limits: LaneLimits
 
-  /** @param slots is the number of jobs that the pool runs at the same time. Slow lanes get at most half of them. */
+  /**
+   * @param slots is the number of jobs that the pool runs at the same time. Slow lanes get at most half of the slots.
+   */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
     this.#limits = limits
@@ -109,7 +129,7 @@ export class Lanes {
 
   /**
    * Asks for a slot, and waits about WAIT_MAX_MS at most.
-   * @param name is `null` for the shared lane (smarthost mail), which has no cap of its own.
+   * @param name is the name of the lane. `null` means the shared lane for smarthost mail, which has no cap of its own.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)
@@ -163,7 +183,7 @@ export class Lanes {
   }
 
   #mayWait(lane: Lane): boolean {
-    // Without an open request in the lane, no `leave` would ever wake the waiter.
+    // Without an open request in the lane, no `leave` would ever wake the waiting job.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap
@@ -215,7 +235,7 @@ export class Lanes {
     return requests.filter(({ sinceMs }) => sinceMs < startedMs).length
   }
 
-  /** Returns how long the oldest open request has taken so far. */
+  /** Returns the milliseconds that the oldest open request of a lane has taken so far. */
   #oldestMs(lane: Lane): number {
     const [oldest] = lane.open
     return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs

@@ -6,15 +6,15 @@ import { patiently } from './patiently.ts'
 
 /** Gives access to the database operations of a Graphile Worker pool, and tells when they have ended. */
 export type WatchedOperations = {
-  /** Graphile Worker gets this pool. */
+  /** Is the connection pool that Graphile Worker gets. */
   pgPool: Pool
   /** Resolves when every operation that was under way at the time of the call has ended. */
   settled(): Promise<void>
 }
 
 /**
- * Limits the silence of a connection. An operation of Graphile Worker takes milliseconds, so a longer silence means a
- * dead connection.
+ * Limits the silence of a database connection. An operation of Graphile Worker takes milliseconds, so a longer silence
+ * means a dead connection.
  */
 const SILENCE_MAX_MS = 6_000
 
@@ -22,16 +22,16 @@ const SILENCE_MAX_MS = 6_000
 const COMPLETES_A_JOB = /^complete_job\//
 
 /**
- * Matches the names of prepared statements that end a job. Each statement is one transaction. A second run changes
- * nothing.
+ * Matches the names of prepared statements that end a job. Each such statement is one transaction. When the statement
+ * runs twice, the second run changes nothing.
  */
 const ENDS_A_JOB = /^(complete|fail|return)_job/
 
-/** Jobs that end while a deletion runs share the next deletion. */
+/** Sets how the deletions of ended jobs are batched. Jobs that end while a deletion runs share the next deletion. */
 const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
- * Watches the pool that Graphile Worker 0.18 uses. Graphile Worker never awaits or repeats the statement that ends a job.
+ * Watches the connection pool of Graphile Worker 0.18, which never awaits or repeats the statement that ends a job.
  * - One statement deletes the jobs that succeed together. One commit for each job took a fifth of a webhook's CPU.
  * - A statement that ends a job is repeated while the database is unreachable.
  * - A silent connection is closed. An operation therefore ends in bounded time, and no reply arrives after its end.
@@ -82,7 +82,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
       held ??= await pool.connect()
       return await answered(held, statement, values)
     } catch (error) {
-      // Graphile Worker needs its slot at once, so the repetition takes another connection.
+      // Graphile Worker needs its slot at once, so the repeated statement takes another connection.
       release(error as Error)
       if (!endsJob(statement)) throw error
       return patiently(() => queryOnce(pool, statement))
@@ -98,7 +98,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
   return watched as unknown as PoolClient
 }
 
-/** Returns the id of the job that a statement deletes. Returns null for any other statement. */
+/** Returns the id of the job that a statement deletes. Returns `null` for any other statement. */
 function doneJob(statement: unknown): string | null {
   if (typeof statement !== 'object' || statement === null) return null
   const { name, values } = statement as { name?: unknown; values?: unknown[] }
@@ -124,7 +124,7 @@ async function queryOnce(pool: Pool, statement: unknown): Promise<unknown> {
   }
 }
 
-/** Runs a statement. @throws {Error} the error of a broken connection when no reply arrives in time */
+/** Runs a statement on a connection. @throws {Error} the error of a broken connection when no reply arrives in time. */
 async function answered(
   client: PoolClient,
   statement: unknown,

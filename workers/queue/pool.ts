@@ -5,12 +5,14 @@ import { createHeldOutcomes } from './heldOutcomes.ts'
 import { Lanes } from './lanes.ts'
 import { type PoolSettings, startRunner } from './runner.ts'
 
-/** Counts the connections beside those of the jobs: the listener, fetching, completing. */
+/**
+ * Is the number of connections that a pool needs beside those of the jobs: for the listener, fetching and completing.
+ */
 const SPARE_CONNECTIONS = 4
 const RESTART_DELAY_MS = 1_000
 /**
- * Limits the wait for held outcomes after the drain. Drain and wait end before the process ends (see
- * shared/process/service.ts).
+ * Limits the wait for held outcomes after the drain of the jobs. Drain and wait together end before the process ends
+ * (see shared/process/service.ts).
  */
 const SETTLE_LIMIT_MS = 4_000
 
@@ -52,9 +54,9 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // If a runner was still starting when the stop was requested, `current` is this runner now.
+      // If a runner was still starting when the stop was requested, `current` holds that runner by now.
       await current.drain()
-      // The drain gives up a job that still holds an outcome. The database may become reachable now.
+      // The drain gives up a job that still holds an outcome. The database may become reachable during this wait.
       await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()
     },

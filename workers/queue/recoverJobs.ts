@@ -8,15 +8,18 @@ import { listLocks, releaseLocks } from '../../sql/queue/workerPools.ts'
 import type { JobsInHand } from './jobsInHand.ts'
 import type { WatchedOperations } from './operations.ts'
 
-/** A pool polls at least every second. A pool without a fetch for this long is stuck if the database answers. */
+/**
+ * A pool polls for jobs at least every second. If the database answers and the pool has fetched no jobs for this long,
+ * the pool is stuck.
+ */
 const STUCK_AFTER_MS = 8_000
 
 /**
  * Releases jobs that this pool has locked in the database but does not have in memory. Such jobs remain when the reply
- * to a fetch is lost, or when the row of a finished job could not be deleted. Graphile Worker would leave them locked
- * for four hours.
+ * to a fetch is lost, or when the row of a finished job could not be deleted. Graphile Worker would leave such jobs
+ * locked for four hours.
  *
- * A released job cannot be running: every operation that could bring it into memory has ended by then.
+ * A released job cannot be running: every operation that could bring the job into memory has ended by then.
  * @param onStuck is called when the pool polls and the database answers, but no fetch succeeds. Graphile Worker 0.18
  * never recovers from an error in its very first fetch, because it keeps the rejected promise of its task ids.
  */
@@ -26,10 +29,10 @@ export function recoverJobs(options: {
   jobs: JobsInHand
   operations: WatchedOperations
   fetches: Fetches
-  /** Sets the time between two checks. */
+  /** Sets the milliseconds between two searches for such jobs. */
   intervalMs: number
   onStuck: () => void
-  /** Is called with the number of jobs that became available. */
+  /** Is called with the number of jobs that were released. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {
@@ -70,14 +73,14 @@ export function recoverJobs(options: {
   }
 }
 
-/** Tells whether a pool fetches as it should. */
+/** Tells whether a pool fetches jobs as it should. */
 export type Fetches = {
   areMissing(): boolean
-  /** Restarts the time count, because the database was unreachable. */
+  /** Restarts the time since the last fetch, because the database was unreachable. */
   excuse(): void
 }
 
-/** Follows the fetches of a pool. */
+/** Follows the job fetches of a pool. */
 export function watchFetches(events: WorkerEvents): Fetches {
   let isPolling = false
   let sinceMs = 0

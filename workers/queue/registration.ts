@@ -1,16 +1,16 @@
 import type { Logger } from 'pino'
 import { type PoolRegistration, registerPool } from '../../sql/queue/workerPools.ts'
 
-/** Describes a pool's proof of life. The pool holds it for as long as it runs. */
+/** Describes a pool's proof of life, which is an advisory lock. The pool holds the proof for as long as it runs. */
 export type Registration = {
-  /** Counts how often the proof was acquired. The count is negative while the proof is not held. */
+  /** Returns how often the proof of life was acquired. The number is negative while the proof is not held. */
   epoch(): number
   release(): Promise<void>
 }
 
 const RETRY_MS = 250
 
-/** Registers the pool. Registers it again whenever the connection of the proof breaks. */
+/** Registers a pool as alive. Registers the pool again whenever the connection that holds the proof of life breaks. */
 export function keepRegistered(options: {
   databaseUrl: string
   poolName: string

@@ -21,30 +21,30 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
-/** The duration of this many fetches is remembered. */
+/** Is the number of recent fetches whose duration is remembered. */
 const FETCHES = 5
 
 export type PoolSettings = {
   name: RunnerName
   databaseUrl: string
-  /** Limits the jobs that run at the same time. */
+  /** Limits the jobs that the pool runs at the same time. */
   concurrency: number
   /**
-   * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced and waits for no
-   * poll.
+   * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced with NOTIFY and
+   * waits for no poll.
    */
   pollIntervalMs: number
-  /** Creates the tasks once for each pool. */
+  /** Creates the tasks of the pool. The function is called once for each pool. */
   tasks: (context: PoolContext) => Tasks
-  /** Sets how lanes share the slots. The default is the limits for webhooks. */
+  /** Sets how lanes share the slots of the pool. By default the limits for webhooks apply. */
   lanes?: LaneLimits
-  /** Sets the number of database connections. The default is enough for every job at once. */
+  /** Sets the number of database connections of the pool. The default is enough for every concurrent job. */
   connections?: number
   /** Sets the interval at which the pool searches for jobs that it has locked but does not have in memory. */
   recoveryIntervalMs?: number
-  /** Measures the jobs. Without this setting nothing is measured. */
+  /** Measures the jobs of the pool. Without this setting nothing is measured. */
   metrics?: JobMetrics
-  /** Returns the milliseconds until the next job with a known time. The pool fetches at that moment. */
+  /** Returns the milliseconds until the next job with a known time. The pool fetches jobs at that moment. */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
 
@@ -120,8 +120,8 @@ export async function startRunner(
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
     await Promise.all([
-      // A deletion whose reply was lost is repeated. The job of that row is unlocked, but the connection is still
-      // needed.
+      // A deletion whose reply was lost is repeated. The job of the deleted row is unlocked already, but the connection
+      // is still needed.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),
@@ -146,7 +146,7 @@ const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
     worker: {
       concurrentJobs: concurrency,
       pollInterval: pollIntervalMs,
-      // One fetch serves all workers of the pool. operations.ts explains the value -1.
+      // One fetch serves all workers of the pool. The comments of operations.ts explain the value -1.
       localQueue: { size: concurrency + 1 },
       completeJobBatchDelay: -1,
       failJobBatchDelay: -1,
@@ -175,21 +175,23 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // The shortest fetch counts: longer fetches wait for a burst of jobs to start, and not for the database.
+    // The shortest fetch counts. Longer fetches wait for a burst of jobs to start, and not for the database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })
 }
 
-/** Waits for the registration, because /readyz then finds the pool. The pool works without the proof too. */
+/**
+ * Waits for the pool's registration, because /readyz then finds the pool. The pool works without the registration too.
+ */
 async function untilRegistered(registration: Registration): Promise<void> {
   const deadlineMs = performance.now() + REGISTRATION_WAIT_MS
   while (registration.epoch() < 0 && performance.now() < deadlineMs) await Bun.sleep(POLL_MS)
 }
 
 /**
- * Waits until no job is locked, then unlocks the remaining jobs. `runner.stop()` does not wait until the rows of
- * finished jobs are deleted, and a job that stays locked would run again.
+ * Waits until no job of the pool is locked, then unlocks the remaining jobs. `runner.stop()` does not wait until the
+ * rows of finished jobs are deleted, and a job that stays locked would run again.
  */
 async function untilUnlocked(pool: Pool, graphilePoolId: string): Promise<void> {
   const deadline = Date.now() + UNLOCK_WAIT_MS
@@ -204,7 +206,10 @@ const GRAPHILE_LEVELS: Record<string, 'error' | 'warn' | 'debug'> = {
   warning: 'warn',
 }
 
-/** The pool has fewer connections than jobs on purpose, because jobs mostly wait on the network. */
+/**
+ * Matches a warning that is expected: the pool has fewer connections than jobs on purpose, because jobs mostly wait on
+ * the network.
+ */
 const EXPECTED_WARNING = /maxPoolSize \(\d+\) smaller than concurrency/
 
 function graphileLogger(log: Logger): GraphileLogger {

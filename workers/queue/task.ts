@@ -10,18 +10,18 @@ export type PoolContext = {
   log: Logger
   /** Shares the slots of the pool between endpoints or domains. */
   lanes: Lanes
-  /** Records the external effects of a task. */
+  /** Records the outcomes of the external effects of a task. */
   outcomes: HeldOutcomes
 }
 
 /**
- * Runs one kind of job. After a crash it may run twice for one job, and must then change nothing the second time. A
+ * Runs one kind of job. After a crash a task may run twice for one job, and must then change nothing the second time. A
  * task records a remote failure and does not throw it. A throw means a bug or an unreachable database. Graphile Worker
- * then tries again.
+ * then runs the job again.
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,
-  /** `attempt` counts how often the job was fetched, from 1. */
+  /** Describes the run of the job. `attempt` counts how often the job was fetched, from 1. */
   job: { attempt: number },
 ) => Promise<void>
 

@@ -12,11 +12,11 @@ import type { Tasks } from './task.ts'
 
 const RETRY_MIN_MS = 100
 const RETRY_MAX_MS = 2_000
-/** While the object store is unreachable, a job that needs it is retried after one to two times this delay. */
+/** While the object store is unreachable, a job that needs the store is retried after one to two times this delay. */
 const BLOBS_AWAY_MS = 15_000
 /**
- * A job holds its slot no longer than this. The job then runs again when the database is reachable, because its end
- * cannot be recorded.
+ * A job holds its slot no longer than this while the database is unreachable. The job then runs again when the database
+ * is reachable, because its end cannot be recorded.
  */
 const OUTLASTED_MS = 60_000
 
@@ -44,13 +44,13 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
               )
             } catch (error) {
               if (!(error instanceof BlobsAwayError) || job.key === null) throw error
-              // A new job is added, because an outage must not use up the attempts of this job.
+              // A new job is added for the retry, because an outage must not use up the attempts of the failed job.
               const runAt = new Date(Date.now() + BLOBS_AWAY_MS * (1 + Math.random()))
               await addJob(pool, { task: name, payload, key: job.key, runAt })
             }
           }
           await within({ jobId: String(job.id) }, () =>
-            // Jobs that are queued in bulk find their trace id in the rows that they read.
+            // A job that was queued in bulk carries no trace id. Its task reads the trace id from its rows.
             traceparent === null
               ? run()
               : traced(`job ${name}`, { kind: 'consumer', parent: traceparent }, run),
@@ -64,7 +64,7 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 /**
  * Runs a task, and repeats it while the database is unreachable. A failed job would wait for Graphile Worker's
  * exponential back-off, and outages would use up its attempts.
- * @throws {Error} when the job was given to another pool. This happens seconds after the proof of life is lost.
+ * @throws {Error} when the job was given to another pool, which happens seconds after the proof of life is lost.
  */
 async function outlastDatabase(
   pool: Pool,
@@ -91,7 +91,7 @@ async function outlastDatabase(
   }
 }
 
-/** @returns the epoch. @throws {Error} when the pool stops first. */
+/** Waits until the pool has its proof of life. @returns the epoch. @throws {Error} when the pool stops first. */
 async function untilRegistered({ registration, isStopping }: Context): Promise<number> {
   while (registration.epoch() < 0) {
     if (isStopping()) throw new Error('the worker pool stops')

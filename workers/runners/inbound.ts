@@ -31,11 +31,11 @@ export const inboundRunner = (options: {
   dns: Dns
   lookUp: LookUp
   bounceKeys: BounceKeys
-  /** `null` means that all contents of mail stay in the database. */
+  /** Holds large contents of mail. `null` means that all contents of mail stay in the database. */
   objectStore: ObjectStore | null
-  /** This inbox receives the mail to the postmaster and the reports. */
+  /** Is the inbox that receives the mail to the postmaster and the reports. */
   postmaster?: string | undefined
-  /** Limits what the reading of attachments may cost a project in a day. */
+  /** Limits the bytes and the processor time for reading a project's attachments in a day. */
   textLimits?: TextLimits
 }): Runner<'inbound'> => ({
   name: 'inbound',
@@ -51,9 +51,9 @@ export const inboundRunner = (options: {
       verify_domain: createVerifyDomain(context, options),
     }
   },
-  // A mail that found the share of its project in use is retried after 250 ms.
+  // A mail whose project had no free slot is retried after 250 ms.
   pollIntervalMs: 250,
-  // A job waits for DNS answers most of its time.
+  // A job of inbound mail waits for DNS answers most of its time.
   concurrency: INBOUND_SLOTS,
   connections: RUNNER_CONNECTIONS.inbound,
 })

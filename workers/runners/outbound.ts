@@ -39,7 +39,7 @@ export const outboundRunner = (
     }
   },
   pollIntervalMs: 1_000,
-  // A job waits for the remote host most of its time.
+  // A job of outbound mail waits for the remote host most of its time.
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.outbound,
   lanes: MAIL_LIMITS,

@@ -14,7 +14,8 @@ export const paymentsRunner = (till: Till, options: ExamineOptions): Runner<'pay
     examine_chain: createExamineChain(context, options),
   }),
   pollIntervalMs: 200,
-  // Jobs that run together are simulated, signed and sent together. They share the connections of the till.
+  // Payments whose jobs run together are simulated, signed and sent together. The jobs share the connections of the
+  // till.
   concurrency: 32,
   connections: RUNNER_CONNECTIONS.payments,
 })

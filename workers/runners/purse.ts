@@ -13,7 +13,7 @@ export const purseRunner = (
     pay_out: createPayOut(context, options),
   }),
   pollIntervalMs: 500,
-  // A job mostly waits for a seller that settles on the chain.
+  // A job of a purchase mostly waits for a seller that settles on the chain.
   concurrency: 100,
   connections: RUNNER_CONNECTIONS.purse,
 })

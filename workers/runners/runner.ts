@@ -9,6 +9,6 @@ export type Runner<Name extends RunnerName> = Omit<PoolSettings, 'databaseUrl'> 
 /** Holds the parts of a runner that sends HTTP requests to other hosts. */
 export type OutboundHttp = {
   keyring: KeyringSource
-  /** `ca` holds additional certificate authorities in PEM form. */
+  /** Decides which addresses a request may reach. `ca` holds additional certificate authorities in PEM form. */
   policy: OutboundPolicy & { ca?: string }
 }

@@ -25,7 +25,7 @@ export const webhooksRunner = (
     examine_service: createExamineService(context, options),
   }),
   pollIntervalMs: 500,
-  // A job mostly waits for its receiver, and needs the database for only a few milliseconds.
+  // A job of a webhook mostly waits for its receiver, and needs the database for only a few milliseconds.
   concurrency: 200,
   connections: RUNNER_CONNECTIONS.webhooks,
   nextInMs: nextDeliveryInMs,

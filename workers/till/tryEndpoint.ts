@@ -27,7 +27,10 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import { askUnpaid, EMPTY_CALL, type EmptyCall } from './emptyCall.ts'
 
 const ASK_TIMEOUT_MS = 10_000
-/** The time-out is long, because a seller settles on the chain before it answers. */
+/**
+ * Limits the milliseconds for a paid request. The time-out is long, because a seller settles on the chain before it
+ * answers.
+ */
 const PAY_TIMEOUT_MS = 30_000
 
 const { privateKey, address } = DEVNET_ACCOUNTS.payer
@@ -40,8 +43,8 @@ const devnetPayer: DigestSigner = {
 type End = Parameters<typeof endTrial>[2]
 
 /**
- * Requests an endpoint as a buyer does. With `buy` pays it once from the devnet's payer. A job that was interrupted
- * sends its stored bytes again.
+ * Requests an endpoint as a buyer does. With `buy` the trial pays the endpoint once from the devnet's payer. A job that
+ * was interrupted sends its stored bytes again.
  */
 export const createTryEndpoint =
   ({ pool, lanes, outcomes }: PoolContext, policy: OutboundPolicy): Task<'try_endpoint'> =>
@@ -82,7 +85,7 @@ export const createTryEndpoint =
 
 type Asked = { challenge: SellerChallenge; method: DueTrial['method'] } | { end: End }
 
-/** Reads the 402 of an endpoint. */
+/** Requests an endpoint without a payment, and reads its 402 response. */
 async function ask(policy: OutboundPolicy, url: string): Promise<Asked> {
   const { answer, method } = await askUnpaid((call) => send(policy, { url, call, payment: null }))
   if (!answer.ok) return { end: { state: 'failed', detail: answer.detail } }
@@ -121,7 +124,7 @@ function paidEnd(answer: Exchange): End {
     : { state: 'failed', detail: `answered ${answer.status} to the payment`, ...said }
 }
 
-/** Returns the unchanged 402 of the seller, without the values that we derived from it. */
+/** Returns the seller's 402 challenge without the values that this service derived from it. */
 function shownChallenge({ x402Version, entries, resource, extensions, error }: SellerChallenge) {
   return {
     x402Version,

@@ -29,8 +29,8 @@ const VERIFY_TIMEOUT_MS = 10_000
 const AGAIN_MS = 60 * 60 * 1000
 
 /**
- * Fetches a registered URL without a payment, and records whether it answers with a challenge. No challenge is made for
- * an unreachable endpoint. The verdict stops no signed payment.
+ * Fetches a registered URL without a payment, and records whether the endpoint answers with a challenge. The service
+ * makes no challenge for an unreachable endpoint. The result stops no payment that is already signed.
  */
 export const createVerifyEndpoint =
   ({ pool, lanes }: PoolContext, policy: OutboundPolicy): Task<'verify_endpoint'> =>
@@ -54,7 +54,8 @@ export const createVerifyEndpoint =
       if (openApiUrl !== null) {
         await readDocument(pool, policy, { ...endpoint, id: endpointId, openApiUrl })
       }
-      // No challenge is made for an unreachable endpoint, so the endpoint is checked again and again until it answers.
+      // The service makes no challenge for an unreachable endpoint, so the endpoint is checked again and again until it
+      // answers.
       if (judgement.status === 'unreachable') await queueAt(pool, endpointId, AGAIN_MS)
     } finally {
       turn.leave()
@@ -69,7 +70,7 @@ const queueAt = (db: Queryable, endpointId: string, inMs: number) =>
     runAt: new Date(Date.now() + inMs),
   })
 
-/** Reads the OpenAPI document of an endpoint, and keeps the parts that a challenge can hold. */
+/** Reads the OpenAPI document of an endpoint, and keeps the parts that an x402 challenge can hold. */
 async function readDocument(
   db: Queryable,
   policy: OutboundPolicy,

@@ -7,25 +7,31 @@ import { ChildError, type ChildLimits, createChildren } from '../process/child.t
 import { type ReceivedAnswer, withoutContent } from './maskedAnswer.ts'
 
 /**
- * An honest megabyte takes a second. Seven long secrets with one prefix took 30 s when the cost was the length of the
- * text times the length of the secret.
+ * Limits the masking of one response. An honest megabyte takes a second. Seven long secrets with one prefix took 30 s
+ * when the cost was the length of the text times the length of the secret.
  */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1024 * 1024 * 1024 }
-/** Sets the processor time of one project: a burst, and the time that it regains each second. */
+/**
+ * Limits the processor time for the responses of one project: a burst, and the time that the project regains each
+ * second.
+ */
 const BUDGET = { burstMs: 20_000, perSecondMs: 250 }
 
 /** Masks HTTP responses, each in a child process with limits on time and memory. */
 export type AnswerMasker = {
   /**
-   * Returns the milliseconds until the project has processor time for another response. 0 means that it has time now.
+   * Returns the milliseconds until the project has processor time for another response. The number 0 means that the
+   * project has time now.
    */
   delayMs(projectId: string): number
-  /** Returns the response for the caller. The response has no content if the masking exceeds a limit. */
+  /**
+   * Returns the masked response for the caller. The returned response has no content if the masking exceeds a limit.
+   */
   mask(answer: ReceivedAnswer, secrets: readonly string[], projectId: string): Promise<UseAnswer>
 }
 
 export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): AnswerMasker {
-  // One processor stays unused, so that other work can run.
+  // One processor of the machine stays unused, so that other processes can run.
   const total = Math.max(1, availableParallelism() - 1)
   const turns = new FairTurns({ total, perSharer: 1 })
   const budget = new CpuBudget(budgetLimits)
@@ -42,7 +48,7 @@ export function createAnswerMasker(limits = LIMITS, budgetLimits = BUDGET): Answ
         budget.charge(projectId, cpuMs)
         return result
       } catch (error) {
-        // The message of the error may hold a part of the response, so nobody gets this message.
+        // The message of the error may hold a part of the response, so the message is shown to nobody.
         if (!(error instanceof ChildError)) throw error
         budget.charge(projectId, error.cpuMs)
         return withoutContent(answer.status, 'too-slow')

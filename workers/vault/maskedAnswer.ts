@@ -3,16 +3,16 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
 import { Masker, TooManyLayersError } from '../../shared/vault/maskSecrets.ts'
 import type { UseAnswer } from '../../shared/vault/useAnswer.ts'
 
-/** Limits the bytes of a body, both as received and after decompression. */
+/** Limits the bytes of an HTTP response's body, both as received and after decompression. */
 export const ANSWER_BYTES_MAX = 1024 * 1024
-/** Limits how often one body may be compressed. */
+/** Limits how often one response body may be compressed. */
 const CODINGS_MAX = 3
 
 /** Describes an unmasked HTTP response. */
 export type ReceivedAnswer = {
   status: number
   statusText: string
-  /** The list alternates between names and values. One character is one byte. */
+  /** Holds names and values of the headers in turn. One character is one byte. */
   headers: string[]
   body: Uint8Array
   truncated: boolean
@@ -24,7 +24,10 @@ export const withoutContent = (
   bodyOmitted: UseAnswer['bodyOmitted'],
 ): UseAnswer => ({ status, statusText: '', headers: {}, body: null, bodyOmitted })
 
-/** Returns the response for the caller. Every form of the secrets is masked. Unreadable bodies are left out. */
+/**
+ * Returns the masked response for the caller of a use. Every form of the secrets is masked. Unreadable bodies are left
+ * out.
+ */
 export async function maskedAnswer(
   answer: ReceivedAnswer,
   secrets: readonly string[],
@@ -53,7 +56,7 @@ function maskedHeaders(
     const name = masked(raw[n]!).toLowerCase()
     const before = headers.get(name)
     const joint = name === 'set-cookie' ? '\n' : ', '
-    // The masking comes after the joining, because two headers of one name are one value (RFC 9110 §5.3).
+    // The headers are masked after headers of one name are joined, because such headers are one value (RFC 9110 §5.3).
     headers.set(name, before === undefined ? raw[n + 1]! : `${before}${joint}${raw[n + 1]}`)
   }
   const shown: [string, string][] = []
@@ -86,12 +89,12 @@ const LIMIT = { maxOutputLength: ANSWER_BYTES_MAX }
 const unzip: Record<string, (bytes: Uint8Array) => Promise<Buffer>> = {
   gzip: (bytes) => promisify(gunzip)(bytes, LIMIT),
   br: (bytes) => promisify(brotliDecompress)(bytes, LIMIT),
-  // Some servers send the raw deflate format under this name (RFC 9110 §8.4.1.2).
+  // Some servers send the raw deflate format under the name `deflate` (RFC 9110 §8.4.1.2).
   deflate: (bytes) =>
     promisify(inflate)(bytes, LIMIT).catch(() => promisify(inflateRaw)(bytes, LIMIT)),
 }
 
-/** Returns the decompressed body, or the reason why it cannot be read. */
+/** Returns the decompressed body of a response, or the reason why the body cannot be read. */
 async function decompressed(
   body: Uint8Array,
   codings: string,
@@ -119,8 +122,8 @@ async function decompressed(
 const LATIN_1 = /charset="?(?:iso-8859-1|latin1|windows-1252|us-ascii)\b/i
 
 /**
- * Returns the text of a body, or `null` if the body is binary. A binary body could hold the secret in a form that the
- * masking does not understand.
+ * Returns the text of a response body. Returns `null` if the body is binary, because a binary body could hold the
+ * secret in a form that the masking does not understand.
  */
 function textOf(bytes: Uint8Array, contentType: string): string | null {
   try {

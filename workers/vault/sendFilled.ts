@@ -29,7 +29,7 @@ export async function sendFilled(
   return { state: 'answered', answer: await mask(answer, secrets) }
 }
 
-/** Matches the errors of a connection that has carried no request yet. */
+/** Matches the errors of a connection on which no request was sent yet. */
 export const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH)$|CERT|TLS|SSL|SIGNATURE/
 

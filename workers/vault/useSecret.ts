@@ -19,7 +19,7 @@ type Options = { keyring: KeyringSource; policy: OutboundPolicy & { ca?: string 
 
 /**
  * Sends one request with a secret, at most once. The use is marked as `sending` before the request is sent. If a job
- * finds this mark, an earlier run was interrupted. Nobody knows whether the server has acted, so the use ends as
+ * finds the mark, an earlier run was interrupted. Nobody knows whether the server has acted, so the use ends as
  * `unknown`.
  */
 export const createUseSecret = (
@@ -68,8 +68,8 @@ export const createUseSecret = (
   }
 
   /**
-   * Returns the request with its secret, or the reason why it may not be sent. The credential may have changed since
-   * the use was accepted.
+   * Returns the request with its secret, or the reason why the request may not be sent. The credential may have changed
+   * since the use was accepted.
    */
   async function fill(request: UseRequest, due: DueUse): Promise<FilledRequest | string> {
     const credential = await readForUse(pool, { ...due, keyring: await source(pool) })

@@ -6,11 +6,11 @@ import type { Operations } from '../operations.ts'
 export type CalendarEvent = Operations['getCalendar']['result']['events'][number]
 
 type Given = NonNullable<Operations['getCalendar']['input']['query']>
-/** Selects a period. `from` and `to` are ISO 8601 times, at most 366 days apart. */
+/** Selects a period of the calendar. `from` and `to` are ISO 8601 times, at most 366 days apart. */
 type CalendarQuery = Pick<Given, 'limit' | 'pageToken'> & { from: string; to: string }
 
 /**
- * Reads the events that the project organizes or has accepted. `messages.send` with `event` announces an event, `rsvp`
+ * Reads the events that the project organizes or has accepted. `messages.send` with `event` announces an event. `rsvp`
  * answers an invitation.
  *
  * @example
@@ -18,12 +18,12 @@ type CalendarQuery = Pick<Given, 'limit' | 'pageToken'> & { from: string; to: st
  * await purser.calendar.rsvp('<4f2a@mail.example.com>', { answer: 'accepted' })
  */
 export function calendar(http: Http) {
-  /** Returns one page of events in the order of their start times. */
+  /** Returns one page of calendar events in the order of their start times. */
   const list = (query: CalendarQuery, options?: CallOptions) =>
     http.call('getCalendar', { query }, options)
   return {
     list,
-    /** Iterates over every event of a period. The iteration loads the pages. */
+    /** Iterates over every calendar event of a period. The iteration loads the pages. */
     all: (query: CalendarQuery, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

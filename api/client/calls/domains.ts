@@ -8,7 +8,7 @@ export type MailDomain = Operations['getPlatformDomainsByDomain']['result']
 type ListQuery = NonNullable<Operations['getPlatformDomains']['input']['query']>
 
 /**
- * Manages the mail domains of a platform. The service's own domain is not one of them.
+ * Manages the mail domains of a platform. The list does not include the service's own domain.
  *
  * @example
  * const { domain, records } = await platform.domains.add('shop.example')
@@ -17,12 +17,12 @@ type ListQuery = NonNullable<Operations['getPlatformDomains']['input']['query']>
  * const { url, keyId, secret } = await platform.domains.inbound.create(domain)
  */
 export function domains(http: Http) {
-  /** Returns one page of domains, newest first. */
+  /** Returns one page of mail domains, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPlatformDomains', { query }, options)
   return {
     list,
-    /** Iterates over every domain, newest first. The iteration loads the pages. */
+    /** Iterates over every mail domain, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
@@ -31,18 +31,21 @@ export function domains(http: Http) {
       ),
     get: (domain: string, options?: CallOptions) =>
       http.call('getPlatformDomainsByDomain', { path: { domain } }, options),
-    /** Adds a domain. Set the returned records in the DNS of the domain. */
+    /** Adds a mail domain. Set the returned records in the DNS of the domain. */
     add: (domain: string, options?: CallOptions) =>
       http.call('postPlatformDomains', { body: { domain } }, options),
     /** Starts a check of the domain's DNS records. */
     verify: (domain: string, options?: CallOptions) =>
       http.call('postPlatformDomainsByDomainVerify', { path: { domain } }, options),
-    /** Returns what other mail hosts report about mail in the names of all domains. */
+    /** Returns the reports of other mail hosts about mail in the names of all domains. */
     reports: (query: { days?: number } = {}, options?: CallOptions) =>
       http.call('getPlatformMailReports', { query }, options),
     /** Manages the secrets with which a mail service delivers the mail of one domain by HTTP. */
     inbound: {
-      /** Creates a secret. Only this response shows it. The former secret becomes invalid after 24 hours. */
+      /**
+       * Creates an inbound secret. Only this response shows the secret. The former secret becomes invalid after 24
+       * hours.
+       */
       create: (domain: string, options?: CallOptions) =>
         http.call('postPlatformDomainsByDomainInbound', { path: { domain } }, options),
       list: (domain: string, options?: CallOptions) =>
@@ -50,7 +53,7 @@ export function domains(http: Http) {
       revoke: (domain: string, options?: CallOptions) =>
         http.call('deletePlatformDomainsByDomainInbound', { path: { domain } }, options),
     },
-    /** Deletes a domain. Fails with ConflictError while the domain has projects. */
+    /** Deletes a mail domain. Fails with ConflictError while the domain has projects. */
     delete: (domain: string, options?: CallOptions) =>
       http.call('deletePlatformDomainsByDomain', { path: { domain } }, options),
   }

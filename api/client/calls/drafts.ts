@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a mail that is still being written. */
+/** Describes a draft, which is a mail that is still being written. */
 export type Draft = Operations['getMessagesDraftsByDraftId']['result']
 
 type ListQuery = NonNullable<Operations['getMessagesDrafts']['input']['query']>
@@ -33,7 +33,7 @@ export function drafts(http: Http) {
       draft: Operations['postMessagesDrafts']['input']['body'] = {},
       options?: CallOptions,
     ) => http.call('postMessagesDrafts', { body: draft }, options),
-    /** Changes a draft. The given fields replace the present ones. `remove` names fields to remove. */
+    /** Changes a draft. The given fields replace the present fields. `remove` lists fields to remove. */
     update: (
       draftId: string,
       change: Operations['patchMessagesDraftsByDraftId']['input']['body'],

@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a rule that allows or blocks an address for receiving, sending or replying. */
+/** Describes an email rule, which allows or blocks an address for receiving, sending or replying. */
 export type EmailRule = Operations['getEmailRules']['result']['rules'][number]
 
 type ListQuery = NonNullable<Operations['getEmailRules']['input']['query']>
@@ -14,19 +14,19 @@ type ListQuery = NonNullable<Operations['getEmailRules']['input']['query']>
  * await purser.emailRules.add({ scope: 'RECEIVE', type: 'BLOCK', value: '*@spam.example' })
  */
 export function emailRules(http: Http) {
-  /** Returns one page of rules, newest first. */
+  /** Returns one page of email rules, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getEmailRules', { query }, options)
   return {
     list,
-    /** Iterates over every rule, newest first. The iteration loads the pages. */
+    /** Iterates over every email rule, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.rules,
         query.pageToken,
       ),
-    /** Adds a rule. Adding the same rule twice changes nothing. */
+    /** Adds an email rule. Adding the same rule twice changes nothing. */
     add: (rule: Operations['postEmailRules']['input']['body'], options?: CallOptions) =>
       http.call('postEmailRules', { body: rule }, options),
     delete: (ruleId: string, options?: CallOptions) =>

@@ -1,7 +1,7 @@
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a report on the health of the service. It holds findings, each with the line to change. */
+/** Describes a report on the health of the service. The report holds findings, each with the line to change. */
 export type HealthReport = Operations['getPlatformHealth']['result']
 
 /**
@@ -12,7 +12,7 @@ export type HealthReport = Operations['getPlatformHealth']['result']
  */
 export function health(http: Http) {
   return {
-    /** Returns the last report. Fails with NotFoundError before the first report. */
+    /** Returns the last health report. Fails with NotFoundError before the first report. */
     get: (options?: CallOptions) => http.call('getPlatformHealth', {}, options),
     /** Makes the workers examine the service again. The response takes some seconds. */
     lookAgain: (options?: CallOptions) => http.call('postPlatformHealth', {}, options),

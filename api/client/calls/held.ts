@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a mail that waits for its owner, with the hash of its bytes. */
+/** Describes a mail that waits for the owner's approval, with the hash of its bytes. */
 export type HeldRequest = Operations['getPlatformProjectsByProjectIdHeldByApprovalId']['result']
 
 type ListQuery = NonNullable<Operations['getPlatformProjectsByProjectIdHeld']['input']['query']>
@@ -11,7 +11,7 @@ type Reject = Operations['postPlatformProjectsByProjectIdHeldByApprovalIdReject'
 type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['input']['body']
 
 /**
- * Handles the mail of projects that waits for approval.
+ * Handles the mail of projects that waits for the owner's approval.
  *
  * @example
  * for await (const { approvalId } of platform.held.all('prj_…', { state: 'waiting' })) {
@@ -20,12 +20,12 @@ type Edit = Operations['patchPlatformProjectsByProjectIdHeldByApprovalId']['inpu
  * }
  */
 export function held(http: Http) {
-  /** Returns one page of approval requests, newest first. `state` selects decided requests. */
+  /** Returns one page of the approval requests for mail, newest first. `state` selects decided requests. */
   const list = (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
     http.call('getPlatformProjectsByProjectIdHeld', { path: { projectId }, query }, options)
   return {
     list,
-    /** Iterates over every approval request, newest first. The iteration loads the pages. */
+    /** Iterates over every approval request for mail, newest first. The iteration loads the pages. */
     all: (projectId: string, query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list(projectId, { ...query, pageToken }, options),
@@ -38,28 +38,28 @@ export function held(http: Http) {
         { path: { projectId, approvalId } },
         options,
       ),
-    /** Returns the bytes that would be sent. */
+    /** Returns the bytes of the held mail, which an approval would send. */
     raw: (projectId: string, approvalId: string, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdHeldByApprovalIdRaw',
         { path: { projectId, approvalId } },
         options,
       ),
-    /** Approves a mail. Only the bytes with this hash are sent. Approving twice changes nothing. */
+    /** Approves a held mail. Only the bytes with the given hash are sent. A second approval changes nothing. */
     approve: (projectId: string, approvalId: string, seen: Approve, options?: CallOptions) =>
       http.call(
         'postPlatformProjectsByProjectIdHeldByApprovalIdApprove',
         { path: { projectId, approvalId }, body: seen },
         options,
       ),
-    /** Rejects a mail. The agent can read the reason. */
+    /** Rejects a held mail. The agent can read the reason. */
     reject: (projectId: string, approvalId: string, why: Reject = {}, options?: CallOptions) =>
       http.call(
         'postPlatformProjectsByProjectIdHeldByApprovalIdReject',
         { path: { projectId, approvalId }, body: why },
         options,
       ),
-    /** Changes a mail that waits. Its hash changes too. */
+    /** Changes a held mail. The hash of its bytes changes too. */
     edit: (projectId: string, approvalId: string, change: Edit, options?: CallOptions) =>
       http.call(
         'patchPlatformProjectsByProjectIdHeldByApprovalId',

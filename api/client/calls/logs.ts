@@ -17,12 +17,12 @@ type ListQuery = NonNullable<Operations['getLogs']['input']['query']>
  * for await (const { createdAt, action } of purser.logs.all({ limit: 100 })) console.log(createdAt, action)
  */
 export function logs(http: Http) {
-  /** Returns one page of entries, newest first. */
+  /** Returns one page of audit log entries, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getLogs', { query }, options)
   return {
     list,
-    /** Iterates over every entry, newest first. The iteration loads the pages. */
+    /** Iterates over every audit log entry, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),

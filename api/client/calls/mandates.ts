@@ -2,7 +2,7 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes what an owner allows a project to pay, with the sums paid so far. */
+/** Describes a mandate, which limits the payments of a project, with the sums paid so far. */
 export type Mandate = Operations['getPlatformProjectsByProjectIdMandatesByMandateId']['result']
 
 type Terms = Operations['postPlatformProjectsByProjectIdMandates']['input']['body']
@@ -46,8 +46,8 @@ export function purses(http: Http) {
         options,
       ),
     /**
-     * Sets the most that the purse keeps, and the address that gets the rest. `null` removes the setting.
-     * @param change a new `payoutAddress` takes effect after 24 hours
+     * Sets the most USDC that the purse keeps, and the address that gets the rest. `null` removes the setting.
+     * @param change holds the new settings. A new `payoutAddress` takes effect after 24 hours.
      */
     setPayout: (
       projectId: string,
@@ -61,7 +61,7 @@ export function purses(http: Http) {
       ),
     /**
      * Refunds a final payment, or a part of it. `by_hand` in the response means that you must send the refund, because
-     * the purse was not the payee.
+     * the purse was not the payee of the payment.
      */
     refund: (
       paymentId: string,
@@ -70,7 +70,10 @@ export function purses(http: Http) {
     ) => http.call('postPaymentsByPaymentIdRefund', { path: { paymentId }, body: refund }, options),
     refunds: (paymentId: string, options?: CallOptions) =>
       http.call('getPaymentsByPaymentIdRefunds', { path: { paymentId } }, options),
-    /** Names the transaction of a refund that you made by hand. The chain proves it. */
+    /**
+     * Names the transaction of a refund that you made by hand. The service looks up the transaction on the chain as the
+     * proof.
+     */
     proveRefund: (
       { paymentId, refundId }: { paymentId: string; refundId: string },
       txHash: string,
@@ -81,7 +84,7 @@ export function purses(http: Http) {
         { path: { paymentId, refundId }, body: { txHash } },
         options,
       ),
-    /** Withdraws a refund by hand that was not made. */
+    /** Withdraws a refund that was to be made by hand and was not made. */
     withdrawRefund: (
       { paymentId, refundId }: { paymentId: string; refundId: string },
       options?: CallOptions,
@@ -91,12 +94,12 @@ export function purses(http: Http) {
         { path: { paymentId, refundId } },
         options,
       ),
-    /** Stops the purse at once. It signs nothing more. */
+    /** Stops the purse at once. A stopped purse signs no payments. */
     stop: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseStop', at(projectId), options),
     resume: (projectId: string, options?: CallOptions) =>
       http.call('postPlatformProjectsByProjectIdPurseResume', at(projectId), options),
-    /** Returns the sums of the last days by day and host. The default is 30 days. */
+    /** Returns the sums that the purse paid in the last days, by day and host. The default is 30 days. */
     spending: (projectId: string, query: { days?: number } = {}, options?: CallOptions) =>
       http.call(
         'getPlatformProjectsByProjectIdPurseSpending',
@@ -116,7 +119,10 @@ export function purses(http: Http) {
         { path: { projectId, approvalId } },
         options,
       ),
-    /** Approves a payment. Only the terms with this hash are signed. Approving twice changes nothing. */
+    /**
+     * Approves a payment that waits for the owner. Only the terms with the given hash are signed. A second approval
+     * changes nothing.
+     */
     approve: (
       projectId: string,
       approvalId: string,
@@ -128,7 +134,7 @@ export function purses(http: Http) {
         { path: { projectId, approvalId }, body: seen },
         options,
       ),
-    /** Rejects a payment. The agent can read the reason. */
+    /** Rejects a payment that waits for the owner. The agent can read the reason. */
     reject: (
       projectId: string,
       approvalId: string,
@@ -191,7 +197,7 @@ export function mandates(http: Http) {
         { path: { projectId, mandateId }, body: change },
         options,
       ),
-    /** Ends a mandate. It allows nothing any more, but its record stays. */
+    /** Ends a mandate. An ended mandate allows no payments, but its record stays. */
     end: (projectId: string, mandateId: string, options?: CallOptions) =>
       http.call(
         'deletePlatformProjectsByProjectIdMandatesByMandateId',

@@ -12,9 +12,9 @@ type ListQuery = Omit<
   NonNullable<Operations['getMessages']['input']['query']>,
   'limit' | 'labels'
 > & {
-  /** A page has 1–100 messages. The default is 50. */
+  /** Sets the number of messages in a page: 1–100, by default 50. */
   limit?: number | undefined
-  /** A message must have all of these labels. */
+  /** Lists labels. Only messages that have all of these labels are returned. */
   labels?: readonly string[] | undefined
 }
 
@@ -26,7 +26,9 @@ type WaitQuery = Omit<
   labels?: readonly string[] | undefined
 }
 
-/** The client waits longer than the maximum wait of the service (60 s). */
+/**
+ * Limits the milliseconds of a wait in the client. The client waits longer than the maximum wait of the service (60 s).
+ */
 const WAIT_TIMEOUT_MS = 75_000
 
 /**
@@ -41,9 +43,10 @@ export function messages(http: Http) {
   const list = ({ labels, ...page }: ListQuery = {}, options?: CallOptions) =>
     http.call('getMessages', { query: { ...page, labels: labels?.join(',') } }, options)
   /**
-   * Waits for the next matching received message. Returns `undefined` after the timeout.
-   * @param query `timeout` is in seconds, at most 60. With `after`, earlier messages since that time count too. With
-   * `has`, only a message counts that has a one-time code, an attachment whose text was read, or an invite.
+   * Waits for the next received message that matches the query. Returns `undefined` after the timeout.
+   * @param query filters the messages. Its `timeout` is in seconds, at most 60. With `after`, earlier messages since
+   * that time count too. With `has`, only a message counts that has a one-time code, an attachment whose text was read,
+   * or an invite.
    */
   const wait = ({ labels, ...query }: WaitQuery = {}, options?: CallOptions) =>
     http.call(
@@ -66,7 +69,7 @@ export function messages(http: Http) {
     /**
      * Waits for a received message with a one-time code. Returns `undefined` after the timeout. Anybody can mail a
      * code, so name the sender in `from`.
-     * @returns the most certain code, and the message with all `codes` and `links`.
+     * @returns the most certain code, and the message with all its `codes` and `links`.
      */
     waitForCode: async (query: Omit<WaitQuery, 'has'> = {}, options?: CallOptions) => {
       const message = await wait({ ...query, has: 'code' }, options)
@@ -86,7 +89,7 @@ export function messages(http: Http) {
     /**
      * Returns a page of the text of an attachment. A stranger wrote this text. `state` is pending until the attachment
      * is read. Wait with `has: 'text'`, or follow the event attachment.read.
-     * @param query `offset` and `limit` are in characters.
+     * @param query selects the page. Its `offset` and `limit` are in characters.
      */
     attachmentText: (
       messageId: string,
@@ -99,9 +102,9 @@ export function messages(http: Http) {
         { path: { messageId, attachmentId }, query },
         options,
       ),
-    /** Manages mails that are still being written. */
+    /** Manages drafts, which are mails that are still being written. */
     drafts: drafts(http),
-    /** Cancels a scheduled message, or withdraws a held message. The message is never sent. */
+    /** Cancels a scheduled message, or withdraws a held message. The service never sends such a message. */
     cancel: (messageId: string, options?: CallOptions) =>
       http.call('postMessagesByMessageIdCancel', { path: { messageId } }, options),
     /** Deletes a message permanently. A queued message is not sent. */
@@ -114,8 +117,8 @@ export function messages(http: Http) {
       options?: CallOptions,
     ) => http.call('patchMessagesByMessageId', { path: { messageId }, body: change }, options),
     /**
-     * Sends a mail in a new thread. With `sendAt`, sends it at that time. If the response is lost, the client retries
-     * only with an `idempotencyKey`.
+     * Sends a mail in a new thread. With `sendAt`, the service sends the mail at that time. If the response is lost,
+     * the client retries only with an `idempotencyKey`.
      */
     send: (mail: Operations['postMessagesSend']['input']['body'], options?: CallOptions) =>
       http.call('postMessagesSend', { body: mail }, options),

@@ -4,7 +4,7 @@ import type { Operations } from '../operations.ts'
 
 /** Describes the body of a 402 response (x402 version 1). */
 export type Challenge = Operations['postPaymentsChallenge']['result']
-/** Describes the verdict on a payment. */
+/** Describes the verdict of the service on a payment. */
 export type RedeemResult = Operations['postPaymentsRedeem']['result']
 /** Describes the verdict `ok: true`, which means that the payment has settled. */
 export type Grant = Extract<RedeemResult, { ok: true }>
@@ -46,27 +46,27 @@ export function payments(http: Http) {
       query: NonNullable<Operations['getPaymentsActivity']['input']['query']> = {},
       options?: CallOptions,
     ): Promise<PaymentActivity> => http.call('getPaymentsActivity', { query }, options),
-    /** Tells how many challenges became payments. */
+    /** Returns the number of challenges, and of the payments that followed them. */
     funnel: (
       query: NonNullable<Operations['getPaymentsFunnel']['input']['query']> = {},
       options?: CallOptions,
     ) => http.call('getPaymentsFunnel', { query }, options),
     /**
-     * Streams the settled payments, oldest first, as CSV or JSON Lines. The method never retries. To continue, pass the
-     * last cursor.
+     * Streams the settled payments, oldest first, as CSV or JSON Lines. The method never retries. To continue a broken
+     * export, pass the last cursor.
      */
     export: (
       query: NonNullable<Operations['getPaymentsExport']['input']['query']> = {},
       { signal = new AbortController().signal }: { signal?: AbortSignal } = {},
     ) => http.stream('getPaymentsExport', { query }, signal),
-    /** Returns the challenge for a payer. Send it to the payer with status 402. */
+    /** Returns the challenge for a payer. Send the challenge to the payer with status 402. */
     challenge: (
       price: Operations['postPaymentsChallenge']['input']['body'],
       options?: CallOptions,
     ) => http.call('postPaymentsChallenge', { body: price }, options),
     /**
      * Redeems a payment. Serve only on `ok: true`, which the service returns once per payment. If the response is lost,
-     * a retry with the same idempotency key gets it again. By default each call has a new key.
+     * a retry with the same idempotency key gets the response again. By default each call has a new key.
      */
     redeem: (
       payment: Operations['postPaymentsRedeem']['input']['body'],

@@ -27,17 +27,17 @@ export function purse(http: Http) {
     /** Returns the purse with its balance. */
     get: (options?: CallOptions) => http.call('getPurse', {}, options),
     /**
-     * Makes a purchase. The same `idempotencyKey` never buys twice. If the state is `pending`, read the result with
-     * `status`.
+     * Makes a purchase. The same `idempotencyKey` never buys twice. If the state of the purchase is `pending`, read the
+     * result with `status`.
      */
     pay: (
       body: PayBody,
       { timeout, ...options }: CallOptions & Timeout & { idempotencyKey: string },
     ) => http.call('postPursePay', { body, ...waiting(timeout) }, options),
-    /** Asks the seller for the price, and signs nothing. */
+    /** Asks the seller for the price of a request, and signs nothing. */
     quote: (body: QuoteBody, options?: CallOptions) =>
       http.call('postPurseQuote', { body }, options),
-    /** Returns a purchase. Waits for its end, for at most `timeout` seconds. */
+    /** Returns a purchase. Waits for the end of the purchase, for at most `timeout` seconds. */
     status: (purchaseId: string, { timeout, ...options }: CallOptions & Timeout = {}) =>
       http.call(
         'getPursePaymentsByPurchaseId',

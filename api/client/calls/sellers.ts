@@ -29,8 +29,8 @@ export function sellers(http: Http) {
     get: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointId', { path: { endpointId } }, options),
     /**
-     * Registers an endpoint, or changes the endpoint with that URL. The response holds `webhookSecret` only for a new
-     * endpoint.
+     * Registers an endpoint, or changes the endpoint with the same URL. The response holds `webhookSecret` only for a
+     * new endpoint.
      */
     put: (endpoint: Operations['putSellersEndpoints']['input']['body'], options?: CallOptions) =>
       http.call('putSellersEndpoints', { body: endpoint }, options),
@@ -46,10 +46,13 @@ export function sellers(http: Http) {
       ),
     delete: (endpointId: string, options?: CallOptions) =>
       http.call('deleteSellersEndpointsByEndpointId', { path: { endpointId } }, options),
-    /** Checks the URL again, and returns the verdict. */
+    /** Checks the URL of an endpoint again, and returns the result of the check. */
     verify: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdVerify', { path: { endpointId } }, options),
-    /** Calls the endpoint as a buyer does. `buy` pays it once, on the embedded devnet. */
+    /**
+     * Starts a trial, in which the service calls the endpoint as a buyer does. With `buy` the trial pays once, on the
+     * embedded devnet.
+     */
     startTrial: (endpointId: string, buy: boolean, options?: CallOptions) =>
       http.call(
         'postSellersEndpointsByEndpointIdTrial',
@@ -59,7 +62,7 @@ export function sellers(http: Http) {
     /** Returns the last trial of an endpoint. */
     trial: (endpointId: string, options?: CallOptions) =>
       http.call('getSellersEndpointsByEndpointIdTrial', { path: { endpointId } }, options),
-    /** Replaces the webhook secret. Only this response shows the new secret. */
+    /** Replaces the webhook secret of an endpoint. Only this response shows the new secret. */
     rotateSecret: (endpointId: string, options?: CallOptions) =>
       http.call('postSellersEndpointsByEndpointIdRotateSecret', { path: { endpointId } }, options),
   }

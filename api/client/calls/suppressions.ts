@@ -2,11 +2,11 @@ import { everyPage } from '../everyPage.ts'
 import type { CallOptions, Http } from '../http.ts'
 import type { Operations } from '../operations.ts'
 
-/** Describes a suppressed address. No mail is sent to it. */
+/** Describes a suppressed address, to which the project sends no mail. */
 export type Suppression = Operations['getSuppressions']['result']['suppressions'][number]
 
 type ListQuery = Omit<NonNullable<Operations['getSuppressions']['input']['query']>, 'limit'> & {
-  /** A page has 1–100 addresses. The default is 50. */
+  /** Sets the number of addresses in a page: 1–100, by default 50. */
   limit?: number | undefined
 }
 

@@ -10,8 +10,8 @@ export type Credential = Operations['getVaultByName']['result']
 type ListQuery = NonNullable<Operations['getVault']['input']['query']>
 
 /**
- * Makes the input that names a credential. A path segment of a URL cannot be "." or "..", so the query holds these
- * names.
+ * Makes the input that names a credential. A path segment of a URL cannot be "." or "..", so these two names go into
+ * the query.
  */
 const named = <More extends object>(name: string, more?: More) => {
   const isStep = name === '.' || name === '..'
@@ -30,7 +30,8 @@ const named = <More extends object>(name: string, more?: More) => {
  */
 export function vault(http: Http) {
   /**
-   * Returns one page of credentials. Without `limit` it returns all credentials, up to the size limit of a response.
+   * Returns one page of credentials. Without `limit` the response holds all credentials, up to the size limit of a
+   * response.
    */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getVault', { query }, options)
@@ -45,7 +46,7 @@ export function vault(http: Http) {
       ),
     /** Returns a credential with its secret, but without a TOTP secret. Throws ExpiredError after its `expiresAt`. */
     get: (name: string, options?: CallOptions) => http.call('getVaultByName', named(name), options),
-    /** Stores a credential. It completely replaces an existing credential of that name. */
+    /** Stores a credential. The new credential completely replaces an existing credential of the same name. */
     put: (
       name: string,
       credential: Operations['putVaultByName']['input']['body'],
@@ -54,32 +55,35 @@ export function vault(http: Http) {
     /** Deletes a credential with all its versions permanently. */
     delete: (name: string, options?: CallOptions) =>
       http.call('deleteVaultByName', named(name), options),
-    /** Returns the current one-time code. */
+    /** Returns the current one-time code of a credential. */
     totp: (name: string, options?: CallOptions) =>
       http.call('getVaultByNameTotp', named(name), options),
     /**
-     * Takes a backup code, which is used up then. The client never retries this call when the response is lost, because
-     * a retry would take another code.
+     * Takes a backup code of a credential, which is then used up. The client never retries this call when the response
+     * is lost, because a retry would take another code.
      */
     takeBackupCode: (name: string, options?: CallOptions) =>
       http.call('postVaultByNameTotpBackup', named(name), options),
-    /** Changes who may read a credential, and where it may be used. A project key may only narrow both. */
+    /** Changes who may read a credential, and where the credential may be used. A project key may only narrow both. */
     protect: (
       name: string,
       protection: Operations['patchVaultByName']['input']['body'],
       options?: CallOptions,
     ) => http.call('patchVaultByName', { ...named(name), body: protection }, options),
     /**
-     * Sends an HTTPS request with the secret filled in, and returns the response without the secret. A request is sent
-     * at most once. With an `idempotencyKey` you can call again when the response is lost. If the state is `pending`,
-     * read the result with `getUse`.
+     * Sends an HTTPS request with the secret filled in, and returns the response without the secret. The service sends
+     * the request at most once. With an `idempotencyKey` you can call again when the response is lost. If the state of
+     * the use is `pending`, read the result with `getUse`.
      */
     use: (
       name: string,
       request: Operations['postVaultByNameUse']['input']['body']['request'],
       options?: CallOptions & { idempotencyKey?: string },
     ) => http.call('postVaultByNameUse', { ...named(name), body: { request } }, options),
-    /** Waits for the end of a use, and returns it with its response. The use is kept for ten minutes after its end. */
+    /**
+     * Waits for the end of a use, and returns the use with its response. The service keeps the use for ten minutes
+     * after its end.
+     */
     getUse: (name: string, useId: string, options?: CallOptions) =>
       http.call('getVaultByNameUsesByUseId', named(name, { useId }), options),
     /** Signs with a key of the credential: HMAC-SHA256, Ed25519, or AWS Signature Version 4. */
@@ -92,7 +96,7 @@ export function vault(http: Http) {
       http.call('getVaultByNameVersions', named(name), options),
     getVersion: (name: string, version: number, options?: CallOptions) =>
       http.call('getVaultByNameVersionsByVersion', named(name, { version }), options),
-    /** Makes an old version the newest. */
+    /** Makes an old version of a credential the newest version. */
     restoreVersion: (name: string, version: number, options?: CallOptions) =>
       http.call('postVaultByNameVersionsByVersionRestore', named(name, { version }), options),
   }

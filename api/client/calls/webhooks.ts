@@ -19,14 +19,14 @@ export type Webhook = Operations['getWebhooks']['result']['webhooks'][number]
  * const { secret } = await purser.webhooks.create({ url: 'https://agent.example.com/hooks', events: ['message.received'] })
  */
 export function webhooks(http: Http) {
-  /** Returns one page of deliveries, newest first. */
+  /** Returns one page of webhook deliveries, newest first. */
   const list = (query: ListQuery = {}, options?: CallOptions) =>
     http.call('getWebhooksDeliveries', { query }, options)
   return {
-    /** Registers a URL. Only this response shows the secret. */
+    /** Registers a webhook URL. Only this response shows the webhook's secret. */
     create: (webhook: Operations['postWebhooks']['input']['body'], options?: CallOptions) =>
       http.call('postWebhooks', { body: webhook }, options),
-    /** Returns the registered URLs. */
+    /** Returns the registered webhooks. */
     registered: (
       query: NonNullable<Operations['getWebhooks']['input']['query']> = {},
       options?: CallOptions,
@@ -42,14 +42,14 @@ export function webhooks(http: Http) {
     delete: (webhookId: string, options?: CallOptions) =>
       http.call('deleteWebhooksByWebhookId', { path: { webhookId } }, options),
     list,
-    /** Iterates over every delivery, newest first. The iteration loads the pages. */
+    /** Iterates over every webhook delivery, newest first. The iteration loads the pages. */
     all: (query: ListQuery = {}, options?: CallOptions) =>
       everyPage(
         (pageToken) => list({ ...query, pageToken }, options),
         (page) => page.deliveries,
         query.pageToken,
       ),
-    /** Counts deliveries, and tells which share of them failed. */
+    /** Counts webhook deliveries, and returns the part of them that failed. */
     stats: (
       query: NonNullable<Operations['getWebhooksDeliveriesStats']['input']['query']> = {},
       options?: CallOptions,

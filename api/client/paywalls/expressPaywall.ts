@@ -8,10 +8,10 @@ import {
 import { ANSWER_MAX_BYTES, type Sale } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
-/** Describes the used part of a request in Express 4 and 5. */
+/** Describes the fields of a request in Express 4 and 5 that the paywall uses. */
 type ExpressRequest = {
   method: string
-  /** For this field Express applies the `trust proxy` setting of the application. */
+  /** Is `http` or `https`. Express applies the `trust proxy` setting of the application to this field. */
   protocol: string
   originalUrl: string
   headers: Record<string, string | string[] | undefined>
@@ -91,7 +91,7 @@ function setLate(response: ExpressResponse, headers: Record<string, string>): vo
   }
 }
 
-/** Stores the response while it is written. */
+/** Stores the response of a paid request while it is written. */
 function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   const { write, end } = response
   const pieces: Uint8Array[] = []
@@ -108,7 +108,7 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   response.end = (...args) => {
     add(args)
     const ended = end.apply(response, args)
-    // After `end`, the head of the response has all its headers.
+    // After `end` was called, the head of the response has all its headers.
     const { statusCode } = response
     if (!isSold(statusCode)) sale.unsold()
     else
@@ -119,11 +119,11 @@ function store(response: ExpressResponse, sale: Sale<HttpAnswer>): void {
   }
 }
 
-/** Returns the bytes of a written chunk, or `null` if the bytes are unknown. */
+/** Returns the bytes of a written chunk. Returns `null` if the bytes are unknown. */
 function pieceOf(chunk: unknown, encoding: unknown): Uint8Array | null {
-  // The first argument may be a callback.
+  // The first argument of `end` may be a callback.
   if (chunk === undefined || chunk === null || typeof chunk === 'function') return new Uint8Array()
-  // The chunk is copied, because the handler may use its buffer again.
+  // The chunk is copied, because the handler may write other bytes into its buffer.
   if (chunk instanceof Uint8Array) return new Uint8Array(chunk)
   const isUtf8 = typeof encoding !== 'string' || /^utf-?8$/i.test(encoding)
   return typeof chunk === 'string' && isUtf8 ? new TextEncoder().encode(chunk) : null
@@ -143,11 +143,11 @@ function sendAgain(response: ExpressResponse, { status, headers, body }: HttpAns
   response.end(body)
 }
 
-/** Returns the hash of the body, or `null` if no parser has read the whole body. */
+/** Returns the hash of the request body. Returns `null` if no parser has read the whole body. */
 async function hashBody({ headers, body, readableEnded }: ExpressRequest): Promise<string | null> {
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = headers
   if (encoding === undefined && (length === undefined || length === '0')) return ''
-  // The body of a multipart form does not hold the form's files.
+  // The parsed body of a multipart form does not hold the form's files.
   if (!readableEnded || body === undefined || String(type).startsWith('multipart/')) return null
   if (body instanceof Uint8Array) return sha256(new Uint8Array(body))
   return sha256(JSON.stringify(body) ?? '')

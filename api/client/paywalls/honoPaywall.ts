@@ -1,7 +1,7 @@
 import type { HttpPaywallOptions } from './httpPaywall.ts'
 import { createWebPaywall } from './webPaywall.ts'
 
-/** Describes the used part of Hono's context. */
+/** Describes the fields of Hono's context that the paywall uses. */
 type HonoContext = {
   req: { raw: Request }
   get res(): Response
@@ -24,7 +24,7 @@ export function requirePayment(
     try {
       await next()
       const response = judged.finish(context.res)
-      // Otherwise Hono would override the payment headers by the headers of the old response.
+      // Without this line Hono would override the payment headers by the headers of the old response.
       context.res = undefined
       context.res = response
     } catch (error) {

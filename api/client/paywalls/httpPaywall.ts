@@ -4,13 +4,13 @@ import { notePage, offerPage, pageHeaders, prefersHtml } from './paywallPage.ts'
 
 export type HttpPaywallOptions = PaywallOptions & {
   /**
-   * Trusts X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Use this only behind a proxy that sets
-   * both headers. Otherwise any client can set them.
+   * Trusts X-Forwarded-Proto and X-Forwarded-Host when `resource` is absent. Use this setting only behind a proxy that
+   * sets both headers. Otherwise any client can set them.
    */
   trustProxy?: boolean
   /**
-   * Pages of this origin may buy. `*` means any origin. The paywall then answers preflight requests, and lets a page
-   * read the payment headers. Without this setting there are no CORS headers.
+   * Names the origin whose pages may buy. `*` means any origin. The paywall then answers preflight requests, and lets a
+   * page read the payment headers. Without this setting there are no CORS headers.
    */
   cors?: string
 }
@@ -24,11 +24,14 @@ export type HttpRequest = {
   /** Holds the path and query of the request without a fragment. */
   target: string
   header: Header
-  /** Returns the hash of the request body, or `null` if it is unknown. A lost response cannot be sent again then. */
+  /**
+   * Returns the hash of the request body. `null` means that the hash is unknown. A lost response cannot be sent again
+   * then.
+   */
   hashBody: () => Promise<string | null>
 }
 
-/** Describes a response that was sent. */
+/** Describes an HTTP response that was sent to a payer. */
 export type HttpAnswer = {
   status: number
   headers: [name: string, value: string][]
@@ -37,18 +40,21 @@ export type HttpAnswer = {
 
 export type HttpVerdict =
   | Exclude<Verdict<HttpAnswer>, Refused>
-  /** If there is a `page`, send this page instead of the body. */
+  /** Means that the request is refused. If there is a `page`, the server sends this page instead of the body. */
   | (Refused & { page: string | null })
-  /** Send a 204 with these headers. */
+  /** Means that the server answers a CORS preflight request by a 204 with these headers. */
   | { kind: 'preflight'; headers: Record<string, string> }
 
 const PAYMENT_HEADERS = 'PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE'
-/** The wallets of `@x402` send Access-Control-Expose-Headers as a request header. */
+/**
+ * Lists the request headers that CORS allows. The wallets of `@x402` send Access-Control-Expose-Headers as a request
+ * header.
+ */
 const REQUEST_HEADERS = 'PAYMENT-SIGNATURE, X-PAYMENT, Access-Control-Expose-Headers, Content-Type'
 
 /**
  * Creates a paywall for HTTP.
- * @returns a function that judges one request. It throws PaywallError.
+ * @returns a function that judges one request. The function throws PaywallError.
  */
 export function createHttpPaywall(
   options: HttpPaywallOptions,
@@ -66,7 +72,7 @@ export function createHttpPaywall(
       }
       return { kind: 'preflight', headers }
     }
-    // Some wallets send one payment in both headers. The payment is redeemed only once.
+    // Some wallets send one payment in both headers. The paywall redeems the payment only once.
     const payment = header('payment-signature') ?? header('x-payment') ?? null
     const judged = await judge({
       payment,
@@ -86,8 +92,8 @@ export function createHttpPaywall(
 }
 
 /**
- * Lists the headers that may change the response. A stranger who copied a payment must not get the response to another
- * person's cookie.
+ * Lists the request headers that may change the response. A stranger who copied a payment must not get the response to
+ * another person's cookie.
  */
 const ASKING_HEADERS = [
   'authorization',
@@ -105,10 +111,10 @@ async function askedBy({ method, target, header, hashBody }: HttpRequest) {
   return ['HTTP', method, target, body, ASKING_HEADERS.map((name) => header(name) ?? null)]
 }
 
-/** Lists the headers of one connection. Each response has its own values for them. */
+/** Lists the headers that belong to one connection. Each response has its own values of these headers. */
 const CONNECTION_HEADERS = new Set(['connection', 'content-length', 'date', 'transfer-encoding'])
 
-/** Returns the stored form of a response. */
+/** Returns the stored form of an HTTP response. */
 export const httpAnswer = (
   status: number,
   headers: Iterable<[name: string, value: string]>,
@@ -125,12 +131,12 @@ export const httpAnswer = (
 }
 
 /**
- * Tells whether the payer has to pay for a response. After a failure of the seller the payer may send the same request
- * again.
+ * Tells whether the payer has to pay for a response with this status. After a failure of the seller the payer may send
+ * the same request again.
  */
 export const isSold = (status: number): boolean => status < 500
 
-/** Adds a page for a browser. The headers of the payment stay. */
+/** Adds an HTML page for a browser to a refusal. The payment headers stay. */
 async function withPage(
   refused: Refused,
   amount: string,

@@ -2,7 +2,7 @@
 import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
 import { createPaywall, type PaywallOptions, type Refused } from './paywall.ts'
 
-/** Describes the used part of a tool's result. */
+/** Describes the fields of a tool's result that the paywall uses. */
 type ToolResult = {
   content: { type: 'text'; text: string }[]
   structuredContent?: Record<string, unknown>
@@ -10,23 +10,24 @@ type ToolResult = {
   _meta?: Record<string, unknown>
 }
 
-/** Describes the used part of the last argument of a tool's callback. */
+/** Describes the fields of the last argument of a tool's callback that the paywall uses. */
 type ToolExtra = { _meta?: Record<string, unknown> | undefined }
 
 /**
- * Wallets send the payment under these keys. The transport specifies `x402/payment`. Older hosts use the other keys.
+ * Lists the keys of `_meta` under which wallets send a payment. The x402 transport specifies `x402/payment`. Older
+ * hosts use the other keys.
  */
 const PAYMENT_KEYS = ['x402/payment', 'x402.payment', 'x-payment']
 
 export type McpPaywallOptions = Omit<PaywallOptions, 'versions'> & {
   /**
-   * Is the registered URL of the tool. Each tool needs a different URL, because a lost response is found by resource
-   * and arguments.
+   * Is the registered URL of the tool. Each tool needs a different URL, because a lost response is found again by
+   * resource and arguments.
    */
   resource: string
   /**
-   * Sets the x402 version of the challenge. The default is 2. One result holds one version. A payment of either version
-   * is accepted.
+   * Sets the x402 version of the challenge, 2 by default. One tool result can hold only one version. A payment of
+   * either version is accepted.
    */
   x402Version?: 1 | 2
 }
@@ -86,7 +87,7 @@ function refusal({ body, headers }: Refused, x402Version: 1 | 2): ToolResult {
     structuredContent: shown,
     content: [{ type: 'text', text: JSON.stringify(shown) }],
     _meta: {
-      // The MCP hosts of Cloudflare's agents read the challenge here.
+      // The MCP hosts of Cloudflare's agents read the challenge in `x402/error`.
       ...(shown === body ? {} : { 'x402/error': shown }),
       ...(settlement === undefined ? {} : { 'x402/payment-response': decode(settlement) }),
     },

@@ -1,37 +1,39 @@
 /**
- * Stores the responses that payments have bought. A payer who lost a response gets it again, and nothing runs a second
- * time.
+ * Stores the responses that payments have bought. A payer who lost a response gets it again, and the handler does not
+ * run a second time.
  */
 
-/** This many paid requests are remembered. */
+/** Limits the paid requests that are remembered. */
 const REQUESTS_MAX = 10_000
-/** Limits the bytes of one stored response. A longer response is not stored. */
+/** Limits the bytes of one stored response to a paid request. A longer response is not stored. */
 export const ANSWER_MAX_BYTES = 256 * 1024
-/** Limits the bytes of all stored responses. */
+/** Limits the bytes of all stored responses to paid requests. */
 const STORED_MAX_BYTES = 32 * 1024 * 1024
 /**
- * A request waits this many milliseconds for the response to an earlier equal request. The service waits as long for a
- * settlement.
+ * A paid request waits this many milliseconds for the response to an earlier equal request. The service waits as long
+ * for a settlement.
  */
 const WAIT_MS = 30_000
 
 type Stored<Answer> = { answer: Answer; bytes: number }
 
-/** Ends the first of several equal requests. Only the first call counts. */
+/** Ends the first of several equal paid requests. Only the first call of `sold` or `unsold` counts. */
 export type Sale<Answer> = {
-  /** Records that the response was sent. `stored` is `null` if the response is too long to store. */
+  /**
+   * Records that the response was sent to the payer. A `stored` of `null` means that the response is too long to store.
+   */
   sold(stored: Stored<Answer> | null): void
-  /** Records that nothing was sold. The payer may send the same request again. */
+  /** Records that the payer got nothing. The payer may send the same request again. */
   unsold(): void
 }
 
 export type Asked<Answer> =
-  /** No equal request came before this one, so redeem the payment and serve. */
+  /** Means that this is the first equal request, so the caller redeems the payment and serves. */
   | { kind: 'first'; sale: Sale<Answer> }
   | { kind: 'answered'; answer: Answer }
-  /** The request was answered before, and the response is not stored. */
+  /** Means that an equal request was answered before, and that its response is not stored. */
   | { kind: 'spent' }
-  /** The first equal request sold nothing, or has no response yet. */
+  /** Means that the first equal request sold nothing, or has no response yet. */
   | { kind: 'open' }
 
 type Ended<Answer> = Exclude<Asked<Answer>, { kind: 'first' }>
@@ -42,7 +44,7 @@ export class PaidAnswers<Answer> {
   readonly #entries = new Map<string, Entry<Answer>>()
   #storedBytes = 0
 
-  /** Begins a request, or waits for the response to an earlier equal request. */
+  /** Begins a paid request, or waits for the response to an earlier equal request. */
   async ask(key: string): Promise<Asked<Answer>> {
     const entry = this.#entries.get(key)
     if (entry === undefined) return { kind: 'first', sale: this.#open(key) }
@@ -73,7 +75,7 @@ export class PaidAnswers<Answer> {
       if (!isOpen) return false
       isOpen = false
       end(ended)
-      // The promise is replaced, because the old one would keep the response in memory.
+      // The promise of the response is replaced, because the old promise would keep the response in memory.
       entry.ended = Promise.resolve({ kind: 'spent' })
       return this.#entries.get(key) === entry
     }

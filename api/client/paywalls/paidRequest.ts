@@ -1,17 +1,20 @@
-/** Makes the key of a paid request. The key is the same in every process of the seller, even after a restart. */
+/**
+ * Makes the idempotency key of a paid request. The key is the same in every process of the seller, even after a
+ * restart.
+ */
 
-/** Longer payments have no key, because the service refuses them anyway. */
+/** Limits the characters of a payment. Longer payments have no key, because the service refuses them anyway. */
 const PAYMENT_MAX_CHARS = 16_384
 /**
- * For this many milliseconds after the window of an authorization its response can still be sent again, because the
- * authorization may settle at the end of the window.
+ * The response to a paid request can still be sent again for this many milliseconds after the window of its
+ * authorization. The authorization may settle at the end of its window.
  */
 const LATE_MS = 10 * 60_000
 
 /**
- * Returns the key of a request with a payment. If a third party copies the payment for a different request, the key
- * differs. So the third party gets `duplicate_settlement`.
- * @param parts describe what the payer asked for. Two requests with the same parts count as one request.
+ * Returns the idempotency key of a request with a payment. If a third party copies the payment for a different request,
+ * the key differs. So the third party gets `duplicate_settlement`.
+ * @param parts describe the content that the payer asked for. Two requests with the same parts count as one request.
  * @returns `null` for a payment that is unreadable or too long, or whose window is over.
  */
 export async function requestKey(
@@ -34,7 +37,7 @@ export async function sha256(data: string | Uint8Array<ArrayBuffer>): Promise<st
 
 type Unread = { payload?: { authorization?: { validBefore?: unknown } } } | null
 
-/** Returns the end of the window of an authorization in Unix seconds. */
+/** Returns the end of the window of an authorization in Unix seconds. Returns `null` for an unreadable payment. */
 function validBefore(payment: string | object): number | null {
   try {
     const read = (typeof payment === 'string' ? JSON.parse(atob(payment)) : payment) as Unread

@@ -1,6 +1,6 @@
 /**
  * Holds the common part of all paywalls. A paywall sends a challenge, redeems a payment, or returns 503 when the
- * outcome is unknown.
+ * outcome of a payment is unknown.
  */
 
 import type { Challenge, Grant, RedeemResult } from '../calls/payments.ts'
@@ -11,33 +11,33 @@ import { requestKey } from './paidRequest.ts'
 
 export type PaywallOptions = {
   purser: Purser
-  /** Sets the price in decimal USDC, e.g. `0.01`. */
+  /** Sets the price of the resource in decimal USDC, e.g. `0.01`. */
   amount: string
   /** Is the registered URL as the payer sees it. The default is the URL of the request. */
   resource?: string
-  /** The payer sees this description, which has at most 500 characters. */
+  /** Describes the resource for the payer, in at most 500 characters. */
   description?: string
   /** Is the media type of the resource, e.g. `application/json`. */
   mimeType?: string
   /**
-   * Lists the versions of x402 that a 402 offers. The default is both. A payment of either version is accepted. A
-   * wallet of `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the body when a header of
-   * version 2 is present.
+   * Lists the x402 versions that a 402 offers, both by default. A payment of either version is accepted. A wallet of
+   * `@x402/fetch` that registered only version 1 needs `[1]`, because it ignores the body when a header of version 2 is
+   * present.
    */
   versions?: readonly (1 | 2)[]
 }
 
 export type Verdict<Answer> =
   /**
-   * The payment has settled, so serve with these headers. Then give the response to `sale`, or tell it that there was
-   * none.
+   * Means that the payment has settled, so the seller serves with these headers. Then the seller gives the response to
+   * `sale`, or tells `sale` that there was no response.
    */
   | { kind: 'paid'; grant: Grant; headers: Record<string, string>; sale: Sale<Answer> }
-  /** The same request already had this response, so send it again. */
+  /** Means that an equal request already had this response, so the seller sends the response again. */
   | { kind: 'answered'; answer: Answer }
   /**
-   * Serve nothing. A 402 offers a price, or tells that a payment is in progress. A 503 means that the payment may have
-   * settled: an offer would make the payer pay again.
+   * Means that the seller serves nothing. A 402 offers a price, or tells that a payment is in progress. A 503 means
+   * that the payment may have settled: an offer would make the payer pay again.
    */
   | Refused
 
@@ -46,7 +46,7 @@ export type Refused = {
   status: 402 | 503
   headers: Record<string, string>
   body: Record<string, unknown>
-  /** Holds the offer in version 1, even if the body has none. A refusal without an offer has `null` here. */
+  /** Holds the offer in x402 version 1, even if the body has none. `null` means a refusal without an offer. */
   challenge: Omit<Challenge, 'headers'> | null
 }
 
@@ -54,32 +54,32 @@ export type Payment = {
   payment: string | object | null
   resource: string
   /**
-   * Holds everything that the payer asks for beside the resource. `null` means unknown, so that no response is sent
-   * twice.
+   * Holds everything that the payer asks for beside the resource. `null` means that this is unknown, so that no
+   * response is sent twice.
    */
   asked: readonly unknown[] | null
 }
 
-/** Every response of a paywall has this header, because a cache must not serve a paid resource without payment. */
+/** Is a header of every response of a paywall, because a cache must not serve a paid resource without payment. */
 const NO_STORE = { 'cache-control': 'no-store' } as const
 
 const RETRY_AFTER_S = 5
 /**
- * All paywalls of the process share these responses. A paywall that is created for each request must find the responses
- * of the paywalls before it.
+ * Holds the responses that all paywalls of the process share. A paywall that is created for each request must find the
+ * responses of the paywalls before it.
  */
 const ANSWERS = new PaidAnswers<unknown>()
 
 /**
- * For this many milliseconds after its grant a payment is granted again to the same request, if the process lacks the
- * response. The payer chooses the window of an authorization. Without this limit one payment could buy the news of a
- * whole day.
+ * Limits the milliseconds after a grant in which the payment is granted again to the same request, if the process lacks
+ * the response. The payer chooses the window of an authorization. Without this limit one payment could buy the news of
+ * a whole day.
  */
 const AGAIN_MS = 10 * 60_000
 
 /**
  * Creates a paywall for one price.
- * @returns a function that judges one request. It throws {@link PaywallError}.
+ * @returns a function that judges one request. The function throws {@link PaywallError}.
  */
 export function createPaywall<Answer>(
   options: PaywallOptions,
@@ -88,7 +88,7 @@ export function createPaywall<Answer>(
   const answers = ANSWERS as PaidAnswers<Answer>
 
   /**
-   * Redeems a payment. Without `sale` the response is not stored, and a second equal request is a
+   * Redeems a payment. Without `sale` the response is not stored, and a second equal request gets
    * `duplicate_settlement`.
    */
   const redeem = async (
@@ -97,12 +97,13 @@ export function createPaywall<Answer>(
     { idempotencyKey, sale }: { idempotencyKey: string; sale: Sale<Answer> },
   ): Promise<Verdict<Answer>> => {
     try {
-      // The call does not get the signal of the request, so that a payer who disconnects does not stop the settlement.
+      // The redeem call does not get the signal of the request, so that a payer who disconnects does not stop the
+      // settlement.
       const result = await purser.payments.redeem(
         { paymentHeader: payment as string, ...price },
         { idempotencyKey },
       )
-      // An older service returns no time. The difference is NaN then.
+      // An older service returns no time of the grant. The difference is NaN then.
       if (result.ok && Date.now() - Date.parse(result.grantedAt ?? '') > AGAIN_MS) {
         sale.sold(null)
         return redeem(payment, price, once())
@@ -131,7 +132,7 @@ export function createPaywall<Answer>(
         return unavailable(error)
       }
     }
-    // The price is a part of the key too, because the same key with another price would be a conflict.
+    // The price is a part of the idempotency key too, because the same key with another price would be a conflict.
     const key = asked === null ? null : await requestKey(payment, [price, ...asked])
     if (key === null) return redeem(payment, price, once())
     const before = await answers.ask(key)
@@ -145,7 +146,7 @@ export function createPaywall<Answer>(
 type Price = { amount: string; resource: string; description?: string }
 
 /**
- * Makes the options of a redeem under a new key. The service then grants the payment, or returns
+ * Makes the options of a redeem under a new idempotency key. The service then grants the payment, or returns
  * `duplicate_settlement`.
  */
 const once = () => ({
@@ -153,7 +154,7 @@ const once = () => ({
   sale: { sold() {}, unsold() {} } satisfies Sale<unknown>,
 })
 
-/** Returns a 402 with the challenge: version 1 in the body, version 2 in a header. */
+/** Returns a 402 with the challenge: x402 version 1 in the body, version 2 in a header. */
 function offer(
   challenge: Omit<Challenge, 'headers'>,
   headers: Record<string, string>,
@@ -175,7 +176,7 @@ type Refusal = Extract<RedeemResult, { ok: false }>
 function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   const { reason, message, requirement, headers, paymentId, txHash } = result
   if (reason !== 'settlement_pending') return offer(requirement, headers, versions)
-  // The refusal has no offer, because a wallet would sign and pay again.
+  // The refusal holds no offer. With an offer a wallet would sign and pay again.
   return {
     kind: 'refused',
     status: 402,
@@ -185,7 +186,9 @@ function refusal(result: Refusal, versions: readonly (1 | 2)[]): Refused {
   }
 }
 
-/** Returns the verdict for a failed call. @throws {PaywallError} for a configuration error of the seller. */
+/**
+ * Returns the refusal for a failed call of the service. @throws {PaywallError} for a configuration error of the seller.
+ */
 function unavailable(error: unknown): Refused {
   if (!(error instanceof PurserError)) throw error
   const passes = error instanceof ServerError || error instanceof RateLimitError
@@ -195,7 +198,7 @@ function unavailable(error: unknown): Refused {
   return notYet(Math.ceil((passes ? error.retryAfterS : null) ?? RETRY_AFTER_S))
 }
 
-/** Returns a 503. The payer may send the same payment again after some seconds. */
+/** Returns a 503 refusal. The payer may send the same payment again after some seconds. */
 const notYet = (retryAfterS: number): Refused => ({
   kind: 'refused',
   status: 503,
@@ -204,7 +207,7 @@ const notYet = (retryAfterS: number): Refused => ({
   challenge: null,
 })
 
-/** Is the body of a 503 response. */
+/** Is the body of a 503 response of a paywall. */
 const UNAVAILABLE = {
   error: 'unavailable',
   message:

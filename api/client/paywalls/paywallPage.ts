@@ -1,7 +1,7 @@
-/** Makes the page that a browser gets where a program gets a JSON refusal. */
+/** Makes the HTML page that a browser gets where a program gets a JSON refusal. */
 import type { Challenge } from '../calls/payments.ts'
 
-/** Longer Accept headers are not read. The response is JSON then. */
+/** Limits the characters of an Accept header that is read. For a longer header the response is JSON. */
 const ACCEPT_MAX_CHARS = 1_024
 
 /**
@@ -24,7 +24,10 @@ const STYLE =
   ':root{color-scheme:light dark}body{font:16px/1.55 system-ui,sans-serif;margin:4rem auto;max-width:38rem;padding:0 1.25rem}' +
   'dt{font-weight:600;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}'
 
-/** Returns the headers of a page. They forbid it to run a script, to load anything, and to be shown in a frame. */
+/**
+ * Returns the headers of a paywall page. The headers forbid the page to run a script, to load anything, and to be shown
+ * in a frame.
+ */
 export async function pageHeaders(): Promise<Record<string, string>> {
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(STYLE))
   const hash = btoa(String.fromCharCode(...new Uint8Array(digest)))
@@ -36,14 +39,14 @@ export async function pageHeaders(): Promise<Record<string, string>> {
   }
 }
 
-/** Describes the price that a page shows. */
+/** Describes the offer that a paywall page shows. */
 export type ShownOffer = {
   /** Is the price in decimal USDC. */
   amount: string
   challenge: Omit<Challenge, 'headers'>
 }
 
-/** Returns the page of an offer. */
+/** Returns the HTML page that shows the price of an offer. */
 export function offerPage({ amount, challenge }: ShownOffer): string {
   const [requirement] = challenge.accepts
   if (requirement === undefined) return notePage(challenge.error)
@@ -67,7 +70,7 @@ request again, with the signature in the header <code>PAYMENT-SIGNATURE</code> (
 (version 1). The offer stands in the header <code>PAYMENT-REQUIRED</code>, and as JSON in the answer to a program.</p>`)
 }
 
-/** Returns the page of a refusal without an offer. */
+/** Returns the HTML page of a refusal without an offer. */
 export const notePage = (message: string): string => page(`<p>${escapeHtml(message)}</p>`)
 
 const page = (content: string): string => `<!doctype html>

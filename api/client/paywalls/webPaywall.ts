@@ -8,13 +8,16 @@ import {
 import { ANSWER_MAX_BYTES } from './paidAnswers.ts'
 import { sha256 } from './paidRequest.ts'
 
-/** Limits the bytes of a request body that are hashed. A longer body has no hash. */
+/** Limits the bytes of a request body that is hashed. A longer body has no hash. */
 const REQUEST_MAX_BYTES = 1024 * 1024
 
 type Judged =
-  /** Send this response instead of serving. */
+  /** Means that the server sends this response instead of serving. */
   | { kind: 'answer'; response: Response }
-  /** Serve the request. `finish` makes the response of a paid request. Call `fail` if there is no response. */
+  /**
+   * Means that the server serves the request. `finish` makes the response of the paid request. The server calls `fail`
+   * if there is no response.
+   */
   | { kind: 'paid'; finish: (served: Response) => Response; fail: () => void }
 
 /** Creates a paywall for servers that return a `Response`. */
@@ -58,10 +61,10 @@ function responseOf(verdict: Exclude<HttpVerdict, Paid>): Response {
   return page === null ? Response.json(body, answer) : new Response(page, answer)
 }
 
-/** Adds the headers of the payment, and stores the response while it is sent. */
+/** Adds the payment headers to the response of a paid request, and stores the response while it is sent. */
 function finish(served: Response, { headers, sale }: Paid): Response {
   const [sent, stored] = isSold(served.status) ? (served.body?.tee() ?? []) : []
-  // The response is copied, because fetched responses and redirects have immutable headers.
+  // The response of the handler is copied, because fetched responses and redirects have immutable headers.
   const response = new Response(sent ?? served.body, served)
   for (const [name, value] of Object.entries(headers)) response.headers.set(name, value)
   const keep = (pieces: Uint8Array[] | null) =>
@@ -73,8 +76,8 @@ function finish(served: Response, { headers, sale }: Paid): Response {
 }
 
 /**
- * Returns the hash of a body, which the handler can still read. Returns `null` if the body is too long, or was read
- * before.
+ * Returns the hash of a request body, which the handler can still read. Returns `null` if the body is too long, or was
+ * read before.
  */
 async function hashBody(request: Request): Promise<string | null> {
   if (request.body === null) return ''
@@ -84,7 +87,7 @@ async function hashBody(request: Request): Promise<string | null> {
   return pieces && sha256(httpAnswer(0, [], pieces).answer.body)
 }
 
-/** Reads a stream. Returns `null` if it is longer than `maxBytes`. */
+/** Reads a stream of bytes. Returns `null` if the stream is longer than `maxBytes`. */
 async function readUpTo(
   stream: ReadableStream<Uint8Array>,
   maxBytes: number,
@@ -98,7 +101,7 @@ async function readUpTo(
     bytes += value.length
     pieces.push(value)
     if (bytes <= maxBytes) continue
-    // The call is not awaited, because a branch of a tee ends only together with the other branch.
+    // The call of `cancel` is not awaited, because a branch of a tee ends only together with the other branch.
     reader.cancel().catch(() => {})
     return null
   }

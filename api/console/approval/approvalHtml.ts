@@ -26,7 +26,7 @@ ${body}
 </html>
 `
 
-/** Returns a page that only tells how the request ended. */
+/** Returns a page that only tells how an approval request ended. */
 export const endHtml = (title: string, text: string): string =>
   frame(title, `<p>${escaped(text)}</p>`)
 
@@ -38,11 +38,11 @@ const sectionHtml = ({ title, note, pieces }: Section): string => {
 <pre class="text" dir="auto" tabindex="0" role="region" aria-label="${escaped(title)}">${words.join('')}</pre>`
 }
 
-/** Shows the HTML part as a browser renders it, in a sandbox without scripts and network. */
+/** Shows the HTML part of a mail as a browser renders it, in a sandbox without scripts and network. */
 const FRAME = `<h2>HTML part as a browser draws it</h2>
 <iframe class="mail" sandbox="" src="?view=html" title="HTML part of the mail" referrerpolicy="no-referrer"></iframe>`
 
-/** Returns the page of a held mail with the possible actions. */
+/** Returns the page of a held mail with the actions that the owner may choose. */
 export function approvalHtml({
   review,
   expiresAt,
@@ -89,7 +89,7 @@ const WHY: Record<string, string> = {
   price_rose: 'The price rose by more than the mandate allows.',
 }
 
-/** Returns the page of a payment that waits. Texts of the seller and of the agent are marked as theirs. */
+/** Returns the page of a payment that waits for the owner. Texts of the seller and of the agent are marked as such. */
 export function paymentHtml({
   asked,
   note,

@@ -1,6 +1,6 @@
 /**
  * Serves the page that the link of a notification mail opens. GET shows the held mail and changes nothing, because
- * scanners open every link of a mail. A POST of the form decides.
+ * scanners open every link of a mail. A POST of the form decides about the held mail.
  */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
@@ -32,14 +32,17 @@ const Form = t.Object({
 })
 const Query = t.Composite([ReviewQuery, t.Object({ view: t.Optional(t.Literal('html')) })])
 
-/** The page loads only its style and runs no script, because an agent wrote the text of the held mail. */
+/**
+ * Sets the Content-Security-Policy of the approval page. The page loads only its style and runs no script, because an
+ * agent wrote the text of the held mail.
+ */
 const POLICY = [
   "default-src 'none'",
   "style-src 'self'",
   "img-src 'self'",
   "base-uri 'none'",
   "form-action 'self'",
-  // The HTML part has a separate policy without scripts and network.
+  // The frame with the HTML part has a separate policy without scripts and network.
   "frame-src 'self'",
   "frame-ancestors 'none'",
 ].join('; ')
@@ -85,7 +88,8 @@ type Open = {
 }
 
 /**
- * Returns the approval request of a link, or `null` if there is no such link. A wrong token counts as a failed sign-in.
+ * Returns the approval request of a link. Returns `null` if there is no such link. A wrong token counts as a failed
+ * sign-in.
  * @throws {ApiError} 429
  */
 async function find(services: Services, request: Request, token: string): Promise<Open | null> {
@@ -112,7 +116,7 @@ async function show(
   return await pageOf(services, open, asked)
 }
 
-/** Returns the HTML part for its frame. */
+/** Returns the HTML part of a held mail for its frame. */
 async function htmlPart(services: Services, { wanted, used }: Open): Promise<Response> {
   const held = await readHeldRequest(services, wanted)
   const { projectId } = wanted
@@ -126,7 +130,7 @@ async function htmlPart(services: Services, { wanted, used }: Open): Promise<Res
   return found === null ? page(endHtml('Nothing here', GONE), 404) : framedMail(found)
 }
 
-/** Returns a page of the held mail with the form, or tells how the request ended. */
+/** Returns a page of the held mail with the form. If the approval request has ended, returns a page that tells how. */
 async function pageOf(
   services: Services,
   { wanted, used }: Open,
@@ -175,7 +179,7 @@ async function act(
   const again = (note: string) => pageOf(services, open, { note })
   try {
     const { state, sha256, expiresAt } = await readHeldRequest(services, open.wanted)
-    // If the request has already ended, the response below tells how.
+    // If the approval request has already ended, the response tells how it ended.
     const isOpen = state === 'waiting' && Date.parse(expiresAt) > Date.now()
     if (isOpen && decision.state === 'approved') {
       if (sha256 !== form.sha256) return await again(CHANGED)
@@ -193,7 +197,10 @@ async function act(
   }
 }
 
-/** Returns a payment with the form, or tells how the request ended. */
+/**
+ * Returns a page of the waiting payment with the form. If the approval request has ended, returns a page that tells
+ * how.
+ */
 async function paymentPage(
   services: Services,
   { wanted, used }: Open,

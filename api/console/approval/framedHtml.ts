@@ -1,15 +1,15 @@
 import type { InlineImage } from '../../../sql/mail/messages/messageHtml.ts'
 
 /**
- * Lists elements that load, navigate, submit or run. The sandbox and the policy forbid all of them. Some browsers
- * resolve a name or connect before they check the policy, and the removal stops this too.
+ * Lists HTML elements that load, navigate, submit or run. The sandbox and the policy forbid all of these actions. Some
+ * browsers resolve a name or connect before they check the policy, so the elements are removed too.
  */
 const REMOVED =
   'script, iframe, frame, frameset, object, embed, applet, link, meta, base, form, portal, audio, video, source, template'
 
 const REMOVED_ATTRIBUTE = /^(on|href$|xlink:|srcset|ping|background|poster|action|formaction)/
 
-/** Mails expect dark text on a white page, even when the console is dark. */
+/** Sets the style of a mail in a frame. Mails expect dark text on a white page, even when the console is dark. */
 const PAGE_STYLE =
   'html{color-scheme:light}body{margin:12px;background:#fff;color:#111;font:15px/1.5 system-ui,sans-serif;' +
   'overflow-wrap:anywhere}img{max-width:100%;height:auto}'
@@ -30,7 +30,7 @@ export function framedHtml({ html, images }: { html: string; images: InlineImage
     })
     .on('*', {
       element(element) {
-        // The sandbox opens no link, so the title shows the target of the link.
+        // The sandbox opens no link, so the title of a link shows its target.
         const href = element.getAttribute('href')
         for (const name of [...element.attributes].map(([attribute]) => attribute)) {
           if (REMOVED_ATTRIBUTE.test(name) || (name === 'src' && element.tagName !== 'img'))

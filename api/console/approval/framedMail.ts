@@ -1,14 +1,14 @@
 import { framedHtml } from './framedHtml.ts'
 
 /**
- * Sets the policy of a mail in a frame: no script, no loading, no submission, an opaque origin. The page's `frame-src`
- * keeps the frame from navigating to other sites.
+ * Sets the Content-Security-Policy of a mail in a frame: no script, no loading, no submission, an opaque origin. The
+ * console page's `frame-src` keeps the frame from navigating to other sites.
  */
 const MAIL_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'self'; sandbox"
 
-/** Returns the response that a frame shows. */
+/** Returns the response with a mail that a frame shows. */
 export const framedMail = (mail: Parameters<typeof framedHtml>[0]): Response =>
   new Response(framedHtml(mail), {
     headers: {

@@ -24,14 +24,17 @@ import { consoleOperation, openOperation } from '../consoleOperation.ts'
 import { limitSignIns } from './limitSignIns.ts'
 import { signedIn } from './sessionRoutes.ts'
 
-/** The identity provider has five seconds for each request, and a step makes two requests. */
+/**
+ * Limits the wait for one step of a company sign-in. The identity provider has five seconds for each request, and a
+ * step makes two requests.
+ */
 const WAIT_MS = 12_000
 
 const Answer = t.Object({
   query: t.String({ maxLength: 8_000, error: "be the query of the provider's answer" }),
 })
 
-/** Serves sign-in with the company's identity provider, and the account that a person has connected. */
+/** Serves sign-in with the company's identity provider, and the company account that a person has connected. */
 export const companyRoutes = (services: Services) =>
   new Elysia({ prefix: '/console/api' })
     .post('/company-sign-ins', ({ request }) => begin(services, request, null), {
@@ -76,8 +79,8 @@ async function begin(
 }
 
 /**
- * Waits until the sign-in has reached this state or a later one. @throws {ApiError} 400 with the provider's refusal,
- * 503
+ * Waits until a company sign-in has reached a state, or a later state.
+ * @throws {ApiError} 400 with the provider's refusal, 503
  */
 async function reach(
   { pool, waiters }: Services,
@@ -104,7 +107,7 @@ const OVER = 'This sign-in is over: begin again'
 const busy = () =>
   new ApiError(503, 'unavailable', 'The identity provider cannot be asked now: try again')
 
-/** Accepts the provider's answer, and waits until a worker has exchanged the code. */
+/** Accepts the identity provider's answer, and waits until a worker has exchanged the authorization code. */
 async function finish(
   services: Services,
   request: Request,
@@ -115,7 +118,8 @@ async function finish(
   const browser = readBrowser(request, config.http.baseUrl)
   const answer = query.replace(/^\?/, '')
   const id = new URLSearchParams(answer).get('state') ?? ''
-  // The state names a sign-in of this browser, so an answer that was meant for another browser never fits.
+  // The `state` in the answer names a sign-in of this browser, so an answer that was meant for another browser never
+  // fits.
   const open = browser === null ? null : await findOwnSignIn(pool, id, browser)
   if (browser === null || open === null || open.personId !== personId) throw conflict(OVER)
   if (!(await answerSignIn(pool, id, answer))) throw conflict(OVER)

@@ -6,8 +6,9 @@ import type { Services } from '../../http/services.ts'
 const PER_MINUTE = 30
 
 /**
- * Limits what strangers may begin: a sign-in mail, a challenge, a visit to the company's provider. @throws {ApiError}
- * 429
+ * Limits how often strangers may begin a sign-in: by a mail, a challenge, or a visit to the company's identity
+ * provider.
+ * @throws {ApiError} 429
  */
 export async function limitSignIns(services: Services, request: Request): Promise<void> {
   if (!(await isOverLimit(services, request, { use: 'sign-in', perMinute: PER_MINUTE }))) return

@@ -30,7 +30,7 @@ import {
 } from './passkeys.ts'
 import { signedIn } from './sessionRoutes.ts'
 
-/** Limits the response of an authenticator. We request no attestations. */
+/** Limits the bytes of an authenticator's response. The service requests no attestations, so a response is short. */
 const RESPONSE_MAX_BYTES = 16_384
 
 const Text = (maxLength: number) => t.String({ maxLength })

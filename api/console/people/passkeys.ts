@@ -13,14 +13,14 @@ import type { Person } from '../../../sql/account/people/people.ts'
 import type { Pool } from '../../../sql/db.ts'
 
 /**
- * The library parses certificates of eight vendors, so it is loaded only when it is needed and does not delay the
- * start.
+ * Loads the WebAuthn library only when it is needed. The library parses certificates of eight vendors, and would delay
+ * the start.
  */
 const library = () => import('@simplewebauthn/server')
 
 /**
- * Returns the relying party: the host of the service. Returns `null` if the host is an IP address, because a passkey
- * needs a name.
+ * Returns the relying party of passkeys, which is the host of the service. Returns `null` if the host is an IP address,
+ * because a passkey needs a host name.
  */
 export function relyingParty(baseUrl: string): { rpID: string; origin: string } | null {
   const { hostname, origin } = new URL(baseUrl)
@@ -29,7 +29,7 @@ export function relyingParty(baseUrl: string): { rpID: string; origin: string } 
 
 type Party = NonNullable<ReturnType<typeof relyingParty>>
 
-/** Tells why a passkey was refused. */
+/** Reports why a passkey was refused. */
 export class PasskeyError extends Error {}
 
 /** Returns the options to create a passkey for a person. */
@@ -55,7 +55,7 @@ export async function creationOptions(
   return options
 }
 
-/** Checks the passkey that a browser created. @throws {PasskeyError} */
+/** Checks a passkey that a browser created. @throws {PasskeyError} */
 export async function verifyMade(
   pool: Pool,
   { rpID, origin }: Party,
@@ -95,7 +95,7 @@ export async function requestOptions(pool: Pool, { rpID }: Party, browser: strin
   return options
 }
 
-/** Checks a signature. @returns the person's id. @throws {PasskeyError} */
+/** Checks the signature of a passkey. @returns the id of the person. @throws {PasskeyError} */
 export async function authenticate(
   pool: Pool,
   { rpID, origin }: Party,
@@ -105,7 +105,7 @@ export async function authenticate(
   const passkey = await findPasskey(pool, response.id)
   if (passkey === null) throw new PasskeyError('nobody here has it')
   const { userHandle } = response.response
-  // WebAuthn §7.2 step 6: the passkey names its owner.
+  // The passkey names its owner, and this must be the person of the stored passkey (WebAuthn §7.2 step 6).
   if (userHandle != null && Buffer.from(userHandle, 'base64url').toString() !== passkey.personId) {
     throw new PasskeyError('it is somebody else’s')
   }
@@ -141,12 +141,15 @@ function challengeOf(clientDataJSON: string): string {
     const { challenge } = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString('utf8'))
     if (typeof challenge === 'string' && challenge.length <= 200) return challenge
   } catch {
-    // A stranger sent these bytes, so a parse error falls through to the refusal below.
+    // A stranger sent these bytes, so a parse error leads to the refusal after this block.
   }
   throw new PasskeyError('its clientDataJSON holds no challenge')
 }
 
-/** The library throws plain errors for every fault of a response. */
+/**
+ * Turns an error of the library into a PasskeyError, because the library throws plain errors for every fault of a
+ * response.
+ */
 function refuse(error: unknown): never {
   throw new PasskeyError(error instanceof Error ? error.message.slice(0, 200) : 'it is malformed')
 }

@@ -42,7 +42,7 @@ const Params = t.Object({
   personId: t.String({ pattern: '^per_[0-9a-f]{24}$', error: 'be the id of a person' }),
 })
 
-/** Serves the people of the service, and what each person may change in their own account. */
+/** Serves the people of the service, and the changes that each person may make to their own account. */
 export function peopleRoutes(services: Services) {
   const { pool } = services
   return new Elysia({ prefix: '/console/api' })
@@ -101,7 +101,7 @@ async function change(
   }
   const { email, projectIds } = body
   checkProjects({ role: body.role ?? before.role, projectIds: projectIds ?? [] })
-  // Only the requested fields change, because another change may be running.
+  // Only the requested fields of a person change, because another change may be running.
   const fields = {
     ...body,
     ...(email === undefined ? {} : { email: await personAddress(services, email) }),
@@ -130,8 +130,8 @@ async function remove({ pool }: Services, request: Request, personId: string): P
 }
 
 /**
- * Changes a person's own name. The first operator also sets their own address once. Other people get their address from
- * an operator.
+ * Changes a person's own name. The first operator also sets their own address once. All people after the first operator
+ * get their address from an operator.
  */
 async function changeOwn(services: Services, request: Request, body: Static<typeof OwnBody>) {
   const { person } = sessionOf(request)
@@ -143,7 +143,7 @@ async function changeOwn(services: Services, request: Request, body: Static<type
 
 /**
  * Returns the stored form of a person's address. Refuses an address that this service hosts, because an agent reads
- * that inbox and would get the person's links.
+ * that inbox and would get the person's sign-in links.
  * @throws {ApiError} 400
  */
 async function personAddress({ pool, config }: Services, given: string): Promise<string> {
@@ -161,7 +161,7 @@ function checkProjects({ role, projectIds }: Pick<Person, 'role' | 'projectIds'>
   throw badRequest('projectIds must be empty for an operator, who sees every project')
 }
 
-/** @throws {ApiError} 400, 409 */
+/** Runs a change of people and turns its errors into API errors. @throws {ApiError} 400, 409 */
 async function readingFaults<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()

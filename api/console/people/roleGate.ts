@@ -1,9 +1,9 @@
-/** Decides which person may use which route of the console. */
+/** Decides which routes of the console a person may use. */
 import { isAtLeast, type Role } from '../../../shared/people/roles.ts'
 import type { Person } from '../../../sql/account/people/people.ts'
 import { ApiError, notFound } from '../../http/errors.ts'
 
-/** Tells whether a person sees a project. */
+/** Tells whether a person may see a project. */
 const sees = ({ role, projectIds }: Person, projectId: string): boolean =>
   role === 'operator' || projectIds.includes(projectId)
 
@@ -12,9 +12,9 @@ export const decidesFor = (person: Person, projectId: string): boolean =>
   isAtLeast(person.role, 'owner') && sees(person, projectId)
 
 /**
- * Refuses a person without the role. A request for a project that the person cannot see gets a 404, so that the project
- * stays unknown.
- * @param projectId is the project in the path of the route. `null` means that the path names none.
+ * Refuses a person without the required role. A request for a project that the person cannot see gets a 404, so that
+ * the project stays unknown.
+ * @param projectId is the project in the path of the route. `null` means that the path names no project.
  * @throws {ApiError} 403, 404
  */
 export function requireRole(
@@ -27,8 +27,8 @@ export function requireRole(
 }
 
 /**
- * Returns the value of `:projectId` in a path, or `null` if the route has no such parameter. @throws {ApiError} 404 for
- * a malformed value
+ * Returns the value of `:projectId` in a path. Returns `null` if the route has no such parameter.
+ * @throws {ApiError} 404 for a malformed value.
  */
 export function projectOfPath(routePath: string, pathname: string): string | null {
   const position = routePath.split('/').indexOf(':projectId')

@@ -74,7 +74,7 @@ async function signIn(services: Services, request: Request, token: string): Prom
   return await signedIn(services, request, started)
 }
 
-/** Returns the response that gives the browser its session. */
+/** Returns the response that gives the browser its session cookie. */
 export async function signedIn(
   services: Services,
   request: Request,
@@ -93,7 +93,7 @@ export async function signedIn(
   )
 }
 
-/** Tells how people can sign in apart from a link by mail. */
+/** Tells how people can sign in without a link by mail. */
 const ways = ({ config }: Services) => ({
   passkeys: relyingParty(config.http.baseUrl) !== null,
   company: config.company === null ? null : new URL(config.company.issuer).hostname,

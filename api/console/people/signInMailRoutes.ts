@@ -13,7 +13,10 @@ const Body = t.Object({
   email: t.String({ minLength: 3, maxLength: 320, error: 'be one email address' }),
 })
 
-/** Mails a sign-in link. Every address gets the same response, because the response must not tell who exists. */
+/**
+ * Serves the request for a sign-in link by mail. Every address gets the same response, because the response must not
+ * tell whether a person with this address exists.
+ */
 export const signInMailRoutes = (services: Services) =>
   new Elysia().post(
     '/console/api/sign-in-mails',

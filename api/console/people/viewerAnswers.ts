@@ -1,4 +1,4 @@
-/** Removes from responses what a viewer may not see. */
+/** Removes from responses the data that a viewer may not see. */
 
 /**
  * Names the fields with webhook URLs. The path or query of such a URL is often a secret, for example in the webhooks of

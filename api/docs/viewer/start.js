@@ -25,15 +25,15 @@ const samples = {
 
 const description = await (await fetch('/openapi.json')).json()
 globalThis.SwaggerUIBundle({
-  // The policy allows requests only to the host of this page.
+  // The Content-Security-Policy allows requests only to the host of this page.
   spec: { ...description, servers: [{ url: location.origin }] },
   dom_id: '#viewer',
   deepLinking: true,
-  // With all tags open it stops in the first one beyond some 135 operations.
+  // With all tags open, Swagger UI stops drawing in the first tag if there are more than some 135 operations.
   docExpansion: 'list',
   filter: true,
   tryItOutEnabled: true,
-  // By default the viewer calls a validator on the internet.
+  // By default Swagger UI calls a validator on the internet.
   validatorUrl: null,
   requestSnippetsEnabled: true,
   requestSnippets: {

@@ -6,27 +6,27 @@ export const BODY_MAX_BYTES = 2 * 1024 * 1024
 /** Limits a JSON body of mail with attachments, in bytes (docs/contract.md §2). */
 export const MAIL_BODY_MAX_BYTES = 35 * 1024 * 1024
 
-/** Sets the limits of a body. */
+/** Sets the limits of one HTTP body. */
 export type BodyLimit = {
   maxBytes: number
-  /** Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
+  /** Names a field. Only a body with this field may be larger than {@link BODY_MAX_BYTES}. */
   largeFor?: string
   /**
-   * Is called with the number of bytes of each chunk. If there are too many bytes, the function throws, or calls `end`
-   * later.
+   * Is called with the number of bytes of each chunk of the body. If there are too many bytes, the function throws, or
+   * calls `end` later.
    * @returns the milliseconds to wait before the next chunk.
    */
   hold?: (bytes: number, end: (error: ApiError) => void) => number
-  /** Limits the time that a body may take. */
+  /** Limits the time in which a body must arrive. */
   patience?: BodyPatience
 }
 
-/** Refuses a body that arrives more slowly than this, because it would occupy memory and a connection. */
+/** Sets the least speed of a body. A slower body is refused, because it would occupy memory and a connection. */
 type BodyPatience = {
-  /** The rate counts only after this many milliseconds. */
+  /** Is the number of milliseconds after which the speed of the body counts. */
   graceMs: number
   bytesPerS: number
-  /** Limits the milliseconds for a whole body. */
+  /** Limits the milliseconds in which a whole body must arrive. */
   totalMs: number
 }
 const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 120_000 }
@@ -34,8 +34,9 @@ const PATIENCE: BodyPatience = { graceMs: 10_000, bytesPerS: 8 * 1024, totalMs: 
 const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
 
 /**
- * Reads the body of a request, and returns its JSON value and its text. A request without a body gives `undefined`.
- * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for invalid JSON.
+ * Reads the body of an HTTP request, and returns its JSON value and its text. Returns `undefined` for a request without
+ * a body.
+ * @throws {ApiError} 413 for a body past its limit, 415 for another media type, 400 for invalid JSON.
  */
 export async function readJsonValue(
   request: Request,
@@ -72,15 +73,15 @@ export async function readJsonValue(
 }
 
 /**
- * Limits the values of one body. The bounds of a schema are checked only after parsing, and 2 MB can hold a million
- * values.
+ * Limits the JSON values of one body. The bounds of a schema are checked only after parsing, and 2 MB can hold a
+ * million values.
  */
 const VALUES_MAX = 20_000
 const [QUOTE, BACKSLASH, COMMA, COLON, BRACKET, BRACE] = [34, 92, 44, 58, 91, 123]
 
 /** Counts the values of a JSON text without parsing it. A string is skipped by a fast search for its end. */
 function hasFewValues(text: string): boolean {
-  // Each value except the first follows one of four characters.
+  // Each JSON value except the first follows one of four characters.
   if (text.length <= VALUES_MAX) return true
   let values = 1
   for (let at = 0; at < text.length; at++) {
@@ -111,24 +112,27 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Reads the JSON body of a request. A request without a body gives `undefined`, even with a Content-Type, because
- * clients send that header on every request.
- * @throws {ApiError} 413 past its limit, 415 for another media type, 400 for invalid JSON or U+0000.
+ * Reads the JSON body of an HTTP request. Returns `undefined` for a request without a body, even with a Content-Type,
+ * because clients send that header on every request.
+ * @throws {ApiError} 413 for a body past its limit, 415 for another media type, 400 for invalid JSON or U+0000.
  */
 export async function readJson(request: Request, limit: BodyLimit): Promise<unknown> {
   const read = await readJsonValue(request, limit)
   if (read === undefined) return undefined
   const { value, text } = read
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAnObject()
-  // Only an escaped character can be one of the refused characters. A walk over every body would cost more than its
-  // parsing.
+  // Only a body with such an escape or a NUL can hold a refused character. A walk over every body would cost more than
+  // its parsing.
   if (/\\u(?:0000|d[89a-f])|\0/i.test(text)) refuseUnstorable(value, '')
   return value
 }
 
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i
 
-/** Reads the fields of an HTML form. If a name occurs twice, the last value counts. @throws {ApiError} 413, 415, 400 */
+/**
+ * Reads the fields of an HTML form. If a field name occurs twice, the last value counts. @throws {ApiError} 413, 415,
+ * 400
+ */
 export async function readForm(request: Request, limit: BodyLimit): Promise<unknown> {
   const bytes = await readBytes(request, limit)
   if (!FORM_TYPE.test(request.headers.get('content-type') ?? '')) {
@@ -139,7 +143,7 @@ export async function readForm(request: Request, limit: BodyLimit): Promise<unkn
   return fields
 }
 
-/** Returns a 400 for an absent body, or for a body that is not a JSON object. */
+/** Makes the 400 error for an absent body, or for a body that is not a JSON object. */
 export const notAnObject = () => badRequest('The body must be a JSON object')
 
 async function readBytes(
@@ -187,12 +191,15 @@ const tooSlow = () =>
 const tooLarge = (maxBytes: number) =>
   new ApiError(413, 'payload_too_large', `The body must be at most ${maxBytes} bytes`)
 
-/** Limits the nesting depth, because the walk below must not exhaust the stack. Inputs of this API nest far less. */
+/**
+ * Limits how deep a body may nest, because the walk over the body must not exhaust the stack. Inputs of this API nest
+ * far less.
+ */
 const DEPTH_MAX = 100
 
 /**
  * Refuses strings with U+0000 or half a surrogate pair, because PostgreSQL cannot store them.
- * @param path is the name of `value` in the message. It is empty for a whole body.
+ * @param path is the name of `value` in the error message. An empty path means the whole body.
  * @throws {ApiError} 400
  */
 export function refuseUnstorable(value: unknown, path: string, depth = 0): void {

@@ -6,30 +6,35 @@ import type { RequestState } from '../requestState.ts'
 
 const MB = 1024 * 1024
 /**
- * Limits the bytes of large bodies in memory. Decoded, and encoded again for PostgreSQL, they take several times as
- * much.
+ * Limits the bytes of large request bodies in memory. Decoded, and encoded again for PostgreSQL, these bodies take
+ * several times as much.
  */
 const HELD_MAX_BYTES = 256 * MB
-/** Limits the share of one project or platform key. */
+/** Limits the memory that the bodies of one project or platform key may take. */
 const CALLER_MAX_BYTES = 96 * MB
-/** Limits the share of one network, because several projects may call from the same network. */
+/**
+ * Limits the memory that the bodies of one network may take, because several projects may call from the same network.
+ */
 const NETWORK_MAX_BYTES = 192 * MB
-/** A body of up to this size is never refused for lack of memory. */
+/** A request body of up to this many bytes is never refused for lack of memory. */
 const SMALL_BODY_BYTES = 64 * 1024
 const RETRY_S = 2
 /**
- * Limits the rate of a caller's large bodies. Twelve connections that sent 32 MB each at full speed blocked the event
+ * Limits the speed of a caller's large bodies. Twelve connections that sent 32 MB each at full speed blocked the event
  * loop for 50 ms at a time.
  */
 const RATE = { bytesPerS: 32 * MB, burstS: 0.25 }
 
-/** Describes a body in memory. `end` stops a body that is still arriving. It is `null` when the body has arrived. */
+/**
+ * Describes a request body in memory. `end` stops a body that is still arriving. `null` means that the body has
+ * arrived.
+ */
 type Held = { sharers: readonly string[]; bytes: number; end: ((error: ApiError) => void) | null }
 
 /**
- * Shares the memory for large bodies between callers. Each caller has a share. When the memory is full, the caller with
- * the most bytes loses its largest body that is still arriving. So a new caller is served, even beside many callers
- * that use their whole share.
+ * Shares the memory for large request bodies between callers. Each caller has a share of the memory. When the memory is
+ * full, the caller with the most bytes loses its largest body that is still arriving. So a new caller is served, even
+ * beside many callers that use their whole share.
  */
 export class HeldBodies {
   readonly #pace = new Pace(RATE)
@@ -38,8 +43,8 @@ export class HeldBodies {
   readonly #held = new Map<RequestState, Held>()
 
   /**
-   * Adds bytes of a request's body.
-   * @param end is called with the error when the body must make room for others.
+   * Adds bytes of a request's body to the bytes in memory.
+   * @param end is called with the error when the body must make room for other bodies.
    * @returns the milliseconds to wait before the next bytes are read.
    * @throws {ApiError} 503 when the caller already holds a fair share.
    */
@@ -68,13 +73,15 @@ export class HeldBodies {
     return this.#pace.take([caller], bytes)
   }
 
-  /** Marks a body as complete. Its request is being answered, so it no longer makes room for others. */
+  /**
+   * Marks a request body as complete. Its request is being answered, so the body no longer makes room for other bodies.
+   */
   complete(state: RequestState): void {
     const held = this.#held.get(state)
     if (held !== undefined) held.end = null
   }
 
-  /** Removes the body of an answered request. */
+  /** Removes the body of an answered request from the bytes in memory. */
   release(state: RequestState): void {
     const held = this.#held.get(state)
     if (held !== undefined) this.#add(held, -held.bytes)
@@ -99,7 +106,7 @@ const crowded = (): ApiError =>
     'retry-after': String(RETRY_S),
   })
 
-/** Returns the caller, then the network of the caller. */
+/** Returns the caller of a request, then the network of the caller. */
 function sharersOf({ identity, clientAddress }: RequestState): [string, string] {
   const network = `network ${networkSubject(clientAddress)}`
   const caller =

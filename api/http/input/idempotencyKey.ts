@@ -4,16 +4,18 @@ import { badRequest, conflict } from '../errors.ts'
 
 const KEY_FORM = /^[\x21-\x7e]{1,255}$/
 
-/** Checks an `Idempotency-Key`. @returns `null` if there is none. @throws {ApiError} 400 */
+/** Checks the header `Idempotency-Key`. @returns `null` if there is no such header. @throws {ApiError} 400 */
 export function readIdempotencyKey(given: string | null | undefined): string | null {
   if (given === null || given === undefined) return null
   if (KEY_FORM.test(given)) return given
   throw badRequest('Idempotency-Key must be 1 to 255 visible ASCII characters')
 }
 
-/** Returns the request hash that a key is bound to. The order of fields does not change the hash. */
+/**
+ * Returns the hash of a request, to which an idempotency key is bound. The order of fields does not change the hash.
+ */
 export const requestHash = (request: unknown): Buffer =>
   createHash('sha256').update(canonicalJson(request)).digest()
 
-/** Makes a 409, because the key belongs to another request. */
+/** Makes the 409 error for an idempotency key that belongs to another request. */
 export const keyOfAnother = () => conflict('Idempotency-Key was used for another request')

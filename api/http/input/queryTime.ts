@@ -2,7 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { parseIsoTime } from '../../../shared/isoTime.ts'
 import { badRequest } from '../errors.ts'
 
-/** Reads a time in a query. Returns `undefined` if it is absent. @throws {ApiError} 400 */
+/** Reads a time in a query parameter. Returns `undefined` if the parameter is absent. @throws {ApiError} 400 */
 export function queryTime(field: string, given: string | undefined): Date | undefined {
   if (given === undefined) return undefined
   const at = parseIsoTime(given)
@@ -20,13 +20,13 @@ const Instant = (description: string) =>
     }),
   )
 
-/** Describes a period in the query of a list. */
+/** Describes the period in the query of a list. */
 export const RangeQuery = t.Object({
   after: Instant('Created at this time or later, ISO 8601.'),
   before: Instant('Created before this time, ISO 8601.'),
 })
 
-/** Reads {@link RangeQuery}. @throws {ApiError} 400 */
+/** Reads the period in the query of a list. @throws {ApiError} 400 */
 export function readRange(query: { after?: string; before?: string }): {
   after?: Date
   before?: Date

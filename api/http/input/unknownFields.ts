@@ -1,11 +1,11 @@
 import { nearestName } from '../../../shared/nearestName.ts'
 import { badRequest } from '../errors.ts'
 
-/** An error shows this many characters of an unknown name, because a caller chooses its length. */
+/** Limits the characters of an unknown field name in an error, because a caller chooses the length of the name. */
 const SHOWN_CHARS = 64
 
 /**
- * Refuses unknown fields. Otherwise a misspelt setting would get a 200 and change nothing.
+ * Refuses unknown fields of a request body. Otherwise a misspelt setting would get a 200 and change nothing.
  * @throws {ApiError} 400
  */
 export function refuseUnknown(
@@ -21,7 +21,7 @@ export function refuseUnknown(
 
 /**
  * Refuses unknown query parameters. Otherwise a misspelt filter would return a list without that filter.
- * @throws {ApiError} 400 that names the nearest known parameter
+ * @throws {ApiError} 400 with the nearest known parameter.
  */
 export function refuseUnknownQuery(given: URLSearchParams, known: readonly string[]): void {
   for (const name of given.keys()) {

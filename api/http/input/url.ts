@@ -3,7 +3,10 @@ import { badRequest } from '../errors.ts'
 /** Matches a host and a port (RFC 9110 §7.2). */
 const HOST = /^(?:\[[\da-f:.]{2,45}\]|[\w.~%-]{1,253})(?::\d{0,5})?$/i
 
-/** Reads the URL of a request. The client writes the Host header, which is a part of the URL. */
+/**
+ * Reads the URL of an HTTP request. A wrong Host header is an error of the client, because that header is a part of the
+ * URL.
+ */
 export function readUrl(request: Request): URL {
   const host = request.headers.get('host')
   if ((host !== null && host !== '' && !HOST.test(host)) || !URL.canParse(request.url)) {
@@ -12,7 +15,7 @@ export function readUrl(request: Request): URL {
   return new URL(request.url)
 }
 
-/** Refuses a path or query that cannot be decoded, or holds U+0000, because libraries treat both differently. */
+/** Refuses a URL whose path or query cannot be decoded, or holds U+0000, because libraries disagree about such URLs. */
 export function checkEncoding(url: URL): void {
   for (const [name, text] of [
     ['path', url.pathname],

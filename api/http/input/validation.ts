@@ -2,8 +2,8 @@ import type { TSchema } from '@sinclair/typebox'
 import type { ValueError } from '@sinclair/typebox/errors'
 
 /**
- * Returns one sentence for the first error of an input: the field, and what it must be. The schema's `error` gives the
- * text, or otherwise the limits in the schema.
+ * Returns one sentence about the first error of an input: the field, and the rule for the field. The schema's `error`
+ * gives the text of the rule. Without it the limits in the schema give the text.
  */
 export function describeValidationError(source: string, first: ValueError | undefined): string {
   if (first === undefined) return `The ${source} is not valid`
@@ -12,7 +12,7 @@ export function describeValidationError(source: string, first: ValueError | unde
   return `${field} must ${expectation(schema)}`
 }
 
-/** Writes a path as a field name: `/to/0` becomes `to[0]`. */
+/** Writes the path of a schema error as a field name: `/to/0` becomes `to[0]`. */
 function fieldName(path: string): string {
   return path
     .slice(1)

@@ -1,12 +1,12 @@
 import { BlockList, isIP } from 'node:net'
 
-/** Finds the IP address of a client. */
+/** Finds the IP address of a client from the socket and X-Forwarded-For. */
 export type ClientAddress = (socketAddress: string, forwardedFor: string | null) => string
 
 /**
- * Returns the address of the socket. Behind a trusted proxy, returns the rightmost address of X-Forwarded-For that is
- * not a trusted proxy. The client itself can write any address further left.
- * @param trustedProxies IP addresses and CIDR ranges.
+ * Returns the IP address of the socket. Behind a trusted proxy, returns the rightmost address of X-Forwarded-For that
+ * is not a trusted proxy. The client itself can write any address further left.
+ * @param trustedProxies are IP addresses and CIDR ranges.
  */
 export function createClientAddress(trustedProxies: string[]): ClientAddress {
   const trusted = new BlockList()
@@ -32,5 +32,5 @@ export function createClientAddress(trustedProxies: string[]): ClientAddress {
   }
 }
 
-/** Removes the prefix of an IPv4 address, because a dual-stack socket shows it as ::ffff:a.b.c.d. */
+/** Removes the prefix of an IPv4 address, because a dual-stack socket shows the address as ::ffff:a.b.c.d. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')

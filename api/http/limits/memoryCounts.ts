@@ -3,15 +3,18 @@ import type { Logger } from 'pino'
 type Options<Count> = {
   everyMs: number
   log: Logger
-  /** The log shows this name for the counted things. */
+  /** Is the name of the counted things in the log. */
   name: string
   keyOf: (count: Count) => string
-  /** Adds up two counts of one key. */
+  /** Adds up two counts that have the same key. */
   sum: (before: Count, added: Count) => Count
   write: (counts: readonly Count[]) => Promise<void>
 }
 
-/** Counts in memory, and writes the counts at intervals, so that a counted request need not write a row. */
+/**
+ * Counts events in memory, and writes the counts to the database at intervals. So a counted request need not write a
+ * row.
+ */
 export class MemoryCounts<Count> {
   readonly #options: Options<Count>
   readonly #timer: ReturnType<typeof setInterval>
@@ -29,7 +32,7 @@ export class MemoryCounts<Count> {
     this.#counts.set(key, before === undefined ? count : sum(before, count))
   }
 
-  /** Writes the counts. While the database is unreachable, they stay in memory. */
+  /** Writes the counts to the database. While the database is unreachable, the counts stay in memory. */
   async flush(): Promise<void> {
     if (this.#counts.size === 0) return
     const { log, name, write } = this.#options

@@ -3,7 +3,10 @@ import { countRequests } from '../../../sql/account/keys/rateWindows.ts'
 import { stateOf } from '../requestState.ts'
 import type { Services } from '../services.ts'
 
-/** Counts a request of a network, and tells whether the network exceeds its limit for this use in this minute. */
+/**
+ * Counts a request of a network for one use, such as sign-in. Tells whether the network exceeds its limit for this use
+ * in this minute.
+ */
 export async function isOverLimit(
   { gatePool }: Services,
   request: Request,

@@ -10,8 +10,8 @@ import { MemoryCounts } from './memoryCounts.ts'
 const FLUSH_MS = 2_000
 
 /**
- * Counts requests by project and by platform key. The two kinds are written separately, so that a failed write of one
- * kind does not count the other kind twice.
+ * Counts requests by project and by platform key. The counts of both kinds are written separately, so that a failed
+ * write of one kind does not count the other kind twice.
  */
 export class UsageRecorder {
   readonly #counts: Record<UsageSubject['kind'], MemoryCounts<UsageCount>>
@@ -33,7 +33,7 @@ export class UsageRecorder {
     this.#counts = { project: countsOf('project'), platform: countsOf('platform') }
   }
 
-  /** Counts one request. */
+  /** Counts one request of a project or a platform key. */
   record({ kind, id }: UsageSubject): void {
     this.#counts[kind].add({ kind, id, requests: 1, lastUsedAt: new Date() })
   }

@@ -13,7 +13,7 @@ import {
   SendBody,
 } from '../outbound/sendInput.ts'
 
-// An event is recorded when its mail is accepted, so a draft has none.
+// An event is recorded when its mail is accepted, so a draft has no event.
 const { to: _to, event: _event, ...optional } = SendBody.properties
 
 /**
@@ -38,7 +38,7 @@ type Attachments = NonNullable<Content['attachments']>
 
 const FIELDS = Object.keys(DraftBody.properties)
 
-/** Describes the fields to set and the fields to remove. */
+/** Describes a change of a draft: the fields to set and the fields to remove. */
 export const DraftChange = t.Composite([
   DraftBody,
   t.Object({
@@ -106,7 +106,7 @@ export function checkDraft(content: Content): void {
   throw badRequest(`${found} must be absent beside inReplyTo: a reply takes it from its original`)
 }
 
-/** Returns the changed content. If a change both sets and removes a field, the field is removed. */
+/** Returns the content of a draft after a change. If a change both sets and removes a field, the field is removed. */
 export function changed(content: Content, { remove = [], ...set }: Static<typeof DraftChange>) {
   const whole = Object.entries({ ...content, ...set })
   return Object.fromEntries(whole.filter(([name]) => !remove.includes(name))) as Content
@@ -118,7 +118,10 @@ export const contentOf = ({ content, attachments }: Draft): Content => ({
   ...(attachments.length === 0 ? {} : { attachments: attachments as Attachments }),
 })
 
-/** Returns the body of send or reply. @throws {ApiError} 400 naming a field that the draft lacks */
+/**
+ * Returns the content of a draft as the body of send or reply. @throws {ApiError} 400 with the name of a field that the
+ * draft lacks.
+ */
 export function sendable(content: Content) {
   const { inReplyTo, replyAll, to, subject, text, ...rest } = content
   const lacks = (field: string) => badRequest(`${field} must be in the draft before it is sent`)

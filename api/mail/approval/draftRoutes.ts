@@ -56,7 +56,10 @@ const NOT_FOUND = { 404: 'Draft not found' }
 const FULL = { 413: `The drafts of the project have ${DRAFTS_MAX_BYTES} bytes together` }
 const whole = { description: 'The draft.', schema: WholeDraft, example: EXAMPLE }
 
-/** Serves mail that is still being written. A draft is not a message: lists, threads and searches do not show it. */
+/**
+ * Serves drafts, which hold mail that is still being written. A draft is not a message: lists, threads and searches do
+ * not show it.
+ */
 export const draftRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/messages/drafts' })
     .post(
@@ -233,7 +236,7 @@ export async function removeDraft({ pool }: Services, projectId: string, draftId
   if (!(await deleteDraft(pool, projectId, draftId))) throw noDraft()
 }
 
-/** Sends a draft once. @throws {ApiError} the errors of send and reply, 404, 409 */
+/** Sends a draft once. @throws {ApiError} 404, 409, and the errors of send and reply. */
 export async function sendDraft(
   services: Services,
   { holdsMail: held }: Pick<Caller, 'holdsMail'>,

@@ -21,11 +21,11 @@ import {
 
 export const HeldQuery = t.Composite([PageQuery, t.Object({ state: t.Optional(State) })])
 
-/** Limits the characters of each text in a list. */
+/** Limits the characters of each text in a list of held mails. */
 const EXCERPT_CHARS = 1_000
 const WHOLE_CHARS = 2 ** 30
 
-/** Returns one page of approval requests in a state, newest first. @throws {ApiError} 404 */
+/** Returns one page of the approval requests for mail that are in a state, newest first. @throws {ApiError} 404 */
 export async function readHeld(
   { pool }: Services,
   projectId: string,
@@ -61,7 +61,7 @@ export async function readHeldRequest(
   return toHeldRequest(approval, mails.get(about.messageId), composed?.hash ?? null)
 }
 
-/** Returns the bytes of an approval request's mail. @throws {ApiError} 404 */
+/** Returns the bytes of the mail that waits for an approval. @throws {ApiError} 404 */
 export async function readHeldBytes(services: Services, wanted: Wanted): Promise<Buffer> {
   const { subject: messageId } = await requested(services, wanted)
   const { projectId } = wanted
@@ -81,8 +81,9 @@ async function requested({ pool }: Services, { projectId, approvalId }: Wanted) 
 }
 
 /**
- * Decides an approval request. The same decision again changes nothing.
- * @throws {ApiError} 404. 409 after another decision, or for other bytes. 410 after its time
+ * Decides an approval request for mail. A repeated decision changes nothing.
+ * @throws {ApiError} 404. 409 after another decision, or for other bytes. 410 after the time limit of the approval
+ * request.
  */
 export async function decide(
   services: Services,
@@ -116,7 +117,7 @@ export async function decide(
 const changedMeanwhile = () =>
   conflict('sha256 must be that of the present bytes: read the request again')
 
-/** Changes a held mail. @throws {ApiError} 400, 404, 409 */
+/** Changes the content of a held mail. @throws {ApiError} 400, 404, 409 */
 export async function edit(
   services: Services,
   actor: Actor,

@@ -14,7 +14,7 @@ const Sha256 = t.String({
   description: 'SHA-256 of the bytes of the mail (RFC 5322, as transmitted after DATA).',
 })
 
-/** Describes an approval. It names the bytes that the owner has seen. */
+/** Describes the body of an approval, which holds the hash of the bytes that the owner has seen. */
 export const ApproveBody = t.Object({
   sha256: Sha256,
   trust: t.Optional(
@@ -72,7 +72,7 @@ const Head = t.Object({
   reason: t.Union([t.String(), t.Null()]),
 })
 
-/** Describes an approval request in a list. */
+/** Describes an approval request for a held mail in a list. */
 const HeldItem = t.Composite([
   Head,
   t.Object({
@@ -80,7 +80,7 @@ const HeldItem = t.Composite([
   }),
 ])
 
-/** Describes a whole approval request. */
+/** Describes a whole approval request for a held mail. */
 export const HeldRequest = t.Composite([
   Head,
   t.Object({
@@ -163,7 +163,7 @@ const EXAMPLE_MAIL = {
   deliveryStatus: 'held',
 }
 
-/** The documentation shows these examples. */
+/** Holds an example of held mail for the documentation. */
 export const EXAMPLE_HELD_ITEM = { ...EXAMPLE_HEAD, message: EXAMPLE_MAIL }
 export const EXAMPLE_SHA256 = 'c0ffee'.padEnd(64, '0')
 export const EXAMPLE_HELD = {

@@ -22,28 +22,31 @@ export const UNREAD = 'seen must be the seal of the last page: read all pages of
 /** Describes one page of a held mail. */
 export type ReviewPage = {
   sha256: string
-  /** Is the page number, counted from 1. */
+  /** Is the number of the page, counted from 1. */
   page: number
   pages: number
   sections: Section[]
-  /** Lists the reasons why the held mail cannot be approved here. The list is empty if it can. */
+  /**
+   * Lists the reasons why the held mail cannot be approved at the console. An empty list means that the mail can be
+   * approved.
+   */
   obstacles: string[]
   /**
-   * The seal proves that this page was shown. A request for the next page needs it, and after the last page the
-   * approval needs it.
+   * Is the seal that proves that this page was shown. A request for the next page needs this seal. After the last page
+   * the approval needs it.
    */
   seal: string
   hasHtml: boolean
 }
 
 const WHOLE_CHARS = 2 ** 30
-/** The seal for this page number allows the approval of a held mail. */
+/** Stands for all pages: the seal with this page number allows the approval of a held mail. */
 const ALL_PAGES = 0
 
 /**
  * Returns a page of a held mail. A page is shown only to a person who was shown the page before it. Any other request
  * gets the first page.
- * @param seen the seal of the page before.
+ * @param seen is the seal of the page before.
  * @throws {ApiError} 404
  */
 export async function readReviewPage(
@@ -82,7 +85,7 @@ export async function readReviewPage(
   }
 }
 
-/** Returns the invitations of a held mail. They are short, because the service wrote them. */
+/** Returns the invitations in a held mail. The invitations are short, because the service wrote them. */
 async function readInvitations(
   { pool, blobs }: Services,
   {

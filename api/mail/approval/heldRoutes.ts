@@ -43,8 +43,8 @@ const actorOf = (request: Request, projectId: string): Actor => ({
 type Approval = Static<typeof Params> & Static<typeof ApproveBody>
 
 /**
- * Approves a held mail. A platform key reads the bytes itself. An operator at the console must have been shown all
- * pages.
+ * Approves a held mail. The holder of a platform key reads the bytes without this service. An operator at the console
+ * must have been shown all pages.
  */
 async function approve(
   services: Services,
@@ -63,7 +63,7 @@ async function approve(
 /** Tells whether the actor is a console session (api/console/access.ts). No prefix of a key contains a colon. */
 const isAtConsole = (actor: string): boolean => actor.startsWith('console:')
 
-/** Serves the mail of projects that waits for its owner. */
+/** Serves the mail of projects that waits for the owner's approval. */
 export const heldRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/platform/projects/:projectId/held' })
     .get('', ({ params, query }) => readHeld(services, params.projectId, query), {

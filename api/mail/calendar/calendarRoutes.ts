@@ -18,7 +18,7 @@ import { EXAMPLE_REPLIED, SEND_ERRORS } from '../outbound/sendingDocs.ts'
 import { AnswerSchema, EventFields } from './inviteDocs.ts'
 import { answerInvite, RsvpBody } from './rsvp.ts'
 
-/** Limits the days that one query may cover. */
+/** Limits the days that one query of the calendar may cover. */
 const SPAN_MAX_DAYS = 366
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -42,7 +42,7 @@ const CalendarEvent = t.Object({
   }),
 })
 
-/** Describes one page of events. */
+/** Describes one page of calendar events. */
 export const CalendarPage = t.Object({
   events: t.Array(CalendarEvent),
   count: t.Integer(),
@@ -177,7 +177,9 @@ export async function readCalendarPage(
   return { events: page.map(toEvent), count: page.length, ...next }
 }
 
-/** Returns an event instance for the API. The times belong to the instance, all other fields to its series. */
+/**
+ * Returns an event instance in the form of the API. The times belong to the instance, all other fields to its series.
+ */
 function toEvent({
   invite,
   startsAt,

@@ -91,13 +91,13 @@ export const EventInput = t.Optional(
 )
 export type EventInput = NonNullable<Static<typeof EventInput>>
 
-/** Describes the fields of an event that the table own_events keeps. */
+/** Describes the fields of an event that the table own_events stores. */
 type Announced = Pick<
   WrittenEvent,
   'summary' | 'start' | 'end' | 'description' | 'location' | 'url' | 'rule'
 >
 
-/** Holds the invitation of a mail, and the fields that the API response shows of it. */
+/** Holds the invitation of a mail, and the fields of the invitation that the API response shows. */
 export type Invitation = {
   attachment: SentAttachment
   shown: { uid: string; sequence: number }
@@ -112,7 +112,7 @@ type Mail = {
 }
 
 /**
- * Writes the invitation of a mail, and records its event.
+ * Writes the invitation of a mail, and records its event in the table own_events.
  * @throws {ApiError} 400, 404
  */
 export async function invitationOf(
@@ -164,13 +164,13 @@ export async function invitationOf(
   }
 }
 
-/** Returns a cancellation, which repeats the cancelled event. A single instance is named by its start. */
+/** Returns the cancellation of an event, which repeats the cancelled event. A single instance is named by its start. */
 function cancelled(series: Announced, instance: WrittenTime | null): Announced {
   if (instance === null) return series
   return { ...series, start: instance, end: instance, rule: null }
 }
 
-/** Reads the fields that an event announces. @throws {ApiError} 400 */
+/** Reads the fields that an event announces to its attendees. @throws {ApiError} 400 */
 function announcedBy(input: EventInput, { subject, text }: Mail): Announced {
   const zone = zoneOf(input.zone)
   const start = momentOf('start', input.start, zone)
@@ -212,7 +212,9 @@ function zoneOf(given: string | undefined): string | null {
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?$/
 
-/** Reads a time. If the time has a UTC offset, converts it to the clock of `zone`. @throws {ApiError} 400 */
+/**
+ * Reads a time of an event. If the time has a UTC offset, converts it to the clock of `zone`. @throws {ApiError} 400
+ */
 function momentOf(field: string, given: string | undefined, zone: string | null): WrittenTime {
   if (given === undefined) throw badRequest(`event.${field} is required`)
   const fault = badRequest(
@@ -244,8 +246,9 @@ const atOf = ({ local, zone }: WrittenTime): number =>
   Temporal.PlainDateTime.from(local).toZonedDateTime(zone ?? 'UTC').epochMilliseconds
 
 /**
- * Reads the RECURRENCE-ID. It has the same type and zone as the start of its series (RFC 5545 §3.8.4.4). @throws
- * {ApiError} 400
+ * Reads the RECURRENCE-ID of an event. The RECURRENCE-ID has the same type and zone as the start of its series (RFC
+ * 5545 §3.8.4.4).
+ * @throws {ApiError} 400
  */
 function instanceOf(given: string, { start, rule }: Announced): WrittenTime {
   if (rule === null) throw badRequest('event.recurrenceId must be absent: the event does not recur')

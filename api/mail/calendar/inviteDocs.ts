@@ -41,7 +41,7 @@ const AttendeeSchema = t.Composite([
   t.Object({ state: oneOf(ATTENDEE_STATES), role: oneOf(ROLES) }),
 ])
 
-/** Lists the states that an invite can have at the time of the call. */
+/** Lists the states that an invite can have at the time of an API call. */
 const INVITE_STATES = ['current', 'outdated', 'cancelled', 'proposal', 'answer'] as const
 type InviteState = (typeof INVITE_STATES)[number]
 

@@ -44,7 +44,7 @@ const WORDS = { accepted: 'Accepted', declined: 'Declined', tentative: 'Tentativ
 
 /**
  * Answers an invitation by mail to its organizer (RFC 5546 §3.2.3), in the thread of the invitation. The calendar
- * changes when this mail is being sent, and not while it waits for an approval.
+ * changes when this mail is being sent, and not while the mail waits for an approval.
  * @throws {ApiError} 400, 404, 409, and the errors of send
  */
 export async function answerInvite(
@@ -119,7 +119,7 @@ export async function answerInvite(
   })
 }
 
-/** Returns the invitation of a message if it can be answered. @throws {ApiError} 400, 409 */
+/** Returns the invitation in a message if the inbox can answer it. @throws {ApiError} 400, 409 */
 async function inviteToAnswer(
   { pool }: Services,
   projectId: string,
@@ -160,7 +160,10 @@ const withoutInvite = (original: SingleMessage) =>
 
 const nameOf = (person: Person | null): string | null => person?.name ?? null
 
-/** Returns the attendee for this inbox. If a mailing list was invited, the inbox answers under its own address. */
+/**
+ * Returns the attendee that stands for this inbox. If a mailing list was invited, the inbox answers under its own
+ * address.
+ */
 function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   const own = addressKey(inboxAddress)
   const named = attendees.find(({ address }) => recipientKeys(address).includes(own))
@@ -168,7 +171,7 @@ function attendeeOf({ attendees }: Invite, inboxAddress: string): Person {
   return { address: address ?? inboxAddress, name: named?.name ?? null }
 }
 
-/** Returns the RECURRENCE-ID on the clock of the event. */
+/** Returns the RECURRENCE-ID of an invite on the clock of the event. */
 function instanceOf({ recurrenceId, allDay }: Invite) {
   if (recurrenceId === null) return null
   const local = recurrenceId.slice(0, 19)

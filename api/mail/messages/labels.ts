@@ -17,7 +17,7 @@ export const LabelsQuery = t.String({
   examples: ['received,unread'],
 })
 
-/** Reads {@link LabelsQuery}. @throws {ApiError} 400 */
+/** Reads the query parameter `labels` of a list. @throws {ApiError} 400 */
 export function readLabels(query: string | undefined): string[] {
   if (query === undefined || query === '') return []
   const labels = [...new Set(query.split(',').map((label) => label.trim()))]
@@ -32,10 +32,14 @@ export function readLabels(query: string | undefined): string[] {
   return labels
 }
 
-/** Tells whether {@link LabelsQuery} can name a label. Labels that older versions stored may fail this check. */
+/**
+ * Tells whether the query parameter `labels` can name a label. Labels that older versions stored may fail this check.
+ */
 const isNameable = (label: string): boolean => !label.includes(',') && label.trim() === label
 
-/** Reads the labels to add and to remove. A label in both lists is removed. @throws {ApiError} 400 */
+/**
+ * Reads the labels to add to a message and to remove from it. A label in both lists is removed. @throws {ApiError} 400
+ */
 export function readLabelChange(body: Static<typeof LabelChange>): {
   add: string[]
   remove: string[]
@@ -54,6 +58,6 @@ export function readLabelChange(body: Static<typeof LabelChange>): {
   return { add, remove: [...remove] }
 }
 
-/** Makes the error for a change that gives a message more than `LABELS_MAX` labels. */
+/** Makes the 400 error for a change that gives a message more than `LABELS_MAX` labels. */
 export const tooManyLabels = () =>
   badRequest(`addLabels must leave at most ${LABELS_MAX} labels on the message`)

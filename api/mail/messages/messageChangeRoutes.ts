@@ -10,7 +10,7 @@ import { LabelChange, readLabelChange, tooManyLabels } from './labels.ts'
 import { toWhole, WholeMessage } from './messageDocs.ts'
 import { EXAMPLE_MESSAGE, MessageParams } from './messageRoutes.ts'
 
-/** Serves changes of labels, and deletions of messages. */
+/** Serves changes of the labels of messages, and deletions of messages. */
 export function messageChangeRoutes(services: Services) {
   const { pool } = services
   return new Elysia()
@@ -62,7 +62,7 @@ export function messageChangeRoutes(services: Services) {
     )
 }
 
-/** Adds and removes labels. @throws {ApiError} 400 for an invalid change, 404 */
+/** Adds and removes the labels of a message. @throws {ApiError} 400 for an invalid change, 404 */
 export async function changeLabels(
   { pool, config }: Services,
   projectId: string,

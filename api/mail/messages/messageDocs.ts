@@ -126,7 +126,7 @@ export const FoundMessage = t.Composite([
   }),
 ])
 
-/** Describes a whole message in get-message and get-thread. */
+/** Describes a whole message in the responses of get-message and get-thread. */
 export const WholeMessage = t.Composite([
   MessageItem,
   t.Object({
@@ -171,7 +171,7 @@ const LinkSchema = t.Object({
   sensitive: t.Boolean({ description: 'It resets a password.' }),
 })
 
-/** Describes a message in get-message and wait. */
+/** Describes a single message in the responses of get-message and wait. */
 export const SingleMessageSchema = t.Composite([
   WholeMessage,
   t.Object({
@@ -244,7 +244,7 @@ export const RepliedMessage = t.Composite([
   t.Object({ inboxId: InboxIdIfFull }),
 ])
 
-/** Codes and links need this scope in addition to `mail:read`. */
+/** Is the scope that a key needs in addition to `mail:read` to get codes and links. */
 export const CODES_SCOPE = 'mail:codes' satisfies Scope
 
 type Answers = Config['answers']
@@ -300,7 +300,7 @@ export const toWhole = (message: Message, answers: Answers) => ({
     : { authentication: message.authentication ?? UNCHECKED }),
 })
 
-/** Returns a message for get-message and wait. A key without `mail:codes` gets no codes and no links. */
+/** Returns a message in the form of get-message and wait. A key without `mail:codes` gets no codes and no links. */
 export function toSingle(
   message: SingleMessage,
   answers: Answers,

@@ -43,14 +43,14 @@ export const MessageFilterQuery = t.Object({
 
 export type MessageFilter = {
   labels: string[]
-  /** A message must match every one of these queries. */
+  /** Holds the search queries. A message must match every one of these queries. */
   queries: SearchQuery[]
   after: Date | null
   before: Date | null
   deliveryStatus?: DeliveryStatus | null
 }
 
-/** Reads {@link MessageFilterQuery}. @throws {ApiError} 400 */
+/** Reads the filters of a message list. @throws {ApiError} 400 */
 export function readMessageFilter(query: Static<typeof MessageFilterQuery>): MessageFilter {
   const queries = [
     readSearch('q', query.q, parseSearch),
@@ -81,7 +81,7 @@ function readSearch(
   }
 }
 
-/** Matches a time of RFC 3339, or a date alone, which means its first moment in UTC. */
+/** Matches a time of RFC 3339, or a date alone. A date alone means its first moment in UTC. */
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i
 
 function readInstant(name: string, text: string | undefined): Date | null {

@@ -16,8 +16,8 @@ import { FoundMessage, SingleMessageSchema, toFound, toItem, toSingle } from './
 import { type MessageFilter, MessageFilterQuery, readMessageFilter } from './messageFilter.ts'
 
 /**
- * A Message-ID has at most 998 characters (RFC 5322 §2.1.1). The id of a duplicate gets the suffix `.N`
- * (docs/contract.md §4).
+ * Describes the message id in a path. A Message-ID has at most 998 characters (RFC 5322 §2.1.1). The id of a duplicate
+ * gets the suffix `.N` (docs/contract.md §4).
  */
 export const MessageParams = t.Object({ messageId: t.String({ minLength: 1, maxLength: 1_100 }) })
 
@@ -42,7 +42,7 @@ const EXAMPLE_ITEM = {
   createdAt: '2026-01-05T09:41:12.345Z',
 }
 
-/** The documentation shows this example of a whole message. */
+/** Is an example of a whole message for the documentation. */
 export const EXAMPLE_MESSAGE = {
   ...EXAMPLE_ITEM,
   inboxId: 'agent@mail.example.com',
@@ -50,7 +50,7 @@ export const EXAMPLE_MESSAGE = {
   attachments: [],
 }
 
-/** The documentation shows this example of a received message with a code. */
+/** Is an example of a received message with a code for the documentation. */
 export const EXAMPLE_SINGLE = {
   ...EXAMPLE_MESSAGE,
   subject: 'Sign in',
@@ -124,7 +124,7 @@ export function messageRoutes(services: Services) {
     )
 }
 
-/** Returns one page of an inbox, newest first. Search results hold the matched excerpts. */
+/** Returns one page of an inbox's messages, newest first. Search results hold the matched excerpts. */
 export async function readMessages(
   { pool, searches, config: { answers } }: Pick<Services, 'pool' | 'searches' | 'config'>,
   filter: MessageFilter & { projectId: string; limit: number; cursor: Cursor | null },
@@ -132,8 +132,8 @@ export async function readMessages(
   const { queries, labels, projectId } = filter
   const isSearch = queries.length > 0
   const read = isSearch ? searchMessages : listMessages
-  // Each of several labels may be on a million messages although no message has all of them. The same is true of a
-  // label and a status.
+  // Each of several labels may be on a million messages although no message has all of these labels. The same is true
+  // of a label and a status. So such a read may scan a large part of an inbox, like a search.
   const { messages, more } = await (isSearch ||
   labels.length > 1 ||
   (filter.deliveryStatus ?? null) !== null
@@ -151,7 +151,7 @@ export async function readMessage(services: Services, caller: Caller, messageId:
   return await answerSingle(services, caller, await readStored(services, caller, messageId))
 }
 
-/** Returns one message as it is stored. @throws {ApiError} 404 */
+/** Returns one message as the database holds it. @throws {ApiError} 404 */
 export async function readStored(
   services: Services,
   { projectId }: { projectId: string },
@@ -174,7 +174,8 @@ async function invitesOf(
 }
 
 /**
- * Returns a message for a caller. If the response holds a code or a sensitive link, writes an audit log entry first.
+ * Returns a message for a caller. If the response holds a code or a sensitive link, an audit log entry is written
+ * first.
  */
 export async function answerSingle(
   { pool, config }: Pick<Services, 'pool' | 'config'>,

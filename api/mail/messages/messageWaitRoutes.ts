@@ -15,7 +15,7 @@ import { answerSingle, EXAMPLE_SINGLE } from './messageRoutes.ts'
 const TIMEOUT_DEFAULT_S = 30
 const TIMEOUT_MAX_S = 60
 
-/** Describes the filters that a message must match. */
+/** Describes the filters that an awaited message must match. */
 export const WaitFilter = t.Pick(MessageFilterQuery, ['labels', 'from', 'subject', 'after'])
 
 const Query = t.Composite([
@@ -88,7 +88,7 @@ export function messageWaitRoutes(services: Services) {
   )
 }
 
-/** Names the event that tells that a message has the awaited content. */
+/** Names the event that announces a message with the awaited content. */
 const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
   message: 'message.received',
   code: 'message.code',
@@ -97,7 +97,7 @@ const AWAITED: Record<'message' | NonNullable<Awaited>, EventType> = {
 }
 
 /**
- * Waits for a received message that matches.
+ * Waits for a received message that matches the filters.
  * @returns `null` after the timeout, or when the caller has disconnected.
  * @throws {ApiError} 400, 403
  */
@@ -119,7 +119,7 @@ export async function waitForMessage(
   }
   const filter = readMessageFilter(wait.filter)
   const deadlineMs = performance.now() + wait.timeoutMs
-  // The reader opens before the inbox is read, so that a message that arrives in between is not missed.
+  // The event reader opens before the inbox is read, so that a message that arrives in between is not missed.
   const { reader } = await events.open(projectId, null)
   const awaited = AWAITED[has ?? 'message']
   const leave = () => reader.close()

@@ -5,23 +5,27 @@ import { SearchTimeoutError } from '../../../sql/mail/search/hits.ts'
 import { ApiError, badRequest } from '../../http/errors.ts'
 
 /**
- * Limits the concurrent searches of one project. More searches would take the database's processors from other
- * projects.
+ * Limits the concurrent searches of one project. With a higher limit the project would take the database's processors
+ * from other projects.
  */
 const PER_PROJECT = 1
 const WAITING_PER_PROJECT = 20
 const WAIT_MAX_MS = 5_000
 
-/** Runs reads that may scan a large part of an inbox. */
+/** Runs searches and other reads that may scan a large part of an inbox. */
 export type Searches = {
-  /** @throws {ApiError} 400 for a read that takes too long, 429 for too many concurrent reads of one project. */
+  /**
+   * Runs one read. @throws {ApiError} 400 for a read that takes too long, 429 for too many concurrent reads of one
+   * project.
+   */
   run<Result>(projectId: string, read: (db: Pool) => Promise<Result>): Promise<Result>
 }
 
 /**
  * Creates the runner of searches. Searches have separate connections with a short statement timeout, so they never
  * occupy the connection of another request. Projects take turns.
- * @param pool the connections. @param size the number of connections.
+ * @param pool holds the connections.
+ * @param size is the number of connections.
  */
 export function createSearches(pool: Pool, size: number): Searches {
   const turns = new FairTurns({

@@ -16,7 +16,7 @@ import {
   WholeThread,
 } from './threadRoutes.ts'
 
-/** Serves changes of labels, and deletions of threads. */
+/** Serves changes of the labels of threads, and deletions of threads. */
 export function threadChangeRoutes(services: Services) {
   const { pool } = services
   return new Elysia()

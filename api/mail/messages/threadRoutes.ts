@@ -47,7 +47,7 @@ const EXAMPLE_HEAD = {
   updatedAt: EXAMPLE_MESSAGE.createdAt,
 }
 
-/** The documentation shows this example of a thread. */
+/** Is an example of a thread for the documentation. */
 export const EXAMPLE_THREAD = { ...EXAMPLE_HEAD, totalMessages: 1, messages: [EXAMPLE_MESSAGE] }
 
 const toHead = (thread: Thread) => ({
@@ -110,7 +110,7 @@ export function threadRoutes(services: Services) {
     )
 }
 
-/** Returns one page of threads. The most recently updated thread comes first. */
+/** Returns one page of an inbox's threads. The most recently updated thread comes first. */
 export async function readThreads(
   pool: Pool,
   filter: { projectId: string; limit: number; cursor: Cursor | null },

@@ -7,7 +7,7 @@ import type { Services } from '../../http/services.ts'
 import { toWhole, WholeMessage } from '../messages/messageDocs.ts'
 import { EXAMPLE_MESSAGE, MessageParams, readStored } from '../messages/messageRoutes.ts'
 
-/** Cancels mail that waits for its time or its owner. */
+/** Serves the cancellation of mail that waits for its time or its owner. */
 export const cancelRoutes = (services: Services) =>
   new Elysia().post(
     '/v0/messages/:messageId/cancel',

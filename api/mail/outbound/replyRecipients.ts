@@ -4,9 +4,9 @@ import { badRequest } from '../../http/errors.ts'
 import { RECIPIENTS_MAX, unique } from './sendInput.ts'
 
 /**
- * Returns the recipients of a reply: the addresses in Reply-To, otherwise those in From. For a sent original, returns
- * its recipients. Invalid addresses are dropped. The replying inbox itself is a recipient only if no other recipient is
- * left.
+ * Returns the recipients of a reply: the addresses in Reply-To, otherwise the addresses in From. For an original that
+ * this inbox sent, returns the recipients of the original. Invalid addresses are dropped. The replying inbox itself is
+ * a recipient only if no other recipient is left.
  */
 export function replyRecipients(
   original: Message,

@@ -22,7 +22,7 @@ import { EventInput } from '../calendar/eventInput.ts'
 
 /** Limits the recipients of one message in to, cc and bcc together (docs/contract.md §4). */
 export const RECIPIENTS_MAX = 50
-/** RFC 5322 §2.1.1: a line has at most 998 characters. */
+/** Limits the characters of a subject, because a line of a message has at most 998 characters (RFC 5322 §2.1.1). */
 export const SUBJECT_MAX_LENGTH = 998
 
 const AddressList = (minItems: number) =>
@@ -33,7 +33,10 @@ const AddressList = (minItems: number) =>
     description: 'Addresses, with or without a display name: Jane Doe <jane@example.net>.',
   })
 
-/** Limits text and HTML each. A request body without attachments has the same limit. */
+/**
+ * Limits the characters of the text body and of the HTML body each. A request body without attachments has the same
+ * limit.
+ */
 const TEXT_MAX_LENGTH = BODY_MAX_BYTES
 const Text = t.String({ maxLength: TEXT_MAX_LENGTH, description: 'Plain-text body.' })
 const Html = t.Optional(
@@ -44,7 +47,10 @@ const Html = t.Optional(
 )
 
 const ATTACHMENTS_MAX = 50
-/** Base64 adds a third, and most receivers accept messages of up to 35 MB. */
+/**
+ * Limits the bytes of all attachments of a message. Base64 adds a third, and most receivers accept messages of up to 35
+ * MB.
+ */
 const ATTACHMENTS_MAX_BYTES = 25 * 1024 * 1024
 const FILENAME_MAX_LENGTH = 255
 
@@ -91,7 +97,7 @@ const HeadersInput = t.Optional(
   }),
 )
 
-/** A mail can be scheduled for at most this many days ahead. */
+/** Limits the days ahead for which a mail can be scheduled. */
 const SEND_AT_MAX_DAYS = 366
 const SendAt = t.Optional(
   t.String({
@@ -130,7 +136,7 @@ export const ReplyBody = t.Object({
   sendAt: SendAt,
 })
 
-/** Reads mailboxes and removes duplicates. @throws {ApiError} 400 with the position of an invalid mailbox */
+/** Reads a list of mailboxes and removes duplicates. @throws {ApiError} 400 with the position of an invalid mailbox. */
 export function readMailboxes(field: string, texts: string[]): Mailbox[] {
   const mailboxes = texts.map((text, n) => {
     const mailbox = parseMailbox(text)
@@ -147,18 +153,18 @@ export function readMailboxes(field: string, texts: string[]): Mailbox[] {
   return [...new Map(mailboxes.map((one) => [addressKey(one.address), one])).values()]
 }
 
-/** Returns the display names of mailboxes by address, or `null` if no mailbox has a name. */
+/** Returns the display names of mailboxes by address. Returns `null` if no mailbox has a name. */
 export function namesOf(mailboxes: readonly Mailbox[]): Record<string, string> | null {
   const named = mailboxes.flatMap(({ address, name }) => (name === null ? [] : [[address, name]]))
   return named.length === 0 ? null : Object.fromEntries(named)
 }
 
-/** Removes duplicate addresses, without regard to upper and lower case. */
+/** Removes duplicate email addresses, without regard to upper and lower case. */
 export function unique(addresses: string[]): string[] {
   return [...new Map(addresses.map((address) => [addressKey(address), address])).values()]
 }
 
-/** Reads attachments. @throws {ApiError} 400 with the position of an invalid attachment */
+/** Reads the attachments of a mail to send. @throws {ApiError} 400 with the position of an invalid attachment. */
 export function readAttachments(given: Static<typeof Attachments> = []): SentAttachment[] {
   const contentIds = new Set<string>()
   let bytes = 0
@@ -188,8 +194,8 @@ export function readAttachments(given: Static<typeof Attachments> = []): SentAtt
 }
 
 /**
- * Reads the additional header fields. Returns `null` if there are none. @throws {ApiError} 400 with the name of an
- * invalid field
+ * Reads the additional header fields of a mail to send. Returns `null` if there are none.
+ * @throws {ApiError} 400 with the name of an invalid field.
  */
 export function readHeaders(
   given: Static<typeof HeadersInput> | undefined,
@@ -201,7 +207,7 @@ export function readHeaders(
   return read.headers
 }
 
-/** Reads the unsubscribe settings. Returns `null` if there are none. @throws {ApiError} 400 */
+/** Reads the unsubscribe settings of a mail to send. Returns `null` if there are none. @throws {ApiError} 400 */
 export function readUnsubscribe(
   given: Static<typeof UnsubscribeInput> | undefined,
 ): Unsubscribe | null {

@@ -32,7 +32,7 @@ import {
 /** Describes the sending project and its inbox. */
 export type Sender = { projectId: string; inboxAddress: string }
 
-/** Describes the response to `send`, without threadId and createdAt. */
+/** Describes the response to `send`, without the fields threadId and createdAt. */
 type SentAnswer = {
   sendAt?: string
   messageId: string
@@ -44,11 +44,11 @@ type SentAnswer = {
   labels: string[]
   event?: Invitation['shown']
 }
-/** Lists the recipients that a rule or a suppression refused. */
+/** Lists the recipients of a mail that a rule or a suppression refused. */
 type RefusedRecipients = { refused: RefusedRecipient[] }
-/** Describes the additional fields of a mail that waits. */
+/** Describes the additional response field of a mail that waits. */
 type Waiting = { deliveryStatus: 'scheduled' | 'held' }
-/** Describes the response to `reply`. Only `ANSWERS=full` adds `inboxId`. */
+/** Describes the response to `reply`. The setting `ANSWERS=full` adds `inboxId`. */
 export type RepliedAnswer = Omit<SentAnswer, 'inboxId'> & { inboxId?: string }
 
 export type Prepared<Answer> = Omit<
@@ -59,13 +59,14 @@ export type Prepared<Answer> = Omit<
 }
 
 /**
- * Holds what makes a call count only once: its idempotency key, and the draft that it sends. `held` tells that the
- * caller's mail waits for the owner.
+ * Holds the idempotency key of a call, and the draft that the call sends. Key and draft keep a repeated call from
+ * sending a second mail. `held` tells that the caller's mail waits for the owner.
  */
 export type Once = { key: string | null; draft?: SendIntent['draft']; held: boolean }
 
 /**
- * Accepts a send intent that starts a new thread. A repeated request with the same key gets the first response again.
+ * Accepts a send intent that starts a new thread. A repeated request with the same idempotency key gets the first
+ * response again.
  * @throws {ApiError} 400, 409
  */
 export async function sendMessage(
@@ -92,7 +93,7 @@ export async function sendMessage(
     const files = readAttachments(body.attachments)
     const unsubscribe = readUnsubscribe(body.unsubscribe)
     const headers = readHeaders(body.headers, body.unsubscribe !== undefined)
-    // The invitation comes last, because it records the event.
+    // The invitation is written after all other checks, because writing the invitation records its event.
     const invitation =
       body.event === undefined
         ? null
@@ -138,14 +139,15 @@ export async function sendMessage(
 }
 
 /**
- * Returns the text of the request. It is added to the response later, because a stored response would hold the text
- * twice.
+ * Returns the text of a sent mail for the response. The text is added to each response later, because a stored response
+ * would hold the text twice.
  */
 const textIfFull = ({ config }: Services, { text }: { text: string }) =>
   config.answers === 'full' ? { text, extractedText: text } : {}
 
 /**
- * Accepts a reply in the thread of the original. A repeated request with the same key gets the first response again.
+ * Accepts a reply in the thread of the original message. A repeated request with the same idempotency key gets the
+ * first response again.
  * @throws {ApiError} 400, 404, 409
  */
 export async function replyTo(
@@ -203,7 +205,10 @@ export async function replyTo(
 
 const shownAt = (sendAt: Date | null) => (sendAt === null ? {} : { sendAt: sendAt.toISOString() })
 
-/** Stores the result of `prepare`. For a repeated key it returns the stored response, and never calls `prepare`. */
+/**
+ * Stores the result of `prepare`. For a repeated idempotency key returns the stored response, and never calls
+ * `prepare`.
+ */
 export async function acceptOnce<Answer extends { labels: string[] }>(
   services: Services,
   projectId: string,
@@ -235,7 +240,7 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
   })
   if (outcome.kind === 'gone') throw new ApiError(401, 'unauthorized', 'Invalid API key')
   if (outcome.kind === 'accepted') return answered(answer, outcome)
-  // A concurrent call with the same key may have stored the response and used up the quota.
+  // A concurrent call with the same idempotency key may have stored the response and used up the quota.
   const first = bound === null ? null : await findAnswer<Answer>(services, projectId, bound)
   if (first !== null) return first
   if (outcome.kind === 'over quota') throw quotaExceeded(services.config.limits.recipientsPerDay)
@@ -244,15 +249,15 @@ export async function acceptOnce<Answer extends { labels: string[] }>(
 }
 
 /**
- * Returns the idempotency key of a draft. Each draft has one, so it is sent once, and a repeated call gets the same
- * response.
+ * Returns the idempotency key of a draft. Each draft has one key, so the draft is sent only once, and a repeated call
+ * gets the first response again.
  */
 const keyOfDraft = (id: string) => ({
   name: `draft:${id}`,
   requestHash: requestHash(['draft', id]),
 })
 
-/** Returns the stored response for a draft that was sent, or `null` if there is none. */
+/** Returns the stored response for a draft that was sent. Returns `null` if there is none. */
 export const findDraftAnswer = (services: Services, projectId: string, draftId: string) =>
   findAnswer<RepliedAnswer>(services, projectId, keyOfDraft(draftId))
 
@@ -260,9 +265,7 @@ type Answered<Answer> = Answer &
   Partial<RefusedRecipients & Waiting> &
   Omit<AcceptedMessage, 'status'>
 
-/**
- * Returns the response to an accepted call. For a mail that waits, the response has the delivery status and the label.
- */
+/** Returns the response to an accepted call. If the mail waits, the response has its delivery status and its label. */
 function answered<Answer extends { labels: string[] }>(
   answer: Answer,
   { threadId, createdAt, status }: AcceptedMessage,
@@ -274,22 +277,25 @@ function answered<Answer extends { labels: string[] }>(
 
 const DAY_S = 24 * 60 * 60
 
-/** Makes a 429. Its Retry-After lasts until the next day (UTC). */
+/** Makes the 429 error of the daily limit. Its Retry-After lasts until the next day (UTC). */
 function quotaExceeded(limit: number | null): ApiError {
   const waitS = DAY_S - (Math.floor(Date.now() / 1000) % DAY_S)
   const message = `The daily limit of ${limit} recipients is reached`
   return new ApiError(429, 'quota_exceeded', message, { 'retry-after': String(waitS) })
 }
 
-/** Makes a 413. It is returned until messages are deleted, or the operator raises the limit. */
+/**
+ * Makes the 413 error of a full project. The error ends when messages are deleted, or when the operator raises the
+ * storage limit.
+ */
 function storageFull(): ApiError {
   const message = 'The storage of this project is used up: delete messages or ask the operator'
   return new ApiError(413, 'quota_exceeded', message)
 }
 
 /**
- * Returns the refused recipients. @throws {ApiError} 422 when every recipient is refused, 413 when the storage is used
- * up
+ * Returns the refused recipients of a mail.
+ * @throws {ApiError} 422 when every recipient is refused, 413 when the storage is used up.
  */
 async function refusals(
   { policies }: Services,
@@ -308,7 +314,10 @@ async function refusals(
   throw new ApiError(422, 'recipient_blocked', `Every recipient is refused: ${named}`)
 }
 
-/** Returns the stored response of an idempotency key, or `null`. @throws {ApiError} 409 for another request */
+/**
+ * Returns the stored response of an idempotency key. Returns `null` if there is none. @throws {ApiError} 409 for
+ * another request.
+ */
 async function findAnswer<Answer extends { labels: string[] }>(
   { pool }: Services,
   projectId: string,

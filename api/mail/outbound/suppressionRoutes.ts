@@ -37,7 +37,7 @@ const EXAMPLE = {
   createdAt: '2026-01-05T09:41:12.345Z',
 }
 
-/** Serves the suppressed addresses of a project. The project sends no mail to them. */
+/** Serves the suppressed addresses of a project, to which the project sends no mail. */
 export function suppressionRoutes({ pool }: Services) {
   return new Elysia()
     .get(

@@ -132,11 +132,11 @@ const waitForCode = defineTool({
 })
 
 /**
- * The limit is low, because base64 turns three bytes into four characters, and all of them fill the context of the
- * model.
+ * Limits the bytes of an attachment in a tool result. Base64 turns three bytes into four characters, and all of them
+ * fill the context of the model.
  */
 const ATTACHMENT_MAX_BYTES = 256 * 1024
-/** Limits the characters of one tool result. */
+/** Limits the characters of an attachment's text in one tool result. */
 const PAGE_CHARS = 20_000
 
 const getAttachment = defineTool({

@@ -46,7 +46,7 @@ function head(message: Whole): string {
   ].join('\n')
 }
 
-/** Tells what mail.get_attachment would return. */
+/** Tells which text of an attachment mail.get_attachment would return. */
 const textNote = (text: Whole['attachments'][number]['text']): string =>
   text === undefined || text.state === 'none'
     ? ''

@@ -22,7 +22,7 @@ import { cut, messageLine, wholeMessage } from './mailText.ts'
 import { defineTool, READS, STRICT, type Tool } from './tool.ts'
 import { fence, UNTRUSTED, UntrustedMark } from './untrusted.ts'
 
-/** Describes the paging arguments of every list. */
+/** Describes the paging arguments of every tool that lists. */
 export const PageInput = {
   limit: t.Optional(
     t.Integer({ minimum: 1, maximum: 100, default: 50, description: 'Maximum number of results.' }),
@@ -32,14 +32,17 @@ export const PageInput = {
   ),
 }
 
-/** Reads the paging arguments. @throws {ApiError} 400 */
+/** Reads the paging arguments of a tool. @throws {ApiError} 400 */
 export const pageOf = ({ limit, pageToken }: { limit?: number; pageToken?: string }) =>
   readPage({
     ...(limit === undefined ? {} : { limit: String(limit) }),
     ...(pageToken === undefined ? {} : { pageToken }),
   })
 
-/** These hints warn hosts, because a mail cannot be recalled and a repeated call sends a second mail. */
+/**
+ * Holds the hints of the tools that send mail. The hints warn hosts, because a mail cannot be recalled and a repeated
+ * call sends a second mail.
+ */
 export const SENDS = {
   readOnlyHint: false,
   destructiveHint: false,
@@ -47,7 +50,7 @@ export const SENDS = {
   openWorldHint: true,
 } as const
 
-/** Limits a body in a list, because fifty whole mails would fill a model's context. */
+/** Limits the characters of a mail's body in a list, because fifty whole mails would fill a model's context. */
 const LIST_BODY_MAX_CHARS = 1_000
 
 const ACCEPTED = {
@@ -56,7 +59,7 @@ const ACCEPTED = {
   held: 'Held until the owner approves it; do not send it again',
 } as const
 
-/** Returns the last sentences of the result of an accepted call. */
+/** Returns the last sentences in the result of an accepted send or reply. */
 export const acceptedText = (sent: {
   messageId: string
   threadId: string
@@ -64,7 +67,7 @@ export const acceptedText = (sent: {
 }): string =>
   `${ACCEPTED[sent.deliveryStatus ?? 'queued']}: messageId ${sent.messageId}, thread ${sent.threadId}.`
 
-/** This argument makes calls of mail.send and mail.reply safe to repeat. */
+/** Describes the argument that makes calls of mail.send and mail.reply safe to repeat. */
 export const KeyInput = {
   idempotencyKey: t.Optional(
     t.String({

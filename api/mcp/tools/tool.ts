@@ -13,16 +13,16 @@ export type ToolContext = {
   services: Services
   projectId: string
   inboxAddress: string
-  /** Describes the caller, for operations that check scopes and write the audit log themselves. */
+  /** Describes the caller of an operation that checks scopes and writes the audit log itself. */
   caller: Caller
-  /** Aborts when the call is cancelled or its connection closes. A waiting tool must then end. */
+  /** Aborts when the tool call is cancelled or its connection closes. A waiting tool must then end. */
   signal: AbortSignal
 }
 
 /** Holds the result of a tool: data in its output schema, and a short text for hosts that ignore structuredContent. */
 export type ToolAnswer = { data: Record<string, unknown>; text: string }
 
-/** Describes MCP ToolAnnotations. */
+/** Describes the hints of a tool (MCP ToolAnnotations). */
 export type ToolHints = {
   readOnlyHint: boolean
   destructiveHint: boolean
@@ -30,7 +30,7 @@ export type ToolHints = {
   openWorldHint: boolean
 }
 
-/** Holds the hints of a read-only tool that contacts no other system. */
+/** Holds the hints of a read-only tool that contacts no system outside this service. */
 export const READS: ToolHints = {
   readOnlyHint: true,
   destructiveHint: false,
@@ -38,14 +38,17 @@ export const READS: ToolHints = {
   openWorldHint: false,
 }
 
-/** Refuses unknown arguments, because a misspelt argument must not be ignored silently. */
+/** Makes a schema refuse unknown arguments, because a misspelt argument must not be ignored silently. */
 export const STRICT = { additionalProperties: false } as const
 
 type ToolSpecification<Input extends TObject> = {
-  /** Holds the name with a dot, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
+  /** Is the name of the tool with a dot, e.g. `mail.send`. A host can ask for underscores (naming.ts). */
   name: string
   title: string
-  /** Describes the tool for a model: purpose, result, one example. It writes names of other tools with dots. */
+  /**
+   * Describes the tool for a model: purpose, result, one example. The description writes names of other tools with
+   * dots.
+   */
   description: string
   scope: Exclude<Access, 'public'>
   input: Input
@@ -57,11 +60,13 @@ type ToolSpecification<Input extends TObject> = {
 
 /** Describes a tool as the server lists and calls it. */
 export type Tool = ToolSpecification<TObject> & {
-  /** @throws {ApiError} 400 for invalid arguments, and the errors of `run`. */
+  /** Checks the arguments and runs the tool. @throws {ApiError} 400 for invalid arguments, and the errors of `run`. */
   call(context: ToolContext, args: unknown): Promise<ToolAnswer>
 }
 
-/** Turns a single text into an array of one, because models often write one label or address without an array. */
+/**
+ * Turns a single text into an array with one element, because models often write one label or address without an array.
+ */
 function withLists({ properties }: TObject, args: unknown): unknown {
   if (typeof args !== 'object' || args === null) return args
   return Object.fromEntries(
@@ -92,7 +97,10 @@ export function defineTool<Input extends TObject>(
   }
 }
 
-/** Names the invalid argument and lists all arguments, because a model corrects its call from this sentence alone. */
+/**
+ * Returns a text that names the invalid argument and lists all arguments, because a model corrects its call from this
+ * text alone.
+ */
 function describeFault(input: TObject, args: unknown, fault: ValueError): string {
   const names = Object.keys(input.properties)
   const required = input.required ?? []
@@ -100,7 +108,8 @@ function describeFault(input: TObject, args: unknown, fault: ValueError): string
     names.length === 0
       ? 'This tool takes no arguments'
       : `Arguments: ${names.map((name) => (required.includes(name) ? `${name} (required)` : name)).join(', ')}`
-  // An unknown argument is reported first, because a misspelt name is the usual cause of a missing argument.
+  // An unknown argument is reported before a missing argument, because a misspelt name is the usual cause of a missing
+  // argument.
   const unknown = Object.keys(args as object).find((name) => !names.includes(name))
   if (unknown !== undefined) return `${unknown} is not an argument of this tool. ${takes}`
   const missing = fault.type === ValueErrorType.ObjectRequiredProperty ? ', and it is missing' : ''

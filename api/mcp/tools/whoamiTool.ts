@@ -2,7 +2,7 @@ import { Type as t } from '@sinclair/typebox'
 import { IdentitySchema, projectIdentity } from '../../account/whoamiRoutes.ts'
 import { defineTool, READS, STRICT } from './tool.ts'
 
-/** Returns the identity of the key. */
+/** Returns the identity of the caller's API key. */
 export const whoamiTool = defineTool({
   name: 'whoami',
   title: 'Who am I',
@@ -15,7 +15,7 @@ export const whoamiTool = defineTool({
   async run({ services, caller }) {
     const identity = {
       ...(await projectIdentity(services.pool, caller)),
-      // The result lists the scopes of the connection, because an app has fewer scopes than the key.
+      // The result lists the scopes of the connection, because an app has fewer scopes than the project's key.
       scopes: [...caller.scopes],
     }
     return {

@@ -1,6 +1,6 @@
 import { SmtpReply } from '../acceptance.ts'
 
-/** A refused sender may try again after this many seconds. */
+/** A refused mail service may try again after this many seconds. */
 const RETRY_S = 30
 
 /** Maps statuses to the error codes of docs/contract.md §2 that mail over HTTP uses. */
@@ -14,7 +14,7 @@ const CODES: Record<number, string> = {
   503: 'unavailable',
 }
 
-/** Describes an error response to a sender: `{error, message, status}`. */
+/** Describes an error response to a mail service: `{error, message, status}`. */
 export class HttpRefusal extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -39,7 +39,7 @@ export function refusalResponse({ status, message }: HttpRefusal): Response {
   )
 }
 
-/** Returns the part of any error that the sender may know. */
+/** Returns the part of an error that the mail service may know. Returns `null` for an unexpected error. */
 export function toRefusal(error: unknown): HttpRefusal | null {
   if (error instanceof HttpRefusal) return error
   if (error instanceof SmtpReply) return refusalOf(error)

@@ -6,26 +6,29 @@ import {
   listAllInboundSecrets,
 } from '../../../sql/mail/domains/inboundSecrets.ts'
 
-/** A revoked secret of a domain stays valid for at most this time. */
+/** A revoked inbound secret of a domain stays valid for at most this many milliseconds. */
 const FRESH_MS = 30_000
-/** For an unknown key the database is read at most this often, so that a stranger's guesses are no load on it. */
+/**
+ * For an unknown key id the database is read at most this often, so that a stranger's guesses put no load on the
+ * database.
+ */
 const AGAIN_MS = 1_000
-/** While the database is unreachable, a known secret stays valid for this time. */
+/** While the database is unreachable, a known inbound secret stays valid for this many milliseconds. */
 const STALE_MS = 24 * 60 * 60_000
 
 const DOMAIN_KEY = /^([a-z0-9.-]{1,253})#\d{1,9}$/
 
-/** Describes what a key of mail over HTTP may do. */
+/** Describes the rights of a key for mail over HTTP. */
 export type InboundKey = {
-  /** One of these secrets must have made the signature. */
+  /** Holds the secrets of the key. A valid signature was made with one of them. */
   secrets: Uint8Array[]
-  /** Names the only domain that the key delivers to. `null` means every domain. */
+  /** Names the only domain for which the key may deliver mail. `null` means every domain. */
   domain: string | null
 }
 
 type Known = { byId: Map<string, InboundSecret>; readMs: number }
 
-/** Finds the secrets of a key id: `ID` of INBOUND_SECRETS, or `DOMAIN#VERSION`. */
+/** Finds the inbound secrets of a key id. A key id is an `ID` of INBOUND_SECRETS, or `DOMAIN#VERSION`. */
 export class InboundKeys {
   readonly #pool: Pool
   readonly #secrets: NonNullable<Config['smtp']['http']>['secrets']
@@ -38,7 +41,7 @@ export class InboundKeys {
   }
 
   /**
-   * @returns `null` if there is no such key.
+   * Finds a key by its id. @returns `null` if there is no such key.
    * @throws the database's error when the database is unreachable and the key is not in memory.
    */
   async find(keyId: string): Promise<InboundKey | null> {
@@ -67,7 +70,10 @@ export class InboundKeys {
     }
   }
 
-  /** Reads all keys again. If the last read was just now it waits first, so a new key is found only after a moment. */
+  /**
+   * Reads all inbound keys again. If the last read was just now it waits first, so a new key is found only after a
+   * moment.
+   */
   async #read(ageMs: number): Promise<Known> {
     if (ageMs < AGAIN_MS) await Bun.sleep(AGAIN_MS - ageMs)
     const secrets = await listAllInboundSecrets(this.#pool)

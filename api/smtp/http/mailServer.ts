@@ -16,11 +16,12 @@ import { type HandedMail, type HandedReports, type HttpParts, takeMail } from '.
 
 const IDLE_TIMEOUT_S = 60
 const DRAIN_POLL_MS = 20
-/** Limits the time of a request from a mail service. */
+/** Limits the milliseconds of an HTTP request from a mail service. */
 const REQUEST_MS = 10 * 60_000
 
 /**
- * Reads a request into a mail or a report, or refuses it. Returns `null` if the path belongs to another adapter.
+ * Reads an HTTP request into a mail or a report, or refuses the request. Returns `null` if the path belongs to another
+ * adapter.
  * @throws {HttpRefusal}
  */
 type Adapter = (
@@ -33,8 +34,8 @@ type Adapter = (
 const ADAPTERS: readonly Adapter[] = [readRawMail, readPostmarkRequest]
 
 /**
- * Starts the server of mail over HTTP. It runs in the process of the SMTP listener, because a mail is accepted when the
- * spool has it on disk, and the spool is a file of this process (docs/decisions/mail-over-http.md).
+ * Starts the server that receives mail over HTTP. The server runs in the process of the SMTP listener. A mail is
+ * accepted when the spool has it on disk, and the spool is a file of this process (docs/decisions/mail-over-http.md).
  */
 export function startMailServer(
   parts: ServerParts,
@@ -57,7 +58,7 @@ export function startMailServer(
       port: http.port,
       hostname: host,
       idleTimeout: IDLE_TIMEOUT_S,
-      // The limit is above our own limit, so that a client gets our error response, and not Bun's.
+      // The limit of Bun is above the limit of this service, so that a client gets the error response of this service.
       maxRequestBodySize: MESSAGE_MAX_BYTES * 2,
       async fetch(request, self) {
         inFlight++
@@ -85,7 +86,7 @@ type ServerParts = HttpParts & {
   limits: ConnectionLimits
   keys: InboundKeys
   pool: Pool
-  /** `null` means that no SNS topic is set. */
+  /** Is the adapter for Amazon SES. `null` means that no SNS topic is set. */
   ses: Adapter | null
 }
 
@@ -136,7 +137,7 @@ async function read(
   throw new HttpRefusal(404, 'Not found')
 }
 
-/** Returns the label of a metric. It is one of our own replies, and never a stranger's text. */
+/** Returns the metric label of a refusal. The label is a reply text of this service, and never a stranger's text. */
 const labelOf = (error: unknown, { status }: HttpRefusal) =>
   error instanceof SmtpReply ? `${error.responseCode} ${error.message}` : `HTTP ${status}`
 

@@ -9,7 +9,7 @@ import type { InboundKeys } from './inboundKeys.ts'
 import { readBody, slices } from './readBody.ts'
 import type { HandedMail, HandedReports } from './takeMail.ts'
 
-/** Postmark sends the message, its parts and its attachments in one JSON text. */
+/** Limits the bytes of Postmark's JSON text, which holds the message, its parts and its attachments. */
 const JSON_MAX_BYTES = MESSAGE_MAX_BYTES * 2
 
 /** Handles `POST /v0/inbound/postmark/KEY/SECRET`: the webhooks of Postmark. @throws {SignedMailError} */
@@ -32,7 +32,7 @@ export async function readPostmarkRequest(
     key: key!,
     envelope,
     provider: { name: 'postmark', spf },
-    // Postmark sends the same text again until it gets a 200.
+    // Postmark sends the same text again until Postmark gets a 200.
     sourceKey: requestId(keyId, json),
     content: slices(bytes),
     check() {},

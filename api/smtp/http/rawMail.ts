@@ -10,12 +10,12 @@ import { HttpRefusal } from './httpAnswer.ts'
 import type { InboundKeys } from './inboundKeys.ts'
 import type { HandedMail } from './takeMail.ts'
 
-/** Limits the id of the key, and each header except those of the envelope. */
+/** Limits the characters of the key id, and of each header except those of the envelope. */
 const HEADER_MAX_CHARS = 300
 
 /**
- * Handles `POST /v0/inbound/raw`: the body is the message, and signed headers hold the envelope. @throws
- * {SignedMailError}
+ * Handles `POST /v0/inbound/raw`: the HTTP body is the message, and signed headers hold the envelope.
+ * @throws {SignedMailError}
  */
 export async function readRawMail(
   request: Request,
@@ -31,7 +31,7 @@ export async function readRawMail(
     envelope: header(request, 'Purser-Envelope', Number.POSITIVE_INFINITY),
   }
   const key = await keys.find(headers.key)
-  // An unknown key has no secrets, so it gets the same response as a wrong signature.
+  // An unknown inbound key has no secrets, so the request gets the same response as a wrong signature.
   proveHeaders(headers, key?.secrets ?? [], Date.now())
   if (Number(request.headers.get('content-length') ?? 0) > MESSAGE_MAX_BYTES) {
     throw new SmtpReply(552, TOO_LARGE)

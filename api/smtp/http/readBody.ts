@@ -1,6 +1,6 @@
 import { SmtpReply, TOO_LARGE } from '../acceptance.ts'
 
-/** Reads a body of at most `maxBytes`. @throws {SmtpReply} when the body is longer */
+/** Reads an HTTP body of at most `maxBytes`. @throws {SmtpReply} when the body is longer. */
 export async function readBody(
   body: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | null,
   maxBytes: number,
@@ -17,7 +17,7 @@ export async function readBody(
 
 const SLICE_BYTES = 1024 * 1024
 
-/** Returns a message in slices, in the way that a connection would deliver it. */
+/** Returns a message in slices, in the way in which an SMTP connection would deliver the message. */
 export async function* slices(bytes: Buffer): AsyncIterable<Uint8Array> {
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) yield bytes.subarray(at, at + SLICE_BYTES)
 }

@@ -19,17 +19,17 @@ import { HttpRefusal } from './httpAnswer.ts'
 import { readBody, slices } from './readBody.ts'
 import type { HandedMail, HandedReports } from './takeMail.ts'
 
-/** SNS sends at most 256 KB. */
+/** Limits the bytes of an SNS message. SNS sends at most 256 KB. */
 const JSON_MAX_BYTES = 512 * 1024
 const CERTIFICATE_MAX_BYTES = 16 * 1024
 const FETCH_MS = 5_000
-/** Limits the cached certificates. SNS changes its certificate about once a year, and each region has one. */
+/** Limits the cached certificates of SNS. SNS changes its certificate about once a year, and each region has one. */
 const CERTIFICATES_MAX = 20
 
-/** Requests a certificate from SNS, or confirms a subscription. @throws when SNS does not return a text */
+/** Requests a certificate from SNS, or confirms a subscription. @throws when SNS does not return a text. */
 export type AskSns = (url: string, maxBytes: number) => Promise<string>
 
-/** Sends these requests with the `fetch` of the process. The caller has checked that the host belongs to SNS. */
+/** Sends requests to SNS with the `fetch` of the process. The caller has checked that the host belongs to SNS. */
 export const createAskSns =
   (request: typeof fetch): AskSns =>
   async (url, maxBytes) => {
@@ -43,7 +43,7 @@ export const createAskSns =
 
 export type SesParts = {
   settings: NonNullable<NonNullable<Config['smtp']['http']>['ses']>
-  /** Is the bucket of large mail. `null` means that mail only comes inside the notification. */
+  /** Is the S3 bucket with large mail. `null` means that mail only comes inside the notification. */
   bucket: ObjectStore | null
   ask: AskSns
   log: Logger
@@ -61,8 +61,8 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     return pem
   }
   /**
-   * Checks the topic and the signature. An unknown topic is refused before anything is fetched. @throws
-   * {SignedMailError}
+   * Checks the topic and the signature of an SNS message. An unknown topic is refused before anything is fetched.
+   * @throws {SignedMailError}
    */
   const prove = async (message: SnsMessage) => {
     if (!settings.topics.includes(message.topicArn)) {
@@ -95,7 +95,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
       key,
       envelope,
       provider: { name: 'ses', spf },
-      // SNS repeats a message with the same id.
+      // SNS repeats a message under the same message id.
       sourceKey: requestId('ses', message.messageId),
       content: slices(bytes),
       check() {},
@@ -125,7 +125,7 @@ export function createSesAdapter({ settings, bucket, ask, log }: SesParts) {
     }
     try {
       const bytes = await bucket.get(place.key.slice(wanted.prefix.length), MESSAGE_MAX_BYTES)
-      // SES writes the object before the notification. A missing object may still appear.
+      // SES writes the object of a mail before the notification. A missing object may still appear.
       if (bytes === null) throw new SmtpReply(451, '4.3.0 The object of the message is missing')
       return bytes
     } catch (error) {

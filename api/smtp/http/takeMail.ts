@@ -25,12 +25,15 @@ export type HttpParts = AcceptingParts & {
   mailDomain: string
 }
 
-/** Describes a mail that the owner of a secret delivers. Each adapter makes one. */
+/** Describes a mail that a mail service with an inbound secret hands over. Each adapter makes such a mail. */
 export type HandedMail = {
   key: InboundKey
   envelope: Envelope
   provider: MailProvider
-  /** The key is a UUID. An equal request has the same key, so that a repeated request is stored once. */
+  /**
+   * Is a UUID that identifies the HTTP request. An equal request has the same UUID, so that a repeated request is
+   * stored once.
+   */
   sourceKey: string
   /** Holds the bytes of the message (RFC 5322). */
   content: AsyncIterable<Uint8Array>
@@ -38,16 +41,16 @@ export type HandedMail = {
   check(bytes: Buffer): void
 }
 
-/** Describes the reports of a relay about copies that we sent. */
+/** Describes the reports of a relay about copies that this service sent. */
 export type HandedReports = { key: InboundKey; reports: RelayReport[] }
 
-/** Lists the accepted recipients and the refused recipients. */
+/** Lists the accepted and the refused recipients of a mail. */
 export type Taken = { accepted: string[]; refused: { address: string; reason: string }[] }
 
 /**
  * Accepts a mail in the same way as the SMTP listener. Resolves when the spool has the mail on disk.
- * @param from the address of the mail service, its connection, and the signal that ends it.
- * @throws {SmtpReply} when no recipient can be served, or one of them must be tried again later. Nothing is stored
+ * @param from is the address of the mail service, its connection, and the signal that ends it.
+ * @throws {SmtpReply} when no recipient can be served, or a recipient must be tried again later. Nothing is stored
  * then.
  */
 export async function takeMail(

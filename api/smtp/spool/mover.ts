@@ -8,16 +8,19 @@ import { insertInboundMails } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 import { type SpoolBatch, SpoolTurns } from './spoolTurns.ts'
 
-/** Limits a batch, because the next batch, of a lighter sharer, waits until this batch ends. */
+/**
+ * Limits a batch of moved mails. The next batch, which holds the mail of sharers with less cost, waits until this batch
+ * ends.
+ */
 const BATCH = { count: 200, maxBytes: 256 * 1024 }
 const RETRY_MIN_MS = 250
 const RETRY_MAX_MS = 2_000
 
 /**
  * Moves spooled mails to PostgreSQL in batches. The mails whose inboxes and network have the least cost move first.
- * Small and large mails move separately, so that a small mail never waits for a large one. It deletes a batch from the
- * spool after PostgreSQL has committed it. After a crash in between the batch moves again, and its source keys make the
- * second insert a no-op. While the object store is unreachable, large mails stay in the spool.
+ * Small and large mails move separately, so that a small mail never waits for a large mail. The mover deletes a batch
+ * from the spool after PostgreSQL has committed it. After a crash in between the batch moves again, and its source keys
+ * make the second insert a no-op. While the object store is unreachable, large mails stay in the spool.
  */
 export class Mover {
   readonly #spool: Spool
@@ -37,12 +40,15 @@ export class Mover {
     this.#done = Promise.all([this.#run('small'), this.#run('large')])
   }
 
-  /** Signals that the spool holds mail of this size. */
+  /** Signals that the spool holds new mail of a size. */
   nudge(size: SpooledSize): void {
     this.#pauses[size].wake()
   }
 
-  /** Moves the remaining mails. While PostgreSQL is unreachable, the spool keeps them for the next start. */
+  /**
+   * Moves the remaining mails before the process ends. While PostgreSQL is unreachable, the spool keeps the mails for
+   * the next start.
+   */
   async stop(): Promise<void> {
     this.#stopping = true
     this.nudge('small')
@@ -70,7 +76,7 @@ export class Mover {
         if (failure !== null) throw failure
         retryMs = RETRY_MIN_MS
       } catch (error) {
-        // The object store logs its outage itself.
+        // The object store itself logs that it is unreachable.
         if (!(error instanceof BlobsAwayError)) {
           this.#log.warn({ err: error }, 'spool not moved; will retry')
         }
@@ -81,7 +87,9 @@ export class Mover {
     }
   }
 
-  /** Writes large mails to the object store. @returns the oldest mails of the batch, up to the first that failed. */
+  /**
+   * Writes large mails to the object store. @returns the oldest mails of the batch, up to the first mail that failed.
+   */
   async #keep(batch: SpoolBatch): Promise<{ kept: SpoolBatch; failure: Error | null }> {
     const kept: SpoolBatch = []
     for (let at = 0; at < batch.length; at += OWN_AT_ONCE) {

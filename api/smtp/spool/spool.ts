@@ -8,39 +8,49 @@ import { SpoolAddresses } from './spoolAddresses.ts'
 import { type SpooledColumns, SpoolWriter } from './spoolWriter.ts'
 
 /**
- * Describes a complete message with its envelope before it is stored. docs/decisions/spool.md tells why SQLite holds
- * it.
+ * Describes a complete message with its envelope before the spool has stored it. docs/decisions/spool.md tells why the
+ * spool is an SQLite file.
  */
 export type NewSpooledMail = Omit<SpooledMail, 'sourceKey'> & {
-  /** Without this field the mail gets a new key. A second mail with the same key changes nothing. */
+  /**
+   * Identifies the mail. Without this field the mail gets a new key. A second mail with the same source key changes
+   * nothing.
+   */
   sourceKey?: string
 }
 
-/** Is thrown when the disk has no room for another message. */
+/** Reports that the disk has no room for another message. */
 export class SpoolFull extends Error {}
 
 /**
- * Reserves disk space for deletions, because SQLite writes them to its log. Without the reserve, a spool on a full disk
- * could never be emptied.
+ * Reserves disk space for deletions, because SQLite writes deletions to its log. Without the reserve, a spool on a full
+ * disk could never be emptied.
  */
 const RESERVE_BYTES = 16 * 1024 * 1024
 
-/** The measured free space is used for this time. Mail that was accepted since then is subtracted. */
+/**
+ * The measured free space of the disk is used for this many milliseconds. Mail that was accepted since then is
+ * subtracted.
+ */
 const ROOM_MS = 100
 
 const FILE = 'spool.sqlite'
 
-/** Only one fsync runs at a time. The mails that arrive meanwhile share the next fsync. */
+/**
+ * Sets how accepted mails are batched. Only one fsync runs at a time. The mails that arrive meanwhile share the next
+ * fsync.
+ */
 const ACCEPTING = {
   batchMax: 1_000,
   parallel: 1,
   weight: { of: ([, bytes]: SpooledColumns) => bytes.length, max: 16 * 1024 * 1024 },
 }
 
-/** Distinguishes mails of up to 64 KB and larger mails. */
+/** Distinguishes spooled mails of up to 64 KB and larger spooled mails. */
 export type SpooledSize = 'small' | 'large'
 /**
- * Mail that goes to the object store counts as large. While the object store is unreachable, small mail still moves.
+ * Mail that goes to the object store counts as large. While the object store is unreachable, small mail still moves to
+ * PostgreSQL.
  */
 const SMALL_BYTES = BLOB_BYTES
 const WHERE = {
@@ -51,7 +61,7 @@ const WHERE = {
 export const sizeOf = (bytes: Uint8Array): SpooledSize =>
   bytes.length > SMALL_BYTES ? 'large' : 'small'
 
-/** Describes a spooled mail that waits for its turn. */
+/** Describes a spooled mail that waits to be moved. */
 export type Arrival = Pick<SpooledMail, 'remoteIp' | 'inboxes'> & { id: number; size: number }
 
 type SpoolRow = {
@@ -69,8 +79,8 @@ type SpoolRow = {
 
 /**
  * Holds accepted mail that waits for PostgreSQL in one SQLite file, the spool. With `synchronous = FULL` in WAL mode a
- * commit is on disk: a message with a 250 reply survives a crash of the process and of the machine. Several listeners
- * may share the file, which also holds the local copy of the inbox addresses.
+ * commit is on disk. So a message with a 250 reply survives a crash of the process and of the machine. Several
+ * listeners may share the file, which also holds the local copy of the inbox addresses.
  */
 export class Spool {
   readonly #db: Database
@@ -78,7 +88,7 @@ export class Spool {
   readonly #writer: SpoolWriter
   readonly #accepting: Batcher<SpooledColumns, boolean>
   #room = { untilMs: 0, bytes: 0 }
-  /** Is the local copy of the inbox addresses, with which mail is accepted while PostgreSQL is unreachable. */
+  /** Is the local copy of the inbox addresses. With this copy, mail is accepted while PostgreSQL is unreachable. */
   readonly addresses: SpoolAddresses
 
   constructor(dataDir: string) {
@@ -97,7 +107,7 @@ export class Spool {
       traceparent text, provider text)`)
     this.#addColumn('traceparent')
     this.#addColumn('provider')
-    // With this index a search for large mails does not read a backlog of small mails.
+    // With this index a search for large spooled mails does not read a backlog of small mails.
     this.#db.run(`create index if not exists mails_large on mails (id) where ${WHERE.large}`)
     this.addresses = new SpoolAddresses(this.#db)
     this.#writer = new SpoolWriter(file)
@@ -110,7 +120,9 @@ export class Spool {
     })
   }
 
-  /** Adds a column that spools of earlier releases lack. Two listeners may add it at the same time. */
+  /**
+   * Adds a column to the spool's table that earlier releases lack. Two listeners may add the column at the same time.
+   */
   #addColumn(name: 'traceparent' | 'provider'): void {
     const hasColumn = () =>
       this.#db.query(`select name from pragma_table_info('mails') where name = '${name}'`).all()
@@ -129,12 +141,12 @@ export class Spool {
       const { bavail, bsize } = statfsSync(this.#dataDir)
       this.#room = { untilMs: nowMs + ROOM_MS, bytes: bavail * bsize - RESERVE_BYTES }
     }
-    // The write-ahead log holds each message once, and the database holds it a second time.
+    // The write-ahead log holds each message once, and the spool's table holds the message a second time.
     return this.#room.bytes > bytes * 2
   }
 
   /**
-   * Resolves when the message is on disk. Messages of the same moment share one transaction and one fsync.
+   * Resolves when the message is on disk. Messages that arrive at the same moment share one transaction and one fsync.
    * @throws {SpoolFull}
    */
   async accept(mail: NewSpooledMail): Promise<void> {
@@ -153,7 +165,7 @@ export class Spool {
     ])
   }
 
-  /** Returns the mails of a size after the row `after`, the oldest first, without their bytes. */
+  /** Returns the spooled mails of a size after the row `after`, the oldest first, without their bytes. */
   arrivals(size: SpooledSize, after: number, limit: number): Arrival[] {
     const rows = this.#db
       .query<
@@ -172,7 +184,7 @@ export class Spool {
     }))
   }
 
-  /** Returns the mails of these rows, the oldest first. Another listener may have moved some of them. */
+  /** Returns the spooled mails in some rows, the oldest first. Another listener may have moved some of these mails. */
   read(ids: readonly number[]): (SpooledMail & { id: number })[] {
     const rows = this.#db
       .query<SpoolRow, { ids: string }>(
@@ -193,10 +205,10 @@ export class Spool {
     }))
   }
 
-  /** Removes mails that PostgreSQL has committed. */
+  /** Removes mails from the spool that PostgreSQL has committed. */
   remove = (sourceKeys: string[]): Promise<void> => this.#writer.remove(sourceKeys)
 
-  /** Writes a consistent copy into another folder while listeners continue. */
+  /** Writes a consistent copy of the spool into another folder while listeners continue. */
   copyTo(folder: string): void {
     const file = join(folder, FILE)
     this.#db.query('vacuum into $file').run({ file })
@@ -212,7 +224,7 @@ export class Spool {
       .get()!
   }
 
-  /** Closes the file after the pending writes. */
+  /** Closes the file of the spool after the pending writes. */
   async close(): Promise<void> {
     await this.#accepting.drain()
     await this.#writer.close()

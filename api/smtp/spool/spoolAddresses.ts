@@ -1,6 +1,9 @@
 import type { Database } from 'bun:sqlite'
 
-/** Limits the known addresses in memory. A lookup in the file takes locks and reads the header of the file. */
+/**
+ * Limits the inbox addresses that are kept in memory. A lookup in the spool's file takes locks and reads the header of
+ * the file.
+ */
 const KNOWN_MAX = 10_000
 
 /**
@@ -15,7 +18,7 @@ export class SpoolAddresses {
     db.run('create table if not exists addresses (address text primary key) without rowid')
   }
 
-  /** Returns the first of these addresses (in lower case) that is in the local copy. */
+  /** Returns the first of some addresses (in lower case) that is in the local copy of the inbox addresses. */
   find(addresses: string[]): string | null {
     const known = addresses.find((address) => this.#known.has(address) || this.#isInFile(address))
     if (known === undefined) return null
@@ -34,7 +37,7 @@ export class SpoolAddresses {
     )
   }
 
-  /** Changes the local copy. */
+  /** Changes the local copy of the inbox addresses. */
   update({ add = [], remove = [] }: { add?: string[]; remove?: string[] }): void {
     for (const address of remove) this.#known.delete(address)
     this.#db.transaction(() => {
@@ -47,7 +50,10 @@ export class SpoolAddresses {
     })()
   }
 
-  /** Replaces the part of the local copy that lies after `after` and up to `upTo`. `null` means the end. */
+  /**
+   * Replaces the addresses of the local copy that lie after `after` and up to `upTo`. An `upTo` of `null` means the
+   * end.
+   */
   replace(range: { after: string; upTo: string | null; addresses: string[] }): void {
     this.#known.clear()
     this.#db.transaction(() => {

@@ -2,12 +2,14 @@ import { Database } from 'bun:sqlite'
 import type { SpoolAnswer, SpooledColumns, SpoolWork } from './spoolWriter.ts'
 
 /**
- * Writes the spool for `SpoolWriter` in a separate thread, so that an fsync delays no SMTP dialogue. It opens the file
- * that the first write names.
+ * Writes the spool for `SpoolWriter` in a separate thread, so that an fsync delays no SMTP dialogue. The thread opens
+ * the file that the first write names.
  */
 declare const self: { onmessage: (event: { data: SpoolWork }) => void }
 
-/** There is only one connection, because writes of a second one would empty the page cache of the first. */
+/**
+ * Is the only connection to the spool's file. Writes over a second connection would empty the page cache of the first.
+ */
 let mails: Database | undefined
 
 function open(file: string): Database {
@@ -38,7 +40,10 @@ function accept(db: Database, added: SpooledColumns[]): void {
   })()
 }
 
-/** Removes mails without an fsync. If a power cut undoes a deletion, the mail is moved again, which changes nothing. */
+/**
+ * Removes mails from the spool without an fsync. If a power cut undoes a deletion, the mail is moved again, which
+ * changes nothing.
+ */
 function remove(db: Database, sourceKeys: string[]): void {
   db.run('pragma synchronous = normal')
   try {

@@ -3,31 +3,32 @@ import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { SpooledMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { Spool, SpooledSize } from './spool.ts'
 
-/** The turns of this many arrivals are known. Later arrivals are read when these have moved. */
+/** Limits the spooled mails whose turns are known. Later arrivals are read when these mails have moved. */
 const WINDOW = 20_000
 /**
- * The cost of a mail is this many milliseconds, plus one millisecond for so many bytes. Both were measured at the
- * parser and the database.
+ * The cost of a mail is BASE_MS milliseconds, plus one millisecond for each BYTES_PER_MS bytes. BASE_MS and
+ * BYTES_PER_MS were measured at the parser and the database.
  */
 const BASE_MS = 1
 const BYTES_PER_MS = 4 * 1024
 
 type Waiting = { id: number; size: number }
 type Line = { sharers: readonly string[]; mails: Waiting[] }
-/** Lists the mails to move together. */
+/** Lists the spooled mails that are moved together. */
 export type SpoolBatch = (SpooledMail & { id: number })[]
 
 /**
- * Chooses which spooled mails move next: those whose inboxes and network have the least cost. So a stranger's flood
- * waits in the spool after the mail of everybody else. Mails of the same inboxes and network keep their order.
+ * Chooses the spooled mails that are moved next: the mails whose inboxes and network have the least cost. So a
+ * stranger's flood waits in the spool until the mail of everybody else has moved. Mails of the same inboxes and network
+ * keep their order.
  */
 export class SpoolTurns {
   readonly #spool: Spool
   readonly #size: SpooledSize
   readonly #costs: Costs
-  /** Holds the lines of waiting mails, by inboxes and network. */
+  /** Holds the queues of waiting mails. Each queue holds the mails of the same inboxes and network. */
   readonly #lines = new Map<string, Line>()
-  /** Names the line of each waiting mail. */
+  /** Names the queue of each waiting mail. */
   readonly #keys = new Map<number, string>()
   #lastId = 0
 
@@ -38,8 +39,8 @@ export class SpoolTurns {
   }
 
   /**
-   * Returns the next mails, at most `count`. The batch ends once `maxBytes` are reached, but holds at least one mail if
-   * there is one.
+   * Returns the next mails to move, at most `count`. The batch ends once `maxBytes` are reached, but holds at least one
+   * mail if a mail waits.
    */
   next(limit: { count: number; maxBytes: number }): SpoolBatch {
     for (;;) {
@@ -50,12 +51,12 @@ export class SpoolTurns {
       if (batch.length > 0) {
         return batch.map((mail) => ({ ...mail, priority: this.#priorityOf(mail.id) }))
       }
-      // Another listener has moved these mails.
+      // Another listener has already moved these mails.
       this.moved(ids)
     }
   }
 
-  /** Forgets mails that have left the spool. */
+  /** Forgets the turns of mails that have left the spool. */
   moved(ids: readonly number[]): void {
     const gone = new Set(ids)
     for (const key of new Set(ids.map((id) => this.#keys.get(id)))) {
@@ -68,15 +69,15 @@ export class SpoolTurns {
       if (line.mails.length === 0) this.#lines.delete(key!)
     }
     for (const id of ids) this.#keys.delete(id)
-    // When the last row is deleted, SQLite gives its number to the next row. So only rows that still exist count as
-    // known.
+    // When the last row of the spool is deleted, SQLite gives its number to the next row. So only rows that still exist
+    // count as known.
     if (gone.has(this.#lastId)) {
       this.#lastId = 0
       for (const id of this.#keys.keys()) this.#lastId = Math.max(this.#lastId, id)
     }
   }
 
-  /** Reads new arrivals from the spool. */
+  /** Reads newly arrived mails from the spool. */
   #look(): void {
     const room = WINDOW - this.#keys.size
     if (room <= 0) return
@@ -92,8 +93,8 @@ export class SpoolTurns {
   }
 
   #choose({ count, maxBytes }: { count: number; maxBytes: number }): number[] {
-    // Costs only grow here, so `count` turns never reach a line after the lightest `count` lines. The bytes of a flood
-    // in the same batch do not delay a light mail.
+    // Costs only grow in this loop, so `count` turns never reach a queue after the `count` queues with the least cost.
+    // The bytes of a flood in the same batch do not delay a mail of a sharer with little cost.
     const lines = [...this.#lines.values()]
       .map((line) => ({ ...line, cost: this.#costs.of(line.sharers), next: 0 }))
       .sort((a, b) => a.cost - b.cost)

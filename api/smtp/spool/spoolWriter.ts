@@ -16,30 +16,30 @@ export type SpoolWork =
   | { file: string; remove: string[] }
   | { close: true }
 
-/** Holds `null` for success, otherwise the error. */
+/** Holds the result of one write to the spool: `null` for success, otherwise the error. */
 export type SpoolAnswer = string | null
 
 type Waiting = { resolve: () => void; reject: (error: Error) => void }
 
-/** Writes a spool in a thread, which starts with the first write. Writes run one after the other. */
+/** Writes a spool in a thread, which starts with the first write. The writes run one after the other. */
 export class SpoolWriter {
   readonly #file: string
   #thread: Worker | undefined
-  /** The thread answers in the order of the writes. */
+  /** Holds the writes without a result yet. The thread answers in the order of the writes. */
   #waiting: Waiting[] = []
 
   constructor(file: string) {
     this.#file = file
   }
 
-  /** Resolves when the mails are on disk: either all of them, or none. */
+  /** Resolves when the mails are on disk. Either all mails of the call are stored, or none. */
   accept = (mails: SpooledColumns[]): Promise<void> =>
     this.#run({ file: this.#file, accept: mails })
 
   remove = (sourceKeys: string[]): Promise<void> =>
     this.#run({ file: this.#file, remove: sourceKeys })
 
-  /** Closes the file after the pending writes. */
+  /** Closes the file of the spool after the pending writes. */
   async close(): Promise<void> {
     if (this.#thread === undefined) return
     await this.#run({ close: true })

@@ -9,7 +9,9 @@ import type { Services } from '../../http/services.ts'
 import { readAmount } from '../payments/paymentQuery.ts'
 import { EXAMPLE_ITEM, Item, toItem } from './discoveryItem.ts'
 
-/** The routes are public, so caches reduce the load on the database. */
+/**
+ * The routes of the public list are public, so caches may store their responses and reduce the load on the database.
+ */
 const CACHE_CONTROL = 'public, max-age=60'
 const WORDS_MAX = 10
 
@@ -71,7 +73,7 @@ export function discoveryRoutes({ pool }: Services) {
         set.headers['cache-control'] = CACHE_CONTROL
         const { limit, offset } = readPart(query, query.cursor === undefined ? query.offset : '0')
         const after = query.cursor === undefined ? null : BigInt(query.cursor)
-        // One row more than the limit tells that the list continues.
+        // One more row than the limit is read. If the row exists, the list continues.
         const part = { words: null, after, limit: limit + 1, offset }
         const { endpoints, total } = await find(query, part)
         const shown = endpoints.slice(0, limit)

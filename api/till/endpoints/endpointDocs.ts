@@ -88,7 +88,7 @@ export const EXAMPLE_ENDPOINT = {
 
 export const EXAMPLE_SECRET = `whsec_${'0'.repeat(64)}`
 
-/** Returns an endpoint for the API, without its secret. */
+/** Returns an endpoint in the form of the API, without its webhook secret. */
 const toEndpointView = (endpoint: Endpoint) => ({
   endpointId: endpoint.id,
   urlPattern: endpoint.urlPattern,
@@ -135,7 +135,7 @@ export const toEarningView = (endpoint: Endpoint, totals: EndpointTotals | undef
   revenueUsdcRaw: (totals?.revenueAtomic ?? 0n).toString(),
 })
 
-/** Returns an endpoint with its secret if the secret is new. */
+/** Returns a changed endpoint. The response holds the webhook secret only if the secret is new. */
 export const toChangedView = ({ endpoint, newSecret }: ChangedEndpoint) => ({
   ...toEndpointView(endpoint),
   ...(newSecret === null ? {} : { webhookSecret: newSecret }),

@@ -81,8 +81,8 @@ export function readUrlPattern(text: string, allowPrivate: boolean): ResourceUrl
 }
 
 /**
- * Reads the URL of a webhook in its normal form. Removes the fragment, because a fragment is never sent. @throws
- * {ApiError} 400
+ * Reads the URL of a webhook in its normal form. Removes the fragment, because a fragment is never sent.
+ * @throws {ApiError} 400
  */
 export function readOutboundUrl(field: string, text: string, allowPrivate: boolean): string {
   try {
@@ -117,8 +117,8 @@ export function readPrice(amount: string, config: Pick<Config, 'minPriceAtomic'>
 }
 
 /**
- * Returns the chain of the prices. This is the chain of the payment workers, or the devnet's chain before a worker has
- * reported.
+ * Returns the chain of the prices. The service sells on the chain of the payment workers. Before a worker has reported,
+ * it sells on the devnet if the devnet is on.
  * @throws {ApiError} 503 before the chain is known.
  */
 export async function serviceNetwork({ pool, config }: Services): Promise<NetworkName> {
@@ -128,7 +128,7 @@ export async function serviceNetwork({ pool, config }: Services): Promise<Networ
   throw chainUnknown()
 }
 
-/** Reads `network`. It must be absent, or name the service's own chain. @throws {ApiError} 400 */
+/** Reads the field `network`, which must be absent or name the service's own chain. @throws {ApiError} 400 */
 export function readNetwork(network: string | undefined, own: string): string {
   if (network === undefined || usdcNetworkOf(network)?.network === own) return own
   const known = usdcNetworkOf(network) === undefined ? 'unknown' : 'not the chain of this service'
@@ -147,8 +147,8 @@ export const ENDPOINT_FIELDS = {
 const Body = t.Object({ priceUsdc: t.Optional(PriceUsdc), ...ENDPOINT_FIELDS })
 
 /**
- * Reads a change without its listing fields. A field that the body lacks is absent from the change too. @throws
- * {ApiError} 400
+ * Reads a change of an endpoint without its listing fields. A field that the body lacks is absent from the change too.
+ * @throws {ApiError} 400
  */
 export async function readChange(
   services: Services,
@@ -178,7 +178,7 @@ export async function readChange(
   }
 }
 
-/** Runs a change and turns its errors into API errors. @throws {ApiError} 400 */
+/** Runs a change of an endpoint and turns its errors into API errors. @throws {ApiError} 400 */
 export async function orBadRequest<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()

@@ -28,7 +28,7 @@ const Part = (description: string) =>
     error: 'be an object or null',
   })
 
-/** Describes the fields that tell how an endpoint is called and listed. */
+/** Describes the body fields that tell how an endpoint is called and listed. */
 export const LISTING_FIELDS = {
   serviceName: OrNull(Word, {
     description: 'The name of your service in lists.',
@@ -64,14 +64,14 @@ type Stored = Pick<Endpoint, 'metadata' | 'openApi' | 'discoverable'>
 
 const PARTS = ['serviceName', 'tags', 'iconUrl', 'mcpUrl', 'input', 'output'] as const
 
-/** Tells whether a body holds any field that {@link readListing} reads. */
+/** Tells whether a request body holds any field that {@link readListing} reads. */
 export const hasListing = (body: ListingBody): boolean =>
   body.discoverable !== undefined ||
   Object.keys(LISTING_FIELDS).some((name) => body[name as keyof ListingBody] !== undefined)
 
 /**
- * Reads how an endpoint is called and listed. Each challenge must be able to hold these fields together with the stored
- * ones.
+ * Reads how an endpoint is called and listed. Each challenge must be able to hold the given fields together with the
+ * stored fields.
  * @throws {ApiError} 400
  */
 export function readListing(
@@ -135,7 +135,7 @@ function readOpenApiUrl(
   return readOutboundUrl('openApiUrl', given, allowPrivate)
 }
 
-/** Returns the metadata of the next challenge. */
+/** Returns the metadata for the next challenge of an endpoint: the stored metadata with a change. */
 function wholeOf(
   stored: Stored | null,
   change: MetadataChange,

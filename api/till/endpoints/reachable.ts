@@ -8,17 +8,18 @@ import { badRequest, notFound } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer } from '../payments/offer.ts'
 
-/** A challenge waits this long for a check that has begun. */
+/** A request for a challenge waits this many milliseconds for a check of the endpoint that has begun. */
 const WAIT_MS = 5_000
 /**
- * The check itself calls the seller, and the seller then requests this challenge. So the challenge is returned while
- * the check still runs. An unreachable address gets its verdict sooner.
+ * Limits the wait for a check of the endpoint that is already running. The check itself calls the seller, and the
+ * seller then requests this challenge. So the challenge is returned while the check still runs. An unreachable address
+ * gets its verdict sooner.
  */
 const RUNNING_WAIT_MS = 250
 const POLL_MS = 100
 /**
- * Sets the pause between two checks that challenges start. A challenge in between waits, because a seller that has just
- * become reachable must be able to sell.
+ * Sets the pause between two endpoint checks that challenges start. A challenge that comes too early waits for the next
+ * check, because a seller that has just become reachable must be able to sell.
  */
 const PROVOKE_PAUSE_MS = 2_000
 
@@ -52,7 +53,7 @@ async function provokeCheck(pool: Services['pool'], id: string): Promise<void> {
 }
 
 /**
- * Checks an endpoint again and waits for the verdict.
+ * Checks an endpoint again and waits for the result of the check.
  * @throws {ApiError} 404
  */
 export async function checkAnew(
@@ -69,8 +70,8 @@ export async function checkAnew(
 }
 
 /**
- * Waits for a check that has begun. `isOurs` tells that the check still runs, and that this request may come from the
- * check itself.
+ * Waits for a check of an endpoint that has begun. `isOurs` tells that the check still runs, and that this HTTP request
+ * may come from the check itself.
  */
 async function waitForCheck(
   pool: Services['pool'],

@@ -9,7 +9,7 @@ import { notFound } from '../../http/errors.ts'
 import { operation } from '../../http/operation.ts'
 import type { Services } from '../../http/services.ts'
 
-/** The value is in seconds. Clients see a key rotation within this time. */
+/** Caches may keep the public keys for 60 seconds, so clients see a key rotation within this time. */
 const CACHE_CONTROL = 'public, max-age=60'
 
 const RESOURCES_MAX = 1_000
@@ -43,11 +43,11 @@ const DidDocument = t.Object({
   assertionMethod: t.Array(t.String()),
 })
 
-/** Serves the public keys of receipts, and also the retired keys. */
+/** Serves the public keys that verify receipts. The retired keys are served too. */
 export function wellKnownRoutes({ pool, config }: Services) {
   const did = didWeb(config.http.baseUrl)
   const describe = { tag: 'Payments', access: 'public', cors: true } as const
-  /** @throws {ApiError} 404 before a worker has published a key */
+  /** Returns the public keys of this service. @throws {ApiError} 404 before a worker has published a key. */
   const ownKeys = async () => {
     const keys = (await listReceiptKeys(pool)).filter((key) => key.did === did)
     if (keys.length === 0) throw notFound()

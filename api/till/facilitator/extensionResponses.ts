@@ -7,13 +7,13 @@ import { provokeEndpointCheck } from '../../../sql/till/endpoints/endpointChecks
 import type { Endpoint } from '../../../sql/till/endpoints/endpoints.ts'
 import type { Services } from '../../http/services.ts'
 
-/** In this header a facilitator tells how it handled an extension (x402 specs/extensions/bazaar.md). */
+/** Names the header in which a facilitator tells how it handled an x402 extension (x402 specs/extensions/bazaar.md). */
 export const EXTENSION_RESPONSES = 'EXTENSION-RESPONSES'
 
-/** Sets the pause between two checks that settlements start. */
+/** Sets the pause between two checks of one endpoint that settlements start. */
 const LOOK_PAUSE_MS = 60_000
 
-/** A longer declaration does not fit into a header. */
+/** Limits the characters of a declaration, because a longer declaration does not fit into a header. */
 const DECLARED_CHARS_MAX = 16_384
 
 type Response =
@@ -21,10 +21,10 @@ type Response =
   | { status: 'rejected'; rejectedReason: string }
 
 /**
- * Tells how the declarations in a payment were handled. The payer only repeats them, so they are not stored. When they
- * differ from the list, a worker reads the seller's own 402.
+ * Tells how the bazaar declarations in a payment were handled. The payer only repeats the seller's declarations, so
+ * they are not stored. When they differ from the public list, a worker reads the seller's own 402.
  *
- * @returns the header, or `null` if the payment declares nothing.
+ * @returns the header. `null` means that the payment declares nothing.
  */
 export async function extensionResponses(
   { pool }: Services,
@@ -58,7 +58,7 @@ const rejected = (rejectedReason: string): Response => ({ status: 'rejected', re
 const listedOf = ({ metadata, openApi, seen, urlPattern }: Endpoint): Bazaar | null =>
   bazaarOf({ ...openApi?.metadata, ...metadata }, urlPattern) ?? seen.bazaar ?? null
 
-/** Tells whether two declarations are equal apart from the values of the path, which differ in each request. */
+/** Tells whether two bazaar declarations are equal apart from the values of the path, which differ in each request. */
 function isSame(one: Bazaar, other: Bazaar | null): boolean {
   return other !== null && isDeepStrictEqual(withoutPath(one), withoutPath(other))
 }

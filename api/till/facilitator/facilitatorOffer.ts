@@ -12,7 +12,7 @@ import { isSoldByAnother } from '../../../sql/till/endpoints/rivalEndpoints.ts'
 import type { Services } from '../../http/services.ts'
 import type { Offer, Seller } from '../payments/offer.ts'
 
-/** Is the resource of a version 2 payment that names none, because version 2 requires no name. */
+/** Is the resource of a version 2 payment that names no resource, because version 2 does not require one. */
 const UNSPECIFIED = 'urn:x402:unspecified'
 const RESOURCE_CHARS_MAX = 2048
 
@@ -21,7 +21,7 @@ export type FacilitatorOffer =
   | { ok: true; offer: Offer; endpoint: Endpoint | null }
   | { ok: false; reason: X402Reason }
 
-/** Describes a requirement of either version. `resource: null` means that the seller names none. */
+/** Describes a seller's requirement of either x402 version. A `resource` of `null` means that the seller names none. */
 type Wanted = {
   scheme: string
   network: string
@@ -33,14 +33,14 @@ type Wanted = {
   extra: Record<string, unknown>
 }
 
-/** Reads the requirement of a seller, in the version of the payment. */
+/** Reads the requirement of a seller in the x402 version of the payment. */
 export async function readFacilitatorOffer(
   services: Services,
   seller: Seller,
   decoded: DecodedPayment,
   requirements: unknown,
 ): Promise<FacilitatorOffer> {
-  // The form of the requirement is unknown in this case.
+  // The form of a requirement is unknown when the x402 version is unknown.
   if (!decoded.ok && decoded.reason === 'invalid_x402_version') {
     return { ok: false, reason: decoded.reason }
   }
@@ -49,7 +49,7 @@ export async function readFacilitatorOffer(
   if (wanted === null || reason !== null) {
     return { ok: false, reason: reason ?? 'invalid_payment_requirements' }
   }
-  // The payer's copy of the resource is not signed, so the resource that the seller names has priority.
+  // The payer's copy of the resource is not signed, so the resource that the seller names has priority over the copy.
   const copy = decoded.ok ? (decoded.payload.resourceUrl ?? null) : null
   const byPayer = copy === null ? null : readResource(copy)
   const resourceSource = wanted.resource === null && byPayer !== null ? 'payer' : 'seller'
@@ -69,7 +69,7 @@ export async function readFacilitatorOffer(
     matchKey === null
       ? null
       : await findEndpointByResource(services.pool, seller.projectId, matchKey)
-  // Without this check a payer could pay for a cheap resource and name an expensive one.
+  // Without this check a payer could pay for a cheap resource and name an expensive resource.
   const isSold = resourceSource === 'seller' || found?.priceAtomic === amountAtomic
   const endpoint = isSold ? found : null
   const offer: Offer = {
@@ -90,7 +90,7 @@ export async function readFacilitatorOffer(
 function readV1(requirements: unknown): Wanted | null {
   const { data } = paymentRequirementsSchema.safeParse(requirements)
   if (data === undefined || !URL.canParse(data.resource)) return null
-  // Version 1 has always ignored `extra`. A wrong domain makes the signature invalid.
+  // Version 1 of x402 has always ignored `extra`. A wrong EIP-712 domain in `extra` makes the signature invalid.
   return { ...data, amount: data.maxAmountRequired, extra: {} }
 }
 
@@ -121,8 +121,8 @@ function faultOf(wanted: Wanted, { network, payTo }: Seller): X402Reason | null 
 }
 
 /**
- * Reads a web address or the name of an MCP tool. Returns `null` for any other text, because the resource is written
- * into a signed receipt.
+ * Reads a web address or the name of an MCP tool as the paid resource. Returns `null` for any other text, because the
+ * resource is written into a signed receipt.
  */
 function readResource(text: string): ReturnType<typeof parsePaidResource> | null {
   try {

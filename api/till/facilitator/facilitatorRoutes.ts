@@ -25,13 +25,16 @@ import { limitReached } from '../payments/settlementLimits.ts'
 import { EXTENSION_RESPONSES, extensionResponses } from './extensionResponses.ts'
 import { type FacilitatorOffer, readFacilitatorOffer } from './facilitatorOffer.ts'
 
-/** 25 s of SETTLEMENT_WAIT_MS and this wait together stay below the 30 s of Python and Go clients. */
+/**
+ * Limits the wait for a transaction hash. The 25 s of SETTLEMENT_WAIT_MS and this wait together stay below the 30 s of
+ * Python and Go clients.
+ */
 const HASH_WAIT_MS = 3_000
 const HASH_POLL_MS = 200
 
 /**
- * The schema is loose on purpose, because sellers' middleware expects an x402 reason for a wrong payment, and not a
- * 400.
+ * Describes the request body of a facilitator call. The schema is loose on purpose, because sellers' middleware expects
+ * an x402 reason for a wrong payment, and not a 400.
  */
 const Body = t.Object({
   x402Version: t.Optional(t.Unknown()),
@@ -87,8 +90,8 @@ const EXAMPLE_REQUEST = {
 const PAYER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
 /**
- * Serves the facilitator of x402 versions 1 and 2. The payload decides the version. Unmodified seller middleware
- * settles its payments here.
+ * Serves the facilitator of x402 versions 1 and 2. The payment payload decides the version. Sellers' unmodified
+ * middleware settles its payments at these routes.
  */
 export function facilitatorRoutes(services: Services) {
   const describe = { tag: 'Payments', access: 'payments:accept' } as const
@@ -184,7 +187,7 @@ export function facilitatorRoutes(services: Services) {
 
 type FaceInput = { paymentPayload?: unknown; paymentRequirements?: unknown }
 
-/** Reads one call of a seller's middleware. `explain` writes the text of a refusal. */
+/** Reads one facilitator call of a seller's middleware. `explain` writes the text of a refusal. */
 async function readFace(services: Services, projectId: string, body: FaceInput) {
   const deadlineMs = performance.now() + services.config.settlementWaitMs
   const decoded = parsePaymentPayload(body.paymentPayload)
@@ -209,8 +212,8 @@ async function readFace(services: Services, projectId: string, body: FaceInput) 
 type Face = Awaited<ReturnType<typeof readFace>>
 
 /**
- * Returns the project as a seller, or the reason why it cannot sell. The status stays 200, because middleware shows
- * payers the text of any other status.
+ * Returns the project as a seller, or the reason why the project cannot sell. The status stays 200, because middleware
+ * shows payers the text of any other status.
  */
 async function findSeller({ pool }: Services, projectId: string) {
   try {
@@ -253,7 +256,7 @@ async function settleFace(services: Services, face: Face) {
       errorReason,
       errorMessage,
       transaction: payment?.txHash ?? '',
-      // The network is empty until the chain is known.
+      // The field `network` is empty until the chain of the payment workers is known.
       network: (x402Version === 2 ? network?.caip2 : network?.network) ?? '',
       ...face.payer,
       ...(payment === null ? {} : { paymentId: payment.id }),
@@ -272,8 +275,8 @@ async function settleFace(services: Services, face: Face) {
 }
 
 /**
- * Waits a little longer for a transaction hash, because middleware settles a pending payment again only if the response
- * names a transaction. Clients give up after 30 s.
+ * Waits up to HASH_WAIT_MS for the hash of a transaction. Middleware settles a pending payment again only if the
+ * response names a transaction. Clients give up after 30 s.
  */
 async function waitForHash(services: Services, payment: Payment): Promise<Payment> {
   const untilMs = performance.now() + HASH_WAIT_MS

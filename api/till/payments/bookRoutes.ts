@@ -15,9 +15,9 @@ import { operation } from '../../http/operation.ts'
 import { callerOf, projectOf } from '../../http/requestState.ts'
 import type { Services } from '../../http/services.ts'
 
-/** Limits the entries of one response. A client continues with the cursor of the last entry. */
+/** Limits the accounting entries of one response. A client continues with the cursor of the last entry. */
 const ENTRIES_MAX = 10_000
-/** One query reads this many entries. */
+/** Limits the accounting entries that one query reads. */
 const PAGE = 500
 
 const When = (description: string) =>
@@ -149,7 +149,7 @@ function exportBooks(pool: Pool, request: Request, query: Static<typeof Query>):
   return new Response(body, { headers })
 }
 
-/** Returns pages of lines. When the client stops reading, the queries stop too. */
+/** Returns the lines of the accounting export, page by page. When the client stops reading, the queries stop too. */
 async function* linesOf(
   pool: Pool,
   {

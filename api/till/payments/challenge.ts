@@ -11,10 +11,12 @@ import { isPublishedKey, receiptSeeds } from '../../../sql/till/payments/receipt
 import type { Services } from '../../http/services.ts'
 import type { Offer } from './offer.ts'
 
-/** The `error` of a first challenge of version 2 is the same as in the reference middleware. */
+/** Is the `error` of a first challenge in x402 version 2. The reference middleware sends the same text. */
 const SIGNATURE_REQUIRED = 'PAYMENT-SIGNATURE header is required'
 
-/** Returns the challenge of version 1 for an offer. With `error` it is the `requirement` of a refusal. */
+/**
+ * Returns the challenge of x402 version 1 for an offer. With `error` the challenge is the `requirement` of a refusal.
+ */
 export function challengeFor(
   offer: Offer,
   { mimeType, error }: { mimeType?: string | undefined; error?: string } = {},
@@ -31,11 +33,11 @@ export function challengeFor(
   })
 }
 
-/** Returns the requirement of one of our challenges, which has exactly one. */
+/** Returns the requirement of a challenge. Each challenge of this service has exactly one requirement. */
 export const requirementOf = (challenge: Challenge): PaymentRequirements =>
   challenge.accepts[0] as PaymentRequirements
 
-/** Returns the header that holds the same challenge in version 2. `reason` tells why a payment was refused. */
+/** Returns the header that holds a challenge in x402 version 2. `reason` tells why a payment was refused. */
 export async function paymentRequiredHeader(
   services: Services,
   { challenge, metadata }: { challenge: Challenge; metadata: Metadata },
@@ -48,8 +50,8 @@ export async function paymentRequiredHeader(
 }
 
 /**
- * Creates the lookup of the key that signs offers, which also signs receipts. The key is `null` until a worker has
- * published it, because nobody could check the signature before.
+ * Creates the lookup of the key that signs offers and receipts. The lookup returns `null` until a worker has published
+ * the key, because nobody could check the signature before.
  */
 export function createOfferKey({ config, pool }: Pick<Services, 'config' | 'pool'>) {
   const [signing] = receiptSeeds(config)

@@ -40,7 +40,7 @@ const EXAMPLE_SUMS = {
   ...{ amountUsdc: '0.08', amountUsdcRaw: '80000' },
 }
 
-/** Serves how many challenges became payments. */
+/** Serves the numbers of challenges and of the payments that followed them. */
 export const funnelRoutes = ({ pool }: Services) =>
   new Elysia().get(
     '/v0/payments/funnel',

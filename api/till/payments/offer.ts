@@ -12,33 +12,40 @@ import { refuseDust } from './settlementLimits.ts'
 
 const CHAIN_RETRY_S = 2
 
-/** Makes a 503. It is returned until a payment worker has reported its chain. */
+/** Makes the 503 error that is returned until a payment worker has reported its chain. */
 export const chainUnknown = () =>
   new ApiError(503, 'unavailable', 'No payment worker has connected to the chain yet', {
     'retry-after': String(CHAIN_RETRY_S),
   })
 
-/** Describes the project that is paid, with its address and chain. */
+/** Describes the project that gets the money, with its address and chain. */
 export type Seller = { projectId: string; payTo: string; network: NetworkName; chainId: number }
 
-/** Describes a price for a resource. */
+/** Describes the price of a seller for a resource. */
 export type Offer = {
   seller: Seller
-  /** An unregistered resource has `null` here. Only the facilitator routes accept it. */
+  /**
+   * Is the id of the registered endpoint. `null` means that the resource is not registered, which only the facilitator
+   * routes accept.
+   */
   endpointId: string | null
-  /** Is the verdict of the endpoint's last check. `paused` means that the seller accepts no new buyers. */
+  /**
+   * Is the verification status from the endpoint's last check. `paused` means that the seller accepts no new buyers.
+   */
   verification: VerificationStatus | 'paused' | null
-  /** Names the host and path that found the endpoint. It is `null` if `endpointId` is `null`. */
+  /** Names the host and path by which the endpoint was found. `null` means that `endpointId` is `null`. */
   matchKey: string | null
   /** Is the URL of the resource that the payer uses, in normal form. */
   resource: string
-  /** `payer` means that only the payer named the resource (facilitator, version 2). */
+  /**
+   * Tells who named the resource. `payer` means that only the payer named the resource (facilitator, x402 version 2).
+   */
   resourceSource: 'seller' | 'payer'
   amountAtomic: bigint
   description: string | null
-  /** Tells how the resource is called. The challenge holds the same data. */
+  /** Tells how the resource is called. A challenge holds the same data. */
   metadata: Metadata
-  /** Tells whether the resource is in the public list. */
+  /** Tells whether the resource is in the public list of paid resources. */
   discoverable: boolean
 }
 
@@ -60,8 +67,8 @@ function sellerOf(projectId: string, found: SellerRow | null): Seller {
 }
 
 /**
- * Reads a seller's price for a resource.
- * @throws {ApiError} 400 for a bad amount, network or resource. 403 and 503 as {@link loadSeller}.
+ * Reads the price that a seller asks for a resource.
+ * @throws {ApiError} 400 for a bad amount, network or resource. 403 and 503 for the reasons of {@link loadSeller}.
  */
 export async function readOffer(
   { sales, config }: Pick<Services, 'sales' | 'config'>,

@@ -5,7 +5,7 @@ import { MemoryCounts } from '../../http/limits/memoryCounts.ts'
 
 const FLUSH_MS = 10_000
 
-/** Counts challenges and refusals by endpoint and day. */
+/** Counts challenges and refused payments by endpoint and day. */
 export class OfferCounts {
   readonly #counts: MemoryCounts<OfferCount>
 
@@ -24,7 +24,7 @@ export class OfferCounts {
     })
   }
 
-  /** Counts one challenge or refusal. Without an endpoint nothing is counted. */
+  /** Counts one challenge or refused payment. Without an endpoint nothing is counted. */
   record(
     kind: 'challenges' | 'refusals',
     { seller, endpointId }: { seller: { projectId: string }; endpointId: string | null },
@@ -35,7 +35,7 @@ export class OfferCounts {
     this.#counts.add({ projectId, endpointId, day, challenges: 0, refusals: 0, [kind]: 1 })
   }
 
-  /** Writes the counts. While the database is unreachable, the counts stay in memory. */
+  /** Writes the counts of challenges to the database. While the database is unreachable, the counts stay in memory. */
   flush(): Promise<void> {
     return this.#counts.flush()
   }

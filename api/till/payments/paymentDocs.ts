@@ -36,7 +36,7 @@ const Challenge = t.Object({
   accepts: t.Array(Requirement),
 })
 
-/** Describes a challenge in both versions. */
+/** Describes a challenge in both x402 versions. */
 export const ChallengeAnswer = t.Composite([
   Challenge,
   t.Object({
@@ -138,13 +138,13 @@ const Headers = t.Object(
   },
 )
 
-/** Describes both verdicts of a redeem. */
+/** Describes the two possible results of a redeem: a grant, or a refusal. */
 export const RedeemResult = t.Union([
   t.Object({
     ok: t.Literal(true),
     paymentResponse: t.String({ description: 'The settlement; headers holds it under its name.' }),
     txHash: t.String({ description: TX_HASH }),
-    // These fields are absent in a response that an older version stored.
+    // These fields are absent in a redeem response that an older version stored.
     logIndex: t.Optional(LogIndex),
     grantedAt: t.Optional(Time),
     payer: t.String(),

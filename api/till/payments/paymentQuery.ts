@@ -1,4 +1,4 @@
-/** Reads the queries of a seller's records. */
+/** Reads the query parameters for a seller's payments. */
 import { type Static, Type as t } from '@sinclair/typebox'
 import { parseUsdc, USDC_AMOUNT_PATTERN, UsdcAmountError } from '../../../shared/till/usdc.ts'
 import type { PaymentFilter } from '../../../sql/till/payments/payments.ts'
@@ -64,7 +64,7 @@ export const PAYMENT_FILTERS = {
 
 const Filters = t.Object(PAYMENT_FILTERS)
 
-/** Reads the filters of a list. @throws {ApiError} 400 */
+/** Reads the filters of a list of payments. @throws {ApiError} 400 */
 export function readFilter(query: Static<typeof Filters>): PaymentFilter {
   return {
     state: query.status ?? null,
@@ -77,7 +77,7 @@ export function readFilter(query: Static<typeof Filters>): PaymentFilter {
   }
 }
 
-/** Reads an amount in a query. @throws {ApiError} 400 */
+/** Reads an amount of USDC in a query parameter. @throws {ApiError} 400 */
 export function readAmount(field: string, amount: string | undefined): bigint | null {
   if (amount === undefined) return null
   try {

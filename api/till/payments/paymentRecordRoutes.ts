@@ -20,7 +20,9 @@ import {
 } from './paymentDocs.ts'
 import { PAYMENT_FILTERS, readFilter } from './paymentQuery.ts'
 
-/** Matches the path of another service, such as `intents`. Our ids have an underscore. */
+/**
+ * Matches a word such as `intents`, which is a path of another payment service. Ids of this service have an underscore.
+ */
 const WORD = /^[a-z]+(?:-[a-z]+)*$/i
 
 const Params = t.Object({ paymentId: t.String({ minLength: 1, maxLength: 100 }) })

@@ -77,7 +77,7 @@ const HAND_ERRORS = {
   409: 'The purse makes this refund, or the chain has proved it',
 } as const
 
-/** Serves refunds, for owners only. A key that accepts payments may not refund them. */
+/** Serves refunds to owners only. An API key with the scope to accept payments may not refund them. */
 export const refundRoutes = (services: Services) =>
   new Elysia({ prefix: '/v0/payments/:paymentId' })
     .post(
@@ -204,7 +204,7 @@ async function changed(
   }
 }
 
-/** @throws {ApiError} 400, 404, 409 */
+/** Makes a refund. @throws {ApiError} 400, 404, 409 */
 async function refund(services: Services, request: Request, paymentId: string, amount: string) {
   const key = readIdempotencyKey(request.headers.get('idempotency-key'))
   if (key === null) {

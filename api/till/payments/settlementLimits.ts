@@ -6,8 +6,8 @@ import { badRequest } from '../../http/errors.ts'
 import type { Services } from '../../http/services.ts'
 
 /**
- * Tells whether the project's daily settlements or gas are used up. Returns `null` if the project may claim. Counts the
- * refusal.
+ * Tells whether the project has used up its daily settlements or gas, and counts this refusal. Returns `null` if the
+ * project may claim.
  */
 export async function limitReached(
   { pool, config, metrics }: Services,

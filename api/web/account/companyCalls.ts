@@ -1,10 +1,13 @@
-/** Sends the browser to the company's identity provider, and handles its return. */
+/** Sends the browser to the company's identity provider, and handles the return of the browser. */
 import { ask } from '../kit/ask.ts'
 
-/** This tab stores under this key why the person went to the identity provider. */
+/** Is the key of the tab's storage that holds why the person went to the identity provider. */
 const KEY = 'purser-company'
 
-/** Sends the browser to the identity provider. @param connects tells that a signed-in person connects their account. */
+/**
+ * Sends the browser to the company's identity provider.
+ * @param connects tells that a signed-in person connects a company account.
+ */
 export async function goToCompany(connects: boolean): Promise<void> {
   const path = connects ? '/company-account' : '/company-sign-ins'
   const { url } = await ask<{ url: string }>(path, { method: 'POST' })
@@ -12,10 +15,12 @@ export async function goToCompany(connects: boolean): Promise<void> {
   location.assign(url)
 }
 
-/** Completes what {@link goToCompany} began, with the provider's answer in the address of the page. */
+/**
+ * Completes the sign-in that {@link goToCompany} began. The address of the page holds the identity provider's answer.
+ */
 export async function returnFromCompany(): Promise<'connect' | 'sign-in'> {
   const query = location.search
-  // Removes the code from the browser history.
+  // The authorization code is removed from the browser history.
   history.replaceState(null, '', '/console/company')
   const purpose = sessionStorage.getItem(KEY) === 'connect' ? 'connect' : 'sign-in'
   sessionStorage.removeItem(KEY)

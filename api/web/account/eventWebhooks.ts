@@ -35,7 +35,7 @@ const URL_MAX_LENGTH = 2_000
 /** Shows the webhooks for the events of a project. */
 export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElement {
   const path = at`/projects/${project.projectId}/v0/webhooks`
-  // The error is caught here, because without webhooks nothing awaits this promise.
+  // The error is caught at once, because without webhooks no code awaits this promise.
   const rates = failureRates(project, signal).catch(() => () => null)
   const webhooks: ShownList = list<'webhooks', EventWebhook>({
     label: 'Webhooks for events',
@@ -81,7 +81,7 @@ export function eventWebhooks(project: Project, signal: AbortSignal): HTMLElemen
   )
 }
 
-/** Shows how many deliveries of a webhook failed, as a link to those deliveries. */
+/** Shows how many deliveries of a webhook failed, as a link to the deliveries. */
 function rateOf({ project, rates }: Rated, { webhookId }: EventWebhook): HTMLElement {
   const href = `${projectLink(project.projectId, 'webhooks')}?${new URLSearchParams({ receiver: webhookId })}`
   const link = h('a', { href, 'data-keep': `rate ${webhookId}` }, 'Deliveries')
@@ -163,14 +163,14 @@ const change = (path: string, one: EventWebhook, refresh: () => Promise<void>): 
     body: fields(one, 'Pending deliveries keep their URL.'),
     act: async (form) => {
       const { url, events } = read(form)
-      // Only changed fields are sent, because the agent may have changed the others meanwhile.
+      // Only changed fields are sent, because the agent may have changed other fields meanwhile.
       const body = {
         ...(url === one.url ? {} : { url }),
         ...(events.toSorted().join() === one.events.toSorted().join() ? {} : { events }),
       }
       await ask(path + at`/${one.webhookId}`, { method: 'PATCH', body })
       toast('Saved')
-      // The refresh runs after the dialog has closed, so that the focus returns to the button.
+      // The refresh runs after the dialog has closed, so that the focus returns to the button that opened it.
       return refresh
     },
   })

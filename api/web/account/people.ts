@@ -1,4 +1,4 @@
-/** Shows operators the people who sign in. */
+/** Shows operators the people who sign in to the console. */
 import { ask, at } from '../kit/ask.ts'
 import { checks, choice, confirmByTyping, field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'
@@ -75,7 +75,7 @@ export const people: Screen = ({ signal, session }) => {
   ]
 }
 
-/** Limits the projects that a form can show. */
+/** Limits the projects that the form of a person can show. */
 const PROJECTS_MAX = 10_000
 
 async function personForm(person: Person | null) {

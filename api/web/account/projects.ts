@@ -22,10 +22,10 @@ export const SCOPES: readonly [string, string][] = [
   ['purse:pay', 'pay within your mandates'],
 ]
 
-/** The form for a new key preselects these scopes. A scope of the purse must be chosen explicitly. */
+/** Lists the scopes that the form for a new key preselects. A scope of the purse must be chosen explicitly. */
 const FIRST_SCOPES = SCOPES.map(([scope]) => scope).filter((scope) => !scope.startsWith('purse:'))
 
-/** Makes the scope checkboxes of a form. */
+/** Makes the checkboxes for the scopes of a project's key. */
 export const scopeChoice = (chosen: readonly string[]): HTMLElement =>
   checks(
     'Scopes of its key',
@@ -50,7 +50,7 @@ const FILTERS: readonly Filter[] = [
   ORDER,
 ]
 
-/** Shows all projects. */
+/** Shows the list of projects. */
 export const projects: Screen = ({ signal, session, query }) => {
   const create = (label = 'New project') =>
     button(label, () => openCreate(session.mailDomain), {
@@ -93,13 +93,13 @@ export const projects: Screen = ({ signal, session, query }) => {
   ]
 }
 
-/** Tells why an inbox cannot use a domain. */
+/** Tells why an inbox cannot use a mail domain. */
 const UNUSABLE: Readonly<Record<string, string>> = {
   pending: 'not verified yet',
   failed: 'its verification has failed',
 }
 
-/** Lists the service's own domain, then the verified domains, then the unusable domains with the reason. */
+/** Lists the service's own mail domain, then the verified domains, then the unusable domains with the reason. */
 function domainOptions(mailDomain: string, domains: readonly MailDomain[]) {
   const byName = domains.toSorted((one, other) => one.domain.localeCompare(other.domain))
   const verified = byName.filter(({ status }) => status === 'verified')

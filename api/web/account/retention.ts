@@ -3,7 +3,7 @@ import { h } from '../kit/dom.ts'
 import type { Project, RetentionClass } from '../kit/types.ts'
 import { button, facts, panel } from '../kit/ui.ts'
 
-/** Lists each retention class with its name, its bounds and the data that is removed. */
+/** Lists each retention class with its name, its bounds in days, and the data that is removed. */
 const CLASSES: readonly [RetentionClass, string, number, number, string][] = [
   ['mail', 'Mail', 1, 36_500, 'Messages with originals and attachments. Unsent mail stays.'],
   ['rawMail', 'Originals of mail', 1, 36_500, 'The parsed message stays.'],
@@ -24,7 +24,7 @@ const daysOf = (days: number | null): string => {
   return days === 1 ? '1 day' : `${days.toLocaleString('en')} days`
 }
 
-/** Shows how long the rows of a project are kept. `change` sends a change of the project. */
+/** Shows for how long the rows of a project are kept. `change` sends a change of the project. */
 export const retention = (
   project: Project,
   change: (body: object, done: string) => Promise<void>,
@@ -58,7 +58,7 @@ const openChange = (
       ),
     ],
     act: (form) => {
-      // An untouched field is not sent, because its value may be the default of the service.
+      // An untouched field is not sent, because its value may be the default that the service sets.
       const changed = CLASSES.flatMap(([name]) => {
         const text = String(form.get(name) ?? '').trim()
         const days = text === '' ? null : Number(text)

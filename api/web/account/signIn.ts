@@ -9,7 +9,7 @@ import type { SignInWays } from './types.ts'
 const frame = (...children: Child[]): HTMLElement =>
   h('main', { class: 'sign-in' }, h('p', { class: 'brand' }, 'Purser'), children)
 
-/** Runs an action, and shows its error in `trouble`. */
+/** Runs an action, and shows its error in the element `trouble`. */
 const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
   trouble.replaceChildren()
   try {
@@ -19,10 +19,10 @@ const trying = (trouble: HTMLElement, act: () => Promise<void>) => async () => {
   }
 }
 
-/** Shows the page that a sign-in link opens. Only the button uses up the link. */
+/** Shows the page that a sign-in link opens. Only a press of the button uses up the link. */
 export function signInPage(): HTMLElement | Promise<HTMLElement> {
   const token = location.hash.slice(1)
-  // Removes the token from the browser history.
+  // The token of the link is removed from the browser history.
   history.replaceState(null, '', '/console/login')
   if (token === '') return signInChoices('Sign in')
   const trouble = h('div', {})
@@ -52,8 +52,8 @@ export async function companyPage(): Promise<HTMLElement> {
 }
 
 /**
- * Shows the page for people without a session, with every way to sign in. @param entered runs after a sign-in with a
- * passkey.
+ * Shows the page for people without a session, with every way to sign in.
+ * @param entered runs after a sign-in with a passkey.
  */
 export async function signInChoices(
   title = 'You are not signed in',

@@ -1,7 +1,7 @@
 /** Describes the service's responses about people and connected apps. */
 import type { Role } from '../kit/types.ts'
 
-/** Describes a session in a list. */
+/** Describes a session in the list of sessions. */
 export type ListedSession = {
   sessionId: string
   personId: string
@@ -29,10 +29,10 @@ export type Person = {
 
 export type Passkey = { passkeyId: string; name: string; createdAt: string; usedAt: string | null }
 
-/** Tells how people can sign in. */
+/** Tells which ways to sign in the service offers. */
 export type SignInWays = { passkeys: boolean; company: string | null }
 
-/** Describes the consent request of an app. `clientHost` is `null` if the app registered itself. */
+/** Describes the consent request of an app. A `clientHost` of `null` means that the app registered itself. */
 export type ConnectRequest = {
   clientName: string
   clientHost: string | null

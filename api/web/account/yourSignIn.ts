@@ -1,4 +1,4 @@
-/** Shows how a person signs in: name, passkeys, company account, sessions. */
+/** Shows a person's ways to sign in, and their account: name, passkeys, company account, sessions. */
 import { ask, at } from '../kit/ask.ts'
 import { field, openDialog } from '../kit/dialog.ts'
 import { h } from '../kit/dom.ts'

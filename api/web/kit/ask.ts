@@ -1,11 +1,11 @@
 /**
- * Sends requests to the service. The browser adds the session cookie. The header proves that this page sent the
- * request.
+ * Sends requests of the console page to the service. The browser adds the session cookie. A header proves that this
+ * page sent the request.
  */
 
 import { noteAnswer, OfflineError } from './offline.ts'
 
-/** Holds an error response of the service. The page shows its message. */
+/** Holds an error response of the service. The page shows the message of the error. */
 export class AskError extends Error {
   readonly status: number
   constructor(status: number, message: string) {
@@ -14,13 +14,13 @@ export class AskError extends Error {
   }
 }
 
-/** Fires `end` when the session has ended. */
+/** Fires the event `end` when the session has ended. */
 export const signedOut = new EventTarget()
 
 type Asked = {
   method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   body?: unknown
-  /** Tells that a timer sends the request, so that it does not extend the session. */
+  /** Tells that a timer sends the request, so that the request does not extend the session. */
   watching?: boolean
   signal?: AbortSignal
 }
@@ -42,7 +42,7 @@ async function request(path: string, asked: Asked): Promise<Response> {
   throw new AskError(response.status, message ?? `The service answered ${response.status}`)
 }
 
-/** @throws {OfflineError} */
+/** Sends one request. @throws {OfflineError} when the service is not reached. */
 async function reach(url: string, init: RequestInit): Promise<Response> {
   try {
     const response = await fetch(url, init)
@@ -55,20 +55,20 @@ async function reach(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Requests JSON. @throws {AskError} */
+/** Requests JSON from the service. @throws {AskError} */
 export async function ask<Answer>(path: string, asked: Asked = {}): Promise<Answer> {
   const response = await request(path, asked)
   return (response.status === 204 ? undefined : await response.json()) as Answer
 }
 
-/** Requests bytes. @throws {AskError} */
+/** Requests bytes from the service. @throws {AskError} */
 export const askBytes = async (path: string): Promise<Blob> => (await request(path, {})).blob()
 
 /** Returns a path with its values encoded, for example at`/projects/${id}/v0/vault/${name}`. */
 export const at = (parts: TemplateStringsArray, ...values: (string | number)[]): string =>
   parts.reduce((path, part, n) => path + encodeURIComponent(values[n - 1]!) + part)
 
-/** Downloads a file. The browser saves the bytes; it never renders or runs them. */
+/** Downloads a file. The browser saves the bytes, and never renders or runs them. */
 export async function save(path: string, filename: string): Promise<void> {
   const bytes = await askBytes(path)
   const url = URL.createObjectURL(new Blob([bytes], { type: 'application/octet-stream' }))

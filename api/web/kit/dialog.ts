@@ -5,22 +5,22 @@ import { button, copyButton, toasts } from './ui.ts'
 type DialogParts = {
   title: string
   body: Child
-  /** Is the label of the main button. */
+  /** Is the label of the dialog's main button. */
   action: string
   danger?: boolean
   /**
    * Runs when the user presses the main button. If this function fails, the dialog shows the error and stays open. If
-   * it returns a function, that function runs after the dialog has closed.
+   * this function returns a function, the returned function runs after the dialog has closed.
    */
   act: (form: FormData) => Promise<unknown>
   /**
-   * Asks before the dialog closes without its action, for example by Escape. The dialog closes only if the result is
-   * `true`.
+   * Asks the user before the dialog closes without its action, for example by Escape. The dialog closes only if the
+   * result is `true`.
    */
   leaving?: () => boolean | Promise<boolean>
   /** Runs when the dialog has closed, for whatever reason. */
   closed?: () => void
-  /** Adds buttons before the main button. */
+  /** Adds buttons before the main button of the dialog. */
   more?: Child
 }
 
@@ -91,13 +91,16 @@ function show(made: HTMLDialogElement): void {
   })
   document.body.append(made)
   made.showModal()
-  // The toasts move into the dialog, because screen readers do not announce regions behind a modal dialog.
+  // The toasts move into the dialog, because screen readers do not announce live regions behind a modal dialog.
   made.append(toasts)
 }
 
 type Attributes = Record<string, string | number | boolean | undefined>
 
-/** Makes a control with its label and its help text. `control` gets the attributes that tie it to both. */
+/**
+ * Makes a form control with its label and its help text. `control` gets the attributes that tie the control to label
+ * and help text.
+ */
 function labelled(
   label: string,
   name: string,
@@ -137,7 +140,7 @@ export const textArea = (
     h('textarea', { ...ties, rows: 8, dir: 'auto', ...attributes }, value),
   )
 
-/** Makes a checkbox. */
+/** Makes a checkbox with its label. */
 export function check(label: Child, name: string, value: string, checked: boolean): HTMLElement {
   return h(
     'label',
@@ -147,7 +150,7 @@ export function check(label: Child, name: string, value: string, checked: boolea
   )
 }
 
-/** Makes a choice of one option. The first option is the default. Options can be disabled. */
+/** Makes a selection of one option. The first option is the default. Options can be disabled. */
 export const choice = (
   label: string,
   name: string,
@@ -176,7 +179,7 @@ export const checks = (
     options.map(([value, label]) => check(label, name, value, chosen.includes(value))),
   )
 
-/** Asks for the confirmation of an irreversible action: the user types the name of the affected object. */
+/** Asks the user to confirm an irreversible action by typing the name of the affected object. */
 export function confirmByTyping(parts: {
   title: string
   text: Child
@@ -201,7 +204,7 @@ export function confirmByTyping(parts: {
   })
 }
 
-/** Shows a text until the user closes it. */
+/** Shows a text in a dialog until the user closes it. */
 export function openNote(title: string, ...body: Child[]): void {
   const id = `dialog-${++dialogs}`
   const close = button('Close', () => made.close(), { kind: 'primary' })
@@ -215,7 +218,7 @@ export function openNote(title: string, ...body: Child[]): void {
   show(made)
 }
 
-/** Asks the user to choose one of several options. Escape chooses the first option. */
+/** Asks the user to choose one of several options. The key Escape chooses the first option. */
 export function askWay<Way extends string>(
   title: string,
   text: Child,
@@ -247,7 +250,7 @@ export function askWay<Way extends string>(
   return new Promise((resolve) => made.addEventListener('close', () => resolve(answer)))
 }
 
-/** Shows a secret once. */
+/** Shows a new secret in a dialog, and only this once. */
 export function showOnce(title: string, key: string, text: string): void {
   const id = `dialog-${++dialogs}`
   const input = h('input', { readonly: true, value: key, class: 'secret', 'aria-label': title })

@@ -1,4 +1,4 @@
-/** Builds elements from data. Text becomes text nodes, so that third-party text is never parsed as markup. */
+/** Builds HTML elements from data. Text becomes text nodes, so that third-party text is never parsed as markup. */
 
 export type Child = Node | string | number | null | undefined | false | readonly Child[]
 
@@ -11,7 +11,10 @@ type Attributes = Record<string, string | number | boolean | null | undefined | 
 
 const SVG = 'http://www.w3.org/2000/svg'
 
-/** Matches the allowed links. Links stay inside the console. A third-party URL is shown as text, and not as a link. */
+/**
+ * Matches the addresses that a link may have. Links stay inside the console. A third-party URL is shown as text, and
+ * not as a link.
+ */
 const OWN_LINK = /^(#\/|\/docs$)/
 
 /** Makes one HTML element. An attribute with the value `null`, `undefined` or `false` is left out. */
@@ -59,8 +62,8 @@ function nodes(children: readonly Child[]): (Node | string)[] {
 }
 
 /**
- * Replaces the content, and restores focus, open `details` and scroll position. `data-keep` identifies an element across
- * redraws.
+ * Replaces the content of an element, and restores focus, open `details` and scroll position. `data-keep` identifies an
+ * element across redraws.
  */
 export function replaceContent(root: HTMLElement, ...children: Child[]): void {
   const focused = root.contains(document.activeElement)

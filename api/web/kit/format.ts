@@ -26,13 +26,13 @@ export const localMinute = (time: Date): string =>
 export const count = (number: number): string => whole.format(number)
 
 /**
- * Formats a number with a noun, for example `1 message` or `2 messages`. `many` is the plural of a noun that takes no
- * s.
+ * Formats a number with a noun, for example `1 message` or `2 messages`. `many` is the plural of a noun whose plural
+ * takes no s.
  */
 export const plural = (number: number, word: string, many = `${word}s`): string =>
   `${count(number)} ${number === 1 ? word : many}`
 
-/** Formats a share, for example `12 %`. A share above zero is shown as at least 1 %. */
+/** Formats a fraction as a percentage, for example `12 %`. A fraction above zero is shown as at least 1 %. */
 export const percent = (share: number): string =>
   `${share === 0 ? 0 : Math.max(1, Math.round(100 * share))} %`
 
@@ -48,7 +48,7 @@ function ago(iso: string): string {
     : day.format(new Date(iso))
 }
 
-/** Shows a time relative to now. The title shows the exact time. */
+/** Shows a time relative to now. The title of the element shows the exact time. */
 export const moment = (iso: string): HTMLElement =>
   h('time', { datetime: iso, title: exactly(iso), 'data-relative': true }, ago(iso))
 
@@ -67,14 +67,14 @@ export function usdc(atomic: string): string {
   return `${whole.format(BigInt(digits.slice(0, -6)))}.${places}`
 }
 
-/** Formats a size, for example `12 KB`. */
+/** Formats a number of bytes, for example as `12 KB`. */
 export function bytes(size: number): string {
   if (size < 1024) return `${size} B`
   if (size < 1024 * 1024) return `${Math.round(size / 1024)} KB`
   return `${(size / 1024 / 1024).toFixed(1)} MB`
 }
 
-/** Shortens a text, for example to `0x1234…abcd`. The title shows the full value. */
+/** Shortens a text, for example to `0x1234…abcd`. The title of the element shows the full text. */
 export const short = (text: string, head = 8, tail = 6): HTMLElement =>
   h(
     'code',

@@ -15,7 +15,10 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   target.matches('input:not([type="checkbox"]), textarea, select, [contenteditable]')
 
-/** Handles the keyboard shortcuts of the whole console. They do not work while a person types or has a dialog open. */
+/**
+ * Handles the keyboard shortcuts of the whole console. The shortcuts do not work while a person types or has a dialog
+ * open.
+ */
 export function listenForKeys(main: HTMLElement): void {
   addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return
@@ -40,8 +43,8 @@ export function listenForKeys(main: HTMLElement): void {
 const rowOf = (element: Element | null) => element?.closest<HTMLElement>('[data-row]') ?? null
 
 /**
- * Focuses the next or previous row: the link in the row, or else the row itself. If no row has the focus, focuses the
- * first visible row.
+ * Focuses the next or previous row of a list: the link in the row, or else the row itself. If no row has the focus,
+ * focuses the first visible row.
  */
 function step(main: HTMLElement, by: 1 | -1): void {
   const rows = [...main.querySelectorAll<HTMLElement>('[data-row]')]
@@ -49,7 +52,7 @@ function step(main: HTMLElement, by: 1 | -1): void {
   const inSight = rows.findIndex((row) => row.getBoundingClientRect().bottom > 0)
   const row = rows[at === -1 ? inSight : at + by]
   if (row === undefined) {
-    // The rows after the last loaded row arrive later. Scrolling loads them.
+    // The rows after the last loaded row do not exist yet. Scrolling loads these rows.
     rows[at]?.scrollIntoView({ block: by === 1 ? 'start' : 'end' })
     return
   }

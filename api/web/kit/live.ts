@@ -4,19 +4,19 @@ import type { Page } from './types.ts'
 import { button, notice } from './ui.ts'
 
 type Watched<Value> = {
-  /** Loads the value. `watching` is `true` for polls. */
+  /** Loads the value that is shown. `watching` is `true` for polls. */
   load: (watching: boolean) => Promise<Value>
   draw: (value: Value) => Child
-  /** Sets the poll interval. Without it there is no polling. */
+  /** Sets the milliseconds between two polls. Without this setting there are no polls. */
   everyMs?: number
   /** Aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
-/** Makes a part of the page that polls while the page is visible. */
+/** Makes a part of the page that loads its value again and again while the page is visible. */
 export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   element: HTMLElement
-  /** Loads the value again at once. */
+  /** Loads the shown value again at once. */
   refresh: () => Promise<void>
 } {
   const element = h(
@@ -35,7 +35,7 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
       shown = seen
     } catch (error) {
       if (signal.aborted) return
-      // After a network error the old content stays. An error response replaces it.
+      // After a network error the old content stays. An error response of the service replaces the content.
       if (shown !== null && !(error instanceof AskError)) return
       shown = null
       replaceContent(element, notice('bad', error instanceof Error ? error.message : String(error)))
@@ -55,13 +55,13 @@ export function live<Value>({ load, draw, everyMs, signal }: Watched<Value>): {
   return { element, refresh: () => look(false) }
 }
 
-/** Limits the shown pages. The API lists older entries. */
+/** Limits the pages of a list that are shown. The API lists older entries. */
 const PAGES_MAX = 20
 
-/** Describes a list on the page. `refresh` loads it again at once. */
+/** Describes a list on the page. `refresh` loads the list again at once. */
 export type LiveList = { element: HTMLElement; refresh: () => Promise<void> }
 
-/** Returns the items of all pages of a list, at most `most`. `more` tells that there are further items. */
+/** Returns the items of all pages of a list, at most `most`. `more` tells that the list has further items. */
 export async function readAll<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string> },
   { most, progress }: { most: number; progress?: (found: number) => void },
@@ -79,7 +79,7 @@ export async function readAll<Name extends string, Item>(
   return { items: items.slice(0, most), more: token !== undefined || items.length > most }
 }
 
-/** Returns the first pages of a list, and the token of the next page. */
+/** Returns the items of the first pages of a list, and the token of the next page. */
 async function readPages<Name extends string, Item>(
   list: { name: Name; path: string; query?: Record<string, string>; signal?: AbortSignal },
   { pages, watching = false }: { pages: number; watching?: boolean },
@@ -98,11 +98,11 @@ async function readPages<Name extends string, Item>(
   return { items, next }
 }
 
-/** Makes a paged list that polls. The user adds pages. */
+/** Makes a list of pages that polls the service. The user adds pages with a button. */
 export function liveList<Name extends string, Item>(options: {
   name: Name
   path: string
-  /** Adds query parameters. `limit` is 50 by default. */
+  /** Adds query parameters to the list's requests. `limit` is 50 by default. */
   query?: Record<string, string>
   draw: (items: Item[]) => Child
   /** Makes the content of an empty list. */
@@ -119,7 +119,7 @@ export function liveList<Name extends string, Item>(options: {
   const shown: LiveList = live({
     signal,
     ...(everyMs === undefined ? {} : { everyMs }),
-    // All pages are loaded again, because new entries at the top shift the page boundaries.
+    // All shown pages are loaded again, because new entries at the top shift the page boundaries.
     load: async (watching) => {
       const { items, next } = await readPages<Name, Item>(options, { pages, watching })
       return { items, hasMore: next !== null && pages < PAGES_MAX }

@@ -1,7 +1,7 @@
 import { h } from './dom.ts'
 import { exactly } from './format.ts'
 
-/** Reports that the service was not reached. The shown content stays. */
+/** Reports that the service was not reached. The content on the page stays. */
 export class OfflineError extends Error {
   constructor() {
     super('The service cannot be reached')
@@ -10,7 +10,7 @@ export class OfflineError extends Error {
 
 const ASK_AGAIN_MS = 2_000
 
-/** Fires `back` when the service answers again. */
+/** Fires the event `back` when the service answers again. */
 export const connection = new EventTarget()
 
 /** Tells the user that the service cannot be reached. */
@@ -18,7 +18,7 @@ export const offlineBar = h('div', { class: 'offline', role: 'status' })
 
 let asking: ReturnType<typeof setTimeout> | undefined
 
-/** Records for each request whether it was answered. */
+/** Records for each request whether the service answered. */
 export function noteAnswer(isAnswered: boolean): void {
   const isOffline = offlineBar.childElementCount > 0
   if (isAnswered !== isOffline) return

@@ -4,12 +4,12 @@ const WIDTH = 240
 const HEIGHT = 48
 const GAP = 0.8
 
-/** Describes one row of bars. The first series lies at the bottom. */
+/** Describes one row of bars in a plot. The first series lies at the bottom. */
 export type Series = { tone: 'main' | 'bad' | 'soft'; values: readonly number[] }
 
 /**
- * Plots a period as bars. Each part of the period is one bar, with the newest at the right.
- * @param label the text alternative.
+ * Plots a period as bars. Each part of the period is one bar, with the newest part at the right.
+ * @param label is the text alternative of the plot.
  */
 export function plot(label: string, series: readonly Series[]): SVGSVGElement {
   const length = Math.max(...series.map(({ values }) => values.length), 1)

@@ -9,5 +9,5 @@ export function setRole(role: Role): void {
   current = role
 }
 
-/** Tells whether the person has at least this role. */
+/** Tells whether the signed-in person has at least a role. */
 export const may = (wanted: Role): boolean => ROLES.indexOf(current) >= ROLES.indexOf(wanted)

@@ -4,17 +4,17 @@ import { may } from './role.ts'
 import type { Project, Role, Session } from './types.ts'
 import { copyable, heading, tabs } from './ui.ts'
 
-/** Holds the context of a screen. */
+/** Holds the data that a screen of the console gets. */
 export type ScreenContext = {
   params: string[]
-  /** Holds the query part of the page's address. */
+  /** Holds the query parameters in the page's address. */
   query: URLSearchParams
   session: Session
   /** Aborts when the user leaves the screen. */
   signal: AbortSignal
 }
 
-/** Makes the content of a screen. */
+/** Makes the content of a screen of the console. */
 export type Screen = (context: ScreenContext) => Child | Promise<Child>
 
 const TABS: readonly [path: string, name: string, role?: Role][] = [
@@ -31,11 +31,11 @@ const TABS: readonly [path: string, name: string, role?: Role][] = [
   ['settings', 'Settings'],
 ]
 
-/** Returns the address of a screen of a project. */
+/** Returns the address of a project's screen. */
 export const projectLink = (projectId: string, ...rest: string[]): string =>
   `#/${['projects', projectId, ...rest].map(encodeURIComponent).join('/')}`
 
-/** Makes a screen of one project: name, address, navigation, content. */
+/** Makes a screen of one project, with the project's name, address and navigation above the content. */
 export const ofProject =
   (
     tab: string,

@@ -9,13 +9,13 @@ const stored = (): Theme | null => {
   return value === 'light' || value === 'dark' ? value : null
 }
 
-/** Applies the stored theme, or otherwise the theme of the system. */
+/** Applies the stored theme of the console. Without a stored theme applies the theme of the system. */
 export function applyTheme(theme: Theme | null = stored()): void {
   if (theme === null) delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = theme
 }
 
-/** Toggles between light and dark. */
+/** Makes a button that toggles between the light and the dark theme. */
 export function themeButton(): HTMLButtonElement {
   const other = (): Theme => ((stored() ?? system()) === 'dark' ? 'light' : 'dark')
   const label = () => `${other() === 'dark' ? 'Dark' : 'Light'} theme`

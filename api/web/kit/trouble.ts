@@ -1,6 +1,6 @@
 import { h } from './dom.ts'
 
-/** Holds the error of one form field that the page itself finds. */
+/** Holds the error of one form field that the page itself finds, without the service. */
 export class FieldError extends Error {
   readonly field: string
   constructor(field: string, message: string) {
@@ -15,7 +15,7 @@ export class FieldError extends Error {
  */
 const REFUSED_FIELD = /^(\w+)(?:[[.]\S*)?( must .*)$/s
 
-/** Shows the error of a form at the invalid field, or otherwise above the buttons. */
+/** Shows the error of a form at the invalid field. An error without a field appears above the buttons. */
 export function troubleOf(form: HTMLFormElement, id: string) {
   const element = h('p', { class: 'trouble', role: 'alert', id })
   let forget = () => {}
@@ -46,11 +46,11 @@ export function troubleOf(form: HTMLFormElement, id: string) {
   }
 }
 
-/** Links the error to its field for screen readers. @returns a function that removes the link. */
+/** Links an error to its form field for screen readers. @returns a function that removes the link. */
 function describe(described: HTMLElement, id: string): () => void {
   const before = described.getAttribute('aria-describedby')
   described.setAttribute('aria-describedby', before === null ? id : `${before} ${id}`)
-  // aria-invalid is not allowed on a group.
+  // The attribute aria-invalid is not allowed on a group.
   if (!described.matches('fieldset')) described.ariaInvalid = 'true'
   return () => {
     described.ariaInvalid = null

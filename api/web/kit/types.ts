@@ -1,4 +1,4 @@
-/** Describes the responses of the service, with the fields that the page shows. */
+/** Describes the responses of the service, with the fields that the console page shows. */
 
 export type Role = 'viewer' | 'owner' | 'operator'
 
@@ -27,9 +27,9 @@ export type Part = Omit<Minute, 'jobs'>
 
 export type Overview = {
   at: string
-  /** Holds the minutes of the last hour. */
+  /** Holds the figures for each minute of the last hour. */
   minutes: Minute[]
-  /** Holds the chosen period in parts of equal width. Parts without counts are left out. */
+  /** Holds the figures of the chosen period in parts of equal width. Parts without counts are left out. */
   history: { range: string; widthMs: number; parts: Part[]; count: number }
   jobs: Record<string, number>
   failedJobs: number
@@ -65,7 +65,7 @@ export type Project = {
     dailyTextBytes: number
     dailyTextSeconds: number
   }
-  /** `null` means no limit. */
+  /** Holds the limits of the project. `null` means no limit. */
   limits: {
     storageBytes: number | null
     dailySettlements: number | null
@@ -73,7 +73,7 @@ export type Project = {
     dailyTextBytes: number | null
     dailyTextSeconds: number | null
   }
-  /** Sets the retention in days. `null` means forever. */
+  /** Sets for how many days the project's rows are kept. `null` means forever. */
   retention: Record<RetentionClass, number | null>
   createdAt: string
 }
@@ -91,7 +91,7 @@ export type Thread = {
   subject: string
   messageCount: number
   updatedAt: string
-  /** Names the authors of the newest message. The field is absent when the thread has no message left. */
+  /** Names the authors of the thread's newest message. The field is absent when the thread has no message left. */
   from?: string[]
   snippet?: string
   unread?: boolean
@@ -102,7 +102,7 @@ export type Attachment = {
   filename: string
   contentType: string
   size: number
-  /** Only received mail has this field. */
+  /** Describes the text of the file. Only received mail has this field. */
   text?: { state: 'pending' | 'ready' | 'none' | 'failed'; reason?: string }
 }
 
@@ -123,9 +123,9 @@ export type Message = {
   attachments: Attachment[]
   deliveryStatus?: string
   deliveryError?: string | null
-  /** Only scheduled messages have this field. */
+  /** Is the time at which the message is sent. Only scheduled messages have this field. */
   sendAt?: string
-  /** Only received messages have this field. */
+  /** Holds the sender checks of the message. Only received messages have this field. */
   authentication?: Authentication
 }
 
@@ -133,10 +133,10 @@ export type Authentication = Record<'spf' | 'dkim' | 'dmarc' | 'arc', string> & 
   internal: boolean
 }
 
-/** Describes an excerpt of a text. `ranges` are UTF-16 offsets into the excerpt. */
+/** Describes an excerpt of a text. `ranges` are the matches as UTF-16 offsets into the excerpt. */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
-/** Describes a mail that is still being written. */
+/** Describes a draft, which is a mail that is still being written. */
 export type DraftHead = {
   draftId: string
   to?: string[]
@@ -155,7 +155,6 @@ export type Draft = DraftHead & {
   attachments: { filename: string; contentType: string; size: number }[]
 }
 
-/** Describes a received message with its codes and links. */
 /** Describes an event that a message is about. */
 export type Invite = {
   method: string
@@ -171,6 +170,7 @@ export type Invite = {
   attendees: { address: string; state: string }[]
 }
 
+/** Describes a received message with its invitations, codes and links. */
 export type SingleMessage = Message & {
   invites?: Invite[]
   codes?: { value: string; confidence: number; part: string; line: string }[]
@@ -182,7 +182,7 @@ export type FoundMessage = Pick<
   'messageId' | 'threadId' | 'from' | 'to' | 'subject' | 'text' | 'labels' | 'createdAt'
 > & { highlights: { subject: Highlight[]; text: Highlight[] } }
 
-/** Describes a mail that waits for its owner. */
+/** Describes a mail that waits for the owner's approval. */
 type HeldHead = {
   approvalId: string
   state: 'waiting' | 'approved' | 'rejected' | 'withdrawn' | 'expired'
@@ -201,7 +201,7 @@ type HeldMail = Pick<
 }
 export type HeldItem = HeldHead & { message: HeldMail | null }
 export type HeldRequest = HeldHead & {
-  /** A message that the agent deleted has `null` here. */
+  /** Is the hash of the mail's bytes. `null` means that the agent deleted the message. */
   sha256: string | null
   message: (HeldMail & { html: string | null; attachments: Attachment[] }) | null
 }

@@ -3,7 +3,7 @@ import { type Child, h, svg } from './dom.ts'
 import { may } from './role.ts'
 import type { Role } from './types.ts'
 
-/** Maps each state to a colour. Text always accompanies the colour. */
+/** Maps each state to the colour of its badge. Text always accompanies the colour. */
 const TONES: Record<string, 'good' | 'wait' | 'bad' | 'info'> = {
   settled: 'good',
   paid: 'good',
@@ -60,7 +60,7 @@ export const badge = (state: string, text = state): HTMLElement =>
 export const deliveryBadge = (status: string, captured: boolean): HTMLElement =>
   badge(captured && status === 'sent' ? 'captured' : status)
 
-/** Makes the header of a screen. The heading gets the focus when the screen opens. */
+/** Makes the header of a screen. Its heading gets the focus when the screen opens. */
 export const heading = (title: string, lead: Child = null, ...actions: Child[]): HTMLElement =>
   h(
     'header',
@@ -92,7 +92,7 @@ type ButtonOptions = {
   kind?: 'plain' | 'primary' | 'danger' | 'small'
   keep?: string
   title?: string
-  /** Is the accessible name. It is needed when several buttons have the same text. */
+  /** Is the accessible name of the button. The name is needed when several buttons have the same text. */
   label?: string
   /** Names the least role that may use the button. People without this role do not see the button. */
   needs?: Role
@@ -135,11 +135,14 @@ async function guarded(made: HTMLButtonElement, act: () => void | Promise<void>)
 export type Column<Row> = {
   name: string
   cell: (row: Row) => Child
-  /** `main` is the title of a card on narrow screens. `num` aligns digits. `choose` holds a checkbox. */
+  /**
+   * Tells the look of the column. `main` is the title of a card on narrow screens. `num` aligns digits. `choose` holds
+   * a checkbox.
+   */
   kind?: 'main' | 'num' | 'end' | 'choose'
 }
 
-/** Makes the header of a table. It sets the table roles explicitly, because another CSS `display` would remove them. */
+/** Makes the header of a table. The table roles are set explicitly, because another CSS `display` would remove them. */
 export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
   h(
     'thead',
@@ -157,7 +160,7 @@ export const tableHead = <Row>(columns: readonly Column<Row>[]): HTMLElement =>
     ),
   )
 
-/** Makes one row. `index` counts all rows of the list. Leave it out if the page shows all of them. */
+/** Makes one row of a table. `index` counts all rows of the list. A page that shows all rows leaves `index` out. */
 export const tableRow = <Row>(
   columns: readonly Column<Row>[],
   row: Row,
@@ -192,7 +195,7 @@ export const table = <Row>(
     ),
   )
 
-/** Makes the placeholder of an empty list. It tells what will appear here, and how. */
+/** Makes the placeholder of an empty list. The placeholder tells which items will appear, and how. */
 export const empty = (title: string, text: Child, ...actions: Child[]): HTMLElement =>
   h(
     'div',
@@ -215,22 +218,22 @@ export const facts = (entries: readonly (readonly [string, Child] | null)[]): HT
 export const panel = (title: string | null, ...children: Child[]): HTMLElement =>
   h('section', { class: 'panel' }, title === null ? null : h('h2', {}, title), children)
 
-/** Makes a permanent notice of a state or an error. */
+/** Makes a notice of a state or an error, which stays on the page. */
 export const notice = (tone: 'info' | 'wait' | 'bad' | 'good', ...children: Child[]): HTMLElement =>
   h('div', { class: `notice ${tone}`, role: tone === 'bad' ? 'alert' : 'note' }, children)
 
-/** Is the live region for screen readers. */
+/** Is the live region in which screen readers announce toasts. */
 export const toasts = h('div', { class: 'toasts', role: 'status', 'aria-live': 'polite' })
 const TOAST_MS = 6_000
 
-/** Shows and announces the result of an action. */
+/** Shows the result of an action as a toast, which screen readers announce. */
 export function toast(text: string, tone: 'good' | 'bad' = 'good'): void {
   const shown = h('p', { class: `toast ${tone}` }, text)
   toasts.append(shown)
   setTimeout(() => shown.remove(), TOAST_MS)
 }
 
-/** Makes a button that copies a text. If the browser forbids it, a toast tells the user. */
+/** Makes a button that copies a text. If the browser forbids copying, a toast tells the user. */
 export const copyButton = (
   text: string,
   label: Child = 'Copy',
@@ -246,7 +249,7 @@ export const copyButton = (
     options,
   )
 
-/** Draws two sheets as SVG, because the fonts of many machines have no such sign. */
+/** Draws the icon of the copy button as SVG, because the fonts of many machines have no such sign. */
 const copyIcon = (): SVGSVGElement =>
   svg(
     'svg',

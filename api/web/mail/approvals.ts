@@ -1,4 +1,4 @@
-/** Shows mail that waits for its owner: the list, and each mail with the buttons that decide. */
+/** Shows held mail, which waits for its owner: the list, and each mail with the buttons that decide. */
 import { ask, at } from '../kit/ask.ts'
 import { choice, field, openDialog, textArea } from '../kit/dialog.ts'
 import { type Child, h, replaceContent } from '../kit/dom.ts'
@@ -29,7 +29,7 @@ const STATES: Filter = {
   ],
 }
 
-/** Shows the mails of a project that wait, or that were decided. */
+/** Shows the mails of a project that wait for the owner, or that the owner has decided. */
 export const approvals = ofProject('approvals', (project, { signal, query }) => [
   project.sendPolicy === 'free'
     ? notice('info', 'Mail of this project leaves without approval. Its settings change that.')
@@ -71,11 +71,11 @@ export const approvals = ofProject('approvals', (project, { signal, query }) => 
 const recipients = (message: HeldItem['message']): string =>
   message === null ? '–' : [...message.to, ...message.cc, ...message.bcc].join(', ')
 
-/** Shows one mail that waits, with the buttons that decide. */
+/** Shows one held mail, with the buttons that decide about it. */
 export const approval = ofProject('approvals', (project, { params, signal }) => {
   const approvalId = params[1]!
   const path = `${heldPath(project)}/${encodeURIComponent(approvalId)}`
-  // The pages that the owner has read of these bytes stay when the request is drawn again.
+  // The pages that the owner has read of these bytes stay on the screen when the approval request is drawn again.
   const reading = new Map<string, { element: HTMLElement; seal: string | null }>()
   const read = (held: HeldRequest, message: Letter) => {
     const known = reading.get(held.sha256 ?? '')
@@ -152,7 +152,10 @@ function letter(held: HeldRequest, message: Letter, shown: HTMLElement): HTMLEle
 
 const text = (words: string) => h('pre', { class: 'text', dir: 'auto' }, words || '(no text)')
 
-/** @param seal comes with the last page. It is `null` if not all pages were read, or if the mail cannot be shown. */
+/**
+ * Makes the buttons that decide about a held mail.
+ * @param seal comes with the last page. `null` means that not all pages were read, or that the mail cannot be shown.
+ */
 function decision(project: Project, held: HeldRequest, path: string, seal: string | null): Child {
   const { sha256, message } = held
   if (held.state !== 'waiting' || sha256 === null || message === null) {
@@ -180,7 +183,10 @@ function decision(project: Project, held: HeldRequest, path: string, seal: strin
   )
 }
 
-/** Names the mail that the owner has read. If the mail changes later, the service refuses the decision. */
+/**
+ * Identifies the mail that the owner has read, by its path and hash. If the mail changes later, the service refuses the
+ * decision.
+ */
 type Seen = { path: string; sha256: string }
 
 function finish(project: Project, done: string): void {

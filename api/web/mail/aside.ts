@@ -11,10 +11,13 @@ import { showFound } from './found.ts'
 import { mayInvite, showInvites } from './invites.ts'
 import { attachmentList } from './writing/attachmentList.ts'
 
-/** Limits the shown events. The list of deliveries has all events. */
+/** Limits the deliveries that are shown beside a message. The list of deliveries has all of them. */
 const EVENTS_SHOWN = 20
 
-/** @param places holds what is open, so that it stays open while the thread is drawn again. */
+/**
+ * Makes the column beside a message.
+ * @param places holds the opened parts of the column, so that they stay open while the thread is drawn again.
+ */
 export function aside(
   project: Project,
   message: Message,
@@ -29,12 +32,12 @@ export function aside(
   const found = placeOf('found')
   const events = placeOf('events')
   const invites = placeOf('invites')
-  // The element is a group and not a landmark, because each message of a thread has one.
+  // The element is a group and not a landmark, because each message of a thread has such an element.
   return h(
     'div',
     { class: 'aside', role: 'group', 'aria-label': 'Beside the message' },
     attachmentList(base, message, places),
-    // A code is a secret, and the audit log records who reads it. So codes are shown only on request.
+    // A one-time code is a secret, and the audit log records its readers. So codes are shown only on request.
     deliveryStatus === undefined
       ? button('Codes and links', () => toggle(found, () => showFound(found, base)), {
           keep: `found ${messageId}`,

@@ -4,7 +4,7 @@ import { percent } from '../kit/format.ts'
 import type { SingleMessage } from '../kit/types.ts'
 import { badge, button, copyButton } from '../kit/ui.ts'
 
-/** Shows the one-time codes and links of a message. No link can be opened from here: an address is text to copy. */
+/** Shows the one-time codes and links in a message. None of the links can be opened: an address is text to copy. */
 export async function showFound(body: HTMLElement, path: string): Promise<void> {
   const { codes = [], links = [] } = await ask<SingleMessage>(path)
   body.replaceChildren(
@@ -32,8 +32,8 @@ export async function showFound(body: HTMLElement, path: string): Promise<void> 
 }
 
 /**
- * Shows a link. The address of a link that resets a password appears only after a click, because anyone who sees it can
- * take over the account.
+ * Shows a link in a message. The address of a link that resets a password appears only after a click, because anyone
+ * who sees the address can take over the account.
  */
 function linkItem({ href, text, purpose, sensitive }: NonNullable<SingleMessage['links']>[number]) {
   const address = h('div', {})

@@ -20,7 +20,7 @@ const FILTERS: readonly Filter[] = [
   { kind: 'dates' },
 ]
 
-/** Shows the threads of a project. With a filter it shows the messages that match. */
+/** Shows the threads of a project. With a filter the screen shows the messages that match. */
 export const inbox = ofProject('inbox', (project, { signal, query }) => {
   const { projectId } = project
   const write = button('Write', () => writeMail(project), { needs: 'owner', keep: 'write' })
@@ -66,7 +66,7 @@ export const inbox = ofProject('inbox', (project, { signal, query }) => {
   }).element
 })
 
-/** Lists the states of a mail that has not been sent yet. */
+/** Lists the delivery states of a mail that has not been sent yet. */
 const WAITING = ['scheduled', 'held']
 
 const cancel = async (project: Project, { messageId }: Message): Promise<void> => {

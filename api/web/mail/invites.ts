@@ -3,13 +3,13 @@ import { type Child, h } from '../kit/dom.ts'
 import type { Invite, Message, SingleMessage } from '../kit/types.ts'
 import { badge, button, facts, toast } from '../kit/ui.ts'
 
-/** Tells from its files whether a message may hold an invitation. */
+/** Tells whether a message may hold an invitation, judging by its files. */
 export const mayInvite = ({ attachments }: Message): boolean =>
   attachments.some(
     ({ filename, contentType }) => /^text\/calendar/i.test(contentType) || /\.ics$/i.test(filename),
   )
 
-/** Shows the invitations of a message, with buttons that answer them. */
+/** Shows the invitations in a message, with buttons that answer them. */
 export async function showInvites(place: HTMLElement, path: string): Promise<void> {
   const { invites = [] } = await ask<SingleMessage>(path)
   place.replaceChildren(
@@ -26,7 +26,7 @@ const ANSWERS = [
   ['declined', 'Decline'],
 ] as const
 
-/** Explains the states other than that of a plain invitation. */
+/** Explains each state of an invitation, except the state of a plain invitation. */
 const NOTES: Readonly<Record<string, string>> = {
   outdated: 'A later message changed this event.',
   cancelled: 'The event is cancelled.',

@@ -12,7 +12,7 @@ import { badge, button, copyButton, empty, section, table, toast } from '../kit/
 const PATH = '/v0/platform/domains'
 const REFRESH_MS = 2_000
 const DOMAIN_MAX_LENGTH = 253
-/** Limits the domains that a new project can choose from. */
+/** Limits the mail domains that a new project can choose from. */
 const DOMAINS_MAX = 10_000
 
 /** Shows the mail domains of the platform with their required DNS records. */

@@ -1,13 +1,13 @@
 /**
- * Shows all pages of a mail that waits, one after the other. With the last page the service returns the seal that
- * allows the approval.
+ * Shows all pages of a held mail, one after the other. With the last page the service returns the seal that allows the
+ * approval.
  */
 import { ask, at } from '../kit/ask.ts'
 import { h, replaceContent } from '../kit/dom.ts'
 import type { HeldRequest, Project } from '../kit/types.ts'
 import { button, notice } from '../kit/ui.ts'
 
-/** Describes one page of a mail that waits. */
+/** Describes one page of a held mail. */
 type ReviewPage = {
   page: number
   pages: number
@@ -19,7 +19,10 @@ type ReviewPage = {
 
 type Letter = NonNullable<HeldRequest['message']>
 
-/** @param whole is called with the seal when the last page is shown and nothing is left out. */
+/**
+ * Shows the pages of a held mail.
+ * @param whole is called with the seal when the last page is shown and no part of the mail is left out.
+ */
 export function review(
   project: Project,
   { held, message, signal }: { held: HeldRequest; message: Letter; signal: AbortSignal },

@@ -8,9 +8,9 @@ import type { FoundMessage, Highlight, Project } from '../kit/types.ts'
 import { labelBadges } from './labels.ts'
 import { messageChoosing } from './manyMails.ts'
 
-/** Limits the excerpt when the match is not in the text. */
+/** Limits the characters of the excerpt when the match is not in the text. */
 const BEGINNING = 160
-/** The service has the same limit. */
+/** Limits the characters of a search query. The service has the same limit. */
 export const QUERY_MAX_LENGTH = 500
 
 /** Shows the search results, newest first, with links to their threads. */
@@ -81,7 +81,10 @@ const found = (project: Project, message: FoundMessage): Child => [
 
 type Ranges = Highlight['ranges']
 
-/** Makes a text with marked matches from text nodes, so that third-party text is never parsed as markup. */
+/**
+ * Makes a text with marked matches. The text consists of text nodes, so that third-party text is never parsed as
+ * markup.
+ */
 function marked(text: string, ranges: Ranges): Child[] {
   const parts: Child[] = []
   let done = 0
@@ -93,7 +96,7 @@ function marked(text: string, ranges: Ranges): Child[] {
   return [...parts, text.slice(done)]
 }
 
-/** Maps the ranges of excerpts to the whole text. */
+/** Maps the match ranges of excerpts to the whole text. */
 const within = (whole: string, pieces: readonly Highlight[]): Ranges =>
   pieces.flatMap(({ text, ranges }) => {
     const offset = whole.indexOf(text)

@@ -11,10 +11,10 @@ import { authenticationBadges, labelBadges } from './labels.ts'
 import { answerMail } from './writing/compose.ts'
 
 const REFRESH_MS = 3_000
-/** Limits the shown characters of an original. The download has all of it. */
+/** Limits the characters of a message's original that are shown. The download has the whole original. */
 const RAW_SHOWN = 200_000
 
-/** Shows one thread. The console does not mark its messages as read. */
+/** Shows one thread. The console does not mark the messages of the thread as read. */
 export const thread = ofProject('inbox', (project, { params, signal, session }) => {
   const threadId = params[1]!
   // An open message is not drawn again when new messages arrive.
@@ -134,7 +134,7 @@ function messageCard(
   )
 }
 
-/** Shows the author's own text first. The quoted history is folded. */
+/** Shows the text that the author of a message wrote. The quoted history is folded. */
 function textOf({ messageId, text, extractedText }: Message): HTMLElement[] {
   const own = extractedText?.trim() ?? text
   const whole = text.trim()
@@ -170,7 +170,7 @@ const frame = (path: string): HTMLElement =>
     loading: 'lazy',
   })
 
-/** Shows one view of a message. */
+/** Shows one view of a message: text, HTML or original. */
 function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLElement[]): void {
   body.dataset.view = name
   body.replaceChildren(...shown)
@@ -179,7 +179,7 @@ function view(body: HTMLElement, name: 'text' | 'html' | 'raw', shown: HTMLEleme
 async function showRaw(body: HTMLElement, path: string): Promise<void> {
   body.dataset.view = 'raw'
   const raw = await (await askBytes(path)).text()
-  // The user chose another view meanwhile.
+  // The user chose another view while the original was loading.
   if (body.dataset.view !== 'raw') return
   body.replaceChildren(
     h(

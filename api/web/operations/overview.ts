@@ -17,10 +17,10 @@ const POOLS: readonly [string, string][] = [
   ['vault', 'Vault'],
   ['purse', 'Purse'],
 ]
-/** A report on the chain is outdated after this time, because payment workers report every few seconds. */
+/** A report on the chain is outdated after this many seconds, because payment workers report every few seconds. */
 const RPC_STALE_S = 60
 
-/** Lists the periods that can be shown, and their parts. */
+/** Lists the periods that the overview can show, with the width of their parts. */
 const RANGES: readonly (readonly [range: string, label: string, parts: string])[] = [
   ['hour', 'Hour', 'minute by minute'],
   ['day', 'Day', 'by half hours'],
@@ -31,7 +31,7 @@ const RANGES: readonly (readonly [range: string, label: string, parts: string])[
 /** Shows the figures of the whole service. The address of the page holds the period. */
 export const overview: Screen = ({ signal, query }) => {
   const [range, label, parts] = RANGES.find(([name]) => name === query.get('range')) ?? RANGES[0]!
-  // The service counts minutes east of UTC, but browsers count in the other direction.
+  // The service counts a time zone in minutes east of UTC, but browsers count in minutes west of UTC.
   const zoneMinutes = String(-new Date().getTimezoneOffset())
   const wanted = new URLSearchParams({ range, zoneMinutes })
   return [
@@ -53,13 +53,14 @@ export const overview: Screen = ({ signal, query }) => {
   ]
 }
 
-/** Returns the values of the chosen period. A part without counts is 0. */
+/** Returns the figures of the chosen period, one for each part. A part without counts is 0. */
 function history({ at, history: shown }: Overview, value: (part: Part) => number): number[] {
   const { widthMs, parts, count: length } = shown
   const values = Array<number>(length).fill(0)
   const last = parts.at(-1)
   if (last === undefined) return values
-  // The present part is the last one. The distances between parts with counts are whole multiples of the width.
+  // The present part is the last part of the period. The distances between parts with counts are whole multiples of the
+  // width.
   const endMs =
     Date.parse(last.at) + Math.floor((Date.parse(at) - Date.parse(last.at)) / widthMs) * widthMs
   for (const part of parts) {
@@ -69,7 +70,7 @@ function history({ at, history: shown }: Overview, value: (part: Part) => number
   return values
 }
 
-/** Returns the values of the last hour, one per minute. A minute without data is 0. */
+/** Returns the figures of the last hour, one for each minute. A minute without data is 0. */
 function hour(now: Overview, value: (minute: Minute) => number): number[] {
   const end = Math.floor(Date.parse(now.at) / 60_000)
   const values = Array<number>(MINUTES).fill(0)
@@ -182,7 +183,7 @@ const queues = (now: Overview): HTMLElement =>
     ),
   )
 
-/** Shows notices of problems. */
+/** Shows notices of problems of the service. */
 function attention({ backlog, failedJobs }: Overview): Child {
   const { rpcReportAgeS, rpcAnswers } = backlog
   return [

@@ -13,7 +13,10 @@ const KINDS = [
   ['tls', 'TLS of mail to us', 'sessions'],
 ] as const
 
-/** Shows the reports of other mail hosts: who sends mail in our name, and which mail passes the checks. */
+/**
+ * Shows the reports of other mail hosts. The reports tell who sends mail in the name of this service, and which mail
+ * passes the checks.
+ */
 export const reports: Screen = async ({ signal }) => {
   const found = await ask<MailReports>(`/v0/platform/mail-reports?days=${DAYS}`, { signal })
   const head = heading(

@@ -11,7 +11,7 @@ const WHY: Record<AskedPayment['askedFor'], string> = {
   price_rose: 'The price rose by more than the mandate allows.',
 }
 
-/** Shows the payments that wait, with buttons that decide. */
+/** Shows the payments that wait for the owner, with buttons that decide about them. */
 export const askedPayments = (
   base: string,
   asked: readonly AskedPayment[],
@@ -46,7 +46,10 @@ export const askedPayments = (
     asked,
   )
 
-/** Shows everything that would be signed, and decides. Texts of agent and seller are marked as theirs. */
+/**
+ * Shows all terms of a payment that would be signed, and the buttons that decide. Texts of agent and seller are marked
+ * as such.
+ */
 function decide(
   base: string,
   { approvalId, askedFor, purchase, sha256 }: AskedPayment,

@@ -1,4 +1,7 @@
-/** Shows the purse of a project: balance, stop, payments that wait, mandates, spending, payments. */
+/**
+ * Shows the purse of a project: its balance, the button that stops it, payments that wait, mandates, spending,
+ * payments.
+ */
 import { AskError, ask, at } from '../kit/ask.ts'
 import { openDialog } from '../kit/dialog.ts'
 import { type Child, h } from '../kit/dom.ts'

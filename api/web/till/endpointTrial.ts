@@ -8,7 +8,9 @@ import type { Endpoint, EndpointTrial, PaymentItem, Project } from '../kit/types
 import { badge, button, copyButton, facts, notice, panel, table } from '../kit/ui.ts'
 
 const REFRESH_MS = 1_000
-/** A trial that has not ended within this time may be started again. The service refuses an earlier start. */
+/**
+ * A trial that has not ended after this many milliseconds may be started again. The service refuses an earlier start.
+ */
 const LOST_AFTER_MS = 90_000
 const PAYMENTS_SHOWN = '5'
 
@@ -18,7 +20,7 @@ const pathOf = (projectId: string, endpointId: string): string =>
 const startTrial = (path: string, buy: boolean) =>
   ask<EndpointTrial>(`${path}/trial`, { method: 'POST', body: { buy } })
 
-/** Opens the form for a URL and a price. Then it shows what a buyer sees. */
+/** Opens the form that puts a price on a URL. After the form the page shows the view of a buyer. */
 export const sellSomething = ({ projectId }: Project): void =>
   openDialog({
     title: 'Sell something',
@@ -52,7 +54,7 @@ export const sellSomething = ({ projectId }: Project): void =>
         },
       )
       const { endpointId, webhookSecret } = made
-      // A trial that is already running shows the same result.
+      // A failed start means that a trial already runs. Its result is shown.
       await startTrial(pathOf(projectId, endpointId), false).catch(() => {})
       return () => {
         location.hash = projectLink(projectId, 'endpoints', endpointId)

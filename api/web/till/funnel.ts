@@ -1,4 +1,4 @@
-/** Shows by endpoint how many challenges became payments. */
+/** Shows for each endpoint how many challenges became payments. */
 import { h } from '../kit/dom.ts'
 import { count } from '../kit/format.ts'
 import { projectLink } from '../kit/screen.ts'
@@ -20,14 +20,14 @@ export type Funnel = {
   byEndpoint: (Stages & { endpointId: string | null; urlPattern: string | null })[]
 }
 
-/** Limits the shown rows. */
+/** Limits the endpoints that the funnel shows. */
 const ROWS_MAX = 10
 
-/** Describes the stages in one sentence. */
+/** Describes the stages from challenge to payment in one sentence. */
 export const inWords = ({ challenges, refused, settled, failed }: Stages): string =>
   `${count(challenges)} challenges, ${count(settled)} paid, ${count(failed)} failed, ${count(refused)} refused`
 
-/** Makes one row for each endpoint. The name of the endpoint links to its payments. */
+/** Makes a table with one row for each endpoint. The name of an endpoint links to its payments. */
 export const funnelTable = (projectId: string, rows: Funnel['byEndpoint']): HTMLElement =>
   table(
     'From challenge to paid',

@@ -19,10 +19,10 @@ type Income = Amount & {
 
 const DAYS = 30
 const DAY_MS = 24 * 60 * 60 * 1000
-/** Limits the shown rows of a sum. */
+/** Limits the rows that a sum of the income shows. */
 const ROWS_MAX = 5
 
-/** @param endpointId shows only this endpoint. */
+/** Shows the income of a project. @param endpointId limits the income to one endpoint. */
 export async function income(
   { projectId }: Project,
   endpointId: string | undefined,

@@ -11,7 +11,7 @@ import type {
 
 export type Receiver = { id: string; url: string }
 
-/** Limits the receivers that a choice shows. Other receivers can be found by their URL. */
+/** Limits the receivers that a selection offers. A receiver beyond the limit can be found by its URL. */
 const SHOWN = '100'
 
 export async function receiversOf(
@@ -31,14 +31,14 @@ export async function receiversOf(
   ]
 }
 
-/** Returns the query parameter that names a receiver. */
+/** Returns the query parameter that names a receiver of events. */
 export const receiverQuery = (id: string): Record<string, string> =>
   id.startsWith('se_') ? { endpointId: id } : { webhookId: id }
 
-/** The failure rate beside a receiver covers this many days. */
+/** Is the number of days that the failure rate of a receiver covers. */
 const DAYS = 7
 
-/** Returns the failure rate of each receiver over the last days as a short text. */
+/** Returns the failure rate of each receiver over the last DAYS days as a short text. */
 export async function failureRates(
   { projectId }: Project,
   signal: AbortSignal,

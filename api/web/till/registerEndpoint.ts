@@ -29,7 +29,7 @@ export const changeEndpoint = (path: string, one: Endpoint, refresh: () => Promi
         description: read('description') || null,
         webhookUrl: read('webhookUrl') || null,
       }
-      // Only changed fields are sent, because the seller may have changed the others meanwhile.
+      // Only changed fields are sent, because the seller may have changed other fields meanwhile.
       const changed = Object.entries(now).filter(
         ([name, value]) => value !== one[name as keyof typeof now],
       )

@@ -13,25 +13,26 @@ import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 import type { LookUp } from '../lookUp.ts'
 
 /**
- * Limits the time of one DNS answer, then of SPF, DKIM and ARC together, then of DMARC. DMARC has a separate limit,
- * because the forger of a From also chooses name servers that delay the other checks.
+ * Limits the milliseconds for one DNS answer, for SPF, DKIM and ARC together, and for DMARC. DMARC has a separate
+ * limit, because the forger of a From also chooses name servers that delay the other checks.
  */
 const ANSWER_MS = 4_000
 const SIGNS_MS = 8_000
 const DMARC_MS = 6_000
 /**
- * Each signature costs a DNS lookup of its key and a hash of the body. A message with more signatures is an attack. RFC
- * 6376 §8.4 leaves the limit to us.
+ * Limits the DKIM signatures of a message that are checked. Each signature costs a DNS lookup of its key and a hash of
+ * the body. A message with more signatures is an attack. RFC 6376 §8.4 lets the verifier choose the limit.
  */
 const SIGNATURES_MAX = 10
 
-/** The library costs a process 14 MB and 0.1 s of CPU: it is loaded with the first mail from outside. */
+/** Loads the library with the first mail from outside, because the library costs a process 14 MB and 0.1 s of CPU. */
 const library = () => import('mailauth')
 
 /**
  * Authenticates the sender of a message by its envelope, signatures and DNS.
- * @param authors the addresses of From as a person sees them.
- * @returns verdicts. It refuses no message, because the inbox's rules and the person who reads the message decide.
+ * @param authors are the addresses of From as a person sees them.
+ * @returns verdicts on the sender. Authentication refuses no message, because the inbox's rules and the person who
+ * reads the message decide.
  */
 export async function authenticateMail(
   { bytes, remoteIp, helo, envelopeFrom, provider }: InboundMail,
@@ -46,7 +47,7 @@ export async function authenticateMail(
     const found = await authenticate(signed, {
       ip: remoteIp,
       helo: helo ?? '',
-      // The SMTP library decodes A-labels, but SPF knows only A-labels.
+      // The SMTP library decodes A-labels in the envelope sender, but SPF knows only A-labels.
       sender: addressKey(envelopeFrom),
       mta: ownHost,
       resolver: withDeadline(lookUp, SIGNS_MS),
@@ -54,7 +55,7 @@ export async function authenticateMail(
       disableDmarc: true,
       disableBimi: true,
     })
-    // SPF is about the sender's IP address, and here the IP address is that of a mail service.
+    // SPF judges the sender's IP address. A mail that a mail service passed on has the IP address of that mail service.
     const signs = provider === null ? found : { ...found, spf: false as const }
     const { spf, dkim, arc } = signs
     const authentication: Authentication = {
@@ -81,8 +82,8 @@ const STRANGER: CheckedSender = { authentication: UNREADABLE, isAligned: false }
 const anyPolicy: DNSResolver = async () => [['v=DMARC1; p=none']]
 
 /**
- * Returns the DMARC verdict. It can be given only if all authors have one domain (RFC 7489 §6.6.1). Several domains, or
- * an invalid one, prove no sender.
+ * Returns the DMARC verdict on a message. A verdict is possible only if all authors have one domain (RFC 7489 §6.6.1).
+ * Several domains, or an invalid domain, prove no sender.
  */
 async function dmarcWord(
   authors: readonly string[],
@@ -104,7 +105,7 @@ async function dmarcWord(
   return authenticationWord(verdict === false ? undefined : verdict.status.result)
 }
 
-/** Creates a resolver with one deadline for all its queries. A late answer counts as a silent name server. */
+/** Creates a DNS resolver with one deadline for all its queries. A late answer counts as a silent name server. */
 function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
   const deadline = performance.now() + totalMs
   return async (name, type) => {
@@ -121,26 +122,32 @@ function withDeadline(lookUp: LookUp, totalMs: number): DNSResolver {
   }
 }
 
-/** RFC 8601 §2.7.1: a changed body is a `fail`. The library reports `neutral`, as for a key that it cannot find. */
+/**
+ * Returns the verdict on one DKIM signature. A changed body is a `fail` (RFC 8601 §2.7.1). The library reports
+ * `neutral`, as for a key that it cannot find.
+ */
 const signatureWord = ({ result, comment }: { result: string; comment?: string | false }) =>
   comment === 'body hash did not verify' ? 'fail' : result
 
-/** Returns the verdict of all DKIM signatures. One passing signature is enough, because forwarders break the others. */
+/**
+ * Returns the verdict on all DKIM signatures of a message. One passing signature is enough, because forwarders break
+ * some signatures.
+ */
 function dkimWord(words: readonly (string | undefined)[]) {
   return authenticationWord(words.includes('pass') ? 'pass' : words[0])
 }
 
 /**
- * Returns the part of a message that the library needs: the first `max` signatures, or only the header if there are no
- * signatures. Hashing and cutting 4 KB of an unsigned body took 0.15 ms. With a `max` of 0 the message loses its ARC
- * fields too.
+ * Returns the part of a message that the authentication library needs: the first `max` signatures, or only the header
+ * if there are no signatures. Hashing and cutting 4 KB of an unsigned body took 0.15 ms. With a `max` of 0 the message
+ * loses its ARC fields too.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')
   const blank = /\r?\n\r?\n/.exec(text)
   const end = blank?.index ?? text.length
   const fields = text.slice(0, end).split(/\r?\n(?!\s)/)
-  // The library reads a header field in this way: a blank or a fold may precede the colon.
+  // The library reads a header field in the same way: a blank or a fold may precede the colon.
   const names = fields.map((field) => field.slice(0, field.indexOf(':')).trim().toLowerCase())
   const isSeal = (n: number) => names[n]!.startsWith('arc-')
   const isSignature = (n: number) => names[n] === 'dkim-signature' || (max === 0 && isSeal(n))

@@ -2,7 +2,10 @@ import { join } from 'node:path'
 import { type ChildLimits, createChildren } from '../../process/child.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
-/** A recurrence rule of twenty years takes 50 ms. A rule without any instance takes the whole time. */
+/**
+ * Limits the work on one calendar file. A recurrence rule of twenty years takes 50 ms. A rule without any instance
+ * takes the whole time.
+ */
 const LIMITS: ChildLimits = { timeMaxMs: 3_000, memoryMaxBytes: 512 * 1024 * 1024 }
 
 /** Creates child processes that read calendar files and compute the instances of their recurrence rules. */

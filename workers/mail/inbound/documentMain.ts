@@ -7,7 +7,10 @@ import { type ReadOutcome, readDocument } from '../../../shared/mail/documents/r
 import { binarySearchVector, type SearchedMail } from '../../../shared/mail/search/searchTerms.ts'
 import { serveParent } from '../../process/child.ts'
 
-/** Describes a file to read, a message to make searchable, or an event whose instances are wanted. */
+/**
+ * Describes the work of one request: a file to read, a message to make searchable, or an event whose instances are
+ * wanted.
+ */
 export type DocumentRequest =
   | { bytes: Uint8Array; filename: string; contentType: string }
   | { projectId: string; mail: SearchedMail }
@@ -23,7 +26,7 @@ serveParent(async (request: DocumentRequest): Promise<DocumentAnswer> => {
   return { outcome: await readDocument(request.bytes, request, Date.now()) }
 })
 
-/** Returns the instances of a rule. A rule that the library refuses has none. */
+/** Returns the instances of a recurrence rule. A rule that the library refuses has no instances. */
 function instancesOrNone({ source, window }: { source: string; window: Window }): Instance[] {
   try {
     return expand(source, window)

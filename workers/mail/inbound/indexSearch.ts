@@ -13,7 +13,7 @@ export function createIndexSearch({ pool, log }: PoolContext): Task<'index_searc
     turns.run([projectId], () => patiently(() => buildSegments(pool, projectId)))
 
   return async ({ projectId }) => {
-    // A flood of mail queues many jobs for one project.
+    // A flood of mail queues many jobs for one project. One running job is enough.
     if (inHand.has(projectId)) return
     inHand.add(projectId)
     try {

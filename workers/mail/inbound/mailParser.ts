@@ -8,13 +8,13 @@ import { type ChildLimits, createChildren } from '../../process/child.ts'
 import type { ParseRequest } from './parserMain.ts'
 import { createSingleFile, LIGHT_BYTES } from './parseTurns.ts'
 
-/** An honest message of the largest size takes one second. */
+/** Limits the parsing of one message. An honest message of the largest size takes one second. */
 const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1024 }
 
 /** Describes a message to parse for an inbox. */
 type Parsed = {
   projectId: string
-  /** Names the sharers that are charged for the parsing time. The default is the inbox. */
+  /** Names the sharers that are charged for the parsing time. By default the inbox is charged. */
   sharers?: readonly string[]
   /** Parses even a light message in a child process, because the message may have killed a process before. */
   isolated?: boolean
@@ -22,16 +22,16 @@ type Parsed = {
 
 /**
  * Parses messages. The messages of the sharers with the least cost go first. A hostile message of 64 KB occupies a
- * processor for 50 ms, so only light messages are parsed in this process. All others go to child processes with limits
- * on time and memory.
+ * processor for 50 ms, so only light messages are parsed in this process. All other messages go to child processes with
+ * limits on time and memory.
  */
 export type MailParser = {
-  /** @throws when the parser throws, dies, or exceeds a limit. */
+  /** Parses one message. @throws when the parser throws, dies, or exceeds a limit. */
   parse(raw: Buffer, mail: Parsed): Promise<IndexedMail>
 }
 
 export function createMailParser(domain: string, costs = new Costs(), limits = LIMITS): MailParser {
-  // One processor stays unused, so that other work can run.
+  // One processor of the machine stays unused, so that other processes can run.
   const count = Math.max(1, availableParallelism() - 1)
   const turns = new CostTurns(costs, count)
   const children = createChildren<ParseRequest, IndexedMail>({

@@ -25,23 +25,29 @@ import {
 import { sharersOf } from './sharers.ts'
 
 /**
- * A job that was fetched this often without an end may hold a message that kills its process. Or it shares the process
- * with such a message. From then on its message is parsed in a child process.
+ * A job that was fetched this often without an end is suspect. Its message may kill the process, or it shares the
+ * process with such a message. From then on the message of the job is parsed in a child process.
  */
 const ATTEMPTS_BEFORE_ISOLATION = 3
-/** The same limit for a batch, because dozens of messages must not be with a deadly message again. */
+/**
+ * A batch job that was fetched this often is split, because dozens of messages must not run beside a deadly message
+ * again.
+ */
 const BATCH_ATTEMPTS_BEFORE_ISOLATION = 1
 
-/** If the database refused a message this often, it will always refuse it. The message is then stored unparsed. */
+/**
+ * If the database refused a message this often, the database will always refuse it. The message is then stored
+ * unparsed.
+ */
 const ATTEMPTS_TO_STORE = 5
 
-/** Every slot may hold a message of up to this size. */
+/** Limits the bytes of a small message. Every slot may hold a message of this size. */
 const SMALL_BYTES = 256 * 1024
-/** Limits the larger messages that are in memory at once. The parser takes ten times the size of a message. */
+/** Limits the large messages that are in memory at once. The parser takes ten times the size of a message. */
 const LARGE_AT_ONCE = 4
-/** A slot holds this many bytes of a batch. */
+/** Is the number of bytes of a batch that one slot holds. */
 const PART_BYTES = 64 * 1024
-/** A batch holds a slot, so it waits only this long for DNS answers. */
+/** A batch holds a slot of the pool, so it waits only this long for DNS answers. */
 const PATIENCE_MS = 1_000
 
 type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }
@@ -49,8 +55,9 @@ type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_ba
 type Parts = { pool: Pool; blobs: Blobs; store: ReceiveMail; shares: Shares; costs: Costs }
 
 /**
- * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the slots. A mail that
- * finds its share in use is retried later. The delay grows with the cost that its inbox and its network have caused.
+ * Parses inbound mails and stores them in their inboxes. Inboxes and sending networks share the slots of the pool. A
+ * mail whose sharers have no free slot is retried later. The delay grows with the cost that its inbox and its network
+ * have caused.
  */
 export function createParseInbound(context: PoolContext, options: ParseOptions): Tasks {
   const { costs = new Costs() } = options
@@ -94,7 +101,7 @@ function createParseOne({ pool, blobs, store, shares, costs }: Parts): Task<'par
 
 /**
  * Parses a batch of small mails. Each mail continues alone, so that a mail that waits for a name server does not delay
- * the others. A mail that fails gets a separate job.
+ * the other mails. A mail that fails gets a separate job.
  */
 function createParseBatch(
   { log }: PoolContext,
@@ -143,22 +150,25 @@ function createParseBatch(
   }
 }
 
-/** A backlog occupies its share of slots for seconds. A retry in vain costs the database as much as a mail. */
+/**
+ * Returns the delay of a mail that found no free slot. A backlog occupies its slots for seconds, and a retry in vain
+ * costs the database as much as a mail.
+ */
 const laterBy = (priority: number, returnInMs: number): number => returnInMs * (1 + priority / 2)
 
 const sizeOf = (mail: InboundMail | LargeInboundMail): number =>
   'bytes' in mail ? mail.bytes.length : mail.size
 
 /**
- * Returns the part of a slot that a mail takes in a batch: its part of the job, or of the memory. Sums of 1/1024 are
- * exact.
+ * Returns the part of a slot that one mail of a batch takes: its part of the job, or its part of the memory. Parts are
+ * multiples of 1/1024, so that their sums are exact.
  */
 const partOf = (mail: InboundMail | LargeInboundMail, batch: number): number =>
   Math.ceil(1024 * Math.max(1 / batch, Math.min(1, sizeOf(mail) / PART_BYTES))) / 1024
 
 /**
- * Returns the job that retries mails. A part of a batch has another key than the batch: if it replaced the batch's job,
- * the other mails would be lost after a crash.
+ * Returns the job that retries mails. Mails split from a batch get another job key than the batch. If their job
+ * replaced the batch's job, the other mails would be lost after a crash.
  */
 function jobOf(
   ids: readonly string[],

@@ -1,25 +1,32 @@
 import type { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-/** The content of a mail of up to this size is read with its batch and parsed in this process, within 15 ms. */
+/** Limits the bytes of a light mail. A light mail is read with its batch and parsed in this process, within 15 ms. */
 export const LIGHT_BYTES = 16 * 1024
 
 /**
- * Limits the light mails in process at once. More mails would not be stored sooner, because they share one processor.
+ * Limits the light mails in process at once. With a higher limit the mails would not be stored sooner, because they
+ * share one processor.
  */
 const LIGHT_IN_HAND = 32
-/** Limits the heavier mails in process at once. They wait for the child processes, and do not delay light mails. */
+/**
+ * Limits the heavy mails in process at once. Heavy mails wait for the child processes, and do not delay light mails.
+ */
 const HEAVY_IN_HAND = 8
-/** A mail that waits longer for a name server gives its turn to another mail. */
+/** A mail that waits longer than this for a name server gives its turn to another mail. */
 const TURN_MAX_MS = 50
-/** After this time the event loop runs other work, because the database waits for its next statement. */
+/**
+ * After this many milliseconds of parsing the event loop runs other work, because the database waits for its next
+ * statement.
+ */
 const BUSY_MAX_MS = 2
 
-/** Describes a turn. `parsed` tells that the mail now waits only for name servers. */
+/** Describes the turn of a mail. A call of `parsed` tells that the mail now waits only for name servers. */
 export type ParseTurn = { parsed: () => void; end: () => void }
 
 /**
- * Lets a few mails be read, parsed and authenticated at once. The mails of the sharers with the least cost go first.
+ * Limits the mails that are read, parsed and authenticated at once. The mails of the sharers with the least cost go
+ * first.
  */
 export type ParseTurns = {
   enter(sharers: readonly string[], size: number): Promise<ParseTurn>
@@ -46,8 +53,8 @@ export function createParseTurns(costs: Costs): ParseTurns {
 }
 
 /**
- * Runs one piece of work at a time. The work of the sharers with the least cost goes first. If several pieces ran at
- * once, all of them would wait for the event loop.
+ * Runs one piece of work at a time, in the order of the sharers' costs. If several pieces ran at once, each would wait
+ * for the event loop.
  */
 export function createSingleFile(
   costs: Costs,

@@ -4,7 +4,7 @@ import { parseMail } from '../../../shared/mail/parse/parseMail.ts'
 import { indexed } from '../../../shared/mail/search/indexedMail.ts'
 import { serveParent } from '../../process/child.ts'
 
-/** Describes a message to parse. */
+/** Describes a message that the parser process parses. */
 export type ParseRequest = { raw: Uint8Array; domain: string; projectId: string }
 
 serveParent(async ({ raw, domain, projectId }: ParseRequest) =>

@@ -25,22 +25,25 @@ import type { PoolContext, Task } from '../../queue/task.ts'
 import { createCalendarChildren } from './calendarChildren.ts'
 import type { DocumentAnswer, DocumentRequest } from './documentMain.ts'
 
-/** The text of a report with 300 pages takes five seconds. */
+/** Limits the reading of one attachment. The text of a report with 300 pages takes five seconds. */
 const LIMITS: ChildLimits = { timeMaxMs: 15_000, memoryMaxBytes: 1024 * 1024 * 1024 }
-/** Limits the runs of a file. A file that ends its worker in each run is given up. */
+/** Limits the runs that try to read a file. A file that ends its worker in each run is given up. */
 const TRIES_MAX = 3
-/** Limits the projects that wait for their turn. Their jobs hold slots of the pool, and new mail needs those slots. */
+/**
+ * Limits the projects that wait for their turn to read attachments. Their jobs hold slots of the pool, and new mail
+ * needs those slots.
+ */
 const IN_HAND_MAX = 16
 const RETURN_MS = 1_000
 
-/** `textLimits` applies to a project without limits of its own. */
+/** Holds the settings for reading attachments. `textLimits` applies to a project without limits of its own. */
 export type ReadingOptions = { blobs: Blobs; textLimits?: TextLimits; limits?: ChildLimits }
 
 const NO_LIMITS: TextLimits = { bytes: null, cpuSeconds: null }
 
 /**
  * Reads the attachments of a project. Each run reads one attachment in a child process. The project with the least cost
- * goes first. One file is read at a time, so that mail can be parsed meanwhile.
+ * goes first. Only one attachment is read at a time, so that mail can be parsed meanwhile.
  */
 export function createReadAttachments(
   { pool, log }: PoolContext,
@@ -56,7 +59,7 @@ export function createReadAttachments(
   const calendars = createCalendarChildren()
   let inHand = 0
 
-  /** @throws when the database or the object store is unreachable. */
+  /** Reads one attachment. @throws when the database or the object store is unreachable. */
   const read = async (projectId: string, pending: PendingText): Promise<TextOutcome> => {
     const { messageRow, attachmentId, tries, filename, contentType, stored } = pending
     const bytes = await blobs.of(projectId).read(stored)

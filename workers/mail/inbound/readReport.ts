@@ -9,12 +9,14 @@ import { ChildError, type ChildLimits, createChildren } from '../../process/chil
 import type { PoolContext, Task } from '../../queue/task.ts'
 import type { ReadReport } from './reportMain.ts'
 
-/** The report of a host that sends millions of mails takes half a second. */
+/**
+ * Limits the reading of one aggregate report. The report of a host that sends millions of mails takes half a second.
+ */
 const LIMITS: ChildLimits = { timeMaxMs: 5_000, memoryMaxBytes: 512 * 1024 * 1024 }
-/** Limits the files that are read of one mail. RFC 7489 and RFC 8460 send one file. */
+/** Limits the attached files that are read of one mail with reports. RFC 7489 and RFC 8460 send one file. */
 const FILES_MAX = 3
 
-/** Reads the aggregate reports in a message to an inbox for reports. A file that is not a report changes nothing. */
+/** Reads the aggregate reports in a message to the inbox for reports. A file that is not a report changes nothing. */
 export function createReadReport(
   { pool, log }: PoolContext,
   { blobs, mailDomain }: { blobs: Blobs; mailDomain: string },

@@ -39,8 +39,8 @@ import { networkOf, sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
- * Limits the mails of one network that wait for DNS answers at once. The second number is the part of the slots for all
- * waiting mails.
+ * Limits the mails that wait for DNS answers at once. The first number is the limit for the mails of one network. The
+ * second number is the part of the slots that all waiting mails may hold.
  */
 const WAITING_PER_NETWORK = 8
 const WAITING_PART = 3 / 4
@@ -49,13 +49,13 @@ export type ParseOptions = {
   mailDomain: string
   /** Looks up the DNS records of senders. */
   lookUp: LookUp
-  /** These keys recognise the addresses that bounces and reports are sent to. */
+  /** Holds the keys that recognise the addresses for bounces and reports. */
   bounceKeys: BounceKeys
   /** Stores large mail contents. */
   blobs: Blobs
-  /** This inbox receives the mail to the postmaster and the reports. */
+  /** Is the inbox that receives the mail to the postmaster and the reports. */
   postmaster?: string | undefined
-  /** Counts the mails that the pool parses at the same time. */
+  /** Is the number of mails that the pool parses at the same time. */
   slots: number
   /** Holds the costs that inboxes and networks have caused. */
   costs?: Costs
@@ -67,29 +67,29 @@ type Parser = PoolContext &
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
     turns: ParseTurns
-    /** Gives turns to mails that wait for DNS answers. The networks share the turns. */
+    /** Gives turns to mails that wait for DNS answers. The sending networks share these turns. */
     dnsTurns: FairTurns
   }
 
-/** Describes how a mail is received. */
+/** Describes how an inbound mail is to be received. */
 type Care = {
-  /** Holds the rules of the inbox for senders. */
+  /** Holds the rules of the inbox about senders. */
   rules: readonly Rule[]
-  /** Parses the mail in a child process, because it may have killed a process before. */
+  /** Parses the mail in a child process, because the mail may have killed a process before. */
   isolated: boolean
-  /** Stores the mail unparsed if the database refuses it. */
+  /** Stores the mail without parsing if the database refuses the parsed mail. */
   storeAnyway: boolean
-  /** Limits the wait for DNS answers. */
+  /** Limits the milliseconds of the wait for DNS answers. */
   patienceMs: number
 }
 
-/** Reports that the DNS did not answer within the time limit of the caller. The answer will be cached. */
+/** Reports that DNS did not answer within the time limit of the caller. A late answer is still cached. */
 export class SlowDnsError extends Error {}
 
 /**
  * Parses a mail, filters it by the inbox's rules, authenticates and stores it. A message that cannot be parsed is
- * stored raw, with a label. A mail without its bytes is read only when it has its turn, so that a backlog takes no
- * memory and no connections.
+ * stored raw, with a label. The bytes of a large mail are read only when the mail has its turn, so that a backlog takes
+ * no memory and no connections.
  */
 export type ReceiveMail = (found: InboundMail | LargeInboundMail, care: Care) => Promise<void>
 
@@ -123,7 +123,7 @@ export function createReceiveMail(context: PoolContext, options: ParseOptions): 
   }
 }
 
-/** Finds the verified domains of concurrently parsed mails in one statement. */
+/** Finds in one SQL statement the verified domains of concurrently parsed mails. */
 const createDomainBatcher = (pool: Pool): Batcher<readonly string[], string[]> =>
   createBatcher({
     batchMax: PARSE_BATCH_MAX,
@@ -189,7 +189,8 @@ async function readAndStore(
     parsed = indexed(reduced(mail, { ...inbound, mailDomain }), inbound.projectId)
   }
   if (mail.complaint !== null) {
-    // The complaint is recorded before the mail is stored, because a mail that is received twice records it only once.
+    // The complaint is recorded before the mail is stored. A mail that is received twice records its complaint only
+    // once.
     const copy = await findComplainedCopy(pool, bounceKeys, mail.complaint.returnPaths)
     if (copy !== null)
       await recordComplaint(pool, { ...copy, detail: `reported by ${mail.from.join(', ')}` })
@@ -197,7 +198,8 @@ async function readAndStore(
   const fromDomains = mail.from.map(domainOf)
   const isForgedIfOurs = (ownDomains: readonly string[]) =>
     isForged(sender, { fromDomains, ownDomains })
-  // Most verdicts do not depend on which domains are ours, so no statement asks for our domains.
+  // Most verdicts are the same whichever domains this service serves, so most mails need no database query for these
+  // domains.
   const isDomainForged =
     isForgedIfOurs([mailDomain]) ||
     (isForgedIfOurs(fromDomains) && isForgedIfOurs(await verifiedDomains.submit(fromDomains)))
@@ -218,11 +220,11 @@ async function readAndStore(
   log.debug({ inboundId, outcome }, 'inbound mail ended')
 }
 
-/** Returns the substitute for a message that cannot be parsed or stored. */
+/** Returns the substitute for a message that cannot be parsed or stored: a raw message with a label. */
 const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
-/** Returns the part of a proven bounce that an allow list lets pass. */
+/** Returns the part of a proven bounce that passes an allow list of senders. */
 function reduced(
   mail: ParsedMail,
   place: { inboxAddress: string; mailDomain: string },
@@ -232,7 +234,7 @@ function reduced(
   return reduceBounce(mail, { bounce, proof: bounce.proof }, place)
 }
 
-/** @throws {SlowDnsError} */
+/** Waits for DNS work within a time limit. @throws {SlowDnsError} */
 async function inTime<Result>(patienceMs: number, work: Promise<Result>): Promise<Result> {
   if (patienceMs === Number.POSITIVE_INFINITY) return work
   const { promise: late, reject } = Promise.withResolvers<never>()

@@ -1,7 +1,10 @@
 import { networkSubject } from '../../../shared/http/networkSubject.ts'
 import type { InboundMail } from '../../../sql/mail/inbound/inboundMails.ts'
 
-/** Returns the inbox and the network of a mail. Both share the slots, and both are charged for the cost of the mail. */
+/**
+ * Returns the two sharers of a mail: its inbox and its sending network. Inbox and network share the slots, and each is
+ * charged for the cost of the mail.
+ */
 export const sharersOf = (mail: Pick<InboundMail, 'projectId' | 'remoteIp'>): string[] => [
   mail.projectId,
   networkOf(mail),

@@ -11,21 +11,25 @@ import { LIGHT_BYTES } from './parseTurns.ts'
 import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
-/** Limits the message bytes of one batch, because the next batch, of a lighter sharer, waits until this batch ends. */
+/**
+ * Limits the message bytes of one batch. The next batch, which holds the mail of sharers with less cost, waits until
+ * this batch ends.
+ */
 const BATCH_MAX_BYTES = 128 * 1024
-/** The smallest mail costs as much as these bytes. */
+/** The smallest mail is charged as much as a mail of this many bytes. */
 const BASE_BYTES = 4 * 1024
-/** A message that is larger than this is stored separately. */
+/** A message that is larger than this many bytes is stored separately. */
 const SMALL_BYTES = 64 * 1024
-/** Limits the inboxes that store separately at the same time. Each inbox takes a connection. */
+/** Limits the inboxes that store their messages separately at the same time. Each such inbox takes a connection. */
 const INBOXES_AT_ONCE = 8
 
 type Stores = Pick<Batcher<AuthenticatedMail, StoreOutcome>, 'submit'>
 
 /**
  * Stores messages of several inboxes, which were parsed at the same time, in one transaction. The transaction waits for
- * no inbox. If an inbox is locked, its messages follow separately, and so do large messages and bounces. Light messages
- * never wait for a transaction of heavy messages, because 60 KB of different words take the database 100 ms.
+ * no inbox. If an inbox is locked, its messages are stored in a separate transaction, and so are large messages and
+ * bounces. Light messages never wait for a transaction of heavy messages, because 60 KB of different words take the
+ * database 100 ms.
  */
 export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   const apart = createInboxBatcher(pool, costs)
@@ -44,7 +48,7 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
 const createLane = (pool: Pool, costs: Costs): Stores =>
   createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,
-    // If two transactions of one lane ran at once, each would find inboxes that the other has locked.
+    // If two transactions of one lane ran at once, each would find inboxes that the other transaction has locked.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
     rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },
@@ -79,7 +83,7 @@ const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.lengt
 
 /**
  * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
- * inbox with the least cost goes first, so large messages of others delay it by one transaction at most.
+ * inbox with the least cost goes first, so large messages of other inboxes delay it by one transaction at most.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

@@ -3,7 +3,7 @@ import { createDirectTransport, type DirectOptions } from './directTransport.ts'
 import { createRelayTransport, oneConsignment, type RelaySettings } from './relayTransport.ts'
 import type { Transport } from './transport.ts'
 
-/** Captures mail: stores the bytes with the message and sends nothing. */
+/** Stores the bytes of a mail with its message and sends nothing, which SMTP_RELAY_URL calls `capture`. */
 const captureTransport: Transport = {
   route: 'relay',
   split: oneConsignment,
@@ -14,8 +14,8 @@ const captureTransport: Transport = {
 }
 
 /**
- * Creates the transport for a relay URL. `capture` sends nothing. `direct` sends to the hosts of the recipients'
- * domains. `smtp[s]://user:pass@host:port` names a smarthost.
+ * Creates the transport for a relay URL. The value `capture` sends nothing. The value `direct` sends to the hosts of
+ * the recipients' domains. A URL `smtp[s]://user:pass@host:port` names a smarthost.
  */
 export function createTransport(
   settings: RelaySettings,

@@ -15,7 +15,7 @@ import {
 import type { Envelope, OutgoingMail, Report, Transport } from './transport.ts'
 
 export type DirectOptions = MailHostsOptions & {
-  /** The default port is 25. Tests set another port. */
+  /** Is the port of mail hosts, 25 by default. Tests set another port. */
   port?: number
   /** Finds the MTA-STS policy of a domain. Without this function no domain has a policy. */
   findPolicy?: FindPolicy
@@ -27,20 +27,25 @@ export type DirectOptions = MailHostsOptions & {
 const SMTP_PORT = 25
 const CONNECT_TIMEOUT_MS = 30_000
 /**
- * RFC 5321 §4.5.3.2 allows five minutes. This limit is shorter, because a silent host occupies a slot for each of its
- * addresses.
+ * Limits the wait for the greeting of a mail host. RFC 5321 §4.5.3.2 allows five minutes. One minute is enough here,
+ * because a silent host occupies a slot for each of its addresses.
  */
 const GREETING_TIMEOUT_MS = 60_000
-/** RFC 5321 §4.5.3.2 allows five minutes for most commands, and ten for the reply to the message. */
+/**
+ * Limits the wait for the reply to one SMTP command. RFC 5321 §4.5.3.2 allows five minutes for most commands, and ten
+ * for the reply to the message.
+ */
 const SOCKET_TIMEOUT_MS = 10 * 60_000
-/** Limits a whole connection, because a host that sends a byte now and then resets the other time-outs. */
+/**
+ * Limits the time of a whole SMTP connection, because a host that sends a byte now and then resets the other time-outs.
+ */
 const CONNECTION_MAX_MS = 20 * 60_000
 
 /**
- * Delivers to the mail hosts of each recipient's domain. TLS is opportunistic and no certificate is checked, because an
- * unverified host is better than none (RFC 3207 §4.1). A failed TLS handshake falls back to plain text. A domain whose
- * MTA-STS policy is `enforce` gets its mail only over TLS, and only from hosts of its policy that prove their names
- * (RFC 8461 §5).
+ * Delivers mail to the mail hosts of each recipient's domain. TLS is opportunistic and no certificate is checked. An
+ * encrypted connection to an unverified host is better than plain text (RFC 3207 §4.1). A failed TLS handshake falls
+ * back to plain text. A domain whose MTA-STS policy is `enforce` gets its mail only over TLS. The mail then goes only
+ * to hosts of the policy that prove their names (RFC 8461 §5).
  */
 export function createDirectTransport(options: DirectOptions): Transport {
   return {
@@ -77,7 +82,7 @@ async function deliver(
   let left = envelopes
   let lastFailure: SmtpFailure | undefined
   for (const host of hosts) {
-    // If a host ends a connection after some messages, the others are sent over a new connection.
+    // If a host ends a connection after some messages, the remaining messages are sent over a new connection.
     for (;;) {
       const session = await talkTo(host, { envelopes: left, raw }, report, { ...options, policy })
       if (!session.reached) {
@@ -91,7 +96,10 @@ async function deliver(
   await report(outcomesOfFailure(addresses(left), lastFailure!))
 }
 
-/** RFC 8461 §5: the mail waits, because the domain may correct its policy or MX records. */
+/**
+ * Defers mail for a domain whose MTA-STS policy names none of its hosts, because the domain may correct its policy or
+ * MX records (RFC 8461 §5).
+ */
 const NO_HOST_OF_POLICY = '451 4.7.5 No mail exchanger of the domain is named by its MTA-STS policy'
 
 const addresses = (envelopes: readonly Envelope[]): string[] => envelopes.map(({ to }) => to)
@@ -99,8 +107,8 @@ const addresses = (envelopes: readonly Envelope[]): string[] => envelopes.map(({
 type WithPolicy = DirectOptions & { policy: MtaStsPolicy | null }
 
 /**
- * Tells whether a host let us begin a transaction. If not, the next host is tried. `left` holds the copies that the
- * host was not offered.
+ * Tells whether a host let this service begin an SMTP transaction. If not, the next host is tried. `left` holds the
+ * copies that the host was not offered.
  */
 type Session =
   | { reached: true; left: readonly Envelope[] }
@@ -118,8 +126,9 @@ async function talkTo(
 }
 
 /**
- * Opens one connection and makes one transaction for each copy. Once a transaction has begun, its outcome is final. A
- * host that ends the connection may have the message, and another host of the domain would deliver it again.
+ * Opens one connection and makes one SMTP transaction for each copy. Once a transaction has begun, its outcome is
+ * final. A host that ends the connection may already have the message, and another host of the domain would deliver the
+ * message again.
  */
 async function attempt(
   host: MailHost,
@@ -153,7 +162,7 @@ async function attempt(
       const goesOn = rest.length > 0 && (await Promise.race([isReset(connection, failure), broken]))
       await report(outcomesOfFailure(to, failure))
       if (goesOn === true) continue
-      // If a host is slow, or closes the connection at once, each of the other copies would wait just as long.
+      // If a host is slow, or closes the connection at once, each remaining copy would wait just as long.
       if (n > 0 && failure.code !== 'ETIMEDOUT') return { reached: true, left: rest }
       if (rest.length > 0) await report(outcomesOfFailure(addresses(rest), failure))
       return { reached: true, left: [] }
@@ -166,7 +175,7 @@ async function attempt(
 
 type Broken = { failure: SmtpFailure; upgrading: boolean }
 
-/** Opens a connection. `opened` resolves to `null` when a transaction may begin. `broken` ends any wait. */
+/** Opens an SMTP connection. `opened` resolves to `null` when a transaction may begin. `broken` ends every wait. */
 function connectTo(
   host: MailHost,
   { ownName, port = SMTP_PORT, plain, policy, ca }: WithPolicy & { plain: boolean },
@@ -236,7 +245,7 @@ const transact = (connection: SmtpConnection, { from, to }: Envelope, raw: Buffe
     })
   })
 
-/** Tells whether the host accepts another transaction after this failure. 421 ends a connection (RFC 5321 §3.8). */
+/** Tells whether the host accepts another SMTP transaction after a failure. 421 ends a connection (RFC 5321 §3.8). */
 const isReset = (connection: SmtpConnection, failure: SmtpFailure) =>
   new Promise<boolean>((resolve) => {
     if (!isRefusal(failure)) return resolve(false)

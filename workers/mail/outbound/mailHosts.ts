@@ -6,7 +6,7 @@ import type { Dns } from '../dns.ts'
 export type MailHost = { name: string; address: string }
 
 /**
- * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail sees the text of the
+ * Holds the mail hosts of a domain, or a permanent or temporary error. The sender of the mail can read the text of the
  * error.
  */
 export type MailHosts =
@@ -16,13 +16,16 @@ export type MailHosts =
 
 export type MailHostsOptions = {
   dns: Dns
-  /** Is our own host name. Mail to a domain that leads back to this name would loop. */
+  /** Is the host name of this service. Mail to a domain whose MX is this host name would loop. */
   ownName: string
-  /** Allows hosts at private addresses (development). */
+  /** Allows hosts at private addresses, which development needs. */
   allowPrivate: boolean
 }
 
-/** RFC 5321 §5.1 demands that at least two addresses are tried. The maximum limits the time that a domain can take. */
+/**
+ * Limits the addresses that are tried for one mail. RFC 5321 §5.1 demands at least two. The maximum limits the time
+ * that a domain can take.
+ */
 const ADDRESSES_MAX = 6
 const ADDRESSES_PER_HOST_MAX = 3
 const EXCHANGERS_MAX = 10
@@ -35,11 +38,12 @@ const UNKNOWN: MailHosts = {
 }
 
 /**
- * Finds the mail hosts of a domain (RFC 5321 §5.1): its exchangers by preference. Exchangers with equal preference come
- * in random order. A domain without MX is its own host (implicit MX). A domain with a null MX has no host (RFC 7505).
+ * Finds the mail hosts of a domain (RFC 5321 §5.1): its mail exchangers by preference. Exchangers with equal preference
+ * come in random order. A domain without MX is its own host (implicit MX). A domain with a null MX has no host (RFC
+ * 7505).
  *
- * The owner of the domain chooses these names, and so the addresses that we dial. Only public addresses count.
- * Otherwise a tenant could reach the network of this machine by mail.
+ * The owner of the domain chooses the names of its hosts, and so the addresses that this service dials. Only public
+ * addresses count. Otherwise a tenant could reach the network of this machine by mail.
  */
 export async function findMailHosts(
   domain: string,
@@ -63,7 +67,7 @@ export async function findMailHosts(
       .map((address) => ({ name, address })),
   )
   if (hosts.length > 0) return { kind: 'hosts', hosts: hosts.slice(0, ADDRESSES_MAX) }
-  // The exchanger whose lookup failed may be the one that accepts the mail.
+  // The mail exchanger whose lookup failed may be the exchanger that accepts the mail.
   if (found.length < names.length) return UNKNOWN
   if (found.some(({ addresses }) => addresses.length > 0)) {
     return none('550 5.4.4 The mail exchangers of the domain have no public address')
@@ -74,15 +78,18 @@ export async function findMailHosts(
 }
 
 /**
- * Returns the addresses of an exchanger. Some MX records hold an address instead of a name. Such an address is checked
- * like any other.
+ * Returns the addresses of a mail exchanger. Some MX records hold an address instead of a name. Such an address is
+ * checked like a resolved address.
  */
 const addressesOf = async (dns: Dns, name: string): Promise<string[]> =>
   isIP(name) === 0 ? await dns.addresses(name) : [name]
 
 const isRoot = (exchange: string): boolean => exchange === '' || exchange === '.'
 
-/** RFC 5321 §5.1: if we are an exchanger of the domain, we leave out ourselves and exchangers with lower preference. */
+/**
+ * Returns the mail exchangers in the order of their preference. If this host is an exchanger of the domain, leaves out
+ * this host and exchangers with lower preference (RFC 5321 §5.1).
+ */
 function inOrder(exchangers: { priority: number; exchange: string }[], ownName: string): string[] {
   const usable = exchangers.filter(({ exchange }) => !isRoot(exchange))
   const own = usable.find(({ exchange }) => plain(exchange) === plain(ownName))

@@ -7,14 +7,14 @@ import { guardedExchange, type OutboundPolicy } from '../../http/guardedRequest.
 import type { Dns } from '../dns.ts'
 
 /**
- * Finds the MTA-STS policy of a domain that mail is sent to. Returns `null` if the domain has none, or if its DNS or
+ * Finds the MTA-STS policy of a domain to which mail is sent. Returns `null` if the domain has none, or if its DNS or
  * web site fails.
  */
 export type FindPolicy = (domain: string) => Promise<MtaStsPolicy | null>
 
-/** Sets how a policy is fetched. */
+/** Holds the settings with which a policy is fetched. */
 type FetchOptions = OutboundPolicy & {
-  /** The default port is 443. Tests set another port. */
+  /** Is the port of the policy's web site, 443 by default. Tests set another port. */
   port?: number
   /** Adds certificate authorities in PEM form. */
   ca?: string
@@ -28,15 +28,18 @@ export type MtaStsOptions = FetchOptions & {
 
 const FETCH_TIMEOUT_MS = 10_000
 const POLICY_MAX_BYTES = 16 * 1024
-/** RFC 8461 §3.2 allows a year at most. Below an hour, the policy would be fetched for each mail. */
+/**
+ * Bounds the lifetime of a policy in seconds. RFC 8461 §3.2 allows a year at most. With less than an hour, the policy
+ * would be fetched for each mail.
+ */
 const MAX_AGE_S = { least: 3_600, most: 31_557_600 }
-/** Each process looks up the policy record of a domain once in this time. */
+/** Each process looks up the MTA-STS record of a domain once in this many milliseconds. */
 const ASKED_MS = 60_000
 const DOMAINS_MAX = 10_000
 
 /**
- * Finds policies: in memory for a minute, in PostgreSQL until the policy expires, and otherwise at the domain's web
- * site (RFC 8461 §3).
+ * Finds MTA-STS policies: in memory for a minute, in PostgreSQL until the policy expires, and otherwise at the domain's
+ * web site (RFC 8461 §3).
  */
 export function createMtaSts(options: MtaStsOptions): FindPolicy {
   const known = new LRUCache<string, Promise<MtaStsPolicy | null>>({
@@ -65,7 +68,9 @@ async function find(domain: string, options: MtaStsOptions): Promise<MtaStsPolic
   return fetched
 }
 
-/** Fetches the policy from the web site of a domain. `fault` tells why there is no policy, and names no address. */
+/**
+ * Fetches the MTA-STS policy from the web site of a domain. `fault` tells why there is no policy, and names no address.
+ */
 export async function fetchPolicy(
   domain: string,
   { port, ca, ...outbound }: FetchOptions,
@@ -81,7 +86,7 @@ export async function fetchPolicy(
     ...(ca === undefined ? {} : { ca }),
   })
   if (!answer.ok) return { fault: answer.detail }
-  // RFC 8461 §3.3: the client follows no redirect.
+  // The fetch of a policy follows no redirect (RFC 8461 §3.3).
   if (answer.status !== 200 || answer.truncated) return { fault: `status ${answer.status}` }
   try {
     const { parsePolicy } = await import('mailauth/lib/mta-sts')

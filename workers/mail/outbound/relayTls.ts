@@ -49,8 +49,8 @@ function readCertificates(file: string) {
 const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH)/
 
 /**
- * Returns the failure to reach the relay over trusted TLS, with a reason for the log. Returns `null` for any other
- * failure.
+ * Returns the failure when the relay cannot be reached over trusted TLS, with a reason for the log. Returns `null` for
+ * any other failure.
  */
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''

@@ -11,10 +11,10 @@ export type SendBatchers = {
   keep: Batcher<Composed, Kept | null>
 }
 
-/** One batch collects while the other batch runs. A single mail never waits. */
+/** Sets how outbound mails are batched. One batch collects while another batch runs. A single mail never waits. */
 const BATCHING = { batchMax: 32, parallel: 2 }
 
-/** Limits the composed bytes in one statement. */
+/** Limits the bytes of composed mails in one SQL statement. */
 const BYTES_MAX = 4 * 1024 * 1024
 
 /**

@@ -22,19 +22,20 @@ type SendOptions = {
   keyring: KeyringSource
   /** Stores large mail contents. */
   blobs: Blobs
-  /** These keys make the envelope senders. */
+  /** Holds the keys with which the envelope senders of copies are made. */
   bounceKeys: BounceKeys
 }
 
 type Sender = PoolContext & SendOptions & { batchers: SendBatchers }
 
 /**
- * Makes one attempt to send an outbound mail. Our own inboxes get the mail in the transaction that records the attempt.
- * Other recipients get it through the transport. A new job retries deferred recipients. The message itself never
- * changes.
+ * Makes one attempt to send an outbound mail. Inboxes of this service get the mail in the transaction that records the
+ * attempt. Remote recipients get the mail through the transport. A new job retries deferred recipients. The message
+ * itself never changes.
  *
  * Each outcome is recorded as soon as it arrives, so after a crash only open recipients are tried again. While the
- * database is unreachable, an outcome is held in memory. A further run of the job in this process waits for it.
+ * database is unreachable, an outcome is held in memory. A further run of the job in this process waits for the held
+ * outcome.
  */
 export const createSendMail = (context: PoolContext, options: SendOptions): Task<'send_mail'> => {
   const sender: Sender = { ...context, ...options, batchers: createSendBatchers(context.pool) }
@@ -50,7 +51,7 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     )
   }
   return async ({ messageRow }) => {
-    // A drain that took too long releases a job whose run still continues.
+    // A drain that took too long releases a job whose run still continues. The next run waits for that run.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)
@@ -91,7 +92,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const consignments = sender.transport.split(remote)
   let open = consignments.length
   const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
-  // Local recipients do not wait for a remote host, which can take minutes.
+  // The outcomes of local recipients do not wait for a remote host, which can take minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
@@ -104,7 +105,8 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // A failure is thrown last, so that the next run does not start while another consignment is still being sent.
+  // The failure of a consignment is thrown last, so that the next run does not start while another consignment is still
+  // being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
@@ -122,7 +124,10 @@ async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
 
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
 
-/** Records the parts of an attempt one after the other in call order, because the last part must commit last. */
+/**
+ * Records the outcomes of an attempt in several statements. The statements run in call order, because the last of them
+ * must commit last.
+ */
 function createRecorder(
   { batchers, outcomes }: Sender,
   mail: OutboundMail,
@@ -143,13 +148,13 @@ function createRecorder(
     }
     localInboxes = []
     const recorded = previous.then(() => outcomes.record(() => batchers.record.submit(part)))
-    // A failed record must not stop the records of other hosts.
+    // A failed record of one host's outcomes must not stop the records of other hosts.
     previous = recorded.catch(() => {})
     await recorded
   }
 }
 
-/** Sends one consignment when its lane has a turn. Each recipient is reported once, unless the message is deleted. */
+/** Sends one consignment when its lane has a turn. Reports each recipient once, unless the message is deleted. */
 async function send(
   sender: Sender,
   mail: OutboundMail,
@@ -191,8 +196,8 @@ async function send(
 }
 
 /**
- * Sorts recipients into three groups: own inboxes by their address, missing addresses of our domains, and remote
- * addresses.
+ * Sorts recipients into three groups: inboxes of this service by their address, missing addresses at domains of this
+ * service, and remote addresses.
  */
 async function sortRecipients(pool: Pool, ownDomains: string[], addresses: string[]) {
   const isOurs = (address: string) => ownDomains.includes(domainOf(address))
@@ -212,7 +217,7 @@ async function sortRecipients(pool: Pool, ownDomains: string[], addresses: strin
   }
 }
 
-/** Sets the next attempt of deferred recipients. After the time limit, deferred becomes failed. */
+/** Sets the next attempt of deferred recipients. After the time limit, a deferred recipient becomes failed. */
 function settle(
   { transport }: Sender,
   mail: OutboundMail,

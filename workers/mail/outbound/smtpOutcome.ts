@@ -4,7 +4,7 @@ import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.t
 
 const ERROR_MAX_LENGTH = 500
 
-/** Describes a refusal as nodemailer reports it. */
+/** Describes an SMTP refusal as nodemailer reports it. */
 export type SmtpFailure = Error & {
   code?: string
   command?: string
@@ -15,7 +15,7 @@ export type SmtpFailure = Error & {
 
 /**
  * Returns the outcomes of an accepted message. Some recipients may be refused.
- * @param reply the 250 reply of a relay. It identifies the message in the relay's own reports.
+ * @param reply is the 250 reply of a relay. The reply identifies the message in the relay's own reports.
  */
 export function outcomesOfSuccess(
   to: readonly string[],
@@ -38,7 +38,7 @@ export function outcomesOfFailure(to: readonly string[], failure: SmtpFailure): 
   return to.map((address) => outcome(address, byAddress.get(address) ?? failure))
 }
 
-/** Returns the same outcome for all recipients. */
+/** Returns the same outcome for each of the recipients. */
 export const allOf = (
   to: readonly string[],
   state: 'deferred' | 'failed',
@@ -46,8 +46,8 @@ export const allOf = (
 ): RecipientOutcome[] => to.map((address) => ({ address, state, error: asText(error) }))
 
 /**
- * Turns a reply of a host, or an error of a library, into one line that every column can store. Otherwise the outcome
- * of a delivered message could not be recorded, and the message would be sent again.
+ * Turns a reply of a host, or an error of a library, into one line that every column can store. A text that the
+ * database refuses would keep the outcome from being recorded, and the message would be sent again.
  */
 const asText = (said: string): string =>
   said
@@ -57,7 +57,7 @@ const asText = (said: string): string =>
     .toWellFormed()
 
 /**
- * Returns the outcome of a failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1). All else is
+ * Returns the outcome of an SMTP failure. A 5xx reply to MAIL, RCPT or DATA is permanent (RFC 5321 §4.2.1). All else is
  * transient: a 4xx reply, a failed connection, and a refused greeting or login. Greeting and login concern the two
  * hosts and not the message.
  */
@@ -86,6 +86,9 @@ function isPermanent(failure: SmtpFailure): boolean {
 export const isRefusal = ({ code, responseCode }: SmtpFailure): boolean =>
   (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== 421
 
-/** The host announced its size limit, and nodemailer sends nothing larger (RFC 1870 §5). A retry cannot succeed. */
+/**
+ * Tells whether the message is larger than the limit that the host announced. nodemailer sends no larger message (RFC
+ * 1870 §5), so a retry cannot succeed.
+ */
 const isTooLarge = ({ responseCode, code, command }: SmtpFailure): boolean =>
   code === 'EMESSAGE' && command === 'MAIL FROM' && responseCode === undefined

@@ -1,32 +1,32 @@
 import type { MailRoute } from '../../../shared/mail/mailRetry.ts'
 import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.ts'
 
-/** Describes the envelope of one copy. Each recipient has a separate envelope sender. */
+/** Describes the SMTP envelope of one copy. Each recipient has a separate envelope sender. */
 export type Envelope = { from: string; to: string }
 
 /** Describes a message on its way to some recipients. */
 export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 
-/** Receives outcomes as soon as they are known. The next copy may wait for this function. */
+/** Receives outcomes of recipients as soon as they are known. The next copy may wait for this function. */
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
 /**
- * Holds the recipients of one `send`, and the lane that they share with other mail. `null` means the shared lane
- * (smarthost mail).
+ * Holds the recipients of one `send`, and the lane that they share with other mail. A `lane` of `null` means the shared
+ * lane for smarthost mail.
  */
 export type Consignment = { lane: string | null; to: string[] }
 
 /** Sends messages to remote hosts. */
 export type Transport = {
   route: MailRoute
-  /** Splits recipients into consignments, one per `send`. */
+  /** Splits the recipients of a mail into consignments, one for each `send`. */
   split(addresses: string[]): Consignment[]
   /**
-   * Sends each copy in a separate transaction, and reports each recipient once. A remote failure is an outcome, and
-   * never an exception.
+   * Sends each copy in a separate SMTP transaction, and reports each recipient once. A remote failure is an outcome,
+   * and never an exception.
    */
   send(mail: OutgoingMail, report: Report): Promise<void>
-  /** Checks at the start whether the host accepts mail, and logs a failure. */
+  /** Checks at the start of the process whether the smarthost accepts mail, and logs a failure. */
   check(): Promise<void>
   close(): void
 }

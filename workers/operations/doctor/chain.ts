@@ -38,11 +38,11 @@ const TOKEN_ABI = parseAbi([
   'function decimals() view returns (uint8)',
 ])
 /**
- * A chain node must keep this many blocks. Base makes a block every two seconds, and a block is final after some 20
- * minutes. Payments are looked up until then.
+ * A chain node must keep this many old blocks. Base makes a block every two seconds, and a block is final after some 20
+ * minutes. Until then payments are looked up in old blocks.
  */
 const OLD_BLOCKS = 600
-/** One settlement to a new recipient costs this much gas: 102,856 gas were measured. */
+/** Is the gas of one settlement to a new recipient, rounded up: 102,856 gas were measured. */
 const GAS_PER_PAYMENT = 105_000n
 
 /** Examines the chain in the way that the payment workers reach it. */
@@ -112,7 +112,8 @@ function judgeHeadOf({ config }: DoctorTools, head: Block): Finding[] {
   if (config.chain.embeddedDevnet) return []
   const aheadMs = Date.now() - Number(head.timestamp) * 1000
   const seen = judgeHead({ number: head.number, ageS: Math.max(0, Math.round(aheadMs / 1000)) })
-  // A head block of the future proves that our clock is slow. A head block of the past may simply be old.
+  // A head block with a time in the future proves that the clock of this machine is slow. A head block with a past time
+  // may simply be old.
   return aheadMs < 0 ? [seen, { ...judgeClock('the head', aheadMs), area: 'chain' }] : [seen]
 }
 

@@ -19,12 +19,13 @@ import { type DoctorTools, inTime, takeLooks } from './look.ts'
 import type { Outside } from './outside.ts'
 
 /**
- * Counts the connections of a runner beside those of its jobs: proof of life, listener, housekeeping, metrics, keys.
+ * Is the number of a runner's connections beside those of its jobs: proof of life, listener, housekeeping, metrics,
+ * keys.
  */
 const RUNNER_OTHERS = 8
 /**
- * Counts the connections of an API process beside DATABASE_POOL: exports and two listeners. Connections to a replica
- * are not counted here.
+ * Is the number of an API process's connections beside DATABASE_POOL: exports and two listeners. Connections to a
+ * replica are not included.
  */
 const API_OTHERS = 8
 

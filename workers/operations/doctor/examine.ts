@@ -7,13 +7,16 @@ import { recordSection } from '../../../sql/operations/healthReports.ts'
 import type { PoolContext, Task } from '../../queue/task.ts'
 import type { DoctorTools } from './look.ts'
 
-/** Examines one section. The findings hold no secret of the settings. */
+/** Examines one section of the report. The findings hold no secret of the settings. */
 export async function examine(section: Section, tools: DoctorTools): Promise<Finding[]> {
   const { LOOKS } = await import('./sections.ts')
   return withoutSecrets(await LOOKS[section](tools), secretsOf(tools.config))
 }
 
-/** `examine` makes new tools for each report, so that no DNS lookups of an earlier report are reused. */
+/**
+ * Holds the settings of the examination tasks. `examine` makes new tools for each report, so that no DNS lookups of an
+ * earlier report are reused.
+ */
 export type ExamineOptions = { examine: () => Omit<DoctorTools, 'database'> }
 
 type ExamineTask = Extract<TaskName, `examine_${Section}`>
@@ -28,7 +31,7 @@ const examineTask =
 
 /** Examines the settings, the database, BASE_URL and webhooks. */
 export const createExamineService = examineTask<'examine_service'>('service')
-/** Examines inbound and outbound mail, with the DNS records of both. */
+/** Examines inbound and outbound mail, with the DNS records that mail needs. */
 export const createExamineMail = examineTask<'examine_mail'>('mail')
 /** Examines the chain and the gas wallets. */
 export const createExamineChain = examineTask<'examine_chain'>('chain')

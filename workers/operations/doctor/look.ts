@@ -8,13 +8,16 @@ import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
 /** Holds the parts that all examinations of the doctor share. */
 export type DoctorTools = {
   config: Config
-  /** `pool: null` means that the database does not answer. `reason` is one line without a secret. */
+  /**
+   * Is the connection pool of the database. A `pool` of `null` means that the database does not answer. `reason` is one
+   * line without a secret.
+   */
   database: { pool: Pool } | { pool: null; reason: string }
   dns: Dns
   lookUp: LookUp
-  /** Names the ports to examine. Tests set other ports. */
+  /** Names the ports that the doctor examines. Tests set other ports. */
   ports: { smtp: number; https: number }
-  /** Tests set a resolver for HTTPS, and certificate authorities in PEM form. */
+  /** Resolves the host names of HTTPS requests, and holds certificate authorities in PEM form. Only tests set both. */
   resolve?: Resolve
   ca?: string
 }
@@ -22,13 +25,16 @@ export type DoctorTools = {
 /** Names the port that strangers send mail to, and the port that serves MTA-STS policies. */
 export const PUBLIC_PORTS = { smtp: 25, https: 443 } as const
 
-/** Creates the DNS lookups of one report, so that a report sees the changes since the last report. */
+/**
+ * Creates the DNS lookups of one report. Each report has its own lookups, so that it sees DNS changes since the last
+ * report.
+ */
 export function freshDns({ dnsServers }: Config): Pick<DoctorTools, 'dns' | 'lookUp'> {
   const dns = createDns(dnsServers.length > 0 ? dnsServers : undefined)
   return { dns, lookUp: createLookUp(dns, dnsServers) }
 }
 
-/** Limits one look. All looks of a report run at the same time. */
+/** Limits the milliseconds of one look. All looks of a report run at the same time. */
 export const LOOK_MS = 5_000
 
 class LateError extends Error {
@@ -37,7 +43,7 @@ class LateError extends Error {
   }
 }
 
-/** @throws {LateError} */
+/** Waits for the work of one look within the time limit. @throws {LateError} */
 export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new LateError()), LOOK_MS)
@@ -51,7 +57,7 @@ export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
 /** Describes a look at one subject. The report shows the name `check` when the look fails as a whole. */
 export type Look = { check: string; run: () => Promise<Finding | readonly Finding[]> }
 
-/** Runs all looks of an area at the same time. A look that fails does not hide the findings of the others. */
+/** Runs all looks of an area at the same time. A look that fails does not hide the findings of the other looks. */
 export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Finding[]> {
   const results = await Promise.all(
     looks.map(async ({ check, run }) => {
@@ -65,15 +71,18 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
   return results.flat()
 }
 
-/** Returns a message of ours, or the code of an error. Other messages could quote a URL with a secret. */
+/**
+ * Returns the reason why a look failed: the message of a LateError, or the code of another error. The message of
+ * another error could quote a URL with a secret.
+ */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message
   return error instanceof Error && 'code' in error ? String(error.code) : 'an error of the look'
 }
 
 /**
- * Returns the records of a name, or an empty list if there are none. @throws when the name servers fail or do not
- * answer.
+ * Returns the DNS records of a name. The list is empty if there are no records. @throws when the name servers fail or
+ * do not answer.
  */
 export async function recordsAt(lookUp: LookUp, name: string, type: string): Promise<unknown[]> {
   try {

@@ -21,7 +21,7 @@ const ADDRESSES_MAX = 4
 const CERTIFICATE_FIX =
   'SMTP_TLS_CERT_FILE=/etc/purser/cert.pem SMTP_TLS_KEY_FILE=/etc/purser/key.pem'
 
-/** Examines whether strangers can send mail to us. */
+/** Examines whether strangers can send mail to this service. */
 export async function lookAtMailIn(
   tools: DoctorTools,
   served: readonly ServedDomain[],
@@ -80,7 +80,7 @@ async function mailHost(tools: DoctorTools, outside: Promise<Outside>): Promise<
   })
 }
 
-/** Examines the SMTP listener as this machine reaches it: at the public addresses, and at SMTP_HOST and SMTP_PORT. */
+/** Examines the SMTP listener from this machine: at the public addresses, and at SMTP_HOST and SMTP_PORT. */
 async function listener({ config, dns, ports, ca }: DoctorTools): Promise<Finding[]> {
   const { mailHostname, smtp } = config
   const look = (host: string, port: number) =>
@@ -106,7 +106,7 @@ async function listener({ config, dns, ports, ca }: DoctorTools): Promise<Findin
 const localHost = ({ host }: Config['smtp']): string =>
   host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
 
-/** Judges the certificate of the first listener that answers. */
+/** Judges the certificate of the first SMTP listener that answers. */
 function judgeTls({ mailHostname }: Config, looks: readonly SmtpLook[]): Finding[] {
   const answered = looks.find((look) => look.reached === 'answered')
   if (answered === undefined) return []
@@ -120,7 +120,7 @@ function judgeTls({ mailHostname }: Config, looks: readonly SmtpLook[]): Finding
       name: mailHostname,
       certificate: answered.certificate,
       now: new Date(),
-      // Senders accept any certificate unless an MTA-STS policy says otherwise.
+      // Senders of mail accept any certificate unless an MTA-STS policy says otherwise.
       isDemanded: false,
       fix: CERTIFICATE_FIX,
     }),

@@ -31,17 +31,17 @@ import { type Outside, sendingAddresses } from './outside.ts'
 import { zoneSettings } from './served.ts'
 import { lookAtSmtp } from './smtpLook.ts'
 
-/** Names large mail providers. At least one of them always answers. */
+/** Names large mail providers. The doctor assumes that at least one of them always answers. */
 const RECEIVERS = ['gmail.com', 'outlook.com', 'yahoo.com']
 const ADDRESSES_MAX = 4
 const NAMES_MAX = 4
-/** RFC 9989: the tree walk visits at most eight names. */
+/** Limits the names that the DMARC tree walk visits: at most eight (RFC 9989). */
 const WALK_MAX = 8
 const REPORT_PLACES_MAX = 4
-/** Attachments of 25 MB are 35 MB in base64. */
+/** Is the size of mail that receivers should accept: attachments of 25 MB are 35 MB in base64. */
 const MAIL_BYTES_MAX = 35 * 1024 * 1024
 
-/** Examines whether other hosts accept our mail. */
+/** Examines whether other hosts accept the mail of this service. */
 export async function lookAtMailOut(
   tools: DoctorTools,
   served: readonly ServedDomain[],
@@ -70,7 +70,7 @@ export async function lookAtMailOut(
   ])
 }
 
-/** Returns the addresses that our mail is sent from, as far as they are known. */
+/** Returns the network addresses from which this service sends mail, as far as they are known. */
 async function addressesOf(
   tools: DoctorTools,
   outside: Promise<Outside>,
@@ -134,7 +134,7 @@ function recordLooks(
   const { dns } = tools
   return [
     { check: `SPF of ${domain}`, run: () => spfOf(tools, domain, sending) },
-    // Without the database the keys are not known.
+    // Without the database the DKIM keys are not known.
     ...(dkim.length === 0 && tools.database.pool !== null
       ? [{ check: `DKIM of ${domain}`, run: async () => missingDkim(domain) }]
       : []),
@@ -170,7 +170,7 @@ async function spfOf(
         }),
       )
       const { result, comment } = checked.status
-      // The library writes its own name and the sender before the cause.
+      // The SPF library writes its own name and the sender before the cause.
       return { address, result, comment: (comment || '').split(': ').at(-1)! }
     }),
   )
@@ -205,7 +205,7 @@ async function dmarcOf({ dns, config }: DoctorTools, domain: string): Promise<Fi
   })
 }
 
-/** Returns the domains of the report addresses that are not below the domain itself. */
+/** Returns the domains of the report addresses in a DMARC record that are outside the examined domain. */
 function reportHosts(record: string, domain: string): string[] {
   const places = tagOf(record, 'rua').split(',').slice(0, REPORT_PLACES_MAX)
   const hosts = places.map(

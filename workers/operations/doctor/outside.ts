@@ -4,12 +4,15 @@ import { isPublicAddress } from '../../../shared/http/publicAddress.ts'
 import { guardedExchange } from '../../http/guardedRequest.ts'
 import { type DoctorTools, LOOK_MS } from './look.ts'
 
-/** Describes the response of OUTSIDE_URL: a page that tells who asks, such as Cloudflare's `cdn-cgi/trace`. */
+/**
+ * Describes the response of OUTSIDE_URL. The page at OUTSIDE_URL tells the address of its caller, as Cloudflare's
+ * `cdn-cgi/trace` does.
+ */
 export type Outside = {
   outcome: GuardedOutcome
-  /** Is our address as the page sees it, or `null` if the page does not tell it. */
+  /** Is the address of this service as OUTSIDE_URL sees it. `null` means that the page does not tell it. */
   address: string | null
-  /** Is our clock minus the clock of the page, or `null` if the page does not tell its time. */
+  /** Is the clock of this machine minus the clock of OUTSIDE_URL. `null` means that the page does not tell its time. */
   aheadMs: number | null
 }
 
@@ -34,7 +37,7 @@ export async function askOutside({ config, resolve, ca }: DoctorTools): Promise<
   }
 }
 
-/** A Date header cuts off fractions of a second, so it is late by half a second on average. */
+/** A Date header leaves out fractions of a second, so it is half a second behind the server's clock on average. */
 const HEADER_CUT_MS = 500
 
 function aheadOf(headers: readonly string[]): number | null {
@@ -43,7 +46,10 @@ function aheadOf(headers: readonly string[]): number | null {
   return Number.isNaN(told) ? null : Date.now() - told - HEADER_CUT_MS
 }
 
-/** Returns our public addresses as OUTSIDE_URL sees them. Without that page returns the addresses of MAIL_HOSTNAME. */
+/**
+ * Returns the public addresses of this service as OUTSIDE_URL sees them. If that page is unreachable, returns the
+ * addresses of MAIL_HOSTNAME.
+ */
 export async function sendingAddresses(tools: DoctorTools, outside: Outside): Promise<string[]> {
   const seen = outside.address
   if (seen !== null && isIP(seen) > 0) return [seen]

@@ -21,8 +21,9 @@ import {
 import { stsIdOf } from './served.ts'
 
 /**
- * Examines MTA-STS, TLS reports, and the CAs that the CAA records allow.
- * @param webIssuer is the organisation that issued the certificate of BASE_URL. It is empty if it is not known.
+ * Examines MTA-STS, TLS reports, and the certificate authorities that the CAA records allow.
+ * @param webIssuer is the organisation that issued the certificate of BASE_URL. An empty text means that the
+ * organisation is not known.
  */
 export async function lookAtPolicies(
   tools: DoctorTools,
@@ -77,7 +78,7 @@ async function policyOf(tools: DoctorTools, domain: string): Promise<SeenPolicy>
   return { ...policy, coversUs: allowsHost(policy, config.mailHostname) }
 }
 
-/** RFC 8659 §3: the first set of CAA records from the name upward counts. */
+/** Judges the first set of CAA records that is found from a host name upward (RFC 8659 §3). */
 async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Promise<Finding> {
   const labels = host.split('.')
   const names = labels.map((_, n) => labels.slice(n).join('.')).slice(0, -1)
@@ -93,7 +94,9 @@ async function caaOf({ lookUp }: DoctorTools, host: string, issuer: string): Pro
 
 const TAGS = ['issue', 'issuewild'] as const
 
-/** The DNS resolver returns each record with a field that is named after the record's tag. */
+/**
+ * Returns the CAA records in the answer of the DNS resolver, which names a field of each record after the record's tag.
+ */
 const caaRecords = (record: object): CaaRecord[] =>
   TAGS.flatMap((tag) => {
     const value = (record as Record<string, unknown>)[tag]

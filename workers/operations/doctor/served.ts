@@ -6,10 +6,13 @@ import type { Pool } from '../../../sql/db.ts'
 import { listDkimKeys } from '../../../sql/mail/domains/dkimKeys.ts'
 import { listServedDomains } from '../../../sql/mail/domains/mailDomains.ts'
 
-/** Limits the domains in one report, because a tenant with thousands of domains must not slow down each look. */
+/** Limits the mail domains in one report, because a tenant with thousands of domains must not slow down each look. */
 export const DOMAINS_MAX = 50
 
-/** Lists MAIL_DOMAIN first, then the domains of the database in these states, with the DKIM keys of each domain. */
+/**
+ * Lists MAIL_DOMAIN first, then the domains that the database holds in the given states, with the DKIM keys of each
+ * domain.
+ */
 export async function servedDomains(
   { mailDomain }: Pick<Config, 'mailDomain'>,
   pool: Pool | null,
@@ -42,6 +45,6 @@ export const zoneSettings = ({
 
 const ID_CHARS = 20
 
-/** Returns the id of our policy. The id changes whenever the policy changes (RFC 8461 §3.1). */
+/** Returns the id of this service's MTA-STS policy. The id changes whenever the policy changes (RFC 8461 §3.1). */
 export const stsIdOf = (settings: Pick<ZoneSettings, 'mtaSts' | 'mailHostname'>): string =>
   new Bun.CryptoHasher('sha256').update(ownPolicy(settings)).digest('hex').slice(0, ID_CHARS)

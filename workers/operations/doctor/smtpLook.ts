@@ -11,7 +11,9 @@ export type SmtpLook =
       reached: 'answered'
       /** Holds the lines of the reply to EHLO in upper case, without the reply code. */
       extensions: readonly string[]
-      /** `null` means that the server has no STARTTLS, or that STARTTLS failed. */
+      /**
+       * Is the certificate of the SMTP server. `null` means that the server has no STARTTLS, or that STARTTLS failed.
+       */
       certificate: SeenCertificate | null
     }
 
@@ -19,17 +21,17 @@ type Asked = {
   host: string
   port: number
   ownName: string
-  /** The certificate must be for this name. */
+  /** Is the name that the certificate must be for. */
   servername: string
   /** Tells whether the connection uses TLS from its first byte. */
   isImplicit?: boolean
   ca?: string
 }
 
-/** We accept replies of at most 20 lines with 512 octets each (RFC 5321 §4.5.3.1.5). */
+/** Limits the characters of an SMTP reply to 20 lines with 512 octets each (RFC 5321 §4.5.3.1.5). */
 const ANSWER_CHARS_MAX = 10_240
 
-/** Asks an SMTP server for its extensions and its certificate, then ends the connection. It never throws. */
+/** Asks an SMTP server for its extensions and its certificate, then ends the connection. The function never throws. */
 export async function lookAtSmtp(asked: Asked): Promise<SmtpLook> {
   const socket = connect({ host: asked.host, port: asked.port })
   let isLate = false
@@ -80,8 +82,8 @@ const opened = (socket: Socket) =>
   })
 
 /**
- * Returns a function that sends a line, or nothing, and returns the lines of the reply. @throws when the server
- * refuses, or the connection ends.
+ * Returns a function that sends a line, or nothing for `null`, and returns the lines of the reply. @throws when the
+ * server refuses, or the connection ends.
  */
 function talker(stream: Socket): (line: string | null) => Promise<string[]> {
   let received = ''
@@ -113,7 +115,9 @@ function talker(stream: Socket): (line: string | null) => Promise<string[]> {
   }
 }
 
-/** Accepts any certificate, because the certificate is judged later and no secret is sent. */
+/**
+ * Starts TLS on an SMTP connection and accepts any certificate. The certificate is judged later, and no secret is sent.
+ */
 const secured = (socket: Socket, { servername, ca }: Asked) =>
   new Promise<TLSSocket>((resolve, reject) => {
     socket.removeAllListeners('data')
@@ -128,7 +132,7 @@ const secured = (socket: Socket, { servername, ca }: Asked) =>
     socket.once('close', () => reject(new Error('closed')))
   })
 
-/** Returns the certificate that a peer showed, or `null` if it showed none. */
+/** Returns the certificate that the other host showed. Returns `null` if the host showed none. */
 function certificateOf(socket: TLSSocket, servername: string): SeenCertificate | null {
   const peer = socket.getPeerCertificate()
   if (peer.valid_to === undefined) return null

@@ -5,7 +5,7 @@ import { judgeBlobStore, judgeDisk } from '../../../shared/doctor/databaseFindin
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import { type DoctorTools, inTime, takeLooks } from './look.ts'
 
-/** Examines the disk of DATA_DIR and the object store. */
+/** Examines the disk that holds DATA_DIR, and the object store. */
 export const lookAtStorage = ({ config }: DoctorTools): Promise<Finding[]> =>
   takeLooks('storage', [
     { check: 'disk of DATA_DIR', run: async () => judgeDisk(await diskOf(config.dataDir)) },
@@ -24,7 +24,10 @@ async function diskOf(folder: string): Promise<{ freeBytes: number; totalBytes: 
   }
 }
 
-/** Writes, reads and deletes a small object. @returns the step that failed, or `null` if none did. */
+/**
+ * Writes, reads and deletes a small object in the object store. @returns the step that failed. `null` means that no
+ * step failed.
+ */
 async function tryBlobStore({ blobStore }: Config): Promise<Parameters<typeof judgeBlobStore>[0]> {
   const store = openStoreOf(blobStore, fetch, { warn() {} })!
   const name = `doctor-${crypto.randomUUID()}`

@@ -60,7 +60,7 @@ async function judgeWebCertificate(
   ]
 }
 
-/** Requests BASE_URL. The URL is the operator's own, so it may have a private address on this network. */
+/** Requests BASE_URL. BASE_URL is set by the operator, so it may have a private address on this network. */
 async function baseUrl({ config, ca }: DoctorTools): Promise<Finding[]> {
   const url = config.http.baseUrl
   const answer = await guardedExchange({
@@ -73,7 +73,7 @@ async function baseUrl({ config, ca }: DoctorTools): Promise<Finding[]> {
   return judgeBaseUrl(url, answer.ok ? { status: answer.status } : { failure: answer.detail })
 }
 
-/** Examines whether webhooks reach public addresses, and do not reach internal ones. */
+/** Examines whether webhooks reach public addresses, and do not reach internal addresses. */
 export const lookAtWebhooks = (tools: DoctorTools, outside: Promise<Outside>): Promise<Finding[]> =>
   takeLooks('webhooks', [
     {

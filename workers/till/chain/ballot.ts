@@ -1,7 +1,7 @@
-/** Compares the answers of two nodes by the fields that the till reads. */
+/** Compares the replies of two nodes by the fields that the till reads. */
 import type { RpcAnswer } from './rpc.ts'
 
-/** Names the methods whose numbers differ from node to node: counts, balances, fees, estimates. */
+/** Names the JSON-RPC methods whose results differ from node to node: counts, balances, fees, estimates. */
 export const QUANTITIES: ReadonlySet<string> = new Set([
   'eth_getTransactionCount',
   'eth_getBalance',
@@ -15,14 +15,15 @@ const LOG = ['address', 'topics', 'data', 'logIndex']
 const EVENT = ['address', 'topics', 'data', 'transactionHash', 'blockNumber', 'logIndex']
 
 /**
- * A revert is the answer of the chain itself (Geth and clients that follow it). Every other error comes from the node.
+ * Is the JSON-RPC error code of a revert (Geth and clients that follow it). A revert is the answer of the chain itself.
+ * Every other error comes from the node.
  */
 const REVERTED = 3
 const REVERT = /revert|out ?of ?gas/i
 
 /**
- * Returns the vote of an answer. Equal votes mean equal answers. `unseen` means that the node has not seen the block or
- * receipt yet. `null` means a fault of the node, which is no vote.
+ * Returns the vote of a node's reply as text. Equal votes mean equal replies. `unseen` means that the node has not seen
+ * the block or receipt yet. `null` means a fault of the node, which is no vote.
  */
 export function keyOfAnswer(method: string, answer: RpcAnswer): string | null {
   if (!answer.ok) {

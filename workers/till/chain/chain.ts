@@ -31,7 +31,7 @@ const blockSchema = z.object({
   baseFeePerGas: quantity.optional(),
 })
 
-/** Describes the header of a block. The time is in Unix seconds, the fee in wei per gas. */
+/** Describes the header of a block. The time is in Unix seconds, and the fee is in wei per gas. */
 export type Block = z.output<typeof blockSchema>
 
 const logSchema = z.object({
@@ -48,14 +48,14 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Base only: the cost of storing the transaction on Ethereum.
+  // Only Base reports this cost of storing the transaction on Ethereum.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })
 
 export type Receipt = z.output<typeof receiptSchema>
 
-/** Returns the cost of a transaction in wei, or `null` if the node does not tell it. */
+/** Returns the cost of a transaction in wei. Returns `null` if the node does not tell the cost. */
 export const feeOf = ({ gasUsed, effectiveGasPrice, l1Fee }: Receipt): bigint | null =>
   effectiveGasPrice === undefined ? null : gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
@@ -65,17 +65,17 @@ const eventSchema = z.object({
   blockNumber: quantity,
 })
 
-/** A call of the token returns these 32 bytes. */
+/** Describes the 32 bytes that a call of the token returns. */
 const word = z.string().regex(/^0x[0-9a-f]{64}$/i)
 
-/** Checks the shape of an answer. @throws {RpcTrouble} when the answer has another shape. */
+/** Checks the shape of a node's reply. @throws {RpcTrouble} when the reply has another shape. */
 export function read<Output>(schema: z.ZodType<Output>, value: unknown, label: string): Output {
   const parsed = schema.safeParse(value)
   if (!parsed.success) throw new RpcTrouble(`${label}: the answer is malformed`)
   return parsed.data
 }
 
-/** Returns the result of an answer. @throws {RpcTrouble} when there is no result. */
+/** Returns the result in a node's reply. @throws {RpcTrouble} when there is no result. */
 export function resultOf(answer: RpcAnswer | undefined, label: string): unknown {
   if (answer?.ok) return answer.result
   throw new RpcTrouble(`${label}: ${answer?.message ?? 'no answer'}`)
@@ -84,13 +84,15 @@ export function resultOf(answer: RpcAnswer | undefined, label: string): unknown 
 export const tagOf = (block: bigint | 'latest' | 'pending' | 'finalized') =>
   typeof block === 'bigint' ? numberToHex(block) : block
 
-/** @throws {RpcTrouble} @returns the network, or the chain id of an unsupported chain. */
+/**
+ * Asks the RPC for its chain id. @throws {RpcTrouble} @returns the network, or the chain id of an unsupported chain.
+ */
 export async function readNetwork(rpc: Rpc): Promise<UsdcNetwork | number> {
   const chainId = Number(read(quantity, await rpc.call('eth_chainId', []), 'eth_chainId'))
   return usdcNetworkOfChainId(chainId) ?? chainId
 }
 
-/** Returns a block, or `null` when the node does not have it. */
+/** Returns a block. Returns `null` when the node does not have the block. */
 export async function readBlock(
   rpc: Rpc,
   block: bigint | 'latest' | 'finalized',
@@ -100,8 +102,8 @@ export async function readBlock(
 }
 
 /**
- * Returns the number of nonces that each address has used, its next nonce after the transactions in the node's pool, and
- * its balance in wei. A node without a pool returns the number of used nonces as the next nonce.
+ * Returns three numbers for each address: the nonces that it has used, its next nonce after the transactions in the
+ * node's pool, and its balance in wei. A node without a pool returns the number of used nonces as the next nonce.
  */
 export async function readWallets(
   rpc: Rpc,
@@ -121,12 +123,15 @@ export async function readWallets(
   }))
 }
 
-/** Returns the tip that the node suggests, in wei per gas. */
+/** Returns the tip for the block's builder that the node suggests, in wei per gas. */
 export async function readTip(rpc: Rpc): Promise<bigint> {
   return read(quantity, await rpc.call('eth_maxPriorityFeePerGas', []), 'eth_maxPriorityFeePerGas')
 }
 
-/** Returns the receipts in the order of `hashes`, and `null` for a hash without a receipt. Reads each receipt once. */
+/**
+ * Returns the receipts of transactions in the order of `hashes`, with `null` for a hash without a receipt. Reads each
+ * receipt once.
+ */
 export async function readReceipts(rpc: Rpc, hashes: readonly Hex[]): Promise<(Receipt | null)[]> {
   const distinct = [...new Set(hashes)]
   const answers = await rpc.batch(
@@ -173,7 +178,7 @@ export async function readCode(
   return answers.map((answer) => read(hex, resultOf(answer, 'eth_getCode'), 'eth_getCode'))
 }
 
-/** Runs creation code that returns a hash. Returns `null` if the code returns none. */
+/** Runs contract creation code that returns a hash. Returns `null` if the code returns no hash. */
 export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promise<Hex | null> {
   const [answer] = await rpc.batch([{ method: 'eth_call', params: [{ data }, tagOf(block)] }])
   if (!answer?.ok) return null
@@ -183,7 +188,7 @@ export async function readFutureCode(rpc: Rpc, data: Hex, block: bigint): Promis
 
 type Authorized = Pick<Transfer, 'asset' | 'payer' | 'nonce'>
 
-/** Names a block by its number or by its hash (EIP-1898). The same number may be another block at another node. */
+/** Names a block by its number or by its hash (EIP-1898). At another node the same number may be another block. */
 type BlockPlace = bigint | { blockHash: Hex }
 
 const placeOf = (block: BlockPlace) => (typeof block === 'bigint' ? tagOf(block) : block)
@@ -229,7 +234,7 @@ export async function readBalances(
   return answers.map((answer) => BigInt(read(word, resultOf(answer, 'balanceOf'), 'balanceOf')))
 }
 
-/** Limits the blocks per `eth_getLogs` request, because many nodes refuse more. */
+/** Limits the blocks that one `eth_getLogs` request searches, because many nodes refuse more. */
 const SEARCH_BLOCKS = 2_000n
 
 /** Describes the use or the cancellation of an authorization. */
@@ -241,7 +246,7 @@ export type AuthorizationEvent = {
   blockNumber: bigint
 }
 
-/** Limits the nonces of one request. */
+/** Limits the nonces that one `eth_getLogs` request searches. */
 const SEARCH_NONCES = 50
 
 /** Finds the events that used or cancelled authorizations of one token, between two blocks. */
@@ -282,7 +287,10 @@ export async function findAuthorizationEvents(
   return found
 }
 
-/** Finds the event that used or cancelled an authorization between two blocks. Returns `null` when there is none. */
+/**
+ * Finds the event that used or cancelled an authorization between two blocks. Returns `null` when there is no such
+ * event.
+ */
 export async function findAuthorizationEvent(
   rpc: Rpc,
   authorization: Authorized,

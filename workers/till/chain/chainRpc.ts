@@ -2,12 +2,12 @@ import type { Config } from '../../../shared/config/config.ts'
 import { createQuorumRpc, type Node, type NodeOutcome } from './quorum.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
-/** Receives the rating of each answer of a node. */
+/** Receives the rating of each reply of a node of the chain. */
 export type ObserveNode = (name: string, outcome: NodeOutcome) => void
 
 /**
- * Returns the nodes of RPC_URL, named by the hosts of their URLs. The rest of a URL is left out, because it can be a
- * key.
+ * Returns the nodes of RPC_URL. Each node is named by the host of its URL. The rest of the URL is left out, because it
+ * can hold an API key.
  */
 export function chainNodes(
   { rpcUrls }: Pick<Config['chain'], 'rpcUrls'>,
@@ -21,7 +21,7 @@ export function chainNodes(
   })
 }
 
-/** Creates the client of the chain. It asks one node, or several nodes that must agree. */
+/** Creates the JSON-RPC client of the chain. The client asks one node, or several nodes that must agree. */
 export function chainRpc(
   chain: Pick<Config['chain'], 'rpcUrls' | 'rpcQuorum'>,
   { timeoutMs, observe }: { timeoutMs?: number; observe?: ObserveNode | undefined } = {},
@@ -32,7 +32,7 @@ export function chainRpc(
   return createQuorumRpc(observe === undefined ? options : { ...options, observe })
 }
 
-/** Counts the answers of a single node. The node is trusted, so its answers are not compared. */
+/** Counts the replies of a single node. The node is trusted, so its replies are not compared. */
 function observed({ name, rpc }: Node, observe: ObserveNode = () => {}): Rpc {
   const counted = async <Answer>(asking: Promise<Answer>): Promise<Answer> => {
     try {

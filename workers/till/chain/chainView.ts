@@ -11,15 +11,18 @@ import { type Rpc, RpcTrouble } from './rpc.ts'
 
 /** Holds the intervals and time-outs of the till. Production uses {@link DEFAULT_TIMING}. */
 export type TillTiming = {
-  /** Sets the time between two polls while we have no open transaction on the chain. */
+  /** Sets the milliseconds between two polls while the service has no open transaction on the chain. */
   idleMs: number
-  /** Limits the time between two polls while a transaction is open. */
+  /** Limits the milliseconds between two polls while a transaction is open. */
   watchMs: number
-  /** A transaction without news for this long is broadcast again. */
+  /** A transaction without news for this many milliseconds is broadcast again. */
   quietMs: number
-  /** A payment without a job or a transaction for this long is queued again. */
+  /** A payment without a job or a transaction for this many milliseconds is queued again. */
   lostMs: number
-  /** A transaction whose nonce is used counts as displaced after this long without a receipt. */
+  /**
+   * A transaction with a used nonce and without a receipt for this many milliseconds counts as displaced by another
+   * transaction.
+   */
   displacedMs: number
 }
 
@@ -31,27 +34,27 @@ export const DEFAULT_TIMING: TillTiming = {
   displacedMs: 6_000,
 }
 
-/** Holds the RPC client, the keys and the settings of one process. */
+/** Holds the RPC client, the keys and the settings that one process uses for the chain. */
 type ChainTools = {
   pool: Pool
   rpc: Rpc
   log: Logger
   accounts: readonly PrivateKeyAccount[]
-  /** These factories may deploy a payer's wallet at our expense. They are in lower case. */
+  /** Holds the factories that may deploy a payer's wallet at the operator's expense, in lower case. */
   factories: ReadonlySet<string>
   receiptKey: ReceiptKey
   timing: TillTiming
-  /** Holds the limits that the service sets for each project and day. */
+  /** Holds the settlement limits that the service sets for each project and day. */
   limits: SettlementLimits
 }
 
-/** Holds the chain as this process sees it. Each process has one view, which settler and watcher share. */
+/** Holds the state of the chain as this process sees it. Each process has one view, which settler and watcher share. */
 export type ChainView = ChainTools & {
-  /** Is the network of the RPC, or `null` until the RPC has returned its chain id. */
+  /** Is the network of the RPC. `null` means that the RPC has not returned its chain id yet. */
   network: UsdcNetwork | null
   /**
-   * Is the highest block that this process has seen, or `null` while `network` is `null`. A lagging node does not have
-   * this block.
+   * Is the highest block that this process has seen. A lagging node does not have this block. `null` means that
+   * `network` is `null` too.
    */
   head: Block | null
   tipWei: bigint
@@ -61,11 +64,11 @@ export type ChainView = ChainTools & {
   outage: Outage
   /** Combines the log lines about gas wallets without gas. */
   gasOutage: Outage
-  /** Wakes the watcher. */
+  /** Wakes the watcher of the chain. */
   nudge: () => void
-  /** Counts the batches sent so far, because the gas wallets send in rotation. */
+  /** Counts the batches of payments sent so far, because the gas wallets send in rotation. */
   batches: number
-  /** Holds the batch that each gas wallet is sending now, by address. */
+  /** Holds the batch that each gas wallet is sending now, by the address of the wallet. */
   sending: Map<Address, Promise<unknown>>
   /**
    * Holds the time at which a transaction with a used nonce first had no receipt, in milliseconds of
@@ -96,8 +99,8 @@ export const isKnown = (view: ChainView): view is KnownChain =>
   view.network !== null && view.head !== null
 
 /**
- * Reads the newest block. `view.head` only moves forward, so a lagging node cannot set it back.
- * @returns the newest block of this node.
+ * Reads the newest block of the chain. `view.head` only moves forward, so a lagging node cannot set it back.
+ * @returns the newest block of the asked node.
  * @throws {RpcTrouble}
  */
 export async function refreshHead(view: Pick<ChainView, 'rpc' | 'head'>): Promise<Block> {

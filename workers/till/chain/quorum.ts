@@ -1,13 +1,13 @@
 /**
- * Combines several nodes into one client: an answer counts once `quorum` nodes give it. An outage never lowers the
- * quorum. A node that has not seen a block or receipt yet lags, and does not lie.
+ * Combines several nodes into one client: a reply counts once `quorum` nodes give the same reply. An outage never
+ * lowers the quorum. A node that has not seen a block or receipt yet lags, and does not lie.
  */
 import { numberToHex } from 'viem'
 import { keyOfAnswer, QUANTITIES } from './ballot.ts'
 import { type Rpc, type RpcAnswer, type RpcCall, RpcTrouble } from './rpc.ts'
 
 /**
- * Rates the answer of a node. `none` means that the node gave no answer. `behind` means that the node has not seen the
+ * Rates the reply of a node. `none` means that the node gave no reply. `behind` means that the node has not seen the
  * block or receipt yet.
  */
 export type NodeOutcome = 'agrees' | 'behind' | 'differs' | 'none'
@@ -21,25 +21,27 @@ type Options = {
   observe?: (name: string, outcome: NodeOutcome) => void
 }
 
-/** The till waits this long for nodes that answered the last request, because a fast node may lag behind. */
+/**
+ * The till waits this many milliseconds for nodes that answered the last request, because a fast node may lag behind.
+ */
 const GRACE_MS = 150
 
-/** Holds the answers of one node to the calls of a request. */
+/** Holds the replies of one node to the calls of a request. */
 type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
 /**
- * Names the stage of a vote. At `grace` the nodes that have answered may decide without the slow nodes. At `last` no
- * other node will answer.
+ * Names the stage of a vote among the nodes. At `grace` the nodes that have replied may decide without the slow nodes.
+ * At `last` no other node will reply.
  */
 type Stage = 'open' | 'grace' | 'last'
 
-/** Creates a client that asks all nodes and returns the answers of the quorum. */
+/** Creates a client that asks all nodes and returns the replies of the quorum. */
 export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options): Rpc {
   /** Tells for each node whether it answered the last request. */
   const isThere = nodes.map(() => true)
   const expected = () => Math.max(quorum, isThere.filter(Boolean).length)
 
-  /** Asks every node. `decide` gets the ballots so far, and returns `undefined` until they are enough. */
+  /** Asks every node. `decide` gets the replies so far, and returns `undefined` until enough nodes have replied. */
   function ask<Result>(
     calls: readonly RpcCall[],
     decide: (ballots: readonly Ballot[], stage: Stage) => Result | undefined,
@@ -90,7 +92,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     return new RpcTrouble(`${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`)
   }
 
-  /** Rates a ballot by comparing it with the decided answers. */
+  /** Rates the replies of one node by comparing them with the decided replies. */
   function judge(calls: readonly RpcCall[], { node, answers }: Ballot, decided: RpcAnswer[]): void {
     let worst: NodeOutcome = 'agrees'
     for (const [n, { method }] of calls.entries()) {
@@ -103,7 +105,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     observe(nodes[node]!.name, worst)
   }
 
-  /** Returns the decided answer of one call, or `undefined` if the ballots are not enough. */
+  /** Returns the decided reply to one call. Returns `undefined` if too few nodes have replied. */
   function decideOne(
     { method }: RpcCall,
     answers: readonly RpcAnswer[],
@@ -116,17 +118,18 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       if (key !== null && voters.length >= quorum) return voters[0]
     }
     if (stage === 'open' || answers.length < quorum) return undefined
-    // Enough nodes answered, but too few of them have seen the block or receipt. So it counts as not there yet.
+    // Enough nodes replied, but too few of them have seen the block or receipt. So the block or receipt counts as not
+    // there yet.
     const unseen = votes.get('unseen')
     if (unseen !== undefined) return unseen[0]
-    // If a quorum of nodes fails at a call, the failure is the answer and no disagreement.
+    // If a quorum of nodes fails at a call, the failure is the decided reply. The nodes do not disagree then.
     const faults = votes.get(null) ?? []
     return faults.length >= quorum ? faults[0] : undefined
   }
 
   /**
-   * Decides whether a transaction was sent. One node that accepts a transaction spreads it, so a refusal counts only
-   * when a quorum refuses.
+   * Decides whether a transaction was sent. A single node that accepts a transaction spreads it to other nodes. So a
+   * refusal counts only when a quorum refuses.
    */
   function decideSent(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     const taken = answers.find((answer) => answer.ok || KNOWN.test(answer.message))
@@ -134,8 +137,8 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   }
 
   /**
-   * Decides a count or a fee. These numbers differ from node to node, so the result is the value that at least `quorum`
-   * nodes reach.
+   * Decides a number such as a count or a fee. Such numbers differ from node to node, so the result is the value that
+   * at least `quorum` nodes reach.
    */
   function decideQuantity(answers: readonly RpcAnswer[], stage: Stage): RpcAnswer | undefined {
     if (stage === 'open' && answers.length < expected()) return undefined
@@ -170,7 +173,10 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     )
   }
 
-  /** Returns the newest block that `quorum` nodes have. A node that is far ahead, or far behind, does not change it. */
+  /**
+   * Returns the newest block that `quorum` nodes have. A node that is far ahead, or far behind, does not change the
+   * result.
+   */
   async function newest(tag: 'latest' | 'finalized'): Promise<unknown> {
     const heights = await ask(
       [{ method: 'eth_getBlockByNumber', params: [tag, false] }],
@@ -210,7 +216,7 @@ const quantityOf = (value: unknown): bigint | null =>
 const highestFirst = (one: bigint, other: bigint): number =>
   one < other ? 1 : one > other ? -1 : 0
 
-/** Returns the number of the block in an answer, or `null` if the answer holds no block. */
+/** Returns the number of the block in a node's reply. Returns `null` if the reply holds no block. */
 function heightOf(answer: RpcAnswer | undefined): bigint | null {
   if (!answer?.ok || typeof answer.result !== 'object' || answer.result === null) return null
   return quantityOf((answer.result as { number?: unknown }).number)

@@ -1,7 +1,7 @@
-/** Sends JSON-RPC over HTTP. Transport failures are thrown. `batch` returns the node's own errors as answers. */
+/** Sends JSON-RPC over HTTP. Transport failures are thrown. `batch` returns each error of the node as a value. */
 import { z } from 'zod'
 
-/** Reports that the RPC is down, slow, rate-limited or malformed. This error is never a verdict on a payment. */
+/** Reports that the RPC is down, slow, rate-limited or malformed. Such an error is never a verdict on a payment. */
 export class RpcTrouble extends Error {
   override readonly name = 'RpcTrouble'
 }
@@ -9,7 +9,7 @@ export class RpcTrouble extends Error {
 const REST_SECONDS = 1
 const REST_MAX_SECONDS = 60
 
-/** Reports that the node limits our requests (HTTP 429). */
+/** Reports that the node limits the requests of this service (HTTP 429). */
 class RpcRest extends RpcTrouble {
   readonly seconds: number
   constructor(retryAfter: string | null) {
@@ -31,21 +31,21 @@ export type RpcAnswer =
 export type Rpc = {
   /**
    * Makes one call.
-   * @throws {RpcTrouble} when there is no answer, or the node answers with an error.
+   * @throws {RpcTrouble} when no reply comes, or the node replies with an error.
    */
   call(method: string, params: readonly unknown[]): Promise<unknown>
   /**
-   * Makes many calls, one request after the other. A request holds up to BATCH_MAX calls, and fewer if they are large.
-   * Returns the answers in order.
-   * @throws {RpcTrouble} when a request has no answer.
+   * Makes many calls, one HTTP request after the other. A request holds up to BATCH_MAX calls, and fewer if the calls
+   * are large. Returns the answers in the order of the calls.
+   * @throws {RpcTrouble} when an HTTP request has no reply.
    */
   batch(calls: readonly RpcCall[]): Promise<RpcAnswer[]>
 }
 
 const TIMEOUT_MS = 5_000
-/** Public nodes refuse larger batches. */
+/** Limits the calls in one JSON-RPC batch, because public nodes refuse larger batches. */
 const BATCH_MAX = 50
-/** Limits the characters of the parameters in one request, because fifty groups would be 3.6 MB. */
+/** Limits the characters of the parameters in one JSON-RPC request, because fifty groups would be 3.6 MB. */
 const BATCH_CHARS_MAX = 1_000_000
 
 const answerSchema = z.object({
@@ -56,7 +56,7 @@ const answerSchema = z.object({
     .optional(),
 })
 
-/** Creates a client for one node. */
+/** Creates a JSON-RPC client for one node. */
 export function createRpc({
   url,
   timeoutMs = TIMEOUT_MS,
@@ -64,7 +64,7 @@ export function createRpc({
   url: string
   timeoutMs?: number
 }): Rpc {
-  /** A node that limits our requests names a time. Until then the node gets no request. */
+  /** Is the time until which the node gets no request. A node that answers 429 names this time. */
   let restUntilMs = 0
   const send = async (calls: readonly RpcCall[]): Promise<RpcAnswer[]> => {
     const restS = Math.ceil((restUntilMs - performance.now()) / 1000)
@@ -121,7 +121,7 @@ async function request(
       body: JSON.stringify(messages.length === 1 ? messages[0] : messages),
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'error',
-      // Bun sends loopback requests through HTTP_PROXY as well.
+      // Bun would send loopback requests through HTTP_PROXY as well.
       ...(isLoopback(url) ? { proxy: false } : {}),
     } as unknown as RequestInit)
     if (response.status === 429) throw new RpcRest(response.headers.get('retry-after'))
@@ -129,7 +129,7 @@ async function request(
     body = await response.json()
   } catch (error) {
     if (error instanceof RpcTrouble) throw error
-    // The cause is left out, because it can hold the URL, and the URL can hold an API key.
+    // The cause of the error is left out, because it can hold the URL, and the URL can hold an API key.
     throw new RpcTrouble(
       error instanceof Error && error.name === 'TimeoutError' ? 'timed out' : 'not reachable',
     )

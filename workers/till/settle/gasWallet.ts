@@ -1,4 +1,4 @@
-/** Signs, stores and broadcasts transactions of the gas wallets, always in this order. */
+/** Signs, stores and broadcasts the transactions of the gas wallets, always in the order sign, store, broadcast. */
 import { type Address, type Hex, keccak256, size } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { tracedForAll } from '../../../shared/process/tracing.ts'
@@ -18,15 +18,18 @@ import { transferCall, transferGas } from '../chain/transfer.ts'
 import type { Fees } from '../trial/trialCalls.ts'
 import { groupCall } from './paymentGroup.ts'
 
-/** Limits the fee that is ever signed, in wei per gas: 100 gwei. */
+/** Limits the fee of every signed transaction, in wei per gas: 100 gwei. */
 const FEE_MAX_WEI = 100_000_000_000n
-/** A block raises the base fee by an eighth at most. Twice the fee is enough for five such blocks. */
+/**
+ * A new transaction offers twice the base fee. A block raises the base fee by an eighth at most, so the offer lasts for
+ * five blocks.
+ */
 const BASE_FEE_MARGIN = 2n
-/** Nodes want 10 % more for a replacement. Our replacement offers a quarter more. */
+/** A replacement transaction offers a quarter more than the replaced transaction. Nodes demand 10 % more. */
 const BUMP_NUMERATOR = 5n
 const BUMP_DENOMINATOR = 4n
 const FILLER_GAS = 21_000n
-/** Nodes accept transactions of up to 128 KiB. */
+/** Limits the bytes of a signed transaction, because nodes accept transactions of up to 128 KiB. */
 const RAW_BYTES_MAX = 120_000
 
 /** Holds a payment with its gas limit and the hash of its payer's code. */
@@ -34,12 +37,16 @@ export type Sending = {
   payment: Payment
   gas: bigint
   code: Hex | null
-  /** Tells that the payer's code has never paid. Only one payment of such code is sent at a time. */
+  /**
+   * Tells that no payment from wallets with the payer's code has succeeded yet. Only one payment of such code is sent
+   * at a time.
+   */
   isLone?: boolean
 }
 
 /**
- * Holds the payments of one transaction. `gas` is the gas limit of a single payment. `null` means the highest limit.
+ * Holds the payments of one transaction. `gas` is the gas limit of a single payment. A `gas` of `null` means the
+ * highest limit.
  */
 type Load = { payments: readonly Payment[]; gas: bigint | null; code: Hex | null }
 
@@ -54,7 +61,7 @@ export function marketFees({ head, tipWei }: Pick<KnownChain, 'head' | 'tipWei'>
   return { maxFeeWei: capped((head.baseFeePerGas ?? 0n) * BASE_FEE_MARGIN + tip), tipWei: tip }
 }
 
-/** Returns the fees of a replacement: the market's fees, but at least a quarter above the old fees. */
+/** Returns the fees of a replacement transaction: the market's fees, but at least a quarter above the old fees. */
 function raisedFees(chain: KnownChain, before: Fees): Fees {
   const market = marketFees(chain)
   const raise = (wei: bigint) => (wei * BUMP_NUMERATOR) / BUMP_DENOMINATOR + 1n
@@ -110,7 +117,7 @@ function callOf(account: PrivateKeyAccount, { payments, gas }: Load) {
   return { ...transferCall(first), gas: gas ?? transferGas(first) }
 }
 
-/** Runs the batches of a wallet one after the other, so that the node gets the nonces in order. */
+/** Runs the batches of one gas wallet one after the other, so that the node gets the nonces in order. */
 function afterLast<Result>(
   { sending }: KnownChain,
   { address }: PrivateKeyAccount,
@@ -148,7 +155,7 @@ export function sendPayments(
   })
 }
 
-/** Does the same as {@link sendPayments}, but in one transaction. Members that were sent meanwhile are left out. */
+/** Sends payments like {@link sendPayments}, but in one transaction. Members that were sent meanwhile are left out. */
 export function sendGroup(
   chain: KnownChain,
   account: PrivateKeyAccount,
@@ -164,7 +171,9 @@ export function sendGroup(
   })
 }
 
-/** Writes to the trace of each payment when it was signed, stored and sent, and with how many others. */
+/**
+ * Writes to the trace of each payment when the payment was signed, stored and sent, and with how many other payments.
+ */
 const inTraces = (payments: readonly Payment[], work: () => Promise<void>): Promise<void> =>
   tracedForAll(
     'send transaction',
@@ -194,12 +203,12 @@ async function storeAndSend(
   await broadcast(chain, signed)
 }
 
-/** Describes a call that belongs to no payment. */
+/** Describes a call by a gas wallet that belongs to no payment. */
 type Call = { to: Address; data: Hex; gas: bigint }
 
 /**
- * Sends a call that belongs to no payment. If the watcher replaces the transaction, the replacement does nothing. So
- * the caller must be ready to send the call again.
+ * Sends a call by a gas wallet that belongs to no payment. If the watcher replaces the transaction, the replacement
+ * does nothing. So the caller must be ready to send the call again.
  */
 export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Call): Promise<void> {
   return afterLast(chain, account, async () => {
@@ -212,7 +221,7 @@ export function sendCall(chain: KnownChain, account: PrivateKeyAccount, call: Ca
   })
 }
 
-/** Broadcasts stored transactions and records the answers of the node. RPC trouble is recorded, and never thrown. */
+/** Broadcasts stored transactions and records the replies of the node. RPC trouble is recorded, and never thrown. */
 export async function broadcast(
   chain: KnownChain,
   transactions: readonly Pick<SignedTransaction, 'hash' | 'raw'>[],
@@ -235,9 +244,10 @@ export async function broadcast(
 }
 
 /**
- * Replaces a transaction with one of the same nonce and a higher fee, for those of its payments that still wait. If no
- * payment waits, the replacement is an empty transfer, which costs less than a revert of the token.
- * @param payments belong to the stuck transaction. Others are left out.
+ * Replaces a transaction by a transaction with the same nonce and a higher fee. The new transaction holds the payments
+ * that still wait. If no payment waits, the new transaction is an empty transfer, because that costs less than a revert
+ * of the token.
+ * @param payments are candidates for the new transaction. Payments that are not in the stuck transaction are left out.
  */
 export async function reprice(
   chain: KnownChain,
@@ -257,8 +267,8 @@ export async function reprice(
 }
 
 /**
- * Returns the load of a replacement. The gas limit stays as measured. It becomes lower when the wallet no longer needs
- * its deployment.
+ * Returns the payment and the gas limit of a replacement transaction. The gas limit stays as measured, or becomes lower
+ * when the payer's wallet no longer needs its deployment.
  */
 function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load {
   const most = transferGas(payment)
@@ -266,7 +276,7 @@ function anew(payment: Payment, { gasLimit, payerCode }: OpenTransaction): Load 
   return { payments: [payment], gas, code: payerCode }
 }
 
-/** Fills an assigned nonce that has no transaction, so that later nonces can be mined. */
+/** Sends an empty transaction for an assigned nonce that has no transaction, so that later nonces can be mined. */
 export async function fillGap(
   chain: KnownChain,
   account: PrivateKeyAccount,

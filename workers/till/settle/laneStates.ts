@@ -1,9 +1,9 @@
 /**
  * Defines the states of a process's settlement lanes as tables. ARCHITECTURE.md draws the same states, and a test
- * compares both.
+ * compares the tables with the drawing.
  */
 
-/** Names the states of the look, which takes the payments that wait. Only one look runs at a time. */
+/** Names the states of a look, in which the settler takes the payments that wait. Only one look runs at a time. */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
 
@@ -14,11 +14,14 @@ export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   'looking again': { asked: 'looking again', looked: 'looking' },
 }
 
-/** Counts the groups that are tried and sent at the same time. */
+/** Names how many groups are tried and sent at the same time. */
 export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 
-/** The second group begins when the first is late. A third group waits until one of them ends. */
+/**
+ * Defines how many groups run at once. A second group begins when the first is late. A third group waits until a
+ * running group ends.
+ */
 export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupState>>> = {
   free: { begun: 'one group' },
   'one group': { begun: 'two groups', ended: 'free' },

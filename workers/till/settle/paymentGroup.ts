@@ -10,12 +10,18 @@ import type { Transfer } from '../../../shared/till/authorization.ts'
 import { transferData } from '../chain/transfer.ts'
 import { MULTICALL3_ADDRESS } from '../wallets/walletDeployment.ts'
 
-/** In a larger group the gas of a payment hardly falls: 52,000 in a group of 32, 51,400 in a group of 64. */
+/**
+ * Limits the members of a group. In a larger group the gas of a payment hardly falls: 52,000 in a group of 32, 51,400
+ * in a group of 64.
+ */
 export const GROUP_MAX = 64
-/** 73,800 gas were measured for a member with a new recipient. */
+/** Sets the gas for each member of a group: 73,800 gas were measured for a member with a new recipient. */
 const GAS_BASE = 80_000n
 const GAS_OF_MEMBER = 80_000n
-/** No chain accepts a transaction with more gas (EIP-7825). Not every node reports this. */
+/**
+ * Limits the gas of a group. No chain accepts a transaction with more gas (EIP-7825). Not every node reports this
+ * refusal.
+ */
 const GAS_BOUND = 2n ** 24n
 
 /** Returns the gas limit of a group. */
@@ -25,7 +31,7 @@ export function groupGas(members: number): bigint {
   return gas
 }
 
-/** Returns the call that settles a group. */
+/** Returns the call that settles a group of payments. */
 export function groupCall(transfers: readonly Transfer[]): { to: Address; data: Hex; gas: bigint } {
   const calls = transfers.map((transfer) => ({
     target: transfer.asset,

@@ -10,13 +10,16 @@ import { sendCall } from './gasWallet.ts'
 
 const BATCH_MAX = 32
 const GAS_BASE = 80_000n
-/** 53,000 gas were measured for a cancellation, 73,800 for a transfer to a new recipient. */
+/**
+ * Sets the gas for each purse call: 53,000 gas were measured for a cancellation, 73,800 for a transfer to a new
+ * recipient.
+ */
 const GAS_OF_CALL = 80_000n
 
 /**
- * Sends the waiting calls in one transaction, in which each call succeeds or fails alone. A seller may be faster than a
- * cancellation. The chain shows which came first. If the wallet has no gas, or after a crash, a call is taken again. A
- * second call with the same nonce changes nothing.
+ * Sends the waiting purse calls in one transaction, in which each call succeeds or fails alone. A seller may take a
+ * payment before its cancellation is mined. The chain shows which came first. If the wallet has no gas, or after a
+ * crash, a call is sent again. A second call with the same nonce changes nothing.
  */
 export async function sendPurseCalls(chain: KnownChain): Promise<void> {
   const { network } = chain.network

@@ -1,7 +1,7 @@
 /**
- * The job of one payment wakes the settler, and the settler takes all payments that wait. So the number of concurrent
- * jobs does not limit the size of a group. There is no timer: payments that arrive while the lanes are busy form the
- * next group.
+ * Forms groups of payments. The job of one payment wakes the settler, and the settler takes all payments that wait. So
+ * the number of concurrent jobs does not limit the size of a group. There is no timer: payments that arrive while the
+ * lanes are busy form the next group.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import {
@@ -15,25 +15,24 @@ import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
 /**
- * With a nearby node, a group takes less time than this. Two groups at once slow each other down. With 50 concurrent
- * payments, one group at a time has 0.85 of the median latency of two.
+ * A second group may begin when the first has run for this long. With a nearby node a group takes less time. Two groups
+ * at once slow each other down. With 50 concurrent payments, one group at a time has 0.85 of the median latency of two.
  */
 const LATE_MS = 250
 /**
- * While several projects wait, one project gets a quarter of a group at most, because its payments may spoil groups.
+ * While several projects wait, the payments of one project fill at most a quarter of a group, because they may make the
+ * group revert.
  */
 const SHARE_DIVISOR = 4
-/**
- * Limits the payments that go alone and run or have a waiting job, so that half of the pool's jobs can wake the groups.
- */
+/** Limits the payments that go alone and hold a job. Half of the pool's jobs stay free to wake the groups. */
 const ALONE_MAX = 16
 /**
- * A job without room in the lane is retried after this delay. The lane takes its payment anyway when the payment's turn
- * comes.
+ * A job that finds the lane for single payments full is retried after this delay. When the turn of its payment comes
+ * earlier, the lane takes the payment without the job.
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
-/** If another settler had locked a row, the next look follows after this delay. */
+/** The settler looks again after this delay if another settler had locked a payment row. */
 const LOCKED_DELAY_MS = 50
 
 type Lane = 'grouped' | 'alone'
@@ -49,11 +48,15 @@ export type SettlementLanes = {
 /** Creates the lanes of one process. Payments that go alone have a separate lane, so they never delay the groups. */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
   /**
-   * Holds the waiting jobs, by payment. A look takes all of them. A job that arrives meanwhile is for the next look.
+   * Holds the jobs that wait, by the id of their payment. A look takes all these jobs. A job that arrives during a look
+   * waits for the next look.
    */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
-  /** Holds the payments of a run that was interrupted. The database may still name this process as their settler. */
+  /**
+   * Holds the payments of a run that was interrupted. In the database this process may still be the settler of these
+   * payments.
+   */
   const dropped = new Set<string>()
   let look: LookState = 'idle'
   let groups: GroupState = 'free'
@@ -61,7 +64,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
-  /** Tells that the last look left payments waiting. */
+  /** Tells that the last look left some payments waiting. */
   let othersWait = false
   let drained: (() => void)[] = []
 
@@ -89,7 +92,9 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     pump()
   }
 
-  /** Returns the milliseconds until a group may begin. `null` means when one of the groups has ended. */
+  /**
+   * Returns the milliseconds until a group may begin. `null` means that a group may begin when a running group ends.
+   */
   const nextGroupInMs = (): number | null => {
     if (groups === 'free') return 0
     return groups === 'two groups' ? null : Math.max(0, groupMs + LATE_MS - performance.now())
@@ -108,7 +113,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
-    // Rows that another settler has locked do not count, because an immediate look would find them locked again.
+    // Payment rows that another settler has locked do not count, because an immediate look would find them locked
+    // again.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
     if (inMs === 0 && grouped.taken.length > 0) look = after(LOOK_STATES, look, 'asked')
@@ -118,7 +124,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     }
   }
 
-  /** Ends the jobs of payments that need no settler now. The other jobs keep waiting for their turn. */
+  /** Ends the jobs of payments that need no settler now. The jobs of other payments keep waiting for their turn. */
   const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
     const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
       chainId: chain.network.chainId,
@@ -188,7 +194,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (!isAtWork) void lookOn()
   }
 
-  /** Repeats the look until no job arrives during a look. */
+  /** Looks for waiting payments, and looks again as long as a job arrived during the look. */
   const lookOn = async () => {
     do {
       if (asked.size > 0 || othersWait) await take()
@@ -205,7 +211,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   return {
     async settle(paymentId) {
-      // The transaction of the payment may have reverted before the run ended. Then the job asks for another run.
+      // The transaction of the payment may have reverted before the run ended. Then the job asks for another settlement
+      // run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)

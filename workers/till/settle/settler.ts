@@ -1,4 +1,7 @@
-/** Settles claimed payments: simulates, signs, stores and broadcasts them. The watcher follows the transactions. */
+/**
+ * Settles claimed payments: simulates, signs, stores and broadcasts their transactions. The watcher follows the
+ * transactions.
+ */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
 import { findOpenTransactions } from '../../../sql/till/watch/openTransactions.ts'
@@ -12,14 +15,23 @@ import { broadcast, type Sending, sendGroup, sendPayments } from './gasWallet.ts
 import { GROUP_MAX, groupGas } from './paymentGroup.ts'
 import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdict.ts'
 
-/** A payment that reverted this often is not sent again, even if its simulation passes. */
+/**
+ * Limits how often a payment may revert. After that many reverts the payment is not sent again, even if its simulation
+ * passes.
+ */
 const REVERTS_MAX = 3
-/** Refused payments are judged concurrently, because a group of them would otherwise occupy its lane for seconds. */
+/**
+ * Limits the refused payments that are judged at once. If they were judged one by one, a group of them would occupy its
+ * lane for seconds.
+ */
 const JUDGED_AT_ONCE = 8
-/** A payment that passes alone but not in its group waits this many times. Then it is sent alone. */
+/**
+ * Limits how often a payment waits for another group when it passes alone but not in its group. Then the payment is
+ * sent alone.
+ */
 const GROUP_REFUSALS_MAX = 6
 
-/** Settles one batch of payments. Trouble of the chain or the RPC is never thrown. */
+/** Settles one batch of payments. Errors of the chain or the RPC are never thrown. */
 export async function settlePayments(view: ChainView, ids: readonly string[]): Promise<void> {
   const found = await findPayments(view.pool, ids)
   const waiting = found
@@ -70,14 +82,14 @@ async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<
   if (apart.length > 0) await sendEach(chain, apart, refused)
 }
 
-/** Sends the payments that pass together in one transaction. @returns the other payments. */
+/** Sends the payments that pass together in one transaction. @returns the payments that were not sent. */
 async function sendTogether(
   chain: KnownChain,
   payments: readonly Payment[],
 ): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
   const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
   if (account === null) return { apart: payments, refused: [] }
-  // The count rises first, because two concurrent groups must not choose the same wallet.
+  // The count of batches rises before the trial, because two concurrent groups must not choose the same wallet.
   chain.batches++
   const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
   if (members.length < 2) return { apart: [...members, ...apart], refused }
@@ -87,8 +99,8 @@ async function sendTogether(
 
 /**
  * Sends each payment that passes in a separate transaction.
- * @param refused are payments that did not pass behind the others of their group. They may pass alone. The group
- * decides first, because the payer may not have the money for all payments.
+ * @param refused are payments that did not pass after the other payments of their group. Such a payment may pass alone.
+ * The group decides first, because the payer may not have the money for all payments.
  */
 async function sendEach(
   chain: KnownChain,

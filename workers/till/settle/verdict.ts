@@ -1,4 +1,4 @@
-/** Decides how a payment that is not sent ends or waits. */
+/** Decides whether a payment that is not sent fails or waits. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { postponePayments } from '../../../sql/till/settle/settlementQueue.ts'
 import { failPayment } from '../../../sql/till/settle/settlements.ts'
@@ -29,8 +29,8 @@ export async function orPostpone(
 }
 
 /**
- * Fails a refused payment only when the highest block seen confirms the refusal. Neither a lagging node nor a balance
- * that is just arriving may fail a payment.
+ * Fails a refused payment only when the highest block seen confirms the refusal. A lagging node must not fail a
+ * payment, and neither must money that is just arriving.
  */
 export async function judgeRefusal(
   chain: KnownChain,
@@ -42,15 +42,15 @@ export async function judgeRefusal(
   if (refusal.kind !== 'final') return postpone(chain, [payment], refusal.detail)
   const confirmed = await confirmRefusal(chain, payment, refusal)
   if (!confirmed) return postpone(chain, [payment], refusal.detail)
-  // The token refuses a blacklisted payer before it checks the nonce. The transfer may have happened before.
+  // The token refuses a blacklisted payer before it checks the nonce. So the authorization may have been used before.
   if (await isUsed(chain.rpc, payment, chain.head.number)) return examineUsed(chain, payment)
   await fail(chain, payment, refusal)
 }
 
 /**
- * Tells whether the highest block seen gives the same refusal. `early` confirms too, because only the time of that
- * block differs. A wallet that was deployed meanwhile confirms nothing: its payment is simulated again without the
- * deployment.
+ * Tells whether the highest block seen gives the same refusal. A refusal as `early` confirms too, because only the time
+ * of that block differs. A wallet that was deployed meanwhile confirms nothing: its payment is simulated again without
+ * the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,

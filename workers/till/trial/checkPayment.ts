@@ -19,8 +19,8 @@ import { nextAccount, senderOf, suspensionOf, tryTransfers } from './trial.ts'
 const RETRY_MS = 500
 
 /**
- * Simulates an authorization before it is claimed. If the claim came first, a stranger could spend a wallet's nonce
- * with a random signature.
+ * Simulates an authorization before it is claimed. If the claim came first, a stranger could spend a nonce of
+ * somebody's wallet with a random signature.
  */
 export const createCheckPayment =
   ({ view }: Till): Task<'check_payment'> =>
@@ -42,7 +42,7 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   if (!isReady && !isDeployable(chain, claim)) {
     return refuseCheck(chain.pool, check.id, reasonWithoutCode)
   }
-  // A deployed wallet needs no factory, though the header may name one.
+  // A deployed wallet needs no factory, though the payment header may name one.
   const judged = isReady ? { ...claim, factory: null, factory_data: null } : claim
   const transfer = transferOf(judged)
   const suspension = await suspensionOf(chain, transfer)
@@ -57,7 +57,7 @@ async function judge(chain: KnownChain, check: Check): Promise<void> {
   await refuseCheck(chain.pool, check.id, refusal.reason)
 }
 
-/** Tells whether the wallet has code. The second read finds a wallet that was deployed after our newest known block. */
+/** Tells whether a wallet has code. The second read finds a wallet that was deployed after the newest known block. */
 async function hasCodeByNow(chain: KnownChain, payer: Address): Promise<boolean> {
   if (await hasCode(chain.rpc, payer, chain.head.number)) return true
   await refreshHead(chain)

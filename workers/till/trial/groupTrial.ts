@@ -1,4 +1,4 @@
-/** Simulates a group with the call that would settle it. */
+/** Simulates a group of payments with the call that would settle the group. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { hex, read, resultOf, tagOf } from '../chain/chain.ts'
 import type { KnownChain } from '../chain/chainView.ts'
@@ -9,8 +9,8 @@ import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
 /**
- * Holds the result of a trial. `members` pass together. `apart` cannot share a transaction. `refused` do not pass
- * behind the others.
+ * Holds the result of a group's trial. The payments in `members` pass together. The payments in `apart` cannot share a
+ * transaction. The payments in `refused` do not pass after the others.
  */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 
@@ -51,8 +51,8 @@ export async function tryGroup(
 }
 
 /**
- * Tries early members again on the pending block, as `simulateNow` does, because the newest block of an idle chain is
- * old.
+ * Tries members that look early again on the pending block, as `simulateNow` does, because the newest block of an idle
+ * chain is old.
  */
 async function withoutEarly(
   chain: KnownChain,
@@ -83,7 +83,7 @@ const groupTrial = (payments: readonly Payment[], sender: Sender, block: 'latest
   params: [callOf(sender, groupCall(payments)), block],
 })
 
-/** Returns the outcome of each member, or `null` if the node could not run the group. */
+/** Returns the outcome of each member of a group. Returns `null` if the node could not run the group. */
 function readOutcomes(answer: RpcAnswer | undefined, members: number): readonly Simulated[] | null {
   const results = answer?.ok ? readGroup(answer.result, members) : null
   return (

@@ -27,7 +27,8 @@ export async function payerCodes(
       if (code !== '0x') return keccak256(code)
       if (deployment === null) return null
       const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
-      // A factory may deploy only for Multicall3. Then the hash of its call data replaces the hash of the code.
+      // Some factories deploy only for Multicall3, so their code cannot be read in advance. Then the hash of the
+      // factory's call data replaces it.
       return future ?? keccak256(deployment.factoryData)
     }),
   )

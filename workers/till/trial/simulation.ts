@@ -8,8 +8,8 @@ import { readTrial } from '../wallets/walletDeployment.ts'
 /** Tells why the token refuses a transfer. */
 export type ChainRefusal = {
   /**
-   * `used` means spent or cancelled by any transaction. `expired` and `early` depend on the time of a block.
-   * `suspended` is our own verdict, and the chain was not asked.
+   * `used` means that a transaction spent or cancelled the authorization. `expired` and `early` depend on the time of a
+   * block. `suspended` is the verdict of this service, and the chain was not asked.
    */
   kind: 'used' | 'expired' | 'early' | 'final' | 'suspended'
   reason: X402Reason
@@ -41,8 +41,8 @@ const DETAIL_CHARS_MAX = 200
 const REVERTED = 3
 
 /**
- * geth, reth and erigon say "out of gas", anvil says "OutOfGas". This is a verdict, because the gas limit is ours and
- * wallets may not burn more.
+ * Matches the messages of reverts: geth, reth and erigon say "out of gas", anvil says "OutOfGas". Running out of gas is
+ * a verdict on the payment, because this service sets the gas limit, and no wallet may burn more.
  */
 const VERDICT = /revert|out ?of ?gas/i
 
@@ -60,14 +60,14 @@ export function readSimulation(
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
-/** Reads a trial of deployment and charge. The result tells whether the charge failed. */
+/** Reads the result of a trial that deploys and charges a wallet. The result tells whether the charge failed. */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
   if (trial === null) return { kind: 'trouble', detail: 'Multicall3 does not answer' }
   const { deployed, charge } = trial
   if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
-  // The token finds no wallet that it could ask, or the deployment has left no gas for the token.
+  // Either no wallet exists that the token could ask, or the deployment has left no gas for the token.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
   return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }
@@ -78,7 +78,7 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
   refusal: { ...refusal, reason: 'smart_wallet_deployment_failed' },
 })
 
-/** Reads a revert. An unknown revert is final too, because the chain has refused. */
+/** Reads the error of a reverted call. An unknown revert is final too, because the chain has refused. */
 export function readRevert(message: string, data: unknown): ChainRefusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
   const detail = text.slice(0, DETAIL_CHARS_MAX)

@@ -1,5 +1,6 @@
 /**
- * Tries transfers in the same way as the transactions that would settle them: same sender, fees, gas limit and block.
+ * Tries transfers in the same way as the transactions that would settle them: with the same sender, fees, gas limit and
+ * block.
  */
 import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -13,18 +14,18 @@ import type { ChainRefusal, Simulated } from './simulation.ts'
 import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
 /**
- * Holds the result of a trial. `gas` is the gas limit to sign. `code` is the hash of the payer's code, or `null` for an
- * account.
+ * Holds the result of a trial. `gas` is the gas limit to sign. `code` is the hash of the payer's code. A `code` of
+ * `null` means an account without code.
  */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
 /**
- * The gas limit of a contract is a quarter above its measured gas, because the first USDC of a recipient costs 17,100
+ * Sets the margin of a contract's gas limit: a quarter of its measured gas. The first USDC of a recipient costs 17,100
  * gas more.
  */
 const MARGIN_DIVISOR = 4n
 
-/** Returns the next gas wallet in rotation that can pay for `gas`, or `null`. */
+/** Returns the next gas wallet in rotation that can pay for `gas`. Returns `null` if no wallet can. */
 export function nextAccount(chain: KnownChain, gas: bigint): PrivateKeyAccount | null {
   const { maxFeeWei } = marketFees(chain)
   const usable = chain.accounts.filter((account) => {
@@ -34,20 +35,22 @@ export function nextAccount(chain: KnownChain, gas: bigint): PrivateKeyAccount |
   return usable[chain.batches % usable.length] ?? null
 }
 
-/** Returns the most gas that any one of the transfers may use. */
+/** Returns the gas limit of the transfer that may use the most gas. */
 export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 
-/** Returns the sender of a trial. If no wallet can pay, nothing is sent and the trial leaves out the fees. */
+/**
+ * Returns the sender of a trial. If no gas wallet can pay, no transaction is sent and the trial leaves out the fees.
+ */
 export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): Sender =>
   account === null
     ? { from: chain.accounts[0]!.address, fees: null }
     : { from: account.address, fees: marketFees(chain) }
 
 /**
- * Tries transfers in order. An account runs no code, so one call on the newest block decides. A contract could
- * distinguish a call from the transaction by its gas or block. So its gas is measured, and it is called again with this
- * limit on the pending block.
+ * Tries transfers in order. An account runs no code, so one call on the newest block decides. A contract could tell a
+ * simulated call from the transaction by its gas or block. So the gas of a contract is measured, and the contract is
+ * called again with this gas limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(
@@ -73,7 +76,7 @@ export async function tryTransfers(
   return trials
 }
 
-/** Measures the gas of contracts, and writes outcome and gas limit into their trials. */
+/** Measures the gas of payments from contracts, and writes outcome and gas limit into their trials. */
 async function measure(
   chain: KnownChain,
   contracts: readonly { transfer: Transfer; trial: Trial }[],
@@ -122,8 +125,8 @@ const areSuspended = (
   )
 
 /**
- * Returns the refusal of a suspended payer without a call of its code. Returns `null` if the payer may pay. @throws
- * {RpcTrouble}
+ * Returns the refusal of a suspended payer without a call of the payer's code. Returns `null` if the payer may pay.
+ * @throws {RpcTrouble}
  */
 export async function suspensionOf(
   chain: KnownChain,

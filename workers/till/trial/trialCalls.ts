@@ -9,7 +9,7 @@ import { readSimulation, type Simulated } from './simulation.ts'
 /**
  * Simulates transfers on the newest block. On an idle chain the newest block is old, and its time makes a new
  * authorization look early. Only early transfers are simulated again on the pending block, because a node may run its
- * whole mempool for that.
+ * whole mempool for a pending block.
  */
 export async function simulateNow(
   rpc: Rpc,
@@ -26,15 +26,15 @@ export async function simulateNow(
 export const isEarly = (result: Simulated | undefined): boolean =>
   result?.kind === 'refused' && result.refusal.kind === 'early'
 
-/** Describes the gas wallet that would send, and its fees. `null` means that no wallet can pay the fees. */
+/** Describes the gas wallet that would send, and its fees. A `fees` of `null` means that no wallet can pay the fees. */
 export type Sender = { from: Address; fees: Fees | null }
 
 /** Holds the fees of a transaction in wei per gas. */
 export type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
 /**
- * Returns a call with the fields of the transaction. Without fees GASPRICE is 0, and a wallet can distinguish the call
- * from the real transaction.
+ * Returns a simulated call with the fields of the transaction. Without fees GASPRICE is 0, and a wallet can tell the
+ * simulated call from the real transaction.
  */
 export const callOf = (
   { from, fees }: Sender,
@@ -54,7 +54,7 @@ export const callOf = (
 
 /**
  * Simulates transfers on top of a block.
- * @param options.gas the gas limit of each transfer. The default is the highest limit.
+ * @param options.gas is the gas limit of each transfer. The default is the highest limit.
  */
 export async function simulate(
   rpc: Rpc,
@@ -77,7 +77,7 @@ export async function simulate(
 }
 
 /**
- * Returns the least gas with which each transfer passes on the pending block, or the refusal of the node.
+ * Returns the least gas with which each transfer passes on the pending block, or the node's refusal.
  * @throws {RpcTrouble}
  */
 export async function estimateGas(

@@ -1,4 +1,4 @@
-/** Charges an undeployed wallet: deployment and charge are one transaction (ERC-6492). */
+/** Deploys the wallet of a payer and charges it in one transaction (ERC-6492). */
 import {
   type Address,
   decodeFunctionResult,
@@ -15,8 +15,9 @@ type Call = { to: Address; data: Hex }
 
 /**
  * Returns one call that deploys a wallet and then charges it. The payer chose the call data of the factory, so
- * Multicall3 makes this call, because Multicall3 owns nothing. If a gas wallet made it, the payer's call would run in
- * our name. The deployment may fail, because somebody may have deployed the wallet just before. So the charge decides.
+ * Multicall3 makes the call of the factory, because Multicall3 owns nothing. If a gas wallet made the call, the payer's
+ * call data would run in the name of this service. The deployment may fail, because somebody may have deployed the
+ * wallet just before. So only the result of the charge decides.
  * @param trial lets the charge fail too, so that the result tells the reason.
  */
 export function deployAndCharge(

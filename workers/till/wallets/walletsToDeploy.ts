@@ -44,8 +44,8 @@ export async function sortDeployments(
 }
 
 /**
- * Makes payments of wallet code that has never paid wait while one of them is pending. Otherwise many could burn gas
- * before the first revert is known.
+ * Makes payments wait whose wallet code has never paid, while one payment of that code is pending. Otherwise many
+ * payments could burn gas before the first revert is known.
  */
 export async function holdUnproven(
   chain: KnownChain,

@@ -14,21 +14,24 @@ import { readTransfers, type Transfers, transferIndex } from '../chain/transfer.
 
 const BATCH_MAX = 200
 /**
- * A settlement counts as undone after this many polls without it, because another node behind the same URL may only
- * lag.
+ * A settlement counts as undone after this many polls in which its transaction has no receipt. One poll is no proof,
+ * because another node behind the same URL may lag.
  */
 const GONE_LOOKS = 2
 
-/** Holds what a process remembers of reorganisations between its polls. */
+/** Holds the facts about reorganisations that a process remembers between two polls. */
 export type ReorganisationMemory = {
   /** Is the number of the newest block at the last poll. */
   lastNumber: bigint | null
-  /** Tells whether a reorganisation may have happened since the last check that found every settlement in its block. */
+  /**
+   * Tells whether a reorganisation may have happened since the last check. The flag ends when a check finds every
+   * settlement in its block.
+   */
   suspicious: boolean
   goneLooks: Map<string, number>
 }
 
-/** Checks every unfinalized payment once the newest settlement is missing from its block. */
+/** Checks every unfinalized payment once the block of the newest settlement was replaced. */
 export async function watchForReorganisation(
   chain: KnownChain,
   memory: ReorganisationMemory,
@@ -62,8 +65,8 @@ export async function watchForReorganisation(
 }
 
 /**
- * Finds the settlements that moved to another block, and those that are gone. A group can be in a block without one of
- * its members.
+ * Divides settlements: some moved to another block, and some are in no block any more. A group can be in a block
+ * without one of its members.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],
@@ -91,8 +94,9 @@ function sortFound(
 }
 
 /**
- * Tells whether the block of the newest settlement was replaced. Earlier blocks may be replaced too. The parent of the
- * newest block cannot tell this, because a settlement can be in a block between two polls.
+ * Tells whether a reorganisation replaced the block of the newest settlement. Blocks of earlier settlements may be
+ * replaced too. The parent of the newest block cannot tell this, because a settlement can be in a block between two
+ * polls.
  * @param isShorter tells whether the head is lower than at the last poll, because a block was lost or a node lags.
  */
 async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolean> {
@@ -102,7 +106,7 @@ async function isReplaced(chain: KnownChain, isShorter: boolean): Promise<boolea
   return block === null ? isShorter : block.hash !== settlement.blockHash
 }
 
-/** Marks payments in finalized blocks as final. If one block was replaced, all payments become suspect. */
+/** Marks payments in finalized blocks as final. If one block was replaced, the next check examines all payments. */
 export async function finalize(chain: KnownChain, memory: ReorganisationMemory): Promise<void> {
   const oldest = await findUnfinalized(chain.pool, chain.network.chainId, BATCH_MAX)
   if (oldest.length === 0) return

@@ -16,7 +16,7 @@ import { plainTransfers } from '../chain/transfer.ts'
 
 const BATCH_MAX = 50
 
-/** Checks the claimed refunds once. @throws {RpcTrouble} */
+/** Checks once the refunds that sellers say they made by hand. @throws {RpcTrouble} */
 export async function checkClaims(chain: KnownChain): Promise<void> {
   const claims = await findClaimed(chain.pool, chain.network.network, BATCH_MAX)
   if (claims.length === 0) return
@@ -34,7 +34,7 @@ async function judge(
 ): Promise<void> {
   const refuse = (reason: string) => refuseClaim(chain.pool, claim, reason)
   if (receipt === null) {
-    // A node may lag, so only time shows that there is no such transaction.
+    // A node may not have seen the transaction yet. So a missing transaction is refused only after some time.
     if (claim.isOld) await refuse('no node knows the transaction')
     return
   }

@@ -43,8 +43,8 @@ export async function resolveUsed(
 }
 
 /**
- * Divides transactions into parts with a limited number of payments. Rivals for a nonce stay together, because one of
- * them is in a block.
+ * Divides transactions into parts with a limited number of payments. Transactions with the same nonce stay in one part,
+ * because a block holds only one of them.
  */
 function inParts(open: readonly OpenTransaction[]): OpenTransaction[][] {
   const parts: OpenTransaction[][] = []
@@ -94,7 +94,7 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
   await recordMisses(chain.pool, { reverted, displaced: [] })
 }
 
-/** Divides payments by the receipt of their transaction. */
+/** Divides the payments of one transaction: its receipt shows the transfer of a payment, or does not show it. */
 function matchTransfers(
   chain: KnownChain,
   payments: readonly Payment[],
@@ -114,13 +114,13 @@ function matchTransfers(
   return { settled, missed }
 }
 
-/** Describes the members that a group did not transfer. */
+/** Describes the payments that a mined group did not transfer. */
 type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 
 /**
- * Returns the payers that spoil groups. At the signing no payer had code. Code that a payer has now can burn the gas of
- * all members. Only such a member makes a group revert as a whole. If no member has code any more, every member is
- * suspect.
+ * Returns the payers that make groups revert. When a group was signed, no payer of the group had code. Code that a
+ * payer has now can burn the gas of all members. Only a member with code makes a group revert as a whole. If no member
+ * has code any more, every member is suspect.
  * @throws {RpcTrouble}
  */
 async function findSpoilers(
@@ -144,8 +144,8 @@ async function findSpoilers(
 }
 
 /**
- * Returns the transactions without a receipt for too long. A node can count a nonce before it has the receipt. If the
- * receipt does not appear, another transaction used the nonce.
+ * Returns the transactions that have had no receipt for too long. A node can count a nonce as used before it has the
+ * receipt. If the receipt does not appear, another transaction used the nonce.
  */
 function longMissing(chain: KnownChain, missing: readonly OpenTransaction[]): Hex[] {
   const nowMs = performance.now()

@@ -1,7 +1,8 @@
 /**
- * Follows the signed payments of purses on the chain. A purse gets its money back only on one proof: a final block
- * whose time is after `validBefore`, and in whose state the nonce is unused. Block times only grow and this block
- * stays, so no later block can accept the authorization. Our clock and the seller's statements prove nothing.
+ * Follows the signed payments of purses on the chain. A purse gets its money back only on one proof. The proof is a
+ * final block whose time is after `validBefore`, and in whose state the nonce is unused. Block times only grow and a
+ * final block stays, so no later block can accept the authorization. The clock of this service and the seller's
+ * statements prove nothing.
  */
 import type { Address, Hex } from 'viem'
 import {
@@ -37,24 +38,27 @@ import { checkClaims } from './handRefunds.ts'
 
 const BATCH_MAX = 200
 const PURSES_MAX = 50
-/** The search begins this many blocks before the signature, because the stored head may come from another node. */
+/**
+ * The search for a transfer begins this many blocks before the signature, because the stored head may come from another
+ * node.
+ */
 const SEARCH_MARGIN = 5n
 
 /**
- * Transfers count as gone after this many polls that see another block, because another node behind the URL may only
- * lag.
+ * Transfers count as gone after this many polls in which the node has another block at their height. One poll is no
+ * proof, because another node behind the same URL may lag.
  */
 const REPLACED_LOOKS = 2
 
-/** Holds what a process remembers between its polls. */
+/** Holds the facts about purses that a process remembers between two polls. */
 export type PurseMemory = {
-  /** Is the row of the last open payment that was checked. */
+  /** Is the id of the last row of an open payment that was checked. */
   lastOpenRow: bigint
   /** Counts the successive polls at which the block of the newest transfer was replaced. */
   replacedLooks: number
 }
 
-/** Checks open payments and outdated balances once. @throws {RpcTrouble} */
+/** Checks open payments of purses and outdated purse balances once. @throws {RpcTrouble} */
 export async function tendPurses(chain: KnownChain, memory: PurseMemory): Promise<void> {
   const { network } = chain.network
   const after = memory.lastOpenRow
@@ -93,7 +97,7 @@ async function tendOpen(
   if (used.length > 0) await tendUsed(chain, used, final)
 }
 
-/** Handles payments whose authorization is used: a transfer took it, or it was cancelled. */
+/** Handles payments whose authorization is used: either a transfer used it, or the payer cancelled it. */
 async function tendUsed(
   chain: KnownChain,
   used: readonly Signed[],
@@ -172,7 +176,7 @@ async function tendTransfers(
   await checkAnew(pool, refunds.replaced)
 }
 
-/** Separates transfers that are still in their block from those that are not. */
+/** Separates the transfers that are still in their block from the transfers that are not. */
 async function sortInPlace(
   chain: KnownChain,
   seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],

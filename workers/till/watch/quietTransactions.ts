@@ -13,9 +13,9 @@ import { broadcast, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** A transaction is stuck when this many blocks do not hold it. */
+/** A transaction counts as stuck when it is in none of this many blocks. */
 const STUCK_BLOCKS = 3n
-/** A node that has accepted a transaction counts it after this time at the latest. */
+/** A node includes an accepted transaction in the wallet's next nonce after this many milliseconds at the latest. */
 const POOL_MS = 500
 
 /** Broadcasts transactions without news again. Raises the fee of stuck transactions. */
@@ -44,9 +44,9 @@ export async function tendQuiet(
 }
 
 /**
- * Broadcasts a transaction again that the node's pool has dropped. Until then each later transaction of the wallet waits.
- * This happens once for each transaction, because a node may accept it and not count it.
- * @param pooled the wallet's next nonce after the transactions in the pool.
+ * Broadcasts a transaction again that the node's pool has dropped. Until then each later transaction of the wallet
+ * waits. Each transaction is sent again only once, because a node may accept a transaction without counting its nonce.
+ * @param pooled is the wallet's next nonce after the transactions in the node's pool.
  */
 export async function resendDropped(
   chain: KnownChain,
@@ -59,7 +59,10 @@ export async function resendDropped(
   await broadcast(chain, [dropped])
 }
 
-/** Returns the members of a group whose payers still have no code. The others are sent alone once the nonce is used. */
+/**
+ * Returns the members of a group whose payers still have no code. The members with code are sent alone once the nonce
+ * is used.
+ */
 async function withoutCode(chain: KnownChain, members: readonly Payment[]): Promise<Payment[]> {
   const codes = await readCode(
     chain.rpc,

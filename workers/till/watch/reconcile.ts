@@ -1,4 +1,7 @@
-/** Handles lost payments, stuck transactions, reorganisations and finality. Several processes may run it at once. */
+/**
+ * Handles lost payments, stuck transactions, reorganisations and finality. Several processes may run these checks at
+ * once.
+ */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { deleteStaleChecks } from '../../../sql/till/payments/paymentChecks.ts'
 import { syncWallet } from '../../../sql/till/settle/gasWallets.ts'
@@ -18,11 +21,14 @@ import { type PurseMemory, tendPurses } from './purses.ts'
 import { tendQuiet } from './quietTransactions.ts'
 
 const BATCH_MAX = 200
-/** A lower head is believed after this many polls, because by then a real chain has grown past its old head. */
+/**
+ * A lower head of the chain is believed after this many polls, because by then a real chain has grown past its old
+ * head.
+ */
 const LOWER_LOOKS = 8
 const CLEANING_LOOKS = 300
 
-/** Holds the memory of one process between its polls. */
+/** Holds the facts that one process remembers between two polls. */
 export type Reconciler = ReorganisationMemory &
   PurseMemory & {
     gapsBefore: Set<string>
@@ -30,7 +36,10 @@ export type Reconciler = ReorganisationMemory &
     looks: number
   }
 
-/** Returns the memory at the start. Nobody has watched the chain until now, so every settlement is suspect. */
+/**
+ * Returns the reconciler's empty state for the start of a process. Nobody has watched the chain until now, so every
+ * settlement is checked.
+ */
 export const newReconciler = (): Reconciler => ({
   lastNumber: null,
   suspicious: true,
@@ -44,7 +53,7 @@ export const newReconciler = (): Reconciler => ({
 
 /**
  * Runs all checks of one poll.
- * @param newest the node's newest block, which may be lower than `chain.head`.
+ * @param newest is the node's newest block, which may be lower than `chain.head`.
  * @throws {RpcTrouble}
  */
 export async function reconcile(
@@ -94,7 +103,7 @@ async function tendWallets(chain: KnownChain, memory: Reconciler): Promise<void>
   memory.gapsBefore = gaps
 }
 
-/** Reopens transactions that a reorganisation removed. Fills the nonce when there is no such transaction. */
+/** Reopens the transactions of a nonce that a reorganisation removed. Fills the nonce when no transaction has it. */
 async function mendGap(
   chain: KnownChain,
   account: PrivateKeyAccount,

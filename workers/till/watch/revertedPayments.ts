@@ -6,7 +6,7 @@ import { type KnownChain, refreshHead } from '../chain/chainView.ts'
 import { examineUsed } from './usedAuthorization.ts'
 
 /**
- * Returns the payments whose contract wallet reverted, each with the function that ends the payment. Both functions
+ * Returns the payments whose contract wallet reverted, each with the function that ends the payment. The functions
  * throw RpcTrouble.
  */
 export async function findReverted(
@@ -29,8 +29,8 @@ export async function findReverted(
 }
 
 /**
- * Tells whether somebody else deployed the wallet first. A second deployment burns its gas, and this is not the
- * wallet's fault. So the payment is sent once more, without the deployment.
+ * Tells whether somebody else deployed the wallet first. A second deployment burns its gas, though the wallet did
+ * nothing wrong. So the payment is sent once more, without the deployment.
  */
 async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promise<boolean> {
   if (payment.deployment === null || payment.revertCount > 1) return false
@@ -39,8 +39,8 @@ async function wasDeployedByAnother(chain: KnownChain, payment: Payment): Promis
 }
 
 /**
- * Ends a reverted payment. Anyone may settle an authorization before us. Our transaction then reverts, and this is not
- * the wallet's fault.
+ * Ends a reverted payment. Anyone may settle an authorization before this service does. The service's transaction then
+ * reverts, though the wallet did nothing wrong.
  */
 async function endReverted(chain: KnownChain, payment: Payment, code: `0x${string}`) {
   await refreshHead(chain)

@@ -1,4 +1,6 @@
-/** Examines a used authorization: any transaction settled it, it was cancelled, or it was spent before its claim. */
+/**
+ * Finds out how an authorization was used: by any transaction that settled it, by a cancellation, or before its claim.
+ */
 import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import {
@@ -13,17 +15,17 @@ import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** The search begins this many blocks before the claim. */
+/** The search for the use of an authorization begins this many blocks before the claim. */
 const SEARCH_MARGIN = 5n
 /**
- * The hash of an earlier transaction is searched for this many blocks before the claim: eleven hours on Base, in ten
- * requests.
+ * The hash of a transaction before the claim is searched in this many blocks: eleven hours on Base, in ten requests to
+ * the node.
  */
 const NAMED_BLOCKS = 20_000n
 
 /**
  * Settles a payment by any transaction that used its authorization, because anyone may call
- * `transferWithAuthorization`. If the authorization was used before the claim, it paid for something else and the
+ * `transferWithAuthorization`. If the authorization was used before the claim, it paid for something else. Then the
  * payment is refused.
  * @throws {RpcTrouble} while the chain gives no answer. Nothing is decided then.
  */
@@ -57,7 +59,7 @@ export async function examineUsed(chain: KnownChain, payment: Payment): Promise<
     feeWei: feeOf(receipt),
   }
   const settlement = settlementOf(payment, receipt, logIndex, chain.receiptKey)
-  // The watcher records a group of ours together with all its members.
+  // The watcher records a group of this service together with all its members.
   const isOneOfMany = await isGroup(chain.pool, mined.hash)
   await recordSettlements(chain.pool, {
     settlements: [settlement],
@@ -69,15 +71,15 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // The node no longer has the state of that block, so the events decide.
+    // The node no longer has the state of the block of the claim, so the events of the token decide.
     if (error instanceof RpcTrouble) return false
     throw error
   }
 }
 
 /**
- * Tells whether a block is older than the claim. The head that the claim stored can lag behind the chain. Then the time
- * of the block decides, in whole seconds.
+ * Tells whether a block is older than the claim of a payment. The head that was stored with the claim can lag behind
+ * the chain. Then the time of the block decides, in whole seconds.
  */
 async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Promise<boolean> {
   if (payment.claimHead !== null && number <= payment.claimHead) return true
@@ -87,8 +89,8 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * Returns the transaction that used an authorization before its claim, or `null` when none is found. After a restore it
- * can be one of our transactions that the backup does not have.
+ * Returns the transaction that used an authorization before its claim. Returns `null` when none is found. After a
+ * restore from a backup the transaction can be one of this service that the backup does not hold.
  */
 async function findEarlier(
   chain: KnownChain,
@@ -99,7 +101,7 @@ async function findEarlier(
   try {
     return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
   } catch (error) {
-    // The refusal is valid without the hash.
+    // The payment is refused in any case. The hash of the transaction only explains the refusal.
     if (error instanceof RpcTrouble) return null
     throw error
   }

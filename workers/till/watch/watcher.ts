@@ -1,6 +1,7 @@
 /**
- * Watches the chain for our open transactions. One poll costs two requests, however many transactions are open: one for
- * the head, and one for the used nonces of each gas wallet. Each receipt is fetched once, and only for used nonces.
+ * Watches the chain for the open transactions of this service. One poll costs two requests, however many transactions
+ * are open: one for the head, and one for the used nonces of each gas wallet. Each receipt is fetched once, and only
+ * for used nonces.
  */
 import { isDatabaseUnavailable } from '../../../shared/process/databaseAway.ts'
 import { createPause } from '../../../shared/process/pause.ts'
@@ -14,13 +15,13 @@ import { resolveUsed } from './minedTransactions.ts'
 import { resendDropped } from './quietTransactions.ts'
 import { type Reconciler, reconcile } from './reconcile.ts'
 
-/** Limits the transactions with used nonces that are read at once. */
+/** Limits the transactions with used nonces whose receipts are read at once. */
 const LOOK_MAX = 200
 const WATCH_MIN_MS = 10
-/** The pause is a quarter of the time since the last news. */
+/** The pause until the next poll is a quarter of the time since the last news from the chain. */
 const PAUSE_SHARE = 4
 
-/** Runs until it is stopped. `ready` resolves after the first poll, even if that poll fails. */
+/** Runs the watcher until it is stopped. `ready` resolves after the first poll, even if that poll fails. */
 export function startWatcher(view: ChainView, reconciler: Reconciler) {
   const { promise: ready, resolve: isReady } = Promise.withResolvers<void>()
   let stopped = false
@@ -115,7 +116,7 @@ async function connect(view: ChainView): Promise<boolean> {
   return true
 }
 
-/** @returns true if a transaction was mined. */
+/** Handles the open transactions of the gas wallets. @returns true if a transaction was mined. */
 async function lookAtWallets(chain: KnownChain, isNewHead: boolean): Promise<boolean> {
   const wallets = await readWallets(
     chain.rpc,

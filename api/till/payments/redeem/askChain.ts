@@ -6,7 +6,7 @@ import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import type { Services } from '../../../http/services.ts'
 
 /**
- * Makes a worker try an authorization on the chain without sending anything.
+ * Makes a worker try an authorization on the chain without sending a transaction.
  * @param claims tells whether an accepted authorization is claimed.
  */
 export async function askChain(
@@ -32,8 +32,8 @@ export async function askChain(
     while (check?.state === 'open' && (await watch.changed(deadlineMs))) {
       check = await findCheck(services.pool, id)
     }
-    // A late verdict must claim nothing, because the caller was told that the payment failed. If the verdict came in
-    // time, this refusal changes nothing.
+    // A late verdict of the chain must claim nothing, because the caller was told that the payment failed. If the
+    // verdict came in time, this refusal changes nothing.
     await refuseCheck(services.pool, id, 'unexpected_verify_error')
     check = await findCheck(services.pool, id)
     if (check?.state === 'passed') return { ok: true }

@@ -13,30 +13,30 @@ import {
 } from '../../../http/input/idempotencyKey.ts'
 import type { Services } from '../../../http/services.ts'
 
-/** Describes the response `ok: true`. Each payment has only one. */
+/** Describes the response `ok: true`. Each payment gets this response only once. */
 export type Grant = {
   ok: true
   paymentResponse: string
   txHash: string
-  /** A payment that an older version settled has `null` here. */
+  /** Is the index of the Transfer event in its receipt. `null` means that an older version settled the payment. */
   logIndex: number | null
   payer: string
   paymentId: string
   paymentInId: string
   signedReceipt: unknown
-  /** Is the time in ISO 8601. A repeated response has the time of the first response. */
+  /** Is the time of the grant in ISO 8601. A repeated response has the time of the first response. */
   grantedAt: string
-  /** Holds the headers for the payer, in the x402 version of the payment. */
+  /** Holds the HTTP headers for the payer, in the x402 version of the payment. */
   headers: Record<string, string>
 }
 
-/** Describes a caller's key for one redeem. The same key and request get the same response. */
+/** Describes a caller's idempotency key for one redeem. A repeated redeem with this key gets the same response. */
 export type RedeemKey = { projectId: string; operation: 'redeem'; key: string }
 
 /**
- * Reads an `Idempotency-Key` and binds it to the request.
- * @param request the request that the key is bound to.
- * @returns the key and its stored response, or `null` without the header.
+ * Reads an `Idempotency-Key` and binds it to a redeem request.
+ * @param request is the request that the key is bound to.
+ * @returns the key and its stored response. `null` means that the header is absent.
  * @throws {ApiError} 400 for a malformed key, 409 for a key of another request.
  */
 export async function takeRedeemKey(
@@ -67,7 +67,7 @@ export const settlementOf = (payment: SettledPayment): PaymentResponse => ({
 
 /**
  * Takes the one grant of a settled payment for this caller.
- * @returns `null` when another caller has the grant, because one payment releases a resource once.
+ * @returns `null` when another caller has the grant, because one payment releases a resource only once.
  */
 export async function grant(
   { pool, grants }: Pick<Services, 'pool' | 'grants'>,

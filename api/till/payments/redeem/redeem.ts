@@ -1,4 +1,4 @@
-/** Redeems a payment: turns a payer's header into a grant or a refusal. */
+/** Redeems a payment: turns a payer's payment header into a grant or a refusal. */
 import { reasonMessage } from '../../../../shared/till/reasonMessage.ts'
 import { USDC_NETWORKS } from '../../../../shared/till/usdc.ts'
 import {
@@ -18,7 +18,7 @@ import { type Offer, readOffer } from '../offer.ts'
 import { grant, takeRedeemKey } from './grant.ts'
 import { type Outcome, settleWithin } from './settleWithin.ts'
 
-/** Describes the body of redeem. `network` is spelled as in x402 version 1 or 2. */
+/** Describes the body of a redeem request. `network` is spelled as in x402 version 1 or 2. */
 export type RedeemInput = {
   paymentHeader: string | object
   amount: string
@@ -28,9 +28,10 @@ export type RedeemInput = {
 }
 
 /**
- * Settles the payment of a header and takes its grant. A payment and its idempotency key get `ok: true` only once.
- * @returns the grant, or the refusal with the requirement to show to the payer
- * @throws {ApiError} 400, 409 for an idempotency key of another request
+ * Settles the payment of a payment header and takes its grant. A payment and its idempotency key get `ok: true` only
+ * once.
+ * @returns the grant, or the refusal with the requirement to show to the payer.
+ * @throws {ApiError} 400. 409 for an idempotency key of another request.
  */
 export async function redeem(
   services: Services,
@@ -64,7 +65,9 @@ export async function redeem(
   })
 }
 
-/** Returns the response `ok: false`. It names an existing payment, so that the caller can follow the payment. */
+/**
+ * Returns the response `ok: false`. The response names an existing payment, so that the caller can follow that payment.
+ */
 async function refusal(
   services: Services,
   offer: Offer,
@@ -87,7 +90,7 @@ async function refusal(
     message,
     requirement,
     headers: {
-      // While a payment is pending there is nothing to sign. A wallet would pay again.
+      // While a payment is pending, the payer gets no new challenge to sign. A wallet would pay again.
       ...(pending
         ? {}
         : await paymentRequiredHeader(
@@ -115,7 +118,7 @@ async function refusal(
   }
 }
 
-/** Returns the header for a failed or pending settlement, in the version of the payment. */
+/** Returns the header that tells the payer about a failed or pending settlement, in the x402 version of the payment. */
 function failureHeader(
   { x402Version, payload }: PaymentPayload,
   failure: Omit<PaymentResponse, 'success' | 'payer'>,

@@ -1,4 +1,4 @@
-/** Turns an authorization into one verdict. Redeem and the facilitator routes share this code. */
+/** Turns a payer's authorization into one verdict. Redeem and the facilitator routes share this code. */
 
 import { newPaymentId } from '../../../../shared/ids.ts'
 import { traceparent } from '../../../../shared/process/workContext.ts'
@@ -19,10 +19,10 @@ import { askChain } from './askChain.ts'
 
 /** Describes the verdict on a presented payment. */
 export type Outcome =
-  /** The payment has settled. `grant` then decides whether this caller gets the grant. */
+  /** Means that the payment has settled. `grant` then decides whether this caller gets the grant. */
   | { kind: 'settled'; payment: Payment & { txHash: string; signedReceipt: string } }
   | { kind: 'refused'; stage: 'verify' | 'settle'; reason: X402Reason; payment: Payment | null }
-  /** The payment is pending. A repeated request tells the outcome. */
+  /** Means that the payment is pending. A repeated request tells the outcome. */
   | { kind: 'pending'; payment: Payment }
 
 const refused = (
@@ -33,7 +33,8 @@ const refused = (
 
 /**
  * Settles a payer's payment for an offer. Waits for the outcome until `deadlineMs` (performance.now()) at most. Claims
- * the authorization before anything is broadcast. The same authorization joins its existing payment.
+ * the authorization before any transaction is broadcast. If the same authorization is presented again, the request
+ * joins the existing payment.
  */
 export async function settleWithin(
   services: Services,
@@ -47,7 +48,7 @@ export async function settleWithin(
   if (verdict.kind === 'valid') {
     return claimAndWait(services, claimOf(offer, payload, verdict), deadlineMs)
   }
-  // An existing payment is reported even if the header has expired or the signer is a contract.
+  // An existing payment is reported even if the payment header has expired or the signer is a contract.
   const existing = await findClaim(services.pool, keyOf(offer, payload))
   if (existing !== null && isSame(existing, offer, payload)) {
     return waitForEnd(services, existing.id, deadlineMs)
@@ -58,7 +59,10 @@ export async function settleWithin(
   return checkAndWait(services, { claim, verdict, deadlineMs })
 }
 
-/** Makes the checks that do not need the chain. They use our own requirement, and never the caller's copy. */
+/**
+ * Makes the checks of a payment that do not need the chain. The checks use this service's own requirement, and never
+ * the caller's copy.
+ */
 export function verify(offer: Offer, payload: PaymentPayload): Promise<AuthorizationVerdict> {
   const requirement = requirementOf(challengeFor(offer))
   return verifyAuthorization({ payload, requirement, nowS: Math.floor(Date.now() / 1000) })
@@ -100,7 +104,7 @@ export function claimOf(
   } satisfies NewClaim
 }
 
-/** Tells whether a payment has this header and this offer. */
+/** Tells whether a payment was made with the given payment header for the given offer. */
 function isSame(payment: Payment, offer: Offer, payload: PaymentPayload): boolean {
   const { signature, authorization } = payload.payload
   const form = classifySignature(signature)
@@ -128,8 +132,8 @@ const saleOf = (offer: Offer): Sale => ({
 type Sale = Pick<NewClaim, 'projectId' | 'resourceUrl' | 'amountAtomic'>
 
 /**
- * Tells whether two claims are the same sale. EIP-3009 binds an authorization to none of our projects, resources or
- * prices.
+ * Tells whether two claims are the same sale. An EIP-3009 authorization itself names no project, no resource and no
+ * price of this service.
  */
 const isSameSale = (one: Sale, other: Sale): boolean =>
   one.projectId === other.projectId &&
@@ -156,8 +160,8 @@ async function claimAndWait(
 }
 
 /**
- * Returns the reason why an authorization without a payment was not claimed: a limit is reached, its payment identifier
- * is taken, or its project is deleted.
+ * Returns the reason why an authorization was not claimed: a limit is reached, its payment identifier is taken, or its
+ * project is deleted.
  */
 async function whyUnclaimed(services: Services, claim: NewClaim): Promise<X402Reason> {
   const limit = await limitReached(services, claim.projectId)
@@ -188,7 +192,7 @@ async function waitOn(
     id: string
     watch: ReturnType<Services['waiters']['watch']>
     deadlineMs: number
-    /** The claim was made just now, so the row need not be read before its first change. */
+    /** Tells that the claim was made just now, so the payment row need not be read before its first change. */
     isNew: boolean
   },
 ): Promise<Outcome> {
@@ -208,7 +212,7 @@ async function waitOn(
   }
 }
 
-/** Checks the signature of a contract wallet on the chain, then waits. */
+/** Checks the signature of a contract wallet on the chain, then waits for the payment. */
 async function checkAndWait(
   services: Services,
   wanted: {
@@ -221,13 +225,13 @@ async function checkAndWait(
   const limit = await limitReached(services, claim.projectId)
   if (limit !== null) return refused('verify', limit)
   const checked = await askChain(services, { claim, verdict, deadlineMs, claims: true })
-  // The claim is read even after a refusal: a parallel call may have claimed the authorization, and the chain then
-  // reports it as used.
+  // The claim is read even after the chain refused. A parallel call may have claimed the authorization, and the chain
+  // then reports the authorization as used.
   const payment = await findClaim(services.pool, claim)
   if (payment === null) {
     return refused('verify', checked.ok ? await whyUnclaimed(services, claim) : checked.reason)
   }
-  // The chain verified only the signature of the payment.
+  // The chain verified only the signature of the payment, so the claim must have the same signature.
   const same = isSameSale(payment, claim) && payment.signature === claim.signature
   if (!same) return refused('verify', 'duplicate_settlement')
   return waitForEnd(services, payment.id, deadlineMs)

@@ -1,4 +1,4 @@
-/** Describes a credential without its secret, with the fields that the page shows. */
+/** Describes a credential without its secret, with the fields that the console page shows. */
 export type Credential = {
   name: string
   type: string

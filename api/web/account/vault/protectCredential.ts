@@ -3,13 +3,13 @@ import { choice, field, openDialog } from '../../kit/dialog.ts'
 import { toast } from '../../kit/ui.ts'
 import type { Credential } from './credential.ts'
 
-/** Maps the readers of a secret to their names in the console. */
+/** Names in words the persons who can read a secret. */
 export const READERS = {
   agent: 'the agent and you',
   owner: 'you alone; the agent uses it unseen',
 } as const
 
-/** Maps the bounds of a credential to their names in the console. */
+/** Maps each bound of a credential to its name in the console. */
 export const BOUND_FIELDS = [
   {
     bound: 'allowedHosts',
@@ -33,7 +33,7 @@ export const BOUND_FIELDS = [
   },
 ] as const
 
-/** Opens the form that sets the readers and the bounds of a credential. */
+/** Opens the form that sets who may read a credential, and the bounds of its uses. */
 export const protectCredential = (
   projectId: string,
   credential: Credential,
@@ -45,7 +45,7 @@ export const protectCredential = (
     title: `Protect ${name}`,
     action: 'Save',
     body: [
-      // The present reader comes first, because the form selects the first option.
+      // The present setting comes first, because the form selects the first option.
       choice(
         'Read by',
         'reveal',

@@ -3,7 +3,10 @@ import { choice, field, openDialog } from '../../kit/dialog.ts'
 import type { Project } from '../../kit/types.ts'
 import { toast } from '../../kit/ui.ts'
 
-/** Lists the types of this form. For each type it names the fields of the secret and of the shown value. */
+/**
+ * Lists the types of credentials that the form can store. Each type has a secret field and a field with a visible
+ * value.
+ */
 const TYPES = {
   LOGIN: { label: 'Login', secret: 'password', shown: 'username' },
   API_KEY: { label: 'API key', secret: 'key', shown: 'service' },
@@ -12,7 +15,7 @@ const TYPES = {
 
 type FormType = keyof typeof TYPES
 
-/** Opens the form that stores a credential. An existing name gets a new version. */
+/** Opens the form that stores a credential. If the name exists, the credential gets a new version. */
 export const storeCredential = (project: Project, refresh: () => Promise<void>): void =>
   openDialog({
     title: 'Store credential',

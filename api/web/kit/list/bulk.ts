@@ -3,30 +3,33 @@ import { type Child, h } from '../dom.ts'
 import { count } from '../format.ts'
 import { toast } from '../ui.ts'
 
-/** Limits the objects of one bulk action. */
+/** Limits the objects that one bulk action changes. */
 export const BULK_MAX = 10_000
-/** Limits the concurrent requests. */
+/** Limits the concurrent requests of a bulk action. */
 const AT_ONCE = 4
 
 type Bulk = {
   title: string
-  /** This text tells the number of objects. */
+  /** Tells the user the number of objects. */
   text: Child
-  /** Adds fields to the form. */
+  /** Adds fields to the form of the dialog. */
   fields?: Child
   action: string
   danger?: boolean
   ids: readonly string[]
-  /** Acts on one object. Each object takes a separate request, so each has a separate entry in the audit log. */
+  /** Acts on one object. Each object takes a separate request, so each object has a separate entry in the audit log. */
   act: (id: string, form: FormData) => Promise<unknown>
-  /** Reads the form before the first request. @throws {FieldError} */
+  /** Checks the form before the first request. @throws {FieldError} */
   check?: (form: FormData) => void
-  /** Returns the final text for the number of finished objects, for example `40 messages are deleted`. */
+  /** Returns the final text for a number of finished objects, for example `40 messages are deleted`. */
   done: (number: number) => string
   after: () => Promise<void>
 }
 
-/** Asks the user, then acts on many objects one by one. The dialog shows the progress. Cancel stops the action. */
+/**
+ * Asks the user, then acts on many objects one by one. The dialog shows the progress. The button Cancel stops the
+ * action.
+ */
 export function bulk({
   title,
   text,

@@ -9,16 +9,16 @@ import { BULK_MAX } from './bulk.ts'
 export type Chosen = { id: string; name: string; weight: number }
 
 export type Choosing<Item> = {
-  /** Names the least role that the actions need. Without this role nothing can be chosen. */
+  /** Names the least role that the actions need. A person without this role can choose nothing. */
   needs: Role
-  /** Is the noun for one item, such as `message`. `plural` is needed if the noun takes no s. */
+  /** Is the noun for one item, such as `message`. `plural` is needed if the plural of the noun takes no s. */
   word: string
   plural?: string
   describe: (item: Item) => { id: string; name: string; weight?: number }
   acts: readonly {
     label: string
     danger?: boolean
-    /** Acts on the chosen items. `done` clears the choice, and loads the list again. */
+    /** Acts on the chosen items. A call of `done` clears the choice, and loads the list again. */
     act: (chosen: Chosen[], done: () => Promise<void>) => void
   }[]
 }

@@ -3,8 +3,8 @@ import { zoneName } from '../format.ts'
 import { button } from '../ui.ts'
 
 /**
- * Describes a filter of a list. Its name is the name of the parameter, both in the address of the page and in the
- * request.
+ * Describes a filter of a list. The name of the filter is the name of its parameter, both in the address of the page
+ * and in the request.
  */
 export type Filter =
   | { kind: 'search'; name: string; label: string; maxLength?: number }
@@ -12,20 +12,23 @@ export type Filter =
       kind: 'choice'
       name: string
       label: string
-      /** The first option is the default. Its value is ''. */
+      /** Lists the options of the choice. The first option is the default, and its value is ''. */
       options: readonly (readonly [value: string, label: string])[]
-      /** Returns the request parameters for a value. The default is the name and the value. */
+      /**
+       * Returns the request parameters for a value of the filter. By default there is one parameter with the filter's
+       * name and value.
+       */
       toQuery?: (value: string) => Record<string, string>
     }
-  /** This filter needs a whole text, such as an id. */
+  /** Describes a filter that needs a whole text, such as an id. */
   | { kind: 'text'; name: string; label: string }
   /**
-   * This filter has the days `since` and `until` in the person's time zone. They become `after` and `before` in the
-   * request.
+   * Describes a filter with the days `since` and `until` in the person's time zone. In the request the two days are the
+   * times `after` and `before`.
    */
   | { kind: 'dates' }
 
-/** This filter sets the order of a list. */
+/** Is the filter that sets the order of a list. */
 export const ORDER: Filter = {
   kind: 'choice',
   name: 'order',
@@ -36,7 +39,7 @@ export const ORDER: Filter = {
   ],
 }
 
-/** Holds the given filters by name. Unknown and empty filters in the address are left out. */
+/** Holds the values of the filters by name. Unknown and empty filters in the address are left out. */
 export type Given = Record<string, string>
 
 const namesOf = (filter: Filter): string[] =>
@@ -50,14 +53,19 @@ export const givenOf = (filters: readonly Filter[], query: URLSearchParams): Giv
     }),
   )
 
-/** Returns the first moment of a day in the person's time zone, plus `days`. */
+/**
+ * Returns the first moment of a day in the person's time zone, moved by `days` days. Returns `null` if the text is not
+ * a day.
+ */
 function dayStart(date: string, days = 0): string | null {
   const [, year, month, day] = /^(\d{4})-(\d\d)-(\d\d)$/.exec(date) ?? []
   if (year === undefined) return null
   return new Date(Number(year), Number(month) - 1, Number(day) + days).toISOString()
 }
 
-/** Returns the parameters of a request. The service reports the error if a text is not a day. */
+/**
+ * Returns the request parameters for the values of the filters. The service reports the error if a text is not a day.
+ */
 export function toQuery(
   filters: readonly Filter[],
   { since, until, ...same }: Given,
@@ -76,7 +84,10 @@ export function toQuery(
 
 const SEARCH_MAX_LENGTH = 200
 
-/** Makes the form of the filters. `change` gets all filters. A choice takes effect at once, a text after Enter. */
+/**
+ * Makes the form of the filters. `change` gets the values of all filters. A choice takes effect at once, a text after
+ * Enter.
+ */
 export function filterBar(
   filters: readonly Filter[],
   given: Given,
@@ -102,7 +113,7 @@ export function filterBar(
             'aria-label': filter.label,
             autocomplete: 'off',
             'data-keep': `filter ${filter.name}`,
-            // The clear button of the browser does not submit the form.
+            // The browser's button that clears the field does not submit the form.
             on: { input: ({ target }) => (target as HTMLInputElement).value === '' && apply() },
           }),
           h('button', { type: 'submit', class: 'button' }, 'Search'),

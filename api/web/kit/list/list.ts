@@ -10,7 +10,7 @@ import { pushPlace } from './place.ts'
 
 const PAGE_SIZE = 50
 
-/** Tells how the items look: as rows of a table, or each as a separate element. */
+/** Tells the look of a list's items. Items are rows of a table, or each item is a separate element. */
 type Look<Item> =
   | { columns: readonly Column<Item>[]; card?: never }
   | { card: (item: Item) => HTMLElement; columns?: never }
@@ -21,18 +21,18 @@ type Listed<Name extends string, Item> = {
   /** Names the response field that holds the items. */
   name: Name
   path: string
-  /** Every request has these parameters. */
+  /** Holds parameters that every request of the list has. */
   fixed?: Record<string, string>
-  /** Makes the content that is shown without items and without a filter. */
+  /** Makes the content of a list without items, when no filter is set. */
   none: () => Child
-  /** Receives the other fields of a response, beside the items. */
+  /** Receives the other fields of a response, without the items. */
   also?: (answer: Page<Name, Item>) => void
   everyMs?: number
   signal: AbortSignal
   choosing?: Choosing<Item>
 } & Look<Item>
 
-/** Makes a list that loads while the user scrolls. */
+/** Makes a list that loads more items while the user scrolls. */
 export function list<Name extends string, Item>(options: Listed<Name, Item>): ShownList {
   const { label, name, path, signal, columns, card, choosing, fixed = {} } = options
   const query = { limit: String(PAGE_SIZE), ...fixed }
@@ -75,7 +75,7 @@ const cards = <Item>(label: string, card: (item: Item) => HTMLElement) => {
 }
 
 const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
-  // More rows may follow, so their number is unknown (WAI-ARIA 1.2).
+  // More rows may follow, so the number of rows is unknown (`aria-rowcount` -1 in WAI-ARIA 1.2).
   const body = h(
     'table',
     { role: 'table', 'aria-label': label, 'aria-rowcount': -1 },
@@ -85,7 +85,7 @@ const rows = <Item>(label: string, columns: readonly Column<Item>[]) => {
     frame: h('div', { class: 'panel table' }, body),
     body,
     page: () => h('tbody', { role: 'rowgroup' }),
-    // The header of the table is row 1.
+    // For screen readers the header of the table is row 1.
     rows: (items: Item[], first: number) =>
       items.map((item, n) => tableRow(columns, item, first + n + 2)),
     gap: (height: number) =>
@@ -105,16 +105,16 @@ function sized<Made extends HTMLElement>(made: Made, height: number): Made {
 /**
  * Makes a list with filters. The address of the page holds the filters, so a link, a reload and Back show the same
  * rows.
- * @param options.here the address of the screen, without filters.
+ * @param options.here is the address of the screen, without filters.
  */
 export function filteredList<Name extends string, Item>(
   options: Listed<Name, Item> & {
     here: string
     query: URLSearchParams
     filters: readonly Filter[]
-    /** Adds buttons beside the filters. */
+    /** Adds buttons beside the filters of the list. */
     tools?: Child
-    /** Makes another list for some filters. `null` means the usual list. */
+    /** Makes another list for some filters. `null` means that the usual list is shown. */
     instead?: (given: Given, signal: AbortSignal, clear: () => void) => ShownList | null
     /** Is called with each new set of filters. */
     onGiven?: (given: Given) => void
@@ -161,7 +161,7 @@ export function filteredList<Name extends string, Item>(
   }
 }
 
-/** Makes the content of a list in which no item matches. */
+/** Makes the content of a list in which no item matches the filters. */
 export const nothingFound = (
   clear: () => void,
   { action = 'Show all', hint = 'Nothing matches these filters.' as Child } = {},

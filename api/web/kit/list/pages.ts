@@ -7,9 +7,9 @@ type Loaded<Item> = { items: Item[]; next: string | null }
 
 type Page<Item> = {
   token: string | null
-  /** Holds the items of the page. They are dropped (`null`) while the page is out of sight. */
+  /** Holds the items of the page. `null` means that the page is out of sight and its items were dropped. */
   items: Item[] | null
-  /** Is the token of the following page, or `null` if there is no such page. */
+  /** Is the token of the following page. `null` means that there is no such page. */
   next: string | null | undefined
   count: number
   height: number
@@ -21,14 +21,14 @@ type Windowed<Item> = {
   /** Is the name of the list in its screen. */
   name: string
   load: (token: string | null, watching: boolean) => Promise<Loaded<Item>>
-  /** Is the element around all pages, such as a table. It holds the pages in `body`. */
+  /** Is the element around all pages of the list, such as a table. The element holds the pages in `body`. */
   frame: HTMLElement
   body: HTMLElement
-  /** Makes an empty element for one page, such as a tbody. */
+  /** Makes an empty element for one page of the list, such as a tbody. */
   page: () => HTMLElement
-  /** Makes the rows of a page. `first` counts from 0. */
+  /** Makes the rows of a page. `first` is the index of the first row in the list, counted from 0. */
   rows: (items: Item[], first: number) => Child
-  /** Makes a row of the given height, which replaces pages out of sight. */
+  /** Makes a row of a given height, which replaces the pages out of sight. */
   gap: (height: number) => HTMLElement
   none: () => Child
   everyMs?: number
@@ -38,8 +38,9 @@ type Windowed<Item> = {
 export type ShownList = { element: HTMLElement; refresh: () => Promise<void> }
 
 /**
- * Makes a list that loads while the user scrolls. Pages near the window are elements. The other pages are replaced by a
- * gap of their height, and their items are dropped. So a list of any length needs only the memory of a few pages.
+ * Makes a list that loads more pages while the user scrolls. Pages near the window are elements. The other pages are
+ * replaced by a gap of their height, and their items are dropped. So a list of any length needs only the memory of a
+ * few pages.
  */
 export function windowed<Item>(options: Windowed<Item>): ShownList {
   const { frame, body, signal, everyMs } = options
@@ -78,7 +79,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     }
     element.removeAttribute('aria-busy')
   }
-  /** Sets the token of the next page. If the end of a page has moved, the pages after it begin elsewhere. */
+  /** Sets the token of the page after `page`. If the end of `page` has moved, the pages after it begin elsewhere. */
   const chain = (page: Page<Item>, next: string | null): void => {
     page.next = next
     const after = pages[pages.indexOf(page) + 1]
@@ -106,7 +107,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     page.loading ??= fetchPage(page, watching)
       .catch((error) => {
         if (signal.aborted) return
-        // After a network error the shown content stays. An error response of the service replaces it.
+        // After a network error the content on the page stays. An error response of the service replaces the content.
         if (!(error instanceof AskError) && frame.parentElement !== null) return
         element.removeAttribute('aria-busy')
         replaceContent(
@@ -126,7 +127,7 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
     setHeight(above, sum(pages.slice(0, Math.max(first, 0))))
     setHeight(below, sum(pages.slice(last + 1)))
   }
-  /** Loads the pages near the window, and drops the pages far from it. */
+  /** Loads the pages near the window, and drops the pages far from the window. */
   const arrange = (): void => {
     if (!frame.isConnected) return
     for (const page of pages) page.height = heightOf(page)
@@ -138,14 +139,14 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
       top = bottom
     }
     for (const page of pages) {
-      // A list of one page costs little, and stays complete so that the browser's search finds everything.
+      // A list of one page costs little. The page stays complete so that the browser's search finds everything.
       if (page.element === null || near.has(page) || pages.length === 1) continue
       page.element.remove()
       page.element = null
       page.items = null
     }
     setGaps()
-    // Pages are added outwards from the shown pages, so that no page between two others is ever left out.
+    // Pages are added outwards from the shown pages, so that no page between two shown pages is ever left out.
     const shown = pages.flatMap((page, n) => (page.element === null ? [] : [n]))
     const wanted = pages.find(
       (page, n) =>
@@ -178,7 +179,10 @@ export function windowed<Item>(options: Windowed<Item>): ShownList {
   observer.observe(frame)
   signal.addEventListener('abort', () => observer.disconnect(), { once: true })
 
-  /** Returns only the visible pages, so that new entries at the top do not move what the user reads further down. */
+  /**
+   * Returns only the visible pages, so that new entries at the top do not move the rows that the user reads further
+   * down.
+   */
   const inSight = () =>
     pages.filter(({ element: shown }) => {
       const box = shown?.getBoundingClientRect()

@@ -1,11 +1,11 @@
-/** Remembers the user's position for each entry of the browser history, so that Back returns to it. */
+/** Remembers the user's position for each entry of the browser history, so that Back returns to the position. */
 
-/** Holds the known pages of a list without their items. */
+/** Holds the pages that a list has loaded, without their items. */
 export type KnownPages = { token: string | null; height: number; count: number }[]
 
 type Place = { top: number; focus: string | null; lists: Map<string, KnownPages> }
 
-/** Limits the remembered history entries. The oldest entry is forgotten first. */
+/** Limits the history entries whose positions are remembered. The oldest entry is forgotten first. */
 const PLACES_MAX = 100
 
 const places = new Map<string, Place>()
@@ -13,7 +13,7 @@ let current = ''
 let restored: Place | null = null
 let keepers = new Map<string, () => KnownPages>()
 
-/** Stores the position in the history entry that the user leaves. */
+/** Stores the user's position in the history entry that the user leaves. */
 function note(): void {
   if (current === '') return
   const focused = (document.activeElement as HTMLElement | null)?.closest<HTMLElement>(
@@ -28,7 +28,9 @@ function note(): void {
   }
 }
 
-/** Stores the position in the shown history entry, and switches to the position in the present entry. */
+/**
+ * Stores the user's position in the history entry that was shown, and switches to the position in the present entry.
+ */
 export function enterPlace(): void {
   note()
   const { place } = (history.state ?? {}) as { place?: string }
@@ -48,18 +50,18 @@ export function pushPlace(address: string): void {
 }
 
 /**
- * Returns the pages that a list had in this history entry, or `null` if the list is new. `keep` is called when the user
- * leaves the entry.
+ * Returns the pages that a list had in this history entry. Returns `null` if the list is new. `keep` is called when the
+ * user leaves the entry.
  */
 export function placeOf(list: string, keep: () => KnownPages): KnownPages | null {
   keepers.set(list, keep)
   return restored?.lists.get(list) ?? null
 }
 
-/** The content of a screen may take this long to load. */
+/** Limits the milliseconds in which the content of a screen must load before the user's position is restored. */
 const ARRIVES_MS = 5_000
 
-/** Scrolls to the stored position, and restores the focus. @returns false if the history entry is new. */
+/** Scrolls to the stored position of the history entry, and restores the focus. @returns false if the entry is new. */
 export function returnToPlace(main: HTMLElement): boolean {
   if (restored === null) {
     scrollTo(0, 0)
@@ -79,7 +81,8 @@ export function returnToPlace(main: HTMLElement): boolean {
   let isThere = scroll()
   let isFocused = focus === null || focusIt()
   if (isThere && isFocused) return focus !== null
-  // The old content appears only after a request. If the user scrolls or types meanwhile, the position is not restored.
+  // The old content appears only after a request to the service. If the user scrolls or types meanwhile, the position
+  // is not restored.
   const ends = new AbortController()
   const observer = new MutationObserver(() => {
     isThere ||= scroll()

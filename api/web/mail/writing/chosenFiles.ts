@@ -7,7 +7,7 @@ type Attachment = { filename: string; contentType: string; content: string }
 
 let inputs = 0
 
-/** One call of `String.fromCharCode` accepts this many bytes. */
+/** Limits the bytes for one call of `String.fromCharCode`. */
 const CHUNK = 8_192
 
 async function toBase64(file: File): Promise<string> {
@@ -20,8 +20,9 @@ async function toBase64(file: File): Promise<string> {
 }
 
 /**
- * Holds the files of a mail. For a reopened draft only the names of its files are known, and new files replace them.
- * @param changed is called at each change.
+ * Holds the files of a mail. For a reopened draft only the names of its files are known, and new files replace all of
+ * them.
+ * @param changed is called at each change of the files.
  */
 export function chosenFiles(stored: readonly Stored[], changed: () => void) {
   let files: (Attachment & { size: number })[] | null = null
@@ -48,7 +49,7 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
     )
   }
   const remove = (n: number): void => {
-    // The content of stored files is not in the browser, so removing one of them removes all of them.
+    // The content of stored files is not in the browser, so removing one stored file removes all of them.
     files = files === null ? [] : files.filter((_, at) => at !== n)
     tell()
   }
@@ -95,8 +96,8 @@ export function chosenFiles(stored: readonly Stored[], changed: () => void) {
       list,
     ),
     /**
-     * Returns the files for the service. The array stays the same until the files change. `undefined` means that the
-     * stored files stay.
+     * Returns the files that the page sends to the service. The array stays the same until the files change.
+     * `undefined` means that the stored files stay.
      */
     read: (): Attachment[] | undefined => sent,
   }

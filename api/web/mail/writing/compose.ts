@@ -1,4 +1,4 @@
-/** Writes and answers mail as a project. The typed text is kept as a draft. The audit log names the person. */
+/** Writes and answers mail as a project. The typed text is stored as a draft. The audit log names the person. */
 import { ask, at } from '../../kit/ask.ts'
 import { askWay, field, openDialog, textArea } from '../../kit/dialog.ts'
 import { type Child, h } from '../../kit/dom.ts'
@@ -17,7 +17,7 @@ const addresses = (text: FormDataEntryValue | null): string[] =>
     .map((address) => address.trim())
     .filter((address) => address !== '')
 
-/** Tells whether an address is complete. The user is still typing an incomplete address. */
+/** Tells whether an email address is complete. While an address is incomplete, the user is still typing. */
 const isWhole = (address: string): boolean => /^[^@]+@[^@\s]+\.[^@\s.>]+>?$/.test(address)
 
 type Reply = { inReplyTo: string; replyAll: boolean }
@@ -40,7 +40,7 @@ export const answerMail = (project: Project, message: Message, replyAll: boolean
     reply: { inReplyTo: message.messageId, replyAll },
   })
 
-/** Opens a draft. @param done runs when the dialog has closed. */
+/** Opens a draft in a dialog. @param done runs when the dialog has closed. */
 export async function openDraft(
   project: Project,
   draftId: string,
@@ -86,7 +86,7 @@ function write(project: Project, { title, draft, reply, done }: Writing): void {
       class: 'compose',
       on: {
         input: () => keeper.changed(),
-        // Enter in a field would send an unfinished mail, so only Ctrl+Enter sends.
+        // The key Enter in a field would send an unfinished mail, so only Ctrl+Enter sends.
         keydown: (event) => {
           if (event.key !== 'Enter') return
           const isMeant = event.ctrlKey || event.metaKey

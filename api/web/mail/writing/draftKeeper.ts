@@ -3,14 +3,14 @@ import { exactly } from '../../kit/format.ts'
 import type { Draft } from '../../kit/types.ts'
 
 /**
- * Sets the delay after the last key. One request for each key would be too many, and the loss of a second's typing is
- * small.
+ * Sets the delay between the last key press and the storing of the draft. One request for each key would be too many,
+ * and the loss of a second's typing is small.
  */
 const KEEP_AFTER_MS = 800
 
 export type Content = Record<string, unknown>
 
-/** Stores the typed text as a draft of the project. */
+/** Stores the typed text of a mail as a draft of the project. */
 export function draftKeeper({
   projectId,
   read,
@@ -19,9 +19,9 @@ export function draftKeeper({
   opened,
 }: {
   projectId: string
-  /** Returns the content that can be stored now, even in the middle of a word. */
+  /** Returns the content of the form that can be stored now, even in the middle of a word. */
   read: () => Content
-  /** Returns all content of the form, even if it is invalid. */
+  /** Returns all content of the form, even invalid content. */
   readAnyway: () => Content
   say: (text: string) => void
   opened: Draft | null
@@ -29,7 +29,7 @@ export function draftKeeper({
   const path = at`/projects/${projectId}/v0/messages/drafts`
   let draftId = opened?.draftId ?? null
   let isMade = false
-  /** Holds the content at the start. While the user adds nothing to it, there is nothing to store. */
+  /** Holds the content of the form when it opens. While the user adds nothing, there is nothing to store. */
   const initial = readAnyway()
   let kept: Content = opened === null ? {} : read()
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -62,19 +62,19 @@ export function draftKeeper({
       say(`Not kept: ${error instanceof Error ? error.message : error}`),
     )
   return {
-    /** Is called when the user has typed. */
+    /** Is called when the user has typed into the form. */
     changed: (): void => {
       clearTimeout(timer)
       timer = setTimeout(keep, KEEP_AFTER_MS)
     },
-    /** Stores the draft at once. */
+    /** Stores the typed text in the draft at once. */
     keep: async (): Promise<void> => {
       clearTimeout(timer)
       await keep()
     },
-    /** Tells whether the user would lose anything. */
+    /** Tells whether the user would lose typed content. */
     isBegun: (): boolean => isMade || Object.keys(changesOf(initial, readAnyway())).length > 0,
-    /** Sends the draft. The service accepts a draft only once, even if the request is repeated. @throws {AskError} */
+    /** Sends the draft. The service sends a draft only once, even if the request is repeated. @throws {AskError} */
     send: async (): Promise<{ deliveryStatus?: string }> => {
       clearTimeout(timer)
       await then(() => store(readAnyway()))
@@ -88,7 +88,7 @@ export function draftKeeper({
   }
 }
 
-/** Returns the fields that differ. Files are compared by identity, because they have many bytes. */
+/** Returns the fields of a draft that have changed. Files are compared by identity, because they have many bytes. */
 function changesOf(before: Content, now: Content): Content {
   const differs = ([name, value]: [string, unknown]) =>
     value !== before[name] &&
