@@ -1401,7 +1401,7 @@ create table seller_endpoints (
   constraint seller_endpoints_row_key UNIQUE ("row")
 );
 
--- Recipients a project has written to on a UTC day. Send intents lock the row before they read it. The check stops a batch that found no row to lock: the batch runs again and finds the row of the other batch.
+-- Recipients a project has written to on a UTC day. Send intents lock the row before they read it. The row is stored before the first send of a project, because a row that is not there cannot be locked.
 create table send_quotas (
   project_id text not null,
   day date not null,

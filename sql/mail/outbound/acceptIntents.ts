@@ -2,7 +2,7 @@ import { newThreadId } from '../../../shared/ids.ts'
 import { keyLifetime } from '../../account/idempotency.ts'
 import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { type Admitted, admitIntents } from './admitIntents.ts'
-import { lockIntents } from './lockIntents.ts'
+import { beginQuotas, lockIntents } from './lockIntents.ts'
 import { OPERATION, type SendIntent, type SendOutcome } from './sendIntents.ts'
 import { writeIntents } from './writeIntents.ts'
 
@@ -19,24 +19,21 @@ export async function acceptIntents(
   intents: readonly SendIntent[],
   dailyLimit: number | null,
 ): Promise<SendOutcome[]> {
-  const accept = () => transaction(pool, (db) => acceptIn(db, intents, dailyLimit))
-  try {
-    return await accept()
-  } catch (error) {
-    // The project had no row of its sending quota to lock, and a concurrent batch has stored one. The second try locks
-    // that row.
-    if ((error as { constraint?: string }).constraint === 'send_quotas_within')
-      return await accept()
-    throw error
+  for (;;) {
+    const outcomes = await transaction(pool, (db) => acceptIn(db, intents, dailyLimit))
+    if (outcomes !== null) return outcomes
+    await beginQuotas(pool, intents, dailyLimit!)
   }
 }
 
+/** Accepts send intents. @returns null if a project has no row of its quota yet; nothing is stored then. */
 async function acceptIn(
   db: Queryable,
   intents: readonly SendIntent[],
   dailyLimit: number | null,
-): Promise<SendOutcome[]> {
+): Promise<SendOutcome[] | null> {
   const locked = await lockIntents(db, intents, dailyLimit)
+  if (locked === null) return null
   const decisions = admitIntents(intents, locked, { dailyLimit, newThread: newThreadId })
   const admitted = decisions.filter((one) => one.kind === 'admitted')
   const taken = await takeKeys(db, admitted, locked.now)

@@ -2,124 +2,203 @@ import { keyLifetime } from '../../account/idempotency.ts'
 import type { Queryable } from '../../db.ts'
 import { OPERATION, type SendIntent } from './sendIntents.ts'
 
-/** Is the state of a send intent's rows in the database. A thread, draft or quota of null does not exist. */
+/** Holds what the database knows about a send intent. A `null` thread or draft does not exist. */
 export type LockedIntent = {
-  sendPolicy: 'direct' | 'approve' | 'approve-new'
+  sendPolicy: SendPolicy
   approvalHours: number
   /** Is the id of the thread that a reply joins. */
   threadId: string | null
   draftVersion: number | null
   /** Counts the recipients that the project has written to on this UTC day. */
   used: number
-  /** Tells whether the idempotency key already has a response. */
+  /** Tells that the idempotency key already has a response. */
   keyIsTaken: boolean
-  /** Tells whether a recipient needs an approval under approve-new. Under other policies it is false. */
+  /** Tells that a recipient is unknown under approve-new. Other policies know no unknown recipients. */
   isToUnknown: boolean
 }
 
+type SendPolicy = 'direct' | 'approve' | 'approve-new'
+
 export type LockedIntents = {
-  /** Is the time at which the send intents are accepted. */
+  /** Is the time at which the intents are accepted. */
   now: Date
-  /** Has one element for each send intent, in order. Null means that the intent's project is deleted. */
+  /** Has one element for each intent, in order. Null means that the intent's project is deleted. */
   intents: (LockedIntent | null)[]
 }
 
 /**
- * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads them. Each kind
- * of row is locked in the order of its keys, so two batches never wait for each other. A share lock on each project
- * prevents its deletion.
+ * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads them. Every
+ * batch locks one kind after the other, and the rows of a kind in the order of their keys. So two batches never
+ * deadlock.
+ * @returns null if a project has no row of its quota yet. A row that is not there cannot be locked. So the caller ends
+ * the transaction, stores the row with `beginQuotas`, and starts again.
  */
 export async function lockIntents(
   db: Queryable,
   intents: readonly SendIntent[],
   dailyLimit: number | null,
-): Promise<LockedIntents> {
-  const records = intents.map((intent, n) => ({
-    n,
-    project_id: intent.projectId,
-    thread_row: intent.threadRow,
-    draft_id: intent.draft?.id ?? null,
-    key: intent.key?.name ?? null,
-    recipients: recipientsOf(intent),
-  }))
-  const projects = [...new Set(intents.map(({ projectId }) => projectId))]
-  const { rows } = await db.query<LockedRow>({
-    name: 'lock-intents',
-    text: LOCK_INTENTS,
-    values: [
-      JSON.stringify(records),
-      projects,
-      intents.flatMap(({ threadRow }) => threadRow ?? []),
-      intents.flatMap(({ draft }) => draft?.id ?? []),
-      dailyLimit === null ? [] : projects,
-    ],
-  })
-  const byNumber = new Map(rows.map((row) => [row.n, toLocked(row)]))
+): Promise<LockedIntents | null> {
+  const projectIds = [...new Set(intents.map(({ projectId }) => projectId))]
+  const { now, projects } = await lockProjects(db, projectIds)
+  const threads = await lockThreads(db, intents)
+  const drafts = await lockDrafts(db, intents)
+  const quotas = dailyLimit === null ? null : await lockQuotas(db, [...projects.keys()], now)
+  if (quotas !== null && quotas.size < projects.size) return null
+  const keys = await findTakenKeys(db, intents, now)
+  const strangers = await findIntentsToUnknown(
+    db,
+    intents.filter(({ projectId }) => projects.get(projectId)?.sendPolicy === 'approve-new'),
+  )
   return {
-    now: rows[0]?.now ?? new Date(),
-    intents: intents.map((_, n) => byNumber.get(n) ?? null),
+    now,
+    intents: intents.map((intent) => {
+      const { projectId, threadRow, draft, key } = intent
+      const project = projects.get(projectId)
+      if (project === undefined) return null
+      return {
+        ...project,
+        threadId: threadRow === null ? null : (threads.get(threadRow) ?? null),
+        draftVersion: draft === null ? null : (drafts.get(wordOf(projectId, draft.id)) ?? null),
+        used: quotas?.get(projectId) ?? 0,
+        keyIsTaken: key !== null && keys.has(wordOf(projectId, key.name)),
+        isToUnknown: strangers.has(intent),
+      }
+    }),
   }
 }
 
-/** Returns the recipients to whom a mail of a send intent goes. Refused recipients are left out. */
+/** Stores the quotas of projects that have none. */
+export async function beginQuotas(
+  db: Queryable,
+  intents: readonly SendIntent[],
+  dailyLimit: number,
+): Promise<void> {
+  await db.query(
+    `insert into send_quotas (project_id, day, used, allowed)
+     select id, (clock_timestamp() at time zone 'UTC')::date, 0, $2 from projects
+     where id = any ($1) and deleted_at is null order by id
+     on conflict do nothing`,
+    [intents.map(({ projectId }) => projectId), dailyLimit],
+  )
+}
+
+/** Returns the recipients that a mail goes to. */
 export function recipientsOf({ to, cc, bcc, refused }: SendIntent): string[] {
   const left = new Set([...to, ...cc, ...bcc])
   for (const { address } of refused) left.delete(address)
   return [...left]
 }
 
-type LockedRow = {
-  n: number
-  now: Date
-  send_policy: LockedIntent['sendPolicy']
-  approval_hours: number
-  thread_id: string | null
-  draft_version: number | null
-  used: number
-  key_is_taken: boolean
-  is_to_unknown: boolean
+const wordOf = (projectId: string, name: string): string => JSON.stringify([projectId, name])
+
+/** Locks projects so that none of them is deleted. Deleted projects are left out. */
+async function lockProjects(db: Queryable, ids: readonly string[]) {
+  const { rows } = await db.query<{
+    id: string
+    now: Date
+    sendPolicy: SendPolicy
+    approvalHours: number
+  }>({
+    name: 'lock-sending-projects',
+    text: `select id, clock_timestamp()::timestamptz(3) as now, send_policy as "sendPolicy",
+             approval_hours as "approvalHours"
+           from projects where id = any ($1) and deleted_at is null order by id for key share`,
+    values: [ids],
+  })
+  return {
+    now: rows.at(-1)?.now ?? new Date(),
+    projects: new Map(
+      rows.map(({ id, sendPolicy, approvalHours }) => [id, { sendPolicy, approvalHours }]),
+    ),
+  }
 }
 
-const toLocked = (row: LockedRow): LockedIntent => ({
-  sendPolicy: row.send_policy,
-  approvalHours: row.approval_hours,
-  threadId: row.thread_id,
-  draftVersion: row.draft_version,
-  used: row.used,
-  keyIsTaken: row.key_is_taken,
-  isToUnknown: row.is_to_unknown,
-})
+/** Locks the threads that replies join. @returns the ids of the threads, by row. */
+async function lockThreads(
+  db: Queryable,
+  intents: readonly SendIntent[],
+): Promise<Map<string, string>> {
+  const wanted = intents.flatMap(({ threadRow }) => threadRow ?? [])
+  if (wanted.length === 0) return new Map()
+  const { rows } = await db.query<{ row: string; id: string }>({
+    name: 'lock-replied-threads',
+    text: 'select row, id from threads where row = any ($1::bigint[]) order by row for no key update',
+    values: [wanted],
+  })
+  return new Map(rows.map(({ row, id }) => [row, id]))
+}
 
-/**
- * Locks and reads the rows of send intents. The parameters are: $1 intents (jsonb); $2 to $5 the ids of their projects,
- * threads and drafts, and of the projects with a quota.
- */
-const LOCK_INTENTS = `
-  with live as (
-    select id, send_policy, approval_hours from projects
-    where id = any ($2::text[]) and deleted_at is null order by id for key share
-  ), joined as (
-    select row, id from threads where row = any ($3::bigint[]) order by row for no key update
-  ), drafted as (
-    select project_id, id, version from drafts where id = any ($4::text[]) order by id for update
-  ), charged as (
-    select project_id, day, used from send_quotas where project_id = any ($5::text[]) order by project_id for update
+/** Locks the drafts that are sent. @returns the versions of the drafts, by project and id. */
+async function lockDrafts(
+  db: Queryable,
+  intents: readonly SendIntent[],
+): Promise<Map<string, number>> {
+  const wanted = intents.flatMap(({ draft }) => draft?.id ?? [])
+  if (wanted.length === 0) return new Map()
+  const { rows } = await db.query<{ project_id: string; id: string; version: number }>({
+    name: 'lock-sent-drafts',
+    text: 'select project_id, id, version from drafts where id = any ($1) order by id for update',
+    values: [wanted],
+  })
+  return new Map(rows.map((row) => [wordOf(row.project_id, row.id), row.version]))
+}
+
+/** Locks the quotas of projects. @returns the recipients of this UTC day, by project. */
+async function lockQuotas(
+  db: Queryable,
+  projectIds: readonly string[],
+  now: Date,
+): Promise<Map<string, number>> {
+  const { rows } = await db.query<{ project_id: string; used: number }>({
+    name: 'lock-quotas',
+    text: `select project_id, case when day = ($2::timestamptz at time zone 'UTC')::date then used else 0 end as used
+           from send_quotas where project_id = any ($1) order by project_id for update`,
+    values: [projectIds, now],
+  })
+  return new Map(rows.map((row) => [row.project_id, row.used]))
+}
+
+/** Finds the idempotency keys that have a response, by project and name. */
+async function findTakenKeys(
+  db: Queryable,
+  intents: readonly SendIntent[],
+  now: Date,
+): Promise<Set<string>> {
+  const keyed = intents.flatMap(({ projectId, key }) =>
+    key === null ? [] : [{ projectId, name: key.name }],
   )
-  select i.n, clock.now, l.send_policy, l.approval_hours, t.id as thread_id, d.version as draft_version,
-    case when q.day = (clock.now at time zone 'UTC')::date then q.used else 0 end as used,
-    exists (
-      select from idempotency_keys k
-      where k.project_id = i.project_id and k.operation = '${OPERATION}' and k.key = i.key
-        and k.created_at >= clock.now - ${keyLifetime('i.project_id')}) as key_is_taken,
-    l.send_policy = 'approve-new' and exists (
-      select from unnest(i.recipients) r (address)
-      where not exists (
-        select from known_recipients k where k.project_id = i.project_id
-          and k.recipient in (lower(r.address), '@' || lower(split_part(r.address, '@', 2))))) as is_to_unknown
-  from jsonb_to_recordset($1::jsonb)
-      as i (n int, project_id text, thread_row bigint, draft_id text, key text, recipients text[])
-    cross join (select clock_timestamp()::timestamptz(3) as now) clock
-    join live l on l.id = i.project_id
-    left join joined t on t.row = i.thread_row
-    left join drafted d on d.id = i.draft_id and d.project_id = i.project_id
-    left join charged q on q.project_id = i.project_id`
+  if (keyed.length === 0) return new Set()
+  const { rows } = await db.query<{ project_id: string; key: string }>({
+    name: 'find-taken-send-keys',
+    text: `select k.project_id, k.key
+           from unnest($1::text[], $2::text[]) g (project_id, key)
+             join idempotency_keys k on k.project_id = g.project_id and k.operation = '${OPERATION}' and k.key = g.key
+           where k.created_at >= $3::timestamptz - ${keyLifetime('k.project_id')}`,
+    values: [keyed.map(({ projectId }) => projectId), keyed.map(({ name }) => name), now],
+  })
+  return new Set(rows.map((row) => wordOf(row.project_id, row.key)))
+}
+
+/** Finds the intents with a recipient of whom the project knows neither the address nor the domain. */
+async function findIntentsToUnknown(
+  db: Queryable,
+  intents: readonly SendIntent[],
+): Promise<Set<SendIntent>> {
+  const wanted = intents.flatMap((intent, n) =>
+    recipientsOf(intent).map((address) => ({ n, project: intent.projectId, address })),
+  )
+  if (wanted.length === 0) return new Set()
+  const { rows } = await db.query<{ n: number }>({
+    name: 'find-unknown-recipients',
+    text: `select distinct g.n from unnest($1::int[], $2::text[], $3::text[]) g (n, project_id, address)
+           where not exists (
+             select from known_recipients k where k.project_id = g.project_id
+               and k.recipient in (lower(g.address), '@' || lower(split_part(g.address, '@', 2))))`,
+    values: [
+      wanted.map(({ n }) => n),
+      wanted.map(({ project }) => project),
+      wanted.map(({ address }) => address),
+    ],
+  })
+  return new Set(rows.map(({ n }) => intents[n]!))
+}

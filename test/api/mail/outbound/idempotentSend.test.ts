@@ -104,15 +104,15 @@ test('concurrent equal requests on two API processes send one mail and get one r
     const elsewhere = createClient(`http://127.0.0.1:${second.port}`, agent.key)
     const answers = await Promise.all(
       Array.from({ length: 240 }, (_, n) =>
-        (n % 2 === 0 ? agent : elsewhere).post('/v0/messages/send', MAIL, keyed(`twin-${n % 6}`)),
+        (n % 2 === 0 ? agent : elsewhere).post('/v0/messages/send', MAIL, keyed(`twin-${n % 5}`)),
       ),
     )
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
-    for (let key = 0; key < 6; key++) {
-      const own = answers.filter((_, n) => n % 6 === key).map(({ body }) => JSON.stringify(body))
+    for (let key = 0; key < 5; key++) {
+      const own = answers.filter((_, n) => n % 5 === key).map(({ body }) => JSON.stringify(body))
       expect(new Set(own).size).toBe(1)
     }
-    expect(await countSent(agent)).toEqual({ messages: 6, threads: 6, outgoing: 6 })
+    expect(await countSent(agent)).toEqual({ messages: 5, threads: 5, outgoing: 5 })
   } finally {
     await second.stop()
   }

@@ -12,7 +12,7 @@ import {
   recipientsOf,
   type SentRow,
 } from '../../../support/mail/mailRows.ts'
-import { crossing, newProject, whileHeld } from '../../../support/till/tillRows.ts'
+import { blocked, crossing, newProject, whileHeld } from '../../../support/till/tillRows.ts'
 
 let database: TestDatabase
 let pool: TestDatabase['pool']
@@ -259,6 +259,30 @@ describe('a quota', () => {
     const words = await wordsOf([keyed(projectId, 'k'), to(projectId, 1)], 2)
     expect(words).toEqual(['repeat', 'accepted'])
     expect(await usedBy(projectId)).toBe(2)
+  })
+
+  test('is locked before idempotency keys, also by the first sends of a project', async () => {
+    const projectId = await newProject(pool)
+    const holder = await pool.connect()
+    await holder.query('begin')
+    await holder.query(
+      `insert into idempotency_keys (project_id, operation, key, request_hash) values ($1, 'send', 'z', '')`,
+      [projectId],
+    )
+    const first = wordsOf([keyed(projectId, 'a'), keyed(projectId, 'z')], 9)
+    await blocked(pool, 1)
+    const second = wordsOf([to(projectId, 1)], 9)
+    // Without the order of the locks, the second batch would store the quota, and the third would hold it.
+    await Promise.race([second, blocked(pool, 2)])
+    const third = wordsOf([keyed(projectId, 'a')], 9)
+    await blocked(pool, 3)
+    await holder.query('commit')
+    holder.release()
+    expect(await Promise.all([first, second, third])).toEqual([
+      ['accepted', 'repeat'],
+      ['accepted'],
+      ['repeat'],
+    ])
   })
 
   test('holds against a concurrent process that stores the first mail of a project', async () => {
