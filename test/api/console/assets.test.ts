@@ -18,7 +18,7 @@ const filesOf = async () => {
   return [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!)
 }
 
-test('the console's page, script, styles and icon are compressed as the browser accepts, and unpack to the same bytes', async () => {
+test('the console’s page, script, styles and icon are compressed as the browser accepts, and unpack to the same bytes', async () => {
   for (const path of ['/console', ...(await filesOf())]) {
     const plain = await get(path, { 'accept-encoding': 'identity' })
     expect([path, plain.headers.get('content-encoding')]).toEqual([path, null])

@@ -218,7 +218,7 @@ test('a person who changes their name keeps the role that an operator sets concu
   }
 })
 
-test('an owner sees and changes only the owner's projects, and sets no limits of a project', async () => {
+test('an owner sees and changes only the owner’s projects, and sets no limits of a project', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await owner.get('/v0/platform/projects')
   expect(body.projects.map(({ projectId }: any) => projectId)).toEqual([own.project.id])
