@@ -22,7 +22,7 @@ test('a backup copy of a PostgreSQL cluster under writes opens with every row fr
       while (!stop) {
         await pool.query(`insert into rows (filling) values (repeat('x', 5000))`)
         written++
-        // A checkpoint removes WAL files that the copy still needs.
+        // A checkpoint lets PostgreSQL remove WAL files during the copy.
         if (written % 200 === 0) await pool.query('checkpoint')
       }
     })

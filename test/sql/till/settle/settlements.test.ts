@@ -208,7 +208,7 @@ describe('a mined transaction', () => {
   })
 })
 
-describe('a missed transaction, whose transfer did not happen', () => {
+describe('a miss (a transaction that reverted or was displaced)', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
   test('ends the transaction, is counted once and queues the payment again', async () => {
