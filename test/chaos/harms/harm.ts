@@ -6,7 +6,7 @@ import type { Harms } from './harms.ts'
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
-/** A power cut hides the effect of other harm. Sets the share of power cuts that are left out. */
+/** Sets the share of power cuts that are left out, because a power cut hides the effect of other harms. */
 const RARE = 0.6
 
 export type Harming = {
