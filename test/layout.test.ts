@@ -40,9 +40,9 @@ const ENTRIES = new Set([
 /** Is the folder of the code that runs in the browser of the operator. */
 const PAGE = 'api/web/'
 
-/** Bounds the lines of a file. The aim is 250, because a file should have one reason to change. */
+/** Limits the lines of a source file. The aim is 250, because a file should have one reason to change. */
 const FILE_LINES_MAX = 400
-/** Bounds the files in one folder, so that a reader finds a file by its name. */
+/** Limits the number of files in one folder, so that a reader finds a file by its name. */
 const FOLDER_FILES_MAX = 16
 
 const files = ROOMS.flatMap((room) =>
@@ -130,7 +130,7 @@ test('a folder of tests has the name of the tested folder', () => {
   expect([...new Set(others)].toSorted()).toEqual(['.', 'chaos', 'e2e', 'steps'])
 })
 
-test('routes are only in files xRoutes.ts of the same name, beside x.ts and xDocs.ts', () => {
+test('routes are only in files named xRoutes.ts, beside x.ts and xDocs.ts with the same x', () => {
   const inApi = sources.filter(
     ({ path, room }) => room === 'api' && !path.startsWith('api/client/') && !path.startsWith(PAGE),
   )
@@ -156,7 +156,7 @@ test('shared/ imports no database, no web framework, no files and no sockets', (
   expect(
     offenders(({ path, room, text }) => {
       const match = room === 'shared' && path !== own ? impure.exec(text) : null
-      // isIP and BlockList of node:net open nothing.
+      // isIP and BlockList of node:net open no sockets.
       return match === null || /import \{ (isIP|BlockList|[, ])+ \} from 'node:net'/.test(text)
         ? undefined
         : match[0]

@@ -27,7 +27,7 @@ const comments = withEnding(/^(?:api|workers|sql|shared|test)\/.*\.ts$/).map(
   (path) => [path, (read(path).match(COMMENT) ?? []).join('\n')] as const,
 )
 
-/** Holds names of other programs and standards. */
+/** Holds names in backticks that belong to other programs and standards. */
 const FOREIGN = new Set(
   `count_example OTEL_EXPORTER_OTLP_HEADERS REPLICATION_URL archive_timeout recovery_target_time transport_maps
    TRANSFER_WITH_AUTHORIZATION_TYPEHASH iPhonetik`.split(/\s+/),

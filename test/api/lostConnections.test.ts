@@ -21,7 +21,7 @@ async function untilAnswered(
 }
 
 for (const moment of some(MOMENTS)) {
-  test(`send and reply have one effect under one key, with a cut ${moment} each round trip`, async () => {
+  test(`send and reply have one effect with one Idempotency-Key, with a cut ${moment} each database round trip`, async () => {
     const { proxy, through } = proxyThrough()
     await using service = await startTestService({
       smtp: false,
@@ -52,7 +52,7 @@ for (const moment of some(MOMENTS)) {
     expect(cuts).toBeGreaterThan(5)
   })
 
-  test(`redeem grants once and repeats its answer, with a cut ${moment} each round trip`, async () => {
+  test(`redeem grants once and repeats its response, with a cut ${moment} each database round trip`, async () => {
     const { proxy, through } = proxyThrough()
     await using till = await startTestTill({ parts: { through: { api: through } } })
     const seller = await till.newSeller()
@@ -76,7 +76,7 @@ for (const moment of some(MOMENTS)) {
   })
 }
 
-test('a repeated PUT stores a credential correctly, with a cut at each round trip', async () => {
+test('a repeated PUT stores a credential correctly, with a cut at each database round trip', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({
     smtp: false,

@@ -1,5 +1,5 @@
 /**
- * Runs the baseline server: Elysia with the same queries and the same JSON, without keys, limits, validation,
+ * Runs the baseline server: Elysia with the same queries and the same JSON, without API keys, limits, validation,
  * cryptography or logs.
  */
 import { Elysia } from 'elysia'

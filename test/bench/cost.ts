@@ -5,13 +5,13 @@ import type { Setting } from './setting.ts'
 /** Is the cost of one job or request. */
 export type Cost = {
   perSecond: number
-  /** Is the CPU time of our processes. */
+  /** Is the CPU time of the service's processes. */
   oursMs: number
   databaseMs: number
-  /** Is the number of cores that our processes and the database kept busy. */
+  /** Is the number of cores that the service's processes and the database kept busy. */
   cores: number
   walKb: number
-  /** The peak memory of our processes, and the connections of all our processes. */
+  /** Are the peak memory of the service's processes, and the number of their database connections. */
   memoryMb: number
   connections: number
 }

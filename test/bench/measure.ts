@@ -1,11 +1,11 @@
-/** Is one row of the table: our figure and the baseline of the same run. */
+/** Is one row of the bench table: the figure of the service and the baseline of the same run. */
 export type Row = {
   name: string
   unit: string
-  /** The medians of ours and of the baseline, in `unit`. */
+  /** Are the medians of the service and of the baseline, in `unit`. */
   ours: number
   baseline: number
-  /** Is the median of ours / baseline over the rounds. */
+  /** Is the median over the rounds of the service's figure divided by the baseline. */
   ratio: number
   /** Describes the baseline and its measurement. */
   detail: string
@@ -71,7 +71,7 @@ export async function compare({
   return rowOf(measured, our!, their!)
 }
 
-/** Repeats `work` in `lanes` lanes for `durationMs`. @returns runs a second */
+/** Repeats `work` in `lanes` parallel lanes for `durationMs`. @returns the runs of `work` a second */
 export async function perSecond(options: {
   lanes: number
   durationMs: number

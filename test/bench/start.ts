@@ -7,9 +7,9 @@ import { processesBelow, type TreeProcess } from '../support/process/processTree
 import { readProc } from './cost.ts'
 import { byTurns, type Row, rowOf } from './measure.ts'
 
-/** Counts the supervisor, the devnet and five parts. */
+/** Is the number of processes of `npm start`: the supervisor, the devnet and five parts. */
 const PROGRAMS = 7
-/** Ends after the first sweep of every worker. */
+/** Is a wait in milliseconds that ends after the first sweep of every worker. */
 const IDLE_MS = 20_000
 
 type Start = { readyMs: number; memoryMb: number; parts: string }

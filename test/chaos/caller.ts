@@ -4,7 +4,7 @@ import type { Pulses } from './pulse.ts'
 type Answer = { status: number; body: any }
 
 type Call = {
-  /** The name under which the operation is counted. */
+  /** Is the name under which the tally counts the operation. */
   kind: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
@@ -13,12 +13,12 @@ type Call = {
   timeoutMs?: number
 }
 
-/** Calls the API once. Returns null without an answer, and for 5xx and 429. */
+/** Calls the API once. Returns null if no answer comes, and for the statuses 5xx and 429. */
 export type Caller = (call: Call) => Promise<Answer | null>
 
 const TIMEOUT_MS = 8_000
 
-/** Makes a caller that holds one key. */
+/** Makes a caller that uses one API key. */
 export function createCaller(
   { url, key }: { url: string; key: string },
   { tally, pulses }: { tally: Tally; pulses: Pulses },

@@ -24,14 +24,14 @@ export type ChaosOptions = {
   seed: number
   seconds: number
   harms: Harms
-  /** Default: a database of the harness. */
+  /** Starts the database. The default is a database that the harness starts. */
   startDatabase?: (dataDir: string) => Promise<Database>
-  /** Called with a line for each harm and stage. */
+  /** Is called with a line for each harm and each stage of the run. */
   onLine?: (line: string) => void
-  /** Called with the counts every second. */
+  /** Is called every second with the counts of operations. */
   onProgress?: (line: string) => void
   logFile?: string
-  /** Ends the load early. */
+  /** Ends the load of the run early when it is aborted. */
   signal?: AbortSignal
 }
 
@@ -41,18 +41,18 @@ export type ChaosReport = {
   harms: Map<string, number>
   tally: Tally
   longestSilence: Record<Pulse, Silence>
-  /** The line about repeated outbound mails. */
+  /** Is the line of the report about repeated outbound mails. */
   repeats: string
-  /** Contradictions. A run without findings passes. */
+  /** Lists the contradictions that the audit found. A run without findings passes. */
   findings: string[]
 }
 
-/** After the harm, clients end their last operations and the queues drain within this time. */
+/** Limits the milliseconds after the harm in which clients end their last operations and the queues drain. */
 const CALM_LIMIT_MS = 60_000
 const CALM_LOOK_MS = 500
 const PROGRESS_MS = 1_000
 
-/** Holds how many clients of each kind there are. */
+/** Sets the number of clients of each kind. */
 const CLIENTS = [
   [2, write, 'mail'],
   [4, correspond, 'talk'],
@@ -66,7 +66,7 @@ const CLIENTS = [
   string,
 ])[]
 
-/** Runs the service under load and harm, lets it calm down, and audits it. */
+/** Runs the service under load and harm, waits until the work is done, and audits the service. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const ending = newEnding()
   let report: ChaosReport | undefined
@@ -191,7 +191,7 @@ async function calm(
   })
   for (let before = ''; ; ) {
     const late = performance.now() > deadlineMs
-    // While clients still get answers, the evidence is older than the ledger.
+    // While clients still get answers, the gathered evidence would be older than the ledger.
     const findings = decided || late ? await look(setting, ledger, repeats) : []
     if (!decided) findings.push('clients: some operation has no end')
     const open = `${findings.length} open findings, first: ${findings[0]}`
@@ -222,7 +222,7 @@ const progressOf = ({ mailsIn, mailsOut, payments }: Ledger, tally: Tally, harmi
   `${tally.sum('accepted')} accepted, ${tally.sum('lost')} lost, ` +
   `${[...harming.counts.values()].reduce((sum, count) => sum + count, 0)} harms`
 
-/** Resolves after a time, or when the signal comes. */
+/** Resolves after a number of milliseconds, or when the signal is aborted. */
 function timer(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -10,19 +10,19 @@ import { childrenOf, freeze, isAlive } from './processes.ts'
 
 const RESTART_LIMIT_MS = 60_000
 
-/** The database of a setting, behind a proxy whose port stays the same. */
+/** Is the database of a setting, behind a proxy whose port stays the same. */
 export type Database = {
-  /** The URL through the proxy. */
+  /** Is the database URL through the proxy. */
   url: string
-  /** The URL past the proxy, which changes with every start. */
+  /** Returns the database URL without the proxy, which changes with every start. */
   directUrl(): string
   proxy: RoughProxy
-  /** The server, if the harness started the server. */
+  /** Is the database server. Null means that the harness did not start the server. */
   server: OwnServer | null
   stop(): Promise<void>
 }
 
-/** A durable PostgreSQL server that may die. */
+/** Is a durable PostgreSQL server that the harness may kill. */
 type OwnServer = {
   /** Kills the postmaster with SIGKILL and starts the server again on the same data. */
   killPostmaster(): Promise<void>
@@ -32,7 +32,7 @@ type OwnServer = {
   freeze(ms: number): Promise<void>
 }
 
-/** Starts the server. */
+/** Starts a PostgreSQL server behind a proxy. */
 export async function startPostgres(dataDir: string): Promise<Database> {
   const start = () => startEmbeddedPostgres({ dataDir, durable: true, onLog: () => {} })
   let running: EmbeddedPostgres = await start()

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Finds the processes whose parent is this process, by /proc. */
+/** Finds the processes whose parent is the given process, by /proc. */
 export function childrenOf(pid: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -8,7 +8,7 @@ export function childrenOf(pid: number): number[] {
     .filter((child) => parentOf(child) === pid)
 }
 
-/** Finds this process's children, their children, and so on. */
+/** Finds all descendants of the given process: its children, the children of the children, and so on. */
 export const descendantsOf = (pid: number): number[] =>
   childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
 
@@ -23,7 +23,7 @@ function parentOf(pid: number): number | null {
 export const commandOf = (pid: number): string =>
   readProc(pid, 'cmdline')?.replaceAll('\0', ' ').trim() ?? ''
 
-/** Finds the processes that have this value in their environment. */
+/** Finds the processes that have the given value in their environment. */
 export const processesWith = (name: string, value: string): number[] =>
   readdirSync('/proc')
     .filter((pid) => /^\d+$/.test(pid))
@@ -45,7 +45,7 @@ export function isAlive(pid: number): boolean {
   return stat !== null && stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'Z'
 }
 
-/** Sends a signal. Returns false when the process has gone. */
+/** Sends a signal to a process. Returns false when the process has ended. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name)
@@ -54,7 +54,7 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Stops processes for a while. */
+/** Stops processes for a number of milliseconds. */
 export async function freeze(pids: readonly number[], ms: number): Promise<void> {
   for (const pid of pids) signal(pid, 'SIGSTOP')
   try {

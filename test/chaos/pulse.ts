@@ -1,4 +1,4 @@
-/** The parts of the service whose silence is measured. */
+/** Lists the parts of the service whose silence is measured. */
 const PULSES = ['api', 'smtp', 'mail in', 'mail out', 'redeem', 'webhooks', 'events'] as const
 export type Pulse = (typeof PULSES)[number]
 
@@ -10,7 +10,7 @@ export type Pulses = {
   longest(): Record<Pulse, Silence>
 }
 
-/** A silence, and the time from the start of the measurement to the begin of the silence. */
+/** Is a silence, with the time from the start of the measurement to the begin of the silence. */
 export type Silence = { ms: number; fromMs: number }
 
 /** Begins the measurement. */

@@ -6,11 +6,11 @@ const choices = (seed: number, stream: string) => {
   return Array.from({ length: 50 }, () => random.int(1, 6))
 }
 
-test('the same seed and stream make the same choices each time', () => {
+test('a random generator with the same seed and stream makes the same choices each time', () => {
   expect(choices(7, 'mail 0')).toEqual(choices(7, 'mail 0'))
 })
 
-test('another seed or stream makes other choices', () => {
+test('a random generator with another seed or stream makes other choices', () => {
   expect(choices(8, 'mail 0')).not.toEqual(choices(7, 'mail 0'))
   expect(choices(7, 'mail 1')).not.toEqual(choices(7, 'mail 0'))
 })

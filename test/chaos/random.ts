@@ -1,4 +1,4 @@
-/** Choices that a seed decides. */
+/** Makes choices that a seed decides. */
 export type Random = {
   /** Returns a number of at least 0 and below 1. */
   next(): number

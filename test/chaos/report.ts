@@ -2,7 +2,7 @@ import type { ChaosReport } from './chaos.ts'
 
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
 
-/** Returns the lines about the end of a run. */
+/** Returns the lines of the report at the end of a chaos run. */
 export function reportLines(report: ChaosReport): string[] {
   const { seed, harms, tally, longestSilence, findings } = report
   const silences = Object.entries(longestSilence).map(

@@ -10,7 +10,7 @@ const RESTART_DELAY_MS = 500
 const LEAVE_LIMIT_MS = 5_000
 const READY = /"service":"purser","msg":"ready"/
 
-/** The parts that `npm start` supervises, and the files they run. */
+/** Maps the parts that `npm start` supervises to the files that the parts run. */
 const PARTS = {
   api: 'api/main.ts',
   smtp: 'api/smtp/main.ts',
@@ -18,20 +18,20 @@ const PARTS = {
 } as const
 export type PartName = keyof typeof PARTS
 
-/** The whole service as `npm start` runs it, started again whenever it ends. */
+/** Is the whole service as `npm start` runs the service. The harness starts the service again whenever it ends. */
 export type Service = {
   logFile: string
-  /** The processes of a part. The list is empty while the part starts again, or while the supervisor starts. */
+  /** Lists the processes of a part. The list is empty while the part starts again, or while the supervisor starts. */
   pidsOf(part: PartName): number[]
   /** Kills every process of the service at once, as a power cut does. */
   killAll(): void
   /** Waits until the service is ready after its last start. */
   untilReady(): Promise<unknown>
-  /** The exit codes of a supervisor that was ready and ended by itself. */
+  /** Holds the exit codes of supervisors that were ready and ended by themselves. */
   ownEnds: string[]
   /** Ends the service as an operator does. @returns the exit code. */
   stop(): Promise<number | string>
-  /** The commands of the processes of the service that still run after LEAVE_LIMIT_MS. */
+  /** Lists the commands of the service's processes that still run after LEAVE_LIMIT_MS. */
   remaining(): Promise<string[]>
 }
 

@@ -27,11 +27,11 @@ const MAIL_DOMAIN = 'mail.test'
 const SETTLEMENT_WAIT_MS = 5_000
 const BLOCK_TIME_S = 1
 
-/** The parts between which connections can be cut. */
+/** Lists the links on which the harness can cut connections. */
 export const LINKS = ['database', 'api', 'smtp', 'smarthost', 'receiver', 'rpc'] as const
 type Link = (typeof LINKS)[number]
 
-/** The whole service as `npm start` runs it, with surroundings that the harness controls. */
+/** Is the whole service as `npm start` runs the service, with surroundings that the harness controls. */
 export type Setting = {
   service: Service
   database: Database
@@ -39,23 +39,26 @@ export type Setting = {
   rpc: ReturnType<typeof startRpcProxy>
   sink: Sink
   shop: Shop
-  /** When a worker that sends mail was killed, by performance.now(). */
+  /** Holds the times when a mail worker was killed, by performance.now(). */
   mailWorkersKilledMs: number[]
-  /** A proxy on each link. */
+  /** Maps each link to the proxy on the link. */
   links: Record<Link, RoughProxy>
   apiUrl: string
-  /** The URL of the API past the proxy. */
+  /** Is the URL of the API without the proxy. */
   directApiUrl: string
   resource: string
   seller: { inbox: string; key: string }
   peer: { inbox: string; key: string }
-  /** The purse of the peer. */
+  /** Is the purse of the second project. */
   purse: { address: Address }
-  /** The resource that the peer's purse buys. */
+  /** Is the URL of the resource that the purse of the second project buys. */
   paidResource: string
 }
 
-/** Starts everything. Each started part adds a step to `ending`, so that a later failure also ends the part. */
+/**
+ * Starts the service and all surroundings. Each started part adds a step to `ending`, so that a later failure also
+ * ends the part.
+ */
 export async function startSetting(
   ending: Ending,
   startDatabase: (dataDir: string) => Promise<Database>,
@@ -175,10 +178,10 @@ function createSettler(client: DevnetClient): Shop['settle'] {
   }
 }
 
-/** Holds the mandate's limit in USDC. A run reaches the limit. */
+/** Sets the limit of the purse's mandate in USDC, so low that a run reaches the limit. */
 const LIMIT = '0.5'
 
-/** Opens and funds the purse of the peer, and gives its mandate. */
+/** Opens and funds the purse of the second project, and gives the mandate. */
 async function openPurse(
   platform: ReturnType<typeof createClient>,
   projectId: string,

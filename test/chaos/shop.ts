@@ -8,18 +8,18 @@ import { CHALLENGE } from '../support/till/headers/challenge.ts'
 import { PATHS } from './audit/auditWebhooks.ts'
 import type { Delivered } from './audit/evidence.ts'
 
-/** How the receiver answers: with 200, with 500, with a reset, or with silence. */
+/** Tells how the webhook receiver answers: with 200, with 500, with a reset, or with silence. */
 export type Mood = 'well' | 'failing' | 'resetting' | 'silent'
 
-/** The seller's own server: the paid resource, and the receiver of webhooks. */
+/** Is the seller's own server, with the paid resource, and the receiver of webhooks. */
 export type Shop = AsyncDisposable & {
   port: number
-  /** The secret that signs every webhook. */
+  /** Is the secret that signs every webhook. */
   secret: string
   mood: Mood
   /** Ends the requests that a silent receiver holds. */
   endSilence(): void
-  /** Called for every webhook that the receiver takes. */
+  /** Is called for every webhook that the receiver accepts. */
   onTaken: () => void
   /** Settles a payment for the paid resource. @returns the transaction of the payment. */
   settle: (header: string) => Promise<string>
@@ -41,7 +41,7 @@ const PAID_CHALLENGE = encodeHeader({
   ],
 })
 
-/** Starts the server. */
+/** Starts the seller's server. */
 export async function startShop(): Promise<Shop> {
   const statuses = new WeakMap<object, number>()
   const silenced = new Set<ServerResponse>()

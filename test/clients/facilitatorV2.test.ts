@@ -114,7 +114,7 @@ test('the SDK does not repeat a pending settlement without a hash, and the payme
     errorMessage: expect.stringContaining('sign no new one'),
     transaction: '',
   })
-  // The next worker settles the payment.
+  // The worker that starts next settles the payment.
   worker = await till.startWorker()
   await waitFor('the settlement', async () => {
     return (await balanceOf(till, account.address)) === 990_000n
@@ -129,7 +129,7 @@ test('a seller with the flow `upfront` settles without a verification', async ()
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('a contract wallet (ERC-1271) pays', async () => {
+test('a contract wallet (ERC-1271) pays a seller of x402 version 2', async () => {
   const { url } = await open()
   const address = await deployWallet(till.client, payer.address)
   await fund(till.client, address, 1_000_000n)
@@ -150,7 +150,7 @@ test('a wallet of an allowed factory (ERC-6492) is deployed and pays', async () 
   expect(await balanceOf(till, wallet.address)).toBe(990_000n)
 })
 
-test('the buyer gets a receipt with a valid signature', async () => {
+test('the buyer of a seller of x402 version 2 gets a receipt with a valid signature', async () => {
   const { url } = await open()
   const account = await newPayer(till.client)
   const response = await walletOf(account)(url)

@@ -1,4 +1,6 @@
-/** Tests a payer who lost the answer: the same request gets its answer again, and another request gets none. */
+/**
+ * Tests a payer who lost the paid response. The same request gets the response again, and another request gets none.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../api/client/main.ts'
 import { requirePayment as fetchPaywall } from '../../api/client/paywalls/fetchPaywall.ts'
@@ -47,7 +49,7 @@ const reasonOf = async (response: Response) => [
 ]
 
 for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
-  test(`the ${name} paywall of a restarted seller serves only the request whose answer was lost`, async () => {
+  test(`the ${name} paywall of a restarted seller serves only the request whose response was lost`, async () => {
     let served = 0
     const sell = () => new Response(`ha ${++served}`)
     const { account, headers } = await newPayment()
@@ -70,7 +72,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall gives the same answer to the same request, and runs the handler once`, async () => {
+  test(`the ${name} paywall gives the same response to the same request, and runs the handler once`, async () => {
     let served = 0
     await using shop = await open(price(), ({ method, target, body }) => {
       const headers = new Headers({ 'x-own': 'own', 'content-type': 'text/plain; charset=utf-8' })
@@ -125,7 +127,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the ${name} paywall sends a long answer whole, and sells the answer once`, async () => {
+  test(`the ${name} paywall sends a long response whole, and sells the response once`, async () => {
     const long = 'é'.repeat(200_000)
     let served = 0
     await using shop = await open(price(), () => {
@@ -142,7 +144,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
     expect(served).toBe(1)
   })
 
-  test(`the ${name} paywall passes a long body whole, and runs the handler once`, async () => {
+  test(`the ${name} paywall passes a long request body whole, and runs the handler once`, async () => {
     const city = 'O'.repeat(90_000)
     const seen: string[] = []
     await using shop = await open(price(), ({ body }) => {
@@ -167,7 +169,7 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
   })
 }
 
-test('a paywall that is made again for each request sells one answer for a payment', async () => {
+test('a paywall that is made again for each request sells one response for a payment', async () => {
   let served = 0
   const { headers } = await newPayment()
   for (let n = 0; n < 3; n++) {

@@ -97,7 +97,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Starts a proxy that adds a key, because the suite sends no key. */
+/** Starts a proxy that adds an API key, because the suite sends no API key. */
 function withKey(url: string, key: string): Promise<Server> {
   const { hostname, port } = new URL(url)
   const server = createServer((from, to) => {
@@ -152,7 +152,7 @@ test.each([
   ['2026-07-28', 8],
   ['2025-11-25', 6],
 ])(
-  'of revision %s exactly the scenarios that apply pass',
+  'of MCP revision %s exactly the scenarios that apply to the service pass',
   async (revision, least) => {
     const found = await failedChecks(revision)
     const known = new Set(Object.values(EXPECTED).flat())
@@ -162,7 +162,7 @@ test.each([
     const others = [...found].filter(([name]) => !known.has(name) && !passed.includes(name))
     const partly = Object.entries(IN_PART).filter(([name]) => found.has(name))
     expect(Object.fromEntries(others)).toEqual(Object.fromEntries(partly))
-    // In every scenario our messages have the form of the revision.
+    // In every scenario the service's messages have the form of the revision.
     expect([...found].filter(([, failed]) => failed.includes('wire-schema-valid'))).toEqual([])
   },
   LIMIT_MS,

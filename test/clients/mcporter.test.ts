@@ -70,7 +70,7 @@ for (const [server, tool] of some([
   })
 }
 
-test('an invalid call shows the error of the service', async () => {
+test('mcporter shows the service’s error for an invalid tool call', async () => {
   const lost = await mcporter(
     ...['call', '--server', 'dotted', '--tool', 'mail.get_thread', '--output', 'json'],
     ...['--args', '{"threadId":"thd_0"}'],

@@ -62,7 +62,7 @@ function run(command: string[]) {
   }
 }
 
-/** Opens the address that a program prints, allows the program as its owner, and follows the redirect. */
+/** Opens the address that a program prints, gives the program the owner's consent, and follows the redirect. */
 async function consentTo(said: { all: string }): Promise<void> {
   const url = await waitFor(
     'the address of the consent page',

@@ -1,4 +1,4 @@
-/** Starts a seller behind each of our HTTP paywalls, with one handler. */
+/** Starts a seller behind each HTTP paywall of the client library, with one handler. */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
@@ -25,7 +25,7 @@ export const OUR_PAYWALLS = {
       const body = request.body === undefined ? '' : JSON.stringify(request.body)
       const sold = await sell({ method: request.method, target: request.originalUrl, body })
       response.status(sold.status).set(Object.fromEntries(sold.headers))
-      // The answer is written in two pieces, as by a stream.
+      // The handler writes the response in two pieces, as a stream does.
       const text = await sold.text()
       response.write(text.slice(0, 1))
       response.end(text.slice(1))

@@ -36,7 +36,7 @@ async function run(program: string, args: string[], cwd: string, env: Record<str
   return stdout
 }
 
-test('the package has no dependencies and holds only built files', () => {
+test('the published client package has no dependencies and holds only built files', () => {
   expect(readdirSync(join(app, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
     'purser-client',
   ])
@@ -47,7 +47,7 @@ test('the package has no dependencies and holds only built files', () => {
   )
 })
 
-test('calls, pages, errors, webhooks, receipts and every entry point work in Node', async () => {
+test('calls, pages, errors, webhooks, receipts and every entry point of the client package work in Node', async () => {
   const agent = await service.newAgent()
   for (const subject of ['1', '2', '3']) {
     await agent.post('/v0/messages/send', { to: ['a@example.com'], subject, text: 't' })
@@ -129,7 +129,7 @@ test('the code of docs/agent.md runs unchanged', async () => {
   ])
 })
 
-test('the types of the package compile in strict mode without other types', async () => {
+test('the types of the client package compile in strict mode without other types', async () => {
   writeFileSync(
     join(app, 'use.ts'),
     `

@@ -19,7 +19,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'purser-relay-'))
   const pack = Bun.spawn(['npm', 'pack', '--pack-destination', folder], {
     cwd: PACKAGE,
-    // The build needs bun.
+    // The build of the relay package needs Bun.
     env: {
       HOME: folder,
       PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),

@@ -1,4 +1,7 @@
-/** Starts the sellers of the client tests: unmodified x402 middleware with this service as facilitator, and our own. */
+/**
+ * Starts the sellers of the client tests: unmodified x402 middleware with this service as facilitator, and the client
+ * library's paywalls.
+ */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { HTTPFacilitatorClient as Facilitator, type HTTPFacilitatorClient } from '@x402/core/server'
@@ -122,7 +125,7 @@ async function onExample({ service, seller }: Shop): Promise<Seller> {
   return { url, offers: [1, 2], served: null, stop: async () => process[Symbol.asyncDispose]() }
 }
 
-/** Starts all sellers. */
+/** Starts all sellers of the client tests. */
 export async function startSellers(shop: Shop): Promise<Record<string, Seller>> {
   const purser = new Purser({ apiKey: shop.seller.key, baseUrl: shop.service.url })
   const price = { purser, amount: '0.01' }

@@ -1,4 +1,4 @@
-/** Two PostgreSQL nodes under Patroni, with synchronous replication, behind HAProxy. */
+/** Runs two PostgreSQL nodes under Patroni, with synchronous replication, behind HAProxy. */
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -9,10 +9,10 @@ import { type Account, type Daemon, startDaemon } from './daemon.ts'
 import type { Tools } from './tools.ts'
 
 export type Cluster = {
-  /** The URL of the primary, through HAProxy. */
+  /** Is the URL of the primary database, through HAProxy. */
   url: string
   port: number
-  /** The name of the node that is the primary now. */
+  /** Returns the name of the node that is the primary now. */
   primary(): Promise<string>
   /**
    * Makes the primary's machine vanish: all its processes stand still, and its connections neither answer nor end.

@@ -5,7 +5,7 @@ import { processesBelow } from '../support/process/processTree.ts'
 
 export type Account = { uid: number; gid: number }
 
-/** A program that runs in the background, with the processes below it. */
+/** Is a program that runs in the background, with the processes below it. */
 export type Daemon = {
   /** Stops all processes of the program at once, as if the machine vanished. */
   freeze(): void
@@ -25,7 +25,7 @@ export function startDaemon(
     logFile: string
     cwd: string
     account: Account | null
-    /** A process that the program started and detached. */
+    /** Is a process that the program started and detached. */
     alsoPid?: () => number | null
   },
 ): Daemon {
@@ -49,12 +49,12 @@ export function startDaemon(
     return [...known]
   }
   const signal = (name: NodeJS.Signals) => {
-    // Parents come first, because a parent would restart a missing child.
+    // Parent processes are stopped first, because a parent would restart a missing child.
     for (const pid of all()) {
       try {
         process.kill(pid, name)
       } catch {
-        // The process has ended.
+        // The process has ended already, so there is no process to signal.
       }
     }
   }

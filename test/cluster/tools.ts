@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The programs of a cluster, as Debian installs them. */
+/** Lists the programs of a cluster at the paths where Debian installs them. */
 export type Tools = { patroni: string; etcd: string; haproxy: string; postgresBin: string }
 
 const INSTALL =

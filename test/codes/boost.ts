@@ -4,16 +4,16 @@
  */
 import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 
-/** A candidate: its evidence, whether it is a code, and how much its mail counts. */
+/** Is a candidate for a code, with its evidence, the truth whether it is a code, and the weight of its mail. */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 
 const TREES = 100
 const DEPTH = 3
 const RATE = 0.2
 const LEAF_PENALTY = 1
-/** The least sum of p(1 - p) on each side of a split. */
+/** Sets the least sum of p(1 - p) on each side of a split of a tree. */
 const SIDE_MIN = 1
-/** Evidence in fewer mails is left out. */
+/** Sets the least number of mails with an evidence. Rarer evidence is left out. */
 const MAILS_MIN = 5
 
 type Row = { has: ReadonlySet<string>; isCode: number; weight: number; score: number }
@@ -48,7 +48,7 @@ function namesIn(examples: readonly Example[]): Set<string> {
   return new Set([...mails.keys()].filter((name) => mails.get(name)!.size >= MAILS_MIN))
 }
 
-/** Returns the slope and the curve of the loss. */
+/** Returns the first and the second derivative of the loss. */
 function lossOf({ isCode, weight, score }: Row): Sums {
   const p = 1 / (1 + Math.exp(-score))
   return { slope: weight * (p - isCode), curve: weight * p * (1 - p) }

@@ -1,4 +1,4 @@
-/** Sets of mails whose codes and links are known. */
+/** Reads sets of mails whose codes and links are known. */
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import type { CodeMail } from '../shared/mail/codes/codeMails/build.ts'
@@ -16,7 +16,7 @@ export function readSet(path: string): CodeMail[] {
     .map((line) => JSON.parse(line))
 }
 
-/** The sets that were scored, each after its score. */
+/** Lists the sets of mails that were scored. A set is added after its score. */
 export const openSets = (): string[] =>
   [...new Bun.Glob('test/fixtures/codes/*.jsonl.gz').scanSync()].toSorted()
 
@@ -39,7 +39,7 @@ export const trainingMails = (): { mail: CodeMail; weight: number }[] => [
     .map((mail) => ({ mail, weight: 1 })),
 ]
 
-/** Mails that one author made from templates say less than mails of strangers. */
+/** Sets a lower weight for mails that one author made from templates than for mails of strangers. */
 const OWN_WEIGHT = 0.2
-/** Mails of one line are plain, so each mail must be judged right. */
+/** Sets the weight of mails of one line. Such mails are clear, so each mail must be judged right. */
 const SHORT_WEIGHT = 3

@@ -57,7 +57,7 @@ async function stored() {
   )
   return rows[0] as { largest: number; objects: number }
 }
-/** Mends the store, and waits until the API reads this file again. The API asks a store that is away once a second. */
+/** Mends the store, and waits until the API reads the file again. The API tries an unreachable store once a second. */
 const backAgain = async (agent: Agent, messageId: string) => {
   await bucket.proxy.mend()
   await waitFor('the store', async () => (await fileOf(agent, messageId)).status === 200)
@@ -90,7 +90,7 @@ test('a large mail is received, read and searched, and its contents are encrypte
   }
 })
 
-test('a damaged or missing object is answered content_lost, and the rest of the mail can be read', async () => {
+test('a content with a damaged or missing object gets the error content_lost, and the rest of the mail can be read', async () => {
   const agent = await service.newAgent()
   const before = new Set(bucket.names())
   await service.deliver(large(agent, 'Damaged'))
@@ -141,7 +141,7 @@ test('a held mail with a large attachment is edited, and then approved with the 
   expect(copy.email.subject).toBe('Other')
 })
 
-test('while the store is away small mail is delivered, large calls get 503, and no mail is lost', async () => {
+test('while the object store is unreachable, small mail is delivered, large calls get 503, and no mail is lost', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Before'))
   const [before] = await waitForMessages(agent, 1)
@@ -186,7 +186,7 @@ test('while the store is away small mail is delivered, large calls get 503, and 
   expect((await fileOf(agent, late.messageId)).bytes.equals(FILE)).toBe(true)
 })
 
-test('a job that needs the store while it is away waits without losing attempts', async () => {
+test('a job that needs the unreachable object store waits without losing attempts', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -247,7 +247,7 @@ test('an export contains large contents, and the objects of deleted mail are rem
   expect((await agent.delete(messagePath(message.messageId))).status).toBe(204)
   const { pool } = service.database
   await pool.query(`update blobs set idle_since = idle_since - interval '2 hours'`)
-  // The workers of this test run no sweep.
+  // The workers of this test run no sweep, so the test removes the idle objects.
   while ((await buryIdleBlobs(pool)) > 0);
   while ((await removeDeadBlobs(pool, bucket.store)) > 0);
   expect(bucket.names().length).toBeLessThanOrEqual(before - 2)
@@ -255,7 +255,7 @@ test('an export contains large contents, and the objects of deleted mail are rem
   expect(bucket.names()).toHaveLength(rows[0].n)
 })
 
-test('an erasure names the time until which objects remain, and reports late objects', async () => {
+test('an erasure report names the time until which objects remain, and reports late objects', async () => {
   const agent = await service.newAgent()
   await service.deliver(large(agent, 'Erased'))
   await waitForMessages(agent, 1)
@@ -292,7 +292,7 @@ test('a worker with BLOB_STORE removes idle objects, and the webhooks pool start
   await waitFor('the sweep', () => bucket.names().length < due)
 })
 
-test('the metrics count the answers of the store', async () => {
+test('the metrics count the answers of the object store', async () => {
   const response = await fetch(`${service.url}/metrics`)
   const text = await response.text()
   expect(text).toMatch(

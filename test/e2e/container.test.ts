@@ -47,7 +47,7 @@ test('compose.yaml gives each part only the secrets of this part', () => {
   }
 })
 
-test('the profile caddy copies the certificate of the mail domain to the folder of the listener', () => {
+test('the profile caddy of compose.yaml copies the certificate of the mail domain to the folder of the listener', () => {
   const { caddy, certificate, smtp } = compose.services
   expect([caddy.profiles, certificate.profiles]).toEqual([['caddy'], ['caddy']])
   for (const volume of [...caddy.volumes, ...certificate.volumes]) {
@@ -63,7 +63,7 @@ test('the profile caddy copies the certificate of the mail domain to the folder 
   expect(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')).toContain('USER 10001:10001')
 })
 
-test('the profile sell listens on all addresses, and its health check asks the program', () => {
+test('the profile sell of compose.yaml listens on all addresses, and its health check asks the sell program', () => {
   const { sell, api } = compose.services
   expect([sell.profiles, api.profiles]).toEqual([['sell'], undefined])
   expect(sell.command).toEqual(expect.arrayContaining(['--host', '0.0.0.0']))

@@ -37,7 +37,7 @@ async function startPart(
   return { part, port: Number(/"port":(\d+)/.exec(part.stdout())?.[1] ?? 0) }
 }
 
-test('the API answers the request that has begun, and then ends', async () => {
+test('at a stop the API process answers the request that has begun, and then ends', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/main.ts')
@@ -51,7 +51,7 @@ test('the API answers the request that has begun, and then ends', async () => {
     `POST /v0/messages/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
   )
-  // The count of the key shows that the request has passed the gate.
+  // The rate window of the API key shows that the request has passed the rate limit.
   await waitFor('the request to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
       'select from rate_windows where subject = $1',
@@ -70,7 +70,7 @@ test('the API answers the request that has begun, and then ends', async () => {
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a worker finishes its running jobs, each job once, and leaves no job locked', async () => {
+test('at a stop a worker finishes its running jobs, each job once, and leaves no job locked', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const agent = await service.newAgent()
@@ -104,7 +104,7 @@ test('a worker finishes its running jobs, each job once, and leaves no job locke
   expect(sink.mails.map((mail) => mail.email.subject).toSorted()).toEqual(['0', '1', '2', '3', '4'])
 })
 
-test('the SMTP listener ends, and keeps the unfinished message exactly if it answers 250', async () => {
+test('at a stop the SMTP listener keeps an unfinished message only if the listener replies 250', async () => {
   await using service = await startTestService({ smtp: false })
   const agent = await service.newAgent()
   const { part, port } = await startPart(service, 'api/smtp/main.ts')

@@ -30,7 +30,7 @@ async function validate(document: Document): Promise<void> {
   new Model(document).validate()
 }
 
-test('kustomization.yaml lists every file', () => {
+test('kustomization.yaml lists every file of deploy/kubernetes', () => {
   const { resources } = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8'))
   expect(resources.toSorted()).toEqual(files.toSorted())
 })
@@ -41,7 +41,7 @@ test.each(
   await validate(document)
 })
 
-test('the schemas refuse an invalid document', async () => {
+test('the Kubernetes schemas refuse an invalid document', async () => {
   for (const spoil of [
     (pod: Document) => (pod.containers[0].ports[0].containerPort = 'http'),
     (pod: Document) => delete pod.containers[0].name,
@@ -57,7 +57,7 @@ const workloads: Document[] = ofKind('Deployment', 'StatefulSet', 'Job')
 const partOf = (workload: Document): string =>
   workload.spec.template.metadata.labels['app.kubernetes.io/component']
 
-test('each part has a workload', () => {
+test('each part of the service has a workload in deploy/kubernetes', () => {
   expect(workloads.map(partOf).toSorted()).toEqual(Object.keys(SECRETS_OF).toSorted())
 })
 
@@ -167,7 +167,7 @@ test.each([...RUNNER_NAMES])(
   },
 )
 
-test('every runner but inbound may reach the internet, and none of them the private network', () => {
+test('every runner except inbound may reach the internet, and no runner may reach the private network', () => {
   const policy = ofKind('NetworkPolicy').find(({ metadata }) => metadata.name === 'purser-internet')
   const [{ values }] = policy.spec.podSelector.matchExpressions
   // The inbound runner asks only name servers.

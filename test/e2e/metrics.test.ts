@@ -58,7 +58,7 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true })
 })
 
-/** Reads the samples. Maps the name with its labels to the value. Omits the label `process`. */
+/** Reads the samples of /metrics. Maps each name with its labels to the value. Omits the label `process`. */
 async function samples(): Promise<Map<string, number>> {
   const text = await (await fetch(`${url}/metrics`)).text()
   const lines = text.split('\n').filter((line) => /^\w/.test(line))
@@ -70,7 +70,7 @@ async function samples(): Promise<Map<string, number>> {
   )
 }
 
-test('the listener and the workers report the figures of their own processes', async () => {
+test('the SMTP listener and the workers report the metrics of their own processes', async () => {
   await createProject(database.pool, {
     name: 'Ada',
     purpose: 'SELLER',
@@ -145,18 +145,25 @@ if (!hasPrometheus) {
   process.stderr.write('SKIPPED: the tests of alarms and panels, because there is no prometheus\n')
 }
 
-test.skipIf(!hasPrometheus)('promtool accepts the alarms, and their tests pass', async () => {
-  for (const args of [
-    ['check', 'rules', 'rules.yml'],
-    ['test', 'rules', 'rules.test.yml'],
-  ]) {
-    const run = Bun.spawnSync(['promtool', ...args], { cwd: RULES, stdout: 'pipe', stderr: 'pipe' })
-    expect([args, run.exitCode, run.stderr.toString()]).toEqual([args, 0, ''])
-  }
-})
+test.skipIf(!hasPrometheus)(
+  'promtool accepts the alarms, and the tests of the alarms pass',
+  async () => {
+    for (const args of [
+      ['check', 'rules', 'rules.yml'],
+      ['test', 'rules', 'rules.test.yml'],
+    ]) {
+      const run = Bun.spawnSync(['promtool', ...args], {
+        cwd: RULES,
+        stdout: 'pipe',
+        stderr: 'pipe',
+      })
+      expect([args, run.exitCode, run.stderr.toString()]).toEqual([args, 0, ''])
+    }
+  },
+)
 
 test.skipIf(!hasPrometheus)(
-  'Prometheus scrapes the service, and every panel has an answer',
+  'Prometheus scrapes the service, and every panel of the dashboard has data',
   async () => {
     const port = await freePort()
     const configFile = join(dataDir, 'prometheus.yml')
@@ -186,7 +193,7 @@ scrape_configs:
       const { data } = await answer('count_over_time(purser_jobs_ended_total[30s]) > 1')
       return (data?.result.length ?? 0) > 0
     })
-    // The service has spent no gas, has signed with no wallet, and has no object store.
+    // Some metrics have no data, because the service has spent no gas, signed no transaction and has no object store.
     const silent = /open_transactions|project_gas|blob_request/
     for (const { title, queries } of PANELS) {
       for (const [query] of queries) {

@@ -100,7 +100,7 @@ const waitForReplica = (client: Client) =>
     return !(await listThreads(client)).includes(id)
   })
 
-test('a read runs on the replica, and a caller sees its own write at once at every API process', async () => {
+test('an API read runs on the replica, and a caller sees its own write at once at every API process', async () => {
   for (const client of clients) await waitForReplica(client)
   for (const [writer, reader] of [clients, clients.toReversed()]) {
     for (let n = 0; n < 5; n++) {
@@ -137,7 +137,7 @@ test('a replica that became a primary is not read', async () => {
   })
 })
 
-test('without the replica, reads run on the primary', async () => {
+test('while the replica is unreachable, API reads run on the primary', async () => {
   await replica.stop()
   for (const client of clients) {
     const id = await addThread()

@@ -31,22 +31,22 @@ let other: Server | undefined
 let restored: Installation
 let restoredDir: string
 let inbox: string
-/** The answers to the clients before the backup began (`before`) and until the end (`done`). */
+/** Hold the answers that clients got before the backup began (`before`) and until the end (`done`). */
 let before: Known
 let done: Done
 let backupEndedMs: number
-/** The open work in the backup. */
+/** Holds the unfinished work in the backup. */
 let held: Held
-/** The records of the surroundings at the end of the first installation. */
+/** Holds the records of chain, smarthost and receiver at the end of the first installation. */
 let used: Map<string, string[]>
 let webhooks: ReturnType<Surroundings['webhooks']>
 let mails: ReturnType<Surroundings['mails']>
 let ends: { firstExit: number | string; lastEventId: string }
 let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
-/** A payment whose transaction waits for a block while the service is restored. */
+/** Is a payment whose transaction waits for a block while the service is restored. */
 let unmined: Redeem
-/** The answers of the restored service to payments. */
+/** Holds the answers of the restored service to payments. */
 let newGrants: Promise<{ ok: boolean }[]>
 type Redeem = Parameters<typeof redeem>[1]
 
@@ -138,7 +138,8 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
       ),
     ),
   )
-  // The former transaction holds the nonce of the first of these. They may share a transaction.
+  // The transaction from before the restore has the nonce of the first new payment. New payments may share a
+  // transaction.
   await waitFor('the signed payments', async () => {
     const { body } = await agent.get('/v0/payments')
     const signed = body.payments.filter((one: any) => one.status === 'verified' && one.txHash)
@@ -149,7 +150,7 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
   return answers
 }
 
-/** Waits until enough of each kind was done since a moment. */
+/** Waits until clients have done enough actions of each kind since a moment. */
 async function enough({ done }: Load, sinceMs: number): Promise<void> {
   const begin = { ...counts(done) }
   await waitFor(
@@ -207,7 +208,7 @@ async function release(): Promise<void> {
   gates.webhooks.open()
 }
 
-/** Follows the events of the project until the signal comes. */
+/** Follows the events of the project until the signal is aborted. */
 async function follow(
   { url, key }: Installation,
   lastEventId: string,

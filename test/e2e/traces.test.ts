@@ -188,7 +188,7 @@ test('log lines name request, job and trace, and no trace contains mail, a key o
   }
 })
 
-test('a wrong traceparent begins a new trace', async () => {
+test('a request with an invalid traceparent begins a new trace', async () => {
   const before = spans.length
   const wrong = [
     'x',

@@ -27,7 +27,7 @@ const seed = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
 let till: TestTill
 let sink: Sink
 let receiver: Receiver
-/** Receives the one delivery whose job is lost. */
+/** Is the receiver of the delivery whose job is lost. */
 let forgotten: Receiver
 let apis: string[]
 let smtpPorts: number[]
@@ -92,7 +92,7 @@ test('a rate limit counts the requests at both API processes together, and exact
   expect(answers.filter(({ status }) => status === 429)).toHaveLength(50)
 })
 
-test('each mail over two listeners arrives once', async () => {
+test('each mail that two SMTP listeners accept arrives once', async () => {
   const agent = await till.service.newAgent()
   await Promise.all(
     smtpPorts.map(async (port, listener) => {
@@ -123,7 +123,7 @@ test('each mail over two listeners arrives once', async () => {
   expect(messages).toHaveLength(80)
 })
 
-test('a mail that is sent at both APIs with the same Idempotency-Key leaves once', async () => {
+test('a mail that is sent at both API processes with the same Idempotency-Key is sent once', async () => {
   const agent = await till.service.newAgent()
   const clients = atBoth(agent)
   const before = sink.mails.length
@@ -141,7 +141,7 @@ test('a mail that is sent at both APIs with the same Idempotency-Key leaves once
   expect(subjects.toSorted()).toEqual(Array.from({ length: 30 }, (_, n) => `two-${n}`).toSorted())
 })
 
-test('each payment is granted once, each nonce is mined once, and each webhook has one key', async () => {
+test('each payment is granted once, each nonce is mined once, and each webhook has one Idempotency-Key', async () => {
   const seller = await till.newSeller({ webhookUrl: receiver.url })
   const payments = await Promise.all(Array.from({ length: 80 }, () => pay()))
   const bodies = payments.map(({ header }) => ({

@@ -60,7 +60,7 @@ function filesBelow(folder: string): { path: string; bytes: Buffer }[] {
     .map((file) => ({ path: file, bytes: readFileSync(file) }))
 }
 
-test('no secret is in PostgreSQL, its write-ahead log, its most verbose log, our logs, jobs or errors', async () => {
+test('no secret is in PostgreSQL, its write-ahead log, its most verbose log, the service’s logs, jobs or errors', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'purser-canary-'))
   const databaseLog: string[] = []
   const database = await startEmbeddedPostgres({ dataDir, onLog: (line) => databaseLog.push(line) })
@@ -253,7 +253,7 @@ async function failVault(
     expect(answer.status).toBe(status)
     answers.push(JSON.stringify(answer.body))
   }
-  // The statement fails with the sealed secret among its parameters.
+  // The SQL statement fails with the sealed secret among its parameters.
   const lost = canary()
   secrets['value that Postgres refused'] = lost
   await pool.query(

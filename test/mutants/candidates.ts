@@ -1,15 +1,15 @@
 import { parseSync } from 'oxc-parser'
 
-/** One small fault, which replaces `start` to `end` of a file by `text`. */
+/** Is one small fault, which replaces `start` to `end` of a file by `text`. */
 export type Candidate = {
   file: string
   start: number
   end: number
   text: string
   kind: string
-  /** Whether `text` is an expression, and can carry a mark that it was reached. */
+  /** Tells whether `text` is an expression, which can carry a mark that a test reached the place. */
   isExpression: boolean
-  /** Where the body of the innermost function with a block starts. Null outside of all functions. */
+  /** Is the place where the body of the innermost function with a block starts. Null means outside of all functions. */
   within: number | null
 }
 

@@ -115,7 +115,7 @@ function describe({ file, start, end, text, kind }: Candidate): string {
   return `${file}:${line} ${kind}: ${short(source.slice(start, end))} → ${short(text) || 'nothing'}`
 }
 
-/** @returns null if the compiler refuses the fault. */
+/** Applies a fault and runs the tests that reach the fault. @returns null if the compiler refuses the fault. */
 async function judge(candidate: Candidate, reach: Record<string, Reach>): Promise<string | null> {
   const { file, start, end, text } = candidate
   const path = join(copy, file)

@@ -6,12 +6,13 @@ import { join } from 'node:path'
 import type { Candidate } from './candidates.ts'
 
 /**
- * The time of a test file, and the places that the test file reached. A place is `FILE:START`, or `FILE{START` for a
+ * Holds the running time of a test file, and the places that the test file reached. A place is `FILE:START`, or
+ * `FILE{START` for a
  * function.
  */
 export type Reach = { ms: number; places: string[] }
 
-/** A test file that takes longer is near no candidate. */
+/** Limits the running time of a test file. A slower test file is left out of the near tests. */
 const FILE_MAX_MS = 90_000
 /**
  * Writes each place once for each process and global object. The prefix is one line, so that lines keep their

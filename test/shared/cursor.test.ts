@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { decodeCursor, encodeCursor } from '../../shared/cursor.ts'
 
-test('a cursor is an ISO 8601 time that keeps its position', () => {
+test('a page cursor is an ISO 8601 time that keeps the position of its row', () => {
   const cursor = { atMs: Date.parse('2026-01-05T09:30:00.007Z'), row: 42n }
   const token = encodeCursor(cursor)
   expect(token).toBe('2026-01-05T09:30:00.0070000000000000000042Z')
@@ -11,7 +11,7 @@ test('a cursor is an ISO 8601 time that keeps its position', () => {
   expect(Number.isNaN(Date.parse(token))).toBe(false)
 })
 
-test('a text in any other form is no cursor', () => {
+test('a text that is not an ISO 8601 time with a position is refused as a page cursor', () => {
   for (const text of [
     '',
     '2026-01-05T09:30:00Z',

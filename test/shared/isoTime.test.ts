@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { isoSeconds, parseDuration, parseIsoTime } from '../../shared/isoTime.ts'
 
-test('dates and times with a zone are read', () => {
+test('ISO 8601 dates, and times with a time zone, are read', () => {
   for (const [text, iso] of [
     ['2026-12-31T23:59:59Z', '2026-12-31T23:59:59.000Z'],
     ['2026-12-31T23:59Z', '2026-12-31T23:59:00.000Z'],
@@ -66,6 +66,6 @@ test('a duration is a whole number with a unit of s, m, h, d or w', () => {
   }
 })
 
-test('isoSeconds omits the milliseconds', () => {
+test('isoSeconds writes a time without its milliseconds', () => {
   expect(isoSeconds(new Date('2026-01-05T09:30:00.999Z'))).toBe('2026-01-05T09:30:00Z')
 })

@@ -9,9 +9,9 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 /**
  * Older runtimes returned the rows of one query to another query, which would leak mail and secrets. Mixed queries
- * run concurrently on few connections, and every answer is checked.
+ * run concurrently on few connections, and the rows of every query are checked.
  */
-test('every concurrent query gets its own answer', async () => {
+test('every concurrent database query gets its own rows', async () => {
   const ask = async (n: number) => {
     switch (n % 4) {
       case 0: {

@@ -6,15 +6,16 @@ import { join } from 'node:path'
 
 const FOLDER = join(import.meta.dir, '../../sql/migrations')
 const SQUAWK = join(import.meta.dir, '../../node_modules/.bin/squawk')
-/** The first migration after release 0.1.0. Earlier migrations run on empty tables. */
+/** Names the first migration after release 0.1.0. Earlier migrations run on empty tables. */
 const FIRST_NEW = '000026'
 
 /**
- * The migrator limits the wait for locks. Statements on large tables have no limit, because no other statement needs
+ * Lists Squawk rules about timeouts. The migrator limits the wait for locks. Statements on large tables have no limit,
+ * because no other statement needs
  * their locks.
  */
 const RULES_OF_MIGRATOR = ['require-lock-timeout', 'require-statement-timeout']
-/** These integers are counts and limits of the service, never ids. */
+/** Lists Squawk rules about integers. The integers of this schema are counts and limits, never ids. */
 const NOT_OURS = ['prefer-bigint-over-int', 'prefer-bigint-over-smallint']
 
 function squawk(path: string, isOnline: boolean): string {
@@ -23,7 +24,7 @@ function squawk(path: string, isOnline: boolean): string {
     '--pg-version=15',
     '--reporter=gcc',
     ...(isOnline
-      ? // The migrator first drops the remains of a failed build.
+      ? // The migrator first drops the remains of a failed index build.
         ['--exclude=prefer-robust-stmts']
       : ['--assume-in-transaction']),
     ...[...RULES_OF_MIGRATOR, ...NOT_OURS].map((rule) => `--exclude=${rule}`),

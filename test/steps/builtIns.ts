@@ -1,9 +1,12 @@
-/** Makes built-ins count steps, because built-ins hide loops. Each adds the length that it really reads or copies. */
+/**
+ * Makes built-ins count steps, because built-ins hide loops. Each built-in adds the length that the call really reads
+ * or copies.
+ */
 import { Hash, Hmac } from 'node:crypto'
 import { add, counts, uncounted } from './counter.ts'
 
 type Method = (this: never, ...given: never[]) => unknown
-/** Returns the steps of one call from its object, its arguments and its result. */
+/** Returns the steps of one call of a built-in from the call's object, arguments and result. */
 type Cost = (self: never, given: never[], result: never) => number
 type Holder = Record<string, unknown>
 
@@ -15,7 +18,7 @@ function count(holder: object, names: string, cost: Cost): void {
     const counted = {
       [name](this: never, ...given: never[]) {
         if (!counts()) return Reflect.apply(native, this, given)
-        // A built-in may call further built-ins. Only the outer built-in counts.
+        // A built-in may call further built-ins. Only the outer built-in counts its steps.
         const result = takesFunction(given)
           ? Reflect.apply(native, this, given)
           : uncounted(() => Reflect.apply(native, this, given))

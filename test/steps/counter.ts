@@ -7,14 +7,16 @@ Object.assign(globalThis, { $steps: counter })
 
 let isCounting = false
 
-/** Tells whether built-ins count now. They count only in a measurement, and not in the work of the counter. */
+/**
+ * Tells whether built-ins count steps now. Built-ins count only in a measurement, and not in the counter's own work.
+ */
 export const counts = (): boolean => isCounting
 
 export const add = (steps: number): void => {
   if (isCounting) counter[0]! += steps
 }
 
-/** Does work of the counter, which costs no steps. */
+/** Does work of the counter without counting steps. */
 export function uncounted<Result>(work: () => Result): Result {
   const before = isCounting
   isCounting = false

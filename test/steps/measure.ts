@@ -3,11 +3,11 @@ import { stepsOf } from './counter.ts'
 import { randomBySeed, shapesOf } from './inputs/shapes.ts'
 import type { Reader } from './readers/reader.ts'
 
-/** Is the greatest ratio of the steps for a double input. A sort of n log n has the ratio 2.2. */
+/** Limits the ratio of a reader's steps for an input of twice the length. A sort of n log n has the ratio 2.2. */
 const RATIO_MAX = 2.5
-/** Is the greatest ratio of the doubling before. A quadratic part beside linear work shows only at longer inputs. */
+/** Limits the ratio of steps at the doubling before. Quadratic work beside linear work shows only at longer inputs. */
 const EARLIER_RATIO_MAX = 2.1
-/** Is the number of steps that need no explanation, e.g. for a table that is built once. */
+/** Is the number of steps that a reader may take for any input, e.g. for a table that is built once. */
 const FLOOR = 20_000
 
 export type Growth = { reader: string; shape: string; length: number; steps: number; ratio: number }
@@ -21,7 +21,7 @@ export type Effort = {
   stepsMax: number
 }
 
-/** Returns the worst growth of a reader. `isLinear` is true if no growth is above the bound. */
+/** Returns the worst growth of a reader. `isLinear` is true if no growth of steps is above the limit. */
 export async function growthOf(
   { name, max, grammar, read, own = {}, budget = 0 }: Reader,
   { first, last, draws, seed, stepsMax }: Effort,

@@ -11,7 +11,7 @@ test('the count of steps finds every planted fault in texts of at most 1,000 cha
   expect(differences).toEqual([])
 })
 
-test('linear work with the same built-ins is judged linear', async () => {
+test('the count of steps judges linear work with the same built-ins as linear', async () => {
   const effort = { first: 500, last: 4_000, draws: 20, seed: 1, stepsMax: 1e9 }
   const { growths } = await measureTable('planted.ts', 'LINEAR', effort)
   expect(growths.filter(({ isLinear }) => !isLinear)).toEqual([])

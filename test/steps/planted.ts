@@ -1,4 +1,4 @@
-/** Holds planted faults, which each cost more than linear work. The check must find every fault. */
+/** Holds readers with planted faults, which cost more than linear work. The step check must find every fault. */
 import type { Reader } from './readers/reader.ts'
 
 const plant = (name: string, read: (text: string) => unknown): Reader => ({
@@ -61,7 +61,7 @@ export const PLANTED: readonly Reader[] = [
   plant('a lazy group', (text) => /a.+?#/gs.test(text)),
 ]
 
-/** Holds linear work with the same built-ins. The check must accept every reader. */
+/** Holds readers that do linear work with the same built-ins. The step check must accept every reader. */
 export const LINEAR: readonly Reader[] = [
   plant('one loop after another', (text) => {
     for (const _ of text);

@@ -10,7 +10,8 @@ const validators = new Map<string, ValidateFunction | null>()
 let reading: Promise<OpenApiDocument | null> | undefined
 
 /**
- * Returns the differences between an answer and the document: an unknown status, a missing field, an unknown field or a
+ * Returns the differences between an API response and the OpenAPI document: an unknown status, a missing field, an
+ * unknown field or a
  * field of another type. An answer of a path that the document does not know has no differences.
  */
 export async function undocumented(url: string, answered: Answered): Promise<string[]> {
@@ -72,7 +73,7 @@ function validatorOf(
   return ajv.compile(closed(name === undefined ? schema : schemas[name]!) as object)
 }
 
-/** Returns the schema with further fields forbidden. */
+/** Returns the JSON schema with unknown fields forbidden. */
 function closed(schema: unknown): unknown {
   return JSON.parse(JSON.stringify(schema), (_key, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value

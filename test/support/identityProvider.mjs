@@ -1,4 +1,4 @@
-/** A real OpenID provider (oidc-provider) in a process of Node, which it supports. */
+/** Runs a real OpenID provider (oidc-provider) in a process of Node, because the package supports only Node. */
 import Provider from 'oidc-provider'
 
 const [port = '', redirectUri = '', secret = ''] = process.argv.slice(2)

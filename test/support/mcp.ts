@@ -6,7 +6,10 @@ import type { TestDatabase } from './database/database.ts'
 import type { Agent } from './service.ts'
 import { waitFor } from './waitFor.ts'
 
-/** Connects the official client with a key. The client compares every answer with the output schema of the tool. */
+/**
+ * Connects the official MCP client with an API key. The client compares every answer with the output schema of the
+ * tool.
+ */
 export async function connectMcp(
   url: string,
   key: string,
@@ -21,14 +24,14 @@ export async function connectMcp(
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() })
 }
 
-/** Makes a call that must succeed. @returns the data of the result */
+/** Makes a tool call that must succeed. @returns the data of the tool result */
 export async function callTool(client: Client, name: string, args: object = {}): Promise<any> {
   const result = await client.callTool({ name, arguments: args as Record<string, unknown> })
   if (result.isError) throw new Error(textOf(result))
   return result.structuredContent
 }
 
-/** Makes a call that must fail. @returns the text of the result */
+/** Makes a tool call that must fail. @returns the text of the tool result */
 export async function failTool(client: Client, name: string, args: object = {}): Promise<string> {
   const result = await client.callTool({ name, arguments: args as Record<string, unknown> })
   if (!result.isError) throw new Error(`${name} did not fail: ${textOf(result)}`)

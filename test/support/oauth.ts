@@ -52,7 +52,7 @@ export const token = (url: string, fields: Record<string, string>) =>
 export const revoke = (url: string, fields: Record<string, string>) =>
   ask(`${url}/oauth/revoke`, form(fields))
 
-/** Calls `/mcp` with a token or a key. */
+/** Calls `/mcp` with an access token or an API key. */
 export const callMcp = (
   url: string,
   bearer: string | null,
@@ -117,7 +117,7 @@ export async function requestConsent(service: TestService, asked: Asked, person?
   return { id, owner, browserCookie: cookie, sessionCookie: session.cookie }
 }
 
-/** Allows an app as its owner. The answer has the address to which the browser goes. */
+/** Gives an app the consent of the owner. The response has the address to which the browser goes. */
 export const allow = (
   owner: ConsoleClient,
   id: string,
@@ -168,7 +168,7 @@ export async function codeFor(
   return { exchange, clientId: id as string, owner: consent.owner }
 }
 
-/** Connects an app. @returns its tokens */
+/** Connects an app by OAuth. @returns the tokens of the app */
 export async function connect(service: TestService, agent: Agent, options: ConnectOptions = {}) {
   const found = await codeFor(service, agent, options)
   const { status, body } = await token(service.url, found.exchange)

@@ -38,10 +38,10 @@ import { trustingLookUp } from './mail/fakeLookUp.ts'
 import { startTcpProxy, type TcpProxy } from './process/tcpProxy.ts'
 import { waitFor } from './waitFor.ts'
 
-/** Is an answer with its JSON body. */
+/** Is an HTTP response of the API with its JSON body. */
 export type Answer = { status: number; headers: Headers; body: any }
 
-/** Is a client with one key. */
+/** Is an API client with one API key. */
 export type Client = {
   get(path: string): Promise<Answer>
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -74,7 +74,7 @@ export type TestServiceOptions = {
   /** Returns the URL of the database for one kind of part, e.g. the URL of a proxy. */
   through?: Partial<Record<'api' | 'smtp' | 'workers', (databaseUrl: string) => Promise<string>>>
   env?: Record<string, string>
-  /** Select the parts beside the API. The default is both. */
+  /** Select the parts that run beside the API. The default is both parts. */
   smtp?: boolean
   workers?: boolean
   /** Lists the runners to start. The default is the runners of the mail pool. */
@@ -277,7 +277,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 }
 
 /**
- * Makes a client for one key. Without a key the client sends no Authorization header. The client compares each answer
+ * Makes an API client for one API key. Without an API key the client sends no Authorization header. The client
+ * compares each answer
  * with the OpenAPI document, unless the service is of another release.
  */
 export function createClient(

@@ -1,4 +1,4 @@
-/** Bound the pause between two probes, because a probe costs processor time that the awaited work needs. */
+/** Limit the pause between two probes in milliseconds. A probe costs processor time that the awaited work needs. */
 const PAUSE_MS = 5
 const PAUSE_MAX_MS = 80
 

@@ -63,14 +63,14 @@ test('a mail whose worker is killed during an attempt is sent within 15 s, with 
   expect(sink.mails).toHaveLength(1)
 })
 
-test('a live pool keeps its registration and its jobs during sweeps', async () => {
+test('a live worker pool keeps its registration and its jobs during sweeps', async () => {
   await using service = await startTestService({ smtp: false })
   const { pool } = service.database
   const registered = await waitFor('the registration', async () => {
     const { rows } = await pool.query('select graphile_pool_id from worker_pools')
     return rows[0]?.graphile_pool_id as string | undefined
   })
-  // The pool has held this job for a minute.
+  // The live worker pool has held the lock of this job for a minute.
   await pool.query(
     `select graphile_worker.add_job('purge_project', '{}', run_at := now() + interval '1 day')`,
   )
@@ -86,7 +86,7 @@ test('a live pool keeps its registration and its jobs during sweeps', async () =
   expect(rows).toEqual([{ locked_by: null }])
 })
 
-test('a pool whose proof of life breaks registers again under the same id and is not swept as dead', async () => {
+test('a worker pool that loses its proof of life registers again under the same id, and is not swept as dead', async () => {
   await using service = await startTestService({ smtp: false, pools: ['inbound'] })
   const { pool } = service.database
   const registrations = async () =>
@@ -114,7 +114,7 @@ test('a pool whose proof of life breaks registers again under the same id and is
   expect(await releaseJobsOfDeadPools(pool)).toEqual([])
 })
 
-test('after an outage of the database, a suspect pool has its whole grace period again', async () => {
+test('after an outage of the database, a suspect worker pool has its whole grace period again', async () => {
   await using service = await startTestService({ smtp: false, workers: false })
   const { pool } = service.database
   await pool.query(

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Names the tables in which a row contains a text. */
+/** Returns the names of the tables that have a row with the given text. */
 async function tablesNaming(text: string): Promise<string[]> {
   const { pool } = service.database
   const { rows: tables } = await pool.query<{ name: string }>(
@@ -50,7 +50,7 @@ test('a deleted project is erased, and the response states when its backups expi
     'blobs',
     'recipients',
   ])
-  // No other table contains the project's id. The address is never assigned again, and its key stays invalid.
+  // Only two tables keep the id of a deleted project, so that its email address is never assigned again.
   expect(await tablesNaming(agent.project.id)).toEqual(['api_keys', 'projects'])
   const until = Date.parse(erased.completedAt) + 30 * 86_400_000
   expect(erased.outside[0]).toEqual({
@@ -70,7 +70,7 @@ test('the report of an erasure in progress states that the erasure is not comple
   expect(body.outside[0]).toMatchObject({ place: 'backups', until: null })
 })
 
-test('only a platform key reads the erasure of a project, and only of a project that existed', async () => {
+test('only a platform key reads the erasure report of a project, and only if the project existed', async () => {
   const agent = await service.newAgent()
   expect((await agent.get(pathOf(agent, '/erasure'))).status).toBe(403)
   const unknown = await service.platform.get('/v0/platform/projects/prj_0/erasure')

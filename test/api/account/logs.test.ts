@@ -75,7 +75,7 @@ test('the audit log records actor, action, subject, time and request id of every
   expect(
     all.map((e) => [e.action, e.subject, e.description, e.outcome].join(' ').replace('  ', ' ')),
   ).toEqual(expected)
-  // Lists show no secret. A request that is refused before the vault is queried reads no secret.
+  // The credential list and a refused request read no secret, so the audit log gets no entry.
   await agent.get('/v0/vault')
   await agent.put(path('n'), { type: 'NONE', data: {} })
   expect(await logs(agent)).toHaveLength(all.length)
@@ -101,14 +101,14 @@ test('a hundred concurrent reads of a secret add a hundred audit log entries', a
   expect(found.map((entry) => entry.requestId).toSorted()).toEqual(asked.toSorted())
 })
 
-test('any project key may read the log of its own project, whatever its scopes, but no other log', async () => {
+test('a project key with any scopes may read the audit log of its own project, but no other audit log', async () => {
   const bare = await service.newAgent({ scopes: [] })
   expect(await logs(bare)).toEqual([])
   const { status, body } = await service.platform.get('/v0/logs')
   expect([status, body.error]).toEqual([403, 'forbidden'])
 })
 
-test('the log statistics count the same entries as the list shows', async () => {
+test('the audit log statistics count the same entries as the audit log list shows', async () => {
   const agent = await service.newAgent()
   await agent.put(path('a'), { type: 'CUSTOM', data: { a: 1 } })
   await agent.get(path('a'))
@@ -148,7 +148,7 @@ test('the audit log is filtered by each filter alone and by several filters toge
   await agent.get(path('b/ü'))
   await agent.get(path('gone'))
   const { pool } = service.database
-  // Inserts entries as other parts of the service will write them.
+  // Inserts audit log entries in the form in which other parts of the service write them.
   await pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)
      values ($1, 'mail.send', 'thd_1', 'loid-other', 'r', 'ok', '2020-01-01'),
@@ -188,7 +188,7 @@ test('the audit log is filtered by each filter alone and by several filters toge
   }
 })
 
-test('pages show each log entry once, despite equal milliseconds and entries added meanwhile', async () => {
+test('pages show each audit log entry once, despite equal milliseconds and entries added meanwhile', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into audit_log (project_id, action, subject, actor, request_id, outcome, at)

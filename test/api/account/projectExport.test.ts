@@ -31,7 +31,7 @@ const open = (agent: Agent, part?: string, init: RequestInit = {}) =>
     ...init,
     headers: { authorization: `Bearer ${service.platform.key}` },
   })
-/** Reads the head of an export and then nothing more. `fetch` would read the whole export into memory. */
+/** Reads the head of a project export and then stops reading. `fetch` would read the whole export into memory. */
 async function stall(agent: Agent): Promise<Socket> {
   const { hostname, port } = new URL(service.url)
   const socket = connect(Number(port), hostname)
@@ -49,7 +49,9 @@ const linesOf = (text: string): any[] =>
     .split('\n')
     .map((line) => JSON.parse(line))
 
-/** Stores messages of 100 KB each, which exceed the buffers of the sockets between service and reader. */
+/**
+ * Stores messages of 100 KB each. Together they exceed the socket buffers between the service and the export's reader.
+ */
 async function fill(agent: Agent, messages: number): Promise<void> {
   await receive(pool, agent.project.id)
   await pool.query(
@@ -69,7 +71,7 @@ const snapshots = async () =>
   ).rowCount
 const noSnapshot = () => waitFor('the end of all snapshots', async () => (await snapshots()) === 0)
 
-test('JSON Lines hold every row of the project, none of a neighbour, and no secret', async () => {
+test('an export as JSON Lines has every row of the project, no row of another project, and no secret', async () => {
   const [agent, neighbour] = [await service.newAgent(), await service.newAgent()]
   const { id: projectId } = agent.project
   for (const one of [agent, neighbour]) {
@@ -173,7 +175,7 @@ test('a mail without a Message-ID has the same id in the mbox and in its JSON li
   expect(mbox.match(/X-Purser-Message-ID/g)).toHaveLength(1)
 })
 
-test('a slow reader gets the rows as they were at one moment', async () => {
+test('a slow reader of an export gets all rows as they were at one moment', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   const reader = (await open(agent)).body!.getReader()
@@ -195,7 +197,7 @@ test('a slow reader gets the rows as they were at one moment', async () => {
   await noSnapshot()
 })
 
-test('neither a disconnected reader nor a HEAD request keeps a database snapshot open', async () => {
+test('neither a disconnected reader of an export nor a HEAD request keeps a database snapshot open', async () => {
   const agent = await service.newAgent()
   await fill(agent, 300)
   for (const part of ['json', 'mail']) {
@@ -209,7 +211,7 @@ test('neither a disconnected reader nor a HEAD request keeps a database snapshot
   expect(await snapshots()).toBe(0)
 })
 
-test('an export that loses its database ends with an error and never looks complete', async () => {
+test('an export that loses its database connection ends with an error and never looks complete', async () => {
   const agent = await service.newAgent()
   await fill(agent, 600)
   const reader = (await open(agent)).body!.getReader()
@@ -267,7 +269,7 @@ const HOSTILE: Record<string, string> = {
   bytes: 'caf\u00e9 \u{1f600}',
 }
 
-/** Opens an mbox, and prints its messages as JSON without the mbox quoting. */
+/** This Python program opens an mbox, and prints the messages of the mbox as JSON without the mbox quoting. */
 const READ_MBOX = `
 import json, mailbox, re, sys
 box = mailbox.mbox(sys.argv[1])
@@ -313,7 +315,7 @@ describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox"
       const kept = Buffer.from(raw)
         .toString('latin1')
         .replaceAll('\r\n', '\n')
-        // Some readers end a line at a bare CR.
+        // Some mbox readers end a line at a bare CR, so a "From" after a bare CR is quoted too.
         .replace('\rFrom', '\r>From')
       expect(bySubject.get(subject)![2].trimEnd()).toBe(kept.trimEnd())
     }
@@ -325,7 +327,7 @@ describe.skipIf(Bun.which('python3') === null)("Python's mailbox reads the mbox"
   })
 })
 
-/** Returns the subject, separator, bytes and texts of each message. */
+/** Returns the subject, separator line, bytes and texts of each message in an mbox. */
 function readMbox(bytes: Buffer): [string, string, string, string[]][] {
   const folder = mkdtempSync(join(tmpdir(), 'purser-mbox-'))
   try {

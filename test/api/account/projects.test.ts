@@ -19,7 +19,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const create = async (body: unknown = {}) =>
   (await service.platform.post('/v0/platform/projects', body)).body
 
-test('the creation of a project returns its inbox, and its key only in this response', async () => {
+test('the creation of a project returns its inbox and its API key, and no later response shows the API key', async () => {
   const { status, body } = await service.platform.post('/v0/platform/projects', {
     name: 'Shop',
     emailName: 'Shop.One',
@@ -77,7 +77,7 @@ test('the creation of a project returns its inbox, and its key only in this resp
     'shop.one@mail.test',
   )
   const { rawKey, ...made } = body
-  // Key usage is written to the database within seconds.
+  // The service writes the usage of an API key to the database within seconds.
   const got = await waitFor('the usage', async () => {
     const read = await service.platform.get(`/v0/platform/projects/${body.projectId}`)
     return read.body.usageCount === 1 ? read : null
@@ -88,7 +88,7 @@ test('the creation of a project returns its inbox, and its key only in this resp
   expect(alias.body).toEqual(shown)
 })
 
-test('a project created without options has every scope and an address of its own', async () => {
+test('a project created without options has every scope and an email address of its own', async () => {
   const [one, two] = [await create(), await create()]
   expect(one.scopes).toEqual([...DEFAULT_SCOPES])
   expect(one.purpose).toBe('SELLER')
@@ -127,7 +127,7 @@ test('an invalid project field is refused with the name of the field', async () 
   }
 })
 
-test('an address is assigned only once, even after its project is deleted', async () => {
+test('an email address is assigned to one project only, even after the project is deleted', async () => {
   const first = await create({ emailName: 'unique' })
   const again = () => service.platform.post('/v0/platform/projects', { emailName: 'UNIQUE' })
   expect((await again()).status).toBe(409)
@@ -135,7 +135,7 @@ test('an address is assigned only once, even after its project is deleted', asyn
   expect((await again()).body).toMatchObject({ error: 'conflict', status: 409 })
 })
 
-test('of twenty concurrent creations of a project with one address, one succeeds', async () => {
+test('of twenty concurrent requests for a project with the same email address, one succeeds', async () => {
   const answers = await Promise.all(
     Array.from({ length: 20 }, () =>
       service.platform.post('/v0/platform/projects', { emailName: 'race' }),
@@ -163,7 +163,7 @@ test('scopes of a project are added and removed, and take effect at once', async
   expect((await service.platform.patch(path, { addScopes: ['nope'] })).status).toBe(400)
 })
 
-test('a rotated key is refused at once by every API process, and concurrent rotations leave one key', async () => {
+test('every API process refuses a rotated API key at once, and concurrent rotations leave one API key', async () => {
   const other = startApi(service.config, service.database.url, silentLog)
   try {
     const project = await create()
@@ -231,7 +231,7 @@ test('a platform key sets the retention of a project within bounds, and the audi
   expect(logs[1].actor).toBe(service.platform.key.slice(0, 17))
 })
 
-test('the log of a project records a change and its actor, and a misspelt field changes nothing', async () => {
+test('the audit log of a project records a change and its actor, and a misspelt field changes nothing', async () => {
   const project = await create()
   const path = `/v0/platform/projects/${project.projectId}`
   const change = (body: object) => service.platform.patch(path, body)
@@ -255,7 +255,7 @@ test('the log of a project records a change and its actor, and a misspelt field 
   ])
 })
 
-test('a deleted project loses its key, its mail, its vault and its log, and is not listed', async () => {
+test('a deleted project loses its API key, its mail, its vault and its audit log, and is not listed', async () => {
   const project = await create({ emailName: 'doomed' })
   const client = createClient(service.url, project.rawKey)
   for (const n of [1, 2]) {
@@ -298,7 +298,7 @@ test('a deleted project loses its key, its mail, its vault and its log, and is n
   expect(raw.rows[0].n).toBe(0)
 })
 
-test('pages list every project once, under both names of the list', async () => {
+test('pages list every project once, both at /v0/platform/projects and at /v0/platform/identities', async () => {
   const created = await Promise.all(Array.from({ length: 25 }, () => create()))
   const wanted = new Set(created.map((project) => project.projectId))
   for (const name of ['projects', 'identities']) {

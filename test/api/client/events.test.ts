@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const deliver = (agent: Agent, subject: string) =>
   service.deliver({ from: 'ada@example.com', to: agent.address, subject, text: 'Text.' })
 
-/** Collects the events of a stream until it is aborted. */
+/** Collects the events of an event stream until the caller aborts the stream. */
 function follow(purser: Purser, query: Parameters<Purser['events']>[0] = {}) {
   const abort = new AbortController()
   const told: PurserEvent[] = []
@@ -40,7 +40,7 @@ test('client.wait returns the next message, or undefined after the timeout', asy
   expect(await purser.messages.wait({ timeout: 0 })).toBeUndefined()
 })
 
-test('each event arrives once across broken connections and a restart of the service', async () => {
+test('the client gets each event once across broken connections and a restart of the service', async () => {
   const agent = await service.newAgent()
   const { config, database } = service
   let api = startApi(config, database.url, silentLog)
@@ -72,7 +72,7 @@ test('each event arrives once across broken connections and a restart of the ser
   await api.stop()
 })
 
-test('a connection broken before its first event misses no event', async () => {
+test('the client misses no event when its connection breaks before the first event', async () => {
   const agent = await service.newAgent()
   await deliver(agent, 'Past')
   await waitForMessages(agent, 1)

@@ -1,4 +1,4 @@
-/** Tests retries, time limits and cancellation against a server with scripted faults. */
+/** Tests the client's retries, time limits and cancellation against a server with scripted faults. */
 import { afterAll, expect, test } from 'bun:test'
 import {
   ConnectionError,
@@ -52,7 +52,7 @@ const rejection = (promise: Promise<unknown>): Promise<any> =>
     (error) => error,
   )
 
-test('a repeatable call is retried after 502, 503, 504 and a broken connection', async () => {
+test('the client retries a repeatable call after 502, 503, 504 and a broken connection', async () => {
   for (const step of [NOT_NOW, { status: 502 }, { status: 504 }, 'break'] as Step[]) {
     const { purser, requests } = await misbehaving([step, FINE])
     expect(await purser.whoami()).toEqual({ ok: true } as never)
@@ -64,7 +64,7 @@ test('a repeatable call is retried after 502, 503, 504 and a broken connection',
   expect(requests.map(({ method }) => method)).toEqual(['PATCH', 'PATCH', 'DELETE'])
 })
 
-test('a POST is retried only with an idempotency key', async () => {
+test('the client retries a POST only with an idempotency key', async () => {
   for (const [step, error] of [
     [NOT_NOW, ServerError],
     ['break', ConnectionError],
@@ -78,7 +78,7 @@ test('a POST is retried only with an idempotency key', async () => {
   }
 })
 
-test('each redeem call has its own idempotency key, the same on every attempt', async () => {
+test('each redeem call has its own idempotency key, and all attempts of the call send this key', async () => {
   const { purser, requests } = await misbehaving(['break', NOT_NOW, FINE])
   await purser.payments.redeem(PAYMENT)
   await purser.payments.redeem(PAYMENT)
@@ -88,7 +88,7 @@ test('each redeem call has its own idempotency key, the same on every attempt', 
   expect(other).not.toBe(first)
 })
 
-test('every method is retried after 429, once Retry-After has passed', async () => {
+test('the client retries every HTTP method after 429, once the time in Retry-After has passed', async () => {
   const { purser, requests } = await misbehaving([LIMITED, FINE])
   const startedMs = performance.now()
   await purser.messages.send(MAIL)
@@ -96,7 +96,7 @@ test('every method is retried after 429, once Retry-After has passed', async () 
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(990)
 })
 
-test('a Retry-After beyond the time limit of the call fails at once', async () => {
+test('a call fails at once if Retry-After is longer than the time limit of the call', async () => {
   const { purser, requests } = await misbehaving(
     [{ ...LIMITED, headers: { 'retry-after': '30' } }],
     {
@@ -114,7 +114,7 @@ test('a Retry-After beyond the time limit of the call fails at once', async () =
   expect(retryAfterS).toBeWithin(50, 61)
 })
 
-test('the number of attempts is limited', async () => {
+test('the client limits the number of attempts of a call', async () => {
   const { purser, requests } = await misbehaving([NOT_NOW], { retries: 2 })
   expect(await rejection(purser.whoami())).toBeInstanceOf(ServerError)
   expect(requests).toHaveLength(3)
@@ -123,7 +123,7 @@ test('the number of attempts is limited', async () => {
   expect(once.requests).toHaveLength(1)
 })
 
-test('permanent errors are not retried', async () => {
+test('the client does not retry a call after a permanent error', async () => {
   for (const status of [400, 401, 403, 404, 409, 410, 500]) {
     const { purser, requests } = await misbehaving([
       { status, body: '{"error":"x","message":"y"}' },
@@ -138,7 +138,7 @@ test('permanent errors are not retried', async () => {
   }
 })
 
-test('one timeout covers all attempts of a call and the waits between them', async () => {
+test('one timeout covers all attempts of a call and the waits between the attempts', async () => {
   const hanging = await misbehaving(['hang'])
   const error = await rejection(hanging.purser.whoami({ timeoutMs: 100 }))
   expect(error).toBeInstanceOf(TimeoutError)
@@ -146,7 +146,7 @@ test('one timeout covers all attempts of a call and the waits between them', asy
   expect(hanging.requests).toHaveLength(1)
 })
 
-test('a signal aborts a running attempt and the wait for the next one', async () => {
+test('an AbortSignal ends a running attempt and the wait for the next attempt', async () => {
   const stop = new AbortController()
   const hanging = await misbehaving(['hang'])
   const underWay = rejection(hanging.purser.whoami({ signal: stop.signal }))
@@ -168,7 +168,7 @@ test('a signal aborts a running attempt and the wait for the next one', async ()
   expect(before.requests).toHaveLength(0)
 })
 
-test('the client does not follow a redirect, because the target would get the key', async () => {
+test('the client does not follow a redirect, because the target would get the API key', async () => {
   const target = await misbehaving([FINE])
   const { purser } = await misbehaving([
     { status: 302, headers: { location: `${target.baseUrl}/v0/whoami` } },

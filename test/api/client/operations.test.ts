@@ -15,7 +15,7 @@ test('operations.ts matches the OpenAPI document', async () => {
   expect(readFileSync(path, 'utf8')).toBe(clientOperations(document))
 })
 
-test('the package exports the same entry points as the workspace', async () => {
+test('the published client package exports the same entry points as the workspace', async () => {
   const read = (path: string) => JSON.parse(readFileSync(join(CLIENT, path), 'utf8')).exports
   const entries = Object.entries(read('package.json') as Record<string, { default: string }>)
   expect(read('../../package.json')).toEqual(

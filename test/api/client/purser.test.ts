@@ -64,7 +64,7 @@ test('the client receives, lists, reads, labels and answers mail, and reads its 
   expect((await purser.threads.list()).threads[0]?.threadId).toBe(message.threadId)
 })
 
-test('an iterator loads only the pages that the caller reads', async () => {
+test('an iterator of the client loads only the list pages that the caller reads', async () => {
   const sender = await service.newAgent()
   const asked: string[] = []
   const own = new Purser({
@@ -176,7 +176,7 @@ test('the client creates, changes and deletes projects for a platform, and rotat
   expect(await rejection(platform.projects.get(projectId))).toBeInstanceOf(NotFoundError)
 })
 
-test('errors are typed and carry the message of the service', async () => {
+test('the client throws typed errors with the error message of the service', async () => {
   const error = await rejection(purser.messages.get('<no@where>'))
   expect(error).toBeInstanceOf(NotFoundError)
   expect(error).toBeInstanceOf(PurserError)
@@ -229,7 +229,7 @@ test('the client refuses invalid options at once', async () => {
   }
 })
 
-test('neither a printed client nor an error contains the key', async () => {
+test('neither the printed client nor an error of the client contains the API key', async () => {
   const error = await rejection(purser.messages.get('<no@where>'))
   const secret = agent.key.slice(5)
   for (const thing of [purser, error, purser.messages]) {

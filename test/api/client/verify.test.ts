@@ -53,7 +53,7 @@ describe('verifyReceipt', () => {
     ).toBe('base')
   })
 
-  test('a receipt of an untrusted key is refused', async () => {
+  test('a receipt signed with an untrusted key is refused', async () => {
     expect(await reasonOf(signReceipt({ body, key: stranger }))).toBe('unknown_key')
     for (const keys of [{ keys: [] }, [], '', retired.publicKeyHex] as const) {
       expect(await reasonOf(receipt, keys)).toBe('unknown_key')
@@ -69,7 +69,7 @@ describe('verifyReceipt', () => {
     )
   })
 
-  test('every member of the body is signed', async () => {
+  test('the signature covers every member of the receipt body', async () => {
     for (const name of Object.keys(body)) {
       const changed = { ...receipt, body: { ...body, [name]: name === 'version' ? 2 : 'x' } }
       expect([name, await reasonOf(changed)]).toEqual([name, 'bad_signature'])
@@ -81,7 +81,7 @@ describe('verifyReceipt', () => {
     expect(await reasonOf({ ...receipt, body: reversed })).toBe('accepted')
   })
 
-  test('the JWS needs the same key, the same payment and EdDSA', async () => {
+  test('a receipt is refused if its JWS has another key, another payment or another algorithm than EdDSA', async () => {
     const other = (changes: Partial<ReceiptBody>) =>
       signReceipt({ body: { ...body, ...changes }, key: signing }).jws
     const [header, payload, signature] = receipt.jws.split('.')
@@ -106,7 +106,7 @@ describe('verifyReceipt', () => {
     }
   })
 
-  test('any value but a receipt is malformed', async () => {
+  test('a value that is not a receipt is refused as malformed', async () => {
     const values: unknown[] = [undefined, null, 1, 'x', [], {}, { ...receipt, body: null }]
     for (const name of ['body', 'signature', 'alg', 'publicKeyHex', 'jws'] as (keyof Receipt)[]) {
       values.push({ ...receipt, [name]: 7 })

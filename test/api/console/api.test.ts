@@ -27,7 +27,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const organizationLog = async (): Promise<any[]> =>
   (await operator.get('/organization/logs')).body.logs
 
-test('a session calls API routes like a key does, and counts against no rate limit', async () => {
+test('a console session calls API routes like an API key does, and counts against no rate limit', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', { to: ['a@b.example'], subject: 'Hi', text: 'Hi.' })
   for (const path of ['/v0/messages?labels=sent', '/v0/vault', '/v0/payments?limit=3']) {
@@ -45,7 +45,7 @@ test('a session calls API routes like a key does, and counts against no rate lim
   expect((await agent.get('/v0/whoami')).status).toBe(200)
 })
 
-test('a session reaches only the routes of the console, and never a deleted project', async () => {
+test('a console session reaches only the routes that the console uses, and never a deleted project', async () => {
   const agent = await service.newAgent()
   const project = `/projects/${agent.project.id}`
   const refused: [string, string][] = [
@@ -84,7 +84,7 @@ test('a session reaches only the routes of the console, and never a deleted proj
     `${project}/messages/${encodeURIComponent(body.messageId)}/html`,
   ]
   for (const path of shown) expect([path, (await operator.get(path)).status]).toEqual([path, 200])
-  // No worker runs here: the database still holds the whole project.
+  // No worker runs in this test, so the database still holds the whole deleted project.
   await operator.delete(`/v0/platform/projects/${agent.project.id}`)
   for (const path of shown) expect([path, (await operator.get(path)).status]).toEqual([path, 404])
 })
@@ -110,7 +110,7 @@ test('a thread, message or payment of another project is not shown', async () =>
   expect([thread.totalMessages, thread.withHtml]).toEqual([1, [body.messageId]])
 })
 
-test('the audit log records each change before it happens, with its session and its outcome', async () => {
+test('the audit log records each change before the change happens, with the console session and the outcome', async () => {
   const session = `console:${(await operator.get('/session')).body.person.personId}`
   const created = await operator.post('/v0/platform/projects', { name: 'Recorded' })
   const path = `/v0/platform/projects/${created.body.projectId}`
@@ -135,7 +135,7 @@ test('the audit log records each change before it happens, with its session and 
   expect(JSON.stringify(entries)).not.toContain(created.body.rawKey)
 })
 
-test('a secret is read only after the audit log has recorded the session', async () => {
+test('a secret is read only after the audit log has recorded the console session', async () => {
   const agent = await service.newAgent()
   await agent.put('/v0/vault/github', { type: 'LOGIN', data: { password: 'correct horse' } })
   const project = `/projects/${agent.project.id}`
@@ -155,7 +155,7 @@ test('a secret is read only after the audit log has recorded the session', async
   ])
 })
 
-test('a webhook is replayed under a session', async () => {
+test('a console session replays a webhook delivery', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into chain_status (chain_id, network, checked_at) values (84532, 'base-sepolia', clock_timestamp())
@@ -190,7 +190,7 @@ test('a platform key has a name, is shown once, is listed by prefix and can be r
       'name must be one line of 1 to 100 characters',
     ])
   }
-  // The id of a project key is not the id of a platform key.
+  // The id of a project key names no platform key.
   const agent = await service.newAgent()
   const { rows } = await service.database.pool.query<{ id: string }>(
     'select id from api_keys where project_id = $1',
@@ -200,7 +200,7 @@ test('a platform key has a name, is shown once, is listed by prefix and can be r
   expect((await agent.get('/v0/whoami')).status).toBe(200)
 })
 
-test('jobs are listed by state; waiting and failed jobs can be retried, running ones cannot', async () => {
+test('jobs are listed by state; waiting and failed jobs can be retried, and running jobs cannot', async () => {
   const { pool } = service.database
   const add = async (name: string) => {
     const { rows } = await pool.query<{ id: string }>(
@@ -258,7 +258,7 @@ test('jobs are listed by state; waiting and failed jobs can be retried, running 
   expect(retries.map(({ outcome }) => outcome)).toEqual(['refused', 'refused', 'ok', 'ok'])
 })
 
-test('the overview counts the current minute, and each past minute once', async () => {
+test('the overview counts the messages of the current minute, and those of each past minute once', async () => {
   const { pool } = service.database
   const agent = await service.newAgent()
   const now = async () => (await operator.get('/overview')).body
@@ -288,7 +288,7 @@ test('the overview counts the current minute, and each past minute once', async 
     webhooks: expect.any(Number),
   })
 
-  // Two messages ten minutes old; two workers count them concurrently.
+  // All sent messages become ten minutes old, and two workers count the messages concurrently.
   await pool.query(
     `update messages set added_at = date_trunc('minute', clock_timestamp()) - interval '10 minutes'
      where direction = 'sent'`,
@@ -304,7 +304,7 @@ test('the overview counts the current minute, and each past minute once', async 
   expect(history.reduce((sum, minute) => sum + minute.mailOut, 0)).toBe(rowCount!)
 })
 
-test('the overview shows every task with its pool', () => {
+test('the console overview shows every task with its pool', () => {
   const none = {} as never
   const runners: Omit<PoolSettings, 'databaseUrl'>[] = [
     inboundRunner(none),
@@ -321,7 +321,7 @@ test('the overview shows every task with its pool', () => {
   expect(Object.fromEntries(run)).toEqual(TASK_POOL)
 })
 
-test('the content security policy of the page allows only own files, and unchanged files get a 304', async () => {
+test('the content security policy of the console page allows only files of the service; unchanged files get a 304', async () => {
   for (const path of ['/console', '/console/login']) {
     const response = await fetch(service.url + path)
     const html = await response.text()
@@ -355,7 +355,7 @@ test('the content security policy of the page allows only own files, and unchang
   }
 })
 
-test('an HTML body is sandboxed and readable only from a frame of the console', async () => {
+test('the HTML body of a mail is sandboxed and readable only from a frame of the console', async () => {
   const agent = await service.newAgent()
   const { body } = await agent.post('/v0/messages/send', {
     to: ['a@b.example'],

@@ -54,7 +54,7 @@ const plain = (html: string) =>
 
 const textOf = async (path: string) => (await fetch(path)).text()
 
-/** Follows the pages as a reader does. @returns their text, and which of the pages offer the approval. */
+/** Follows the approval pages as a reader does. @returns the text of the pages, and which pages offer the approval. */
 async function readAll(link: string) {
   const pages: string[] = []
   for (let path = ''; ; ) {
@@ -135,7 +135,7 @@ for (const [name, html] of Object.entries(UNSHOWABLE)) {
   })
 }
 
-test('a picture that the mail carries is shown and does not prevent the approval', async () => {
+test('a picture inside a held mail is shown and does not prevent the approval', async () => {
   const { link, sha256 } = await held({
     subject: 'picture',
     text: 'See',
@@ -150,7 +150,7 @@ test('a picture that the mail carries is shown and does not prevent the approval
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
 })
 
-test('a long text is split into pages, and each page requires the seal of the previous page', async () => {
+test('a long held mail is split into approval pages, and each page requires the seal of the previous page', async () => {
   const long = Array.from({ length: 30_000 }, (_, n) => `line ${n}`).join('\n')
   const { link, sha256, messageId } = await held({ subject: 's', text: `${long}\n${SECRET}` })
   const first = await textOf(link)
@@ -165,14 +165,14 @@ test('a long text is split into pages, and each page requires the seal of the pr
   for (const line of ['line 0\n', 'line 15000\n', 'line 29999\n', SECRET]) {
     expect(text).toContain(line)
   }
-  // A seal is valid for these bytes only.
+  // A seal is valid only for the bytes of its own held mail.
   const other = await held({ subject: 'other', text: 'x' })
   expect((await decideBy(other.link, { sha256: other.sha256, seen })).status).toBe(409)
   expect((await decideBy(link, { sha256, seen })).status).toBe(200)
   await untilStatus(agent, messageId, 'sent')
 })
 
-test('a body of megabytes cannot be approved by its link, but by a platform key', async () => {
+test('a mail with a body of megabytes cannot be approved by its link, but can be approved with a platform key', async () => {
   const text = `${'word '.repeat(350_000)}${SECRET}`
   const { link, sha256, approvalId, messageId } = await held({ subject: 'huge', text })
   const shown = await readAll(link)

@@ -140,7 +140,7 @@ describe.skipIf(!hasBrowser)('an operator opens Outgoing', () => {
   })
 })
 
-/** Returns the link in the notification about a message. */
+/** Returns the approval link in the notification mail about a held message. */
 async function linkOf(agent: Agent, messageId: string): Promise<string> {
   const { approvalId } = await requestOf(service, agent, messageId)
   const notice = await waitFor('the notification', () =>
@@ -153,7 +153,7 @@ async function linkOf(agent: Agent, messageId: string): Promise<string> {
 
 const noticed = (policy = 'approve') =>
   heldAgent(service, { sendPolicy: policy, approverEmail: OWNER })
-/** Reads all pages behind a link. @returns the seal of the last page. */
+/** Reads all approval pages behind an approval link. @returns the seal of the last page. */
 async function sealOf(link: string): Promise<string> {
   for (let path = ''; ; ) {
     const html = await (await fetch(link + path)).text()

@@ -18,7 +18,7 @@ const filesOf = async () => {
   return [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!)
 }
 
-test('page, script, styles and icon are compressed as the browser accepts, and hold the same bytes', async () => {
+test('the console’s page, script, styles and icon are compressed as the browser accepts, and unpack to the same bytes', async () => {
   for (const path of ['/console', ...(await filesOf())]) {
     const plain = await get(path, { 'accept-encoding': 'identity' })
     expect([path, plain.headers.get('content-encoding')]).toEqual([path, null])
@@ -46,7 +46,7 @@ test('page, script, styles and icon are compressed as the browser accepts, and h
   }
 })
 
-test('a file may be cached forever under the hash of its bytes, and another hash is a 404', async () => {
+test('a console file may be cached forever under the hash of its bytes, and a wrong hash is a 404', async () => {
   const files = await filesOf()
   expect(files.length).toBe(3)
   for (const file of files) {

@@ -16,7 +16,7 @@ const shown = (logs: Entry[]) =>
     .map(({ action, subject, description, outcome }) => [action, subject, description, outcome])
     .reverse()
 
-test('a session changes rules, suppressions and webhooks of a project; each change is audited', async () => {
+test('a console session changes email rules, suppressions and webhooks of a project; the audit log records each change', async () => {
   const agent = await service.newAgent()
   const { pool } = service.database
   await pool.query(
@@ -26,7 +26,7 @@ test('a session changes rules, suppressions and webhooks of a project; each chan
   const project = `/projects/${agent.project.id}/v0`
   const rule = { type: 'BLOCK', scope: 'RECEIVE', value: '*@Example.com' }
   const { body: made } = await operator.post(`${project}/email-rules`, rule)
-  // The repeated rule changes nothing, but the audit log records the request.
+  // The repeated email rule changes nothing, but the audit log records the request.
   expect((await operator.post(`${project}/email-rules`, rule)).status).toBe(200)
   expect((await operator.post(`${project}/email-rules`, { ...rule, type: 'ALLOW' })).status).toBe(
     409,
@@ -78,7 +78,7 @@ test('a session changes rules, suppressions and webhooks of a project; each chan
   }
 })
 
-test('a session changes mail domains; the audit log of the organization records it', async () => {
+test('a console session changes mail domains; the audit log of the organization records each change', async () => {
   const path = '/v0/platform/domains'
   const { status, body } = await operator.post(path, { domain: 'Agents.Example.COM' })
   expect([status, body.domain, body.status]).toEqual([201, 'agents.example.com', 'pending'])

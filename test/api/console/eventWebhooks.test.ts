@@ -47,7 +47,7 @@ const register = async (agent: Agent, url: string, events = ['message.received']
   return body as { webhookId: string; secret: string }
 }
 
-/** Delivers a mail; returns the signature of its webhook and a function that computes the expected one. */
+/** Delivers a mail. @returns the signature of the webhook request about the mail, and the expected signature. */
 async function signatures(agent: Agent, receiver: Receiver, secret: string): Promise<string[]> {
   const before = receiver.requests.length
   await service.deliver({
@@ -106,7 +106,7 @@ describe.skipIf(!hasBrowser)('an operator manages event webhooks', () => {
     const { page, complaints } = console
     await console.open(`projects/${agent.project.id}/settings`)
     const button = `Rotate secret of the webhook to ${receiver.url}`
-    // Cancelling keeps the secret.
+    // Cancelling the dialog keeps the old webhook secret.
     await press(page, button)
     await page.getByRole('dialog').getByText(receiver.url).waitFor()
     await page.keyboard.press('Escape')

@@ -22,7 +22,7 @@ const evilOrigin = () => `http://127.0.0.1:${evil.port}`
 const markup = () =>
   `"'><img src=x onerror="${run()}"><svg onload="${run()}"><script>${run()}</script>`
 
-/** Contains known attacks by mail. */
+/** Returns an HTML body with known attacks by mail. */
 const hostileHtml =
   () => `<html><head><base href="${evilOrigin()}/"><meta http-equiv="refresh" content="0;url=${evilOrigin()}/refresh">
 <link rel="stylesheet" href="${evilOrigin()}/style.css"><link rel="dns-prefetch" href="//127.0.0.1:${evil.port}"><link rel="preconnect" href="${evilOrigin()}">
@@ -56,7 +56,7 @@ afterAll(async () => {
   await evil?.[Symbol.asyncDispose]()
 })
 
-/** Records dialogs and windows, and clears the requests of the attacker's server. */
+/** Records the dialogs and windows that a page opens, and clears the recorded requests to the attacker's server. */
 function watch(page: Page): string[] {
   evil.requests.length = 0
   const seen: string[] = []
@@ -119,7 +119,7 @@ describe.skipIf(!hasBrowser)('the console meets hostile content', () => {
       url: 'https://example.com/',
       events: ['message.received'],
     })
-    // The API would encode the markup.
+    // The API would encode the markup in the URL of a webhook, so the test writes to the database.
     await service.database.pool.query('update project_webhooks set url = $1', [markup()])
 
     await using console = await openConsole(browser, service)
@@ -159,7 +159,7 @@ describe.skipIf(!hasBrowser)('the console meets hostile content', () => {
     expect(await page.title()).not.toBe('taken')
   })
 
-  test('a mail cannot leave its frame: it has an opaque origin and no cookie, storage or navigation', async () => {
+  test('a mail cannot leave its frame: the frame has an opaque origin and no cookie, storage or navigation', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open('projects')
@@ -212,7 +212,7 @@ test('an inline image is shown; a remote image is not fetched', () => {
   expect(shown).not.toContain('cid:')
 })
 
-test('the page builds elements without parsing markup and without inline styles or scripts', () => {
+test('the console page builds elements without parsing markup and without inline styles or scripts', () => {
   const folder = join(import.meta.dir, '../../../api/web')
   const files = (readdirSync(folder, { recursive: true }) as string[]).filter((name) =>
     name.endsWith('.ts'),

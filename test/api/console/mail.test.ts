@@ -252,7 +252,7 @@ describe.skipIf(!hasBrowser)('an operator reads mail at the console', () => {
     publish(zone, records)
     await press(page, 'Verify again: agents.example.com')
     await card.getByText('verified', { exact: true }).waitFor()
-    // The list of records stays open. On the next visit the verified domain is folded.
+    // The list of DNS records stays open. On the next visit the list of the verified domain is folded.
     await mx.getByText('ok', { exact: true }).waitFor()
     await page.reload()
     await card.getByText('DNS records').waitFor()

@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)('an operator acts for a project', () => {
       threadId: question.threadId,
       text: expect.stringContaining('On Monday.'),
     })
-    // Both messages leave as drafts. The first call was refused because of its address.
+    // The audit log has no entry for the first message, because its invalid recipient address was refused.
     const ok = ['console', 'ok', expect.stringContaining('@')]
     expect(await logged('message.send')).toEqual([ok, ok])
   })

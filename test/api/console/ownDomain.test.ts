@@ -44,7 +44,7 @@ async function openForm(name: string, emailName = '') {
   return console
 }
 
-/** Returns the error state of a field. */
+/** Returns the error state of a form field. */
 const troubleOf = (page: Page, label: string) =>
   page.evaluate<{ focused: boolean; invalid: string | null; told: string[] }>(`(() => {
     const label = [...document.querySelectorAll('dialog label')].find((one) => one.textContent === '${label}')
@@ -71,7 +71,7 @@ describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
       ['@early.example.com – not verified yet', true],
     ])
     await domainOf(page).focus()
-    // The second key press does not find a further enabled option.
+    // The second press of ArrowDown finds no further domain that can be chosen.
     for (let presses = 0; presses < 2; presses++) await page.keyboard.press('ArrowDown')
     expect(await domainOf(page).inputValue()).toBe('agents.example.com')
     await inDialog(page, 'Create project')
@@ -102,7 +102,7 @@ describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
     expect(complaints.filter((text) => !text.includes('409'))).toEqual([])
   })
 
-  test('an operator sees a refusal at its field and loses no input', async () => {
+  test('an operator sees the error at the refused field and loses no input', async () => {
     const taken = { emailName: 'taken', emailDomain: 'agents.example.com' }
     expect((await service.platform.post('/v0/platform/projects', taken)).status).toBe(201)
     await addVerifiedDomain(service, zone, 'fleeting.example.com')
@@ -118,7 +118,7 @@ describe.skipIf(!hasBrowser)('an operator chooses a domain', () => {
       told: [refused],
     })
 
-    // The name is unused at another domain, but that domain is deleted before the request.
+    // The email name is unused at fleeting.example.com, but that domain is deleted before the request.
     await domainOf(page).selectOption('fleeting.example.com')
     await service.platform.delete('/v0/platform/domains/fleeting.example.com')
     await page.getByRole('textbox', { name: 'Inbox address' }).press('Enter')

@@ -45,7 +45,7 @@ const press = (page: Page, name: string) => page.getByRole('button', { name, exa
 const rows = (page: Page) =>
   page.getByRole('table', { name: 'Payments' }).locator('tbody').getByRole('row')
 
-/** Waits until the list has one row. */
+/** Waits until the payment list has one row. */
 async function showsOne(page: Page): Promise<void> {
   await rows(page).nth(1).waitFor({ state: 'detached' })
   await rows(page).first().waitFor()
@@ -72,7 +72,7 @@ describe.skipIf(!hasBrowser)('a seller sees the payments of a project', () => {
       await press(page, 'Filter')
       await page.waitForURL(/\?status=settled&maxAmountUsdc=1$/)
       await showsOne(page)
-      // The URL alone restores the same list.
+      // The URL alone restores the same filtered list of payments.
       await page.reload()
       await showsOne(page)
       expect(await page.getByRole('combobox', { name: 'State' }).inputValue()).toBe('settled')

@@ -30,7 +30,7 @@ const WIDTHS = some([360, 1440] as const)
 
 let scene: Scene
 let browser: Browser
-/** Holds the URL of each screen. */
+/** Holds the name and the URL of each console screen. */
 let screens: [string, string][]
 
 beforeAll(async () => {
@@ -114,7 +114,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]()
 })
 
-/** Names the button to press on a screen. */
+/** Names the button that shows more of a console screen. */
 const OPENED: readonly [string, string][] = [
   ['thread-html', 'HTML'],
   ['thread-codes', 'Codes and links'],
@@ -137,7 +137,7 @@ const OPENED: readonly [string, string][] = [
   ['domain-dialog', 'Add domain'],
 ]
 
-/** Opens a screen with all of its parts shown. */
+/** Opens a console screen and shows all parts of the screen. */
 async function enter({ page, open }: ConsolePage, [name, path]: [string, string]): Promise<void> {
   // A dialog stays open when the address changes.
   if ((await page.getByRole('dialog').count()) > 0) await page.reload()

@@ -17,7 +17,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const get = (path: string) => fetch(service.url + path)
 
-test('/llms.txt links to an existing page for every part', async () => {
+test('/llms.txt links to an existing page for every part of the documentation', async () => {
   const response = await get('/llms.txt')
   expect([response.status, response.headers.get('content-type')]).toEqual([
     200,
@@ -40,7 +40,7 @@ test('/llms.txt links to an existing page for every part', async () => {
   }
 })
 
-test('a page contains the file of the repository, with the URL of this service', async () => {
+test('a documentation page contains the Markdown file of the repository, with the URL of the running service', async () => {
   for (const name of ['agent', 'seller', 'operator']) {
     const file = readFileSync(join(ROOT, `docs/${name}.md`), 'utf8')
     expect(await (await get(`/docs/${name}.md`)).text()).toBe(
@@ -65,7 +65,7 @@ test('every link of every documentation page leads to an existing target', async
   expect(dead).toEqual([])
 })
 
-test('every operation and every tool has an example on a documentation page', async () => {
+test('every operation and every MCP tool has an example on a documentation page', async () => {
   const document = (await (await get('/openapi.json')).json()) as any
   const pages = await Promise.all(
     document.tags.map(async ({ name }: any) =>
@@ -86,7 +86,7 @@ test('every operation and every tool has an example on a documentation page', as
   expect(mcp).toContain('https://purser.example.com/mcp?names=underscore')
 })
 
-test('a page shows the values, bounds and default of each parameter', async () => {
+test('a documentation page shows the allowed values, bounds and default of each parameter', async () => {
   const messages = await (await get('/docs/api-messages.md')).text()
   const lines = messages.split('\n')
   const lineOf = (name: string) => lines.find((line) => line.startsWith(`- \`${name}\``))

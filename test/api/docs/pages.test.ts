@@ -28,7 +28,7 @@ test('every link of / leads to an existing page', async () => {
   expect(links).toEqual(expect.arrayContaining(['/console', '/docs', '/llms.txt', '/readyz']))
   for (const path of links) {
     const { status } = await get(path)
-    // Without workers the service reports that it is not ready.
+    // Without workers the readiness check of the service responds with 503.
     expect([path, [200, 503].includes(status)]).toEqual([path, true])
   }
 })
@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser)('the API viewer runs in a browser', () => {
     await page.getByRole('textbox', { name: /auth/i }).fill(agent.key)
     await page.getByRole('button', { name: 'Apply credentials' }).click()
     await page.getByRole('button', { name: 'Close' }).click()
-    // The viewer draws only the visible part of a long list.
+    // The API viewer draws only the visible part of a long list.
     await page.getByPlaceholder('Filter by tag or path').fill('whoami')
     await page.locator('#operations-Identity-getWhoami .opblock-summary-control').click()
     await page.getByRole('button', { name: 'Execute' }).click()

@@ -184,8 +184,7 @@ describe('the event stream', () => {
     })
     using sellers = await listen(seller, { lastEventId: '0' })
     await sellers.until(1)
-    // The client gets the id of a hidden event, so that it does not request the event again. It does not get the
-    // content.
+    // The client gets only the id of a hidden event, so that the client does not request the event again.
     expect(sellers.told).toEqual([{ id: expect.stringMatching(/^1-/), event: null, data: null }])
   })
 
@@ -424,7 +423,7 @@ describe('a client waits for a message', () => {
     expect([status, body]).toEqual([204, null])
   })
 
-  test('an invalid input of the wait is a 400 that names it', async () => {
+  test('an invalid parameter of the wait for a message is a 400 that names the parameter', async () => {
     const agent = await service.newAgent()
     for (const timeout of ['61', '-1', 'soon', '1.5']) {
       const { status, body } = await wait(agent, { timeout })
@@ -459,7 +458,8 @@ describe('a client waits for a message', () => {
     })
     const quietFrom = proxy.bytesIn
     await Bun.sleep(1_000)
-    // One query per waiting request would be far more. Other parts of the process send a few queries a second.
+    // One query for each waiting request would send far more bytes. Other parts of the process send a few queries a
+    // second.
     expect(proxy.bytesIn - quietFrom).toBeLessThan(5_000)
     await storeMail(own, agent, 'From: ada@example.com\r\nSubject: For all\r\n\r\nHello\r\n')
     const texts = await Promise.all(answers)
@@ -469,7 +469,7 @@ describe('a client waits for a message', () => {
   })
 })
 
-/** Returns the number of the agent's newest event. */
+/** Returns the sequence number of the agent's newest event. */
 async function newestSeq(agent: Agent): Promise<number> {
   const { rows } = await service.database.pool.query(
     'select last_seq::int as seq from event_streams where project_id = $1',
@@ -478,7 +478,7 @@ async function newestSeq(agent: Agent): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** Returns the number of an agent's requests that passed the gate. */
+/** Returns the number of an agent's requests that the rate limit has admitted. */
 async function listening(agent: Agent): Promise<number> {
   const { rows } = await service.database.pool.query(
     'select used from rate_windows where subject = $1',

@@ -29,7 +29,7 @@ async function columns(endpointId: string) {
   return rows[0]
 }
 
-/** Stores a secret in plain text, as a release without encryption does. */
+/** Stores a webhook secret in plain text, as a release without encryption does. */
 async function makePlain(endpointId: string, secret: string): Promise<void> {
   await service.database.pool.query(
     `update seller_endpoints set webhook_secret = $2, webhook_key_id = null, webhook_wrapped_key = null,
@@ -58,7 +58,7 @@ test('a webhook secret is stored encrypted, and every delivery is signed with it
   expect(receiver.requests[0]?.headers['x-service-signature']).toBe(
     signWebhook({ secret: rotated, body: BODY }),
   )
-  // Other changes keep the secret. An endpoint without a webhook has no secret.
+  // Changes of other endpoint fields keep the webhook secret. An endpoint without a webhook has no webhook secret.
   await agent.patch(path, { priceUsdc: '0.02' })
   expect(await columns(endpoint.endpointId)).toEqual(after)
   await agent.patch(path, { webhookUrl: null })
@@ -93,7 +93,7 @@ test('a webhook secret in plain text works, survives changes, and is encrypted b
   expect(await signed()).toBe(expected)
   expect(await encrypt()).toBe(0)
 
-  // A new secret replaces a plain secret completely.
+  // A new encrypted webhook secret replaces a webhook secret in plain text completely.
   await makePlain(endpointId, secret)
   await agent.post(`/v0/sellers/endpoints/${endpointId}/rotate-secret`)
   expect(await columns(endpointId)).toMatchObject({ plain: null, keyId: 'development' })

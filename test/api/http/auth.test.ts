@@ -10,7 +10,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const unauthorized = (message: string) => ({ error: 'unauthorized', message, status: 401 })
 
-test('a missing, malformed or unknown key gets the documented error, word for word', async () => {
+test('a missing, malformed or unknown API key gets the documented error, word for word', async () => {
   const hex = 'a'.repeat(64)
   const cases: [string | undefined, string][] = [
     [undefined, 'Missing or invalid Authorization header'],
@@ -33,7 +33,7 @@ test('a missing, malformed or unknown key gets the documented error, word for wo
   }
 })
 
-test('every operation names the scope that a key lacks', async () => {
+test('every operation returns an error with the scope that an API key lacks', async () => {
   const bare = await service.newAgent({ scopes: [] })
   const operations: [string, string, string][] = [
     ['GET', '/v0/messages', 'mail:read'],
@@ -71,12 +71,12 @@ test('project keys and platform keys have no operation in common', async () => {
   expect((await agent.get('/v0/messages')).status).toBe(200)
 })
 
-test('a key is checked before the body is read', async () => {
+test('the API key is checked before the request body is read', async () => {
   const nobody = createClient(service.url, null)
   expect((await nobody.post('/v0/messages/send', '{not json')).status).toBe(401)
 })
 
-test('whoami names the project and the scopes of a key', async () => {
+test('whoami returns the project and the scopes of an API key', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read'] })
   const { status, body } = await agent.get('/v0/whoami')
   expect(status).toBe(200)
@@ -97,7 +97,7 @@ test('whoami names the project and the scopes of a key', async () => {
   })
 })
 
-test('whoami of a platform key counts its requests', async () => {
+test('whoami with a platform key shows the number and the last time of the key’s requests', async () => {
   const { body } = await service.platform.get('/v0/whoami')
   expect(body).toMatchObject({ type: 'PLATFORM', projectId: null, scopes: ['platform:manage'] })
   expect(body.createdAt).toMatch(/Z$/)
@@ -108,7 +108,7 @@ test('whoami of a platform key counts its requests', async () => {
   expect(Date.parse(counted.lastUsedAt)).toBeGreaterThanOrEqual(Date.parse(counted.createdAt))
 })
 
-test('the database holds no byte sequence that reveals a key', async () => {
+test('the database holds no byte sequence that reveals an API key', async () => {
   const agent = await service.newAgent()
   const { rows } = await service.database.pool.query('select t::text as line from api_keys t')
   expect(rows.length).toBeGreaterThan(0)

@@ -48,7 +48,7 @@ test('a path that does not exist gets an error response', async () => {
   }
 })
 
-test('a known path with another method gets an error response', async () => {
+test('a known path with a wrong method gets an error response', async () => {
   const answer = await refused('/v0/messages', { method: 'DELETE' })
   expect(answer).toMatchObject({ status: 405, error: 'method_not_allowed' })
   expect(answer.headers.get('allow')).toBe('HEAD, GET')
@@ -75,7 +75,7 @@ test('malformed JSON, an absent body, and JSON of another shape get an error res
   })
 })
 
-test('a body that is too large is refused, whether its length is declared or streamed', async () => {
+test('a request body that is too large is refused, whether its length is declared or streamed', async () => {
   const large = JSON.stringify({ to: ['a@b.test'], subject: '', text: 'x'.repeat(2 * 1024 * 1024) })
   expect(await send(large)).toMatchObject({ status: 413, error: 'payload_too_large' })
   const stream = new ReadableStream({
@@ -87,7 +87,7 @@ test('a body that is too large is refused, whether its length is declared or str
   expect(await send(stream)).toMatchObject({ status: 413, error: 'payload_too_large' })
 })
 
-test('a body of another media type is refused', async () => {
+test('a request body with a media type other than JSON is refused', async () => {
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx']) {
     expect(await send('{}', { 'content-type': type })).toMatchObject({
       status: 415,
@@ -142,7 +142,7 @@ test('malformed percent-encoding is refused in the path and the query', async ()
   expect(await refused('/v0/messages?labels=%zz')).toMatchObject({ status: 400 })
 })
 
-test('deeply nested JSON is an error, not a crash', async () => {
+test('deeply nested JSON gets an error response and does not crash the service', async () => {
   expect((await send(`${'['.repeat(200_000)}${']'.repeat(200_000)}`)).status).toBe(400)
   expect((await send(`${'['.repeat(200_000)}"\\u0000"${']'.repeat(200_000)}`)).status).toBe(400)
 })
@@ -164,7 +164,7 @@ test('a valid X-Request-Id is returned, and an invalid one is replaced', async (
   expect(await ask('a b')).toMatch(/^req_/)
 })
 
-test('an internal error reveals only its request id', async () => {
+test('the response to an internal error reveals only the request id', async () => {
   await using broken = await startTestService({ smtp: false, workers: false })
   const victim = await broken.newAgent()
   await broken.database.pool.query('alter table messages rename to hidden')
@@ -209,7 +209,7 @@ test('/readyz reports a missing migration', async () => {
   expect(await ready.json()).toMatchObject({ status: 'unready', checks: { database: 'ok' } })
 })
 
-/** Returns the status line and the body of the response to a request with this Host. */
+/** Returns the status line and the body of the response to a request with the given Host header. */
 async function asked(host: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const socket = connect(service.api.port, '127.0.0.1')
@@ -224,7 +224,7 @@ async function asked(host: string): Promise<string> {
   return await promise
 }
 
-test('a malformed Host header is a 400, and changes no path', async () => {
+test('a malformed Host header is a 400, and does not change the path of the request', async () => {
   for (const host of [
     'a b',
     'exa[mple',

@@ -7,15 +7,18 @@ test.each([
   [499, []],
   [500, ['500']],
   [503, ['503']],
-] as const)('an answer %d fails its span: %p', (status, wanted) => {
-  const failed: string[] = []
-  const span = { rename() {}, set() {}, fail: (type: string) => failed.push(type) }
-  const state = { route: null, requestId: 'req_1' }
-  describe(span, new Request('http://x/'), new Response(null, { status }), state as never)
-  expect(failed).toEqual([...wanted])
-})
+] as const)(
+  'an HTTP response with status %d marks its trace span as failed: %p',
+  (status, wanted) => {
+    const failed: string[] = []
+    const span = { rename() {}, set() {}, fail: (type: string) => failed.push(type) }
+    const state = { route: null, requestId: 'req_1' }
+    describe(span, new Request('http://x/'), new Response(null, { status }), state as never)
+    expect(failed).toEqual([...wanted])
+  },
+)
 
-test('a large JSON body of any letters arrives whole, with its status and headers', async () => {
+test('a large JSON response in any script arrives whole, with its status and headers', async () => {
   const bodies = [{ text: 'a' }, { text: '語'.repeat(4_500) }, { text: 'x'.repeat(3_000_000) }]
   using server = Bun.serve({
     port: 0,
@@ -33,7 +36,7 @@ test('a large JSON body of any letters arrives whole, with its status and header
   }
 })
 
-test('a response of another type passes unchanged', async () => {
+test('a response that is not JSON passes unchanged', async () => {
   const lines = new Response('{}\n', { headers: { 'content-type': 'application/jsonl' } })
   expect(await sendLargeAtOnce(lines)).toBe(lines)
 })

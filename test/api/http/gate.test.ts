@@ -27,11 +27,11 @@ const signIn = (subject: string, limit = 2) =>
     () => 'counted',
     (error) => error.status,
   )
-/** Moves the rate window ahead, so that it cannot end between two requests. */
+/** Moves the rate window ahead, so that the window cannot end between two requests. */
 const freeze = () =>
   database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
 
-test('concurrent calls are admitted up to the limit, and not beyond', async () => {
+test('concurrent calls are admitted up to the rate limit, and not beyond', async () => {
   expect(await further('prj_a', 1)).toBe('admitted')
   await freeze()
   expect(await further('prj_a', 2)).toBe('admitted')
@@ -39,7 +39,7 @@ test('concurrent calls are admitted up to the limit, and not beyond', async () =
   expect(await further('prj_b', 4)).toBe(429)
 })
 
-test('failed sign-ins are counted up to the limit of their address', async () => {
+test('failed sign-ins are counted up to the rate limit of their IP address', async () => {
   expect(await signIn('192.0.2.1')).toBe('counted')
   await freeze()
   expect(await signIn('192.0.2.1')).toBe('counted')
@@ -47,7 +47,7 @@ test('failed sign-ins are counted up to the limit of their address', async () =>
   expect(await signIn('192.0.2.2')).toBe('counted')
 })
 
-test('without a limit, or without a further call, nothing is counted', async () => {
+test('without a rate limit, or without a further call, no call is counted', async () => {
   await countFurther(services(0, NO_DATABASE), 'prj_c', 5)
   await countFurther(services(3, NO_DATABASE), 'prj_c', 0)
   await countFailedSignIn(services(0, NO_DATABASE), '192.0.2.3')

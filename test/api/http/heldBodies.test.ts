@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 const MB = 1024 * 1024
 const crowded = expect.objectContaining({ status: 503, code: 'unavailable' })
 
-/** Makes a request of a project from an address. */
+/** Makes an HTTP request of a project from an IP address. */
 function requestOf(projectId: string, clientAddress: string): RequestState {
   const identity = { kind: 'project', keyId: `k${projectId}`, keyPrefix: '', scopes: [] } as const
   return {
@@ -35,7 +35,7 @@ test('request bodies of a network hold at most 192 MB, for any number of project
   bodies.hold(requestOf('p6', '2001:db8:1::2'), 35 * MB, never)
 })
 
-test('a new body takes the memory of an unfinished body of the project with the most memory', () => {
+test('a new request body takes the memory of an unfinished body of the project that uses the most memory', () => {
   const bodies = new HeldBodies()
   const ended: string[] = []
   const hold = (project: string, megabytes: number) => {
@@ -61,7 +61,7 @@ test('a small request body is never refused', () => {
   for (let n = 0; n < 10_000; n++) bodies.hold(requestOf('p', '10.0.0.1'), 64 * 1024, never)
 })
 
-test('a request frees its memory once it is answered', () => {
+test('a request frees the memory of its body after the response', () => {
   const bodies = new HeldBodies()
   const first = requestOf('p', '10.0.0.1')
   bodies.hold(first, 96 * MB, never)
@@ -71,7 +71,7 @@ test('a request frees its memory once it is answered', () => {
   bodies.hold(requestOf('p', '10.0.0.1'), 95 * MB, never)
 })
 
-test('a body slower than the minimum rate ends with 408', async () => {
+test('a request body slower than the minimum rate ends with 408', async () => {
   const patience = { graceMs: 50, bytesPerS: 1_000, totalMs: 60_000 }
   const body = new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array(5)) })
   const request = new Request('http://x/', { method: 'POST', body })
@@ -147,7 +147,7 @@ test('commas, quotes and brackets within strings do not count as JSON items', as
   expect(sent.status).toBe(201)
 })
 
-test('large bodies of a caller are read at 32 MB a second, and small ones and other callers do not wait', () => {
+test('large request bodies of a caller are read at 32 MB a second, and small bodies and other callers do not wait', () => {
   const bodies = new HeldBodies()
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 8 * MB, never)).toBe(0)
   expect(bodies.hold(requestOf('p', '10.0.0.1'), 16 * MB, never)).toBeGreaterThan(400)

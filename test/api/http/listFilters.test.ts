@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Returns every item of a list by reading pages of two items. */
+/** Returns every item of a list of the API by reading pages of two items. */
 async function all(get: Agent['get'], path: string, name: string): Promise<any[]> {
   const items: any[] = []
   let token: string | undefined
@@ -78,7 +78,7 @@ describe('webhook deliveries have filters', () => {
     }
   })
 
-  test('webhook deliveries are counted by state and receiver, with the share of failed ones', async () => {
+  test('webhook deliveries are counted by state and receiver, with the share of failed deliveries', async () => {
     const { body } = await agent.get('/v0/webhooks/deliveries/stats?event=message.received')
     expect(body).toMatchObject({ total: 8, complete: true, delivered: 2, pending: 2, failed: 4 })
     expect(body.failureRate).toBeCloseTo(4 / 6)
@@ -109,7 +109,7 @@ test('credentials are found by name and type', async () => {
   expect(await names('q=%25')).toEqual(['100%'])
 })
 
-test('log entries are found by a part of their text, and listed in either order', async () => {
+test('audit log entries are found by a part of their text, and listed in either order', async () => {
   const owner = await service.newAgent()
   for (const name of ['alpha', 'beta', 'alphabet']) await owner.get(`/v0/vault/${name}`)
   const subjects = async (query: string) =>
@@ -121,7 +121,7 @@ test('log entries are found by a part of their text, and listed in either order'
   expect((await owner.get('/v0/logs/stats?q=beta')).body.total).toBe(1)
 })
 
-test('log entries of the organization have the same filters as those of a project', async () => {
+test('the audit log of the organization has the same filters as the audit log of a project', async () => {
   await operator.post('/organization/keys', { name: 'deployment' })
   await operator.post('/jobs/999999/retry')
   const actions = async (query: string) =>
@@ -190,7 +190,7 @@ test('messages are found by their delivery status, also within a search', async 
   expect(subjects(await outgoing('after=2100-01-01'))).toEqual([])
 })
 
-test('jobs are listed in pages, and are found by task, key, error and time', async () => {
+test('jobs are listed in pages, and are found by task, job key, error and time', async () => {
   const add = (key: string, day: number) =>
     sql(
       `select graphile_worker.add_job('purge_project', '{"projectId":"prj_000000000000000000000000"}',
@@ -208,7 +208,7 @@ test('jobs are listed in pages, and are found by task, key, error and time', asy
   expect(await keys(`after=${after}&task=purge_project`)).toEqual(['purge:303', 'purge:304'])
 })
 
-test('an invalid filter is refused with its name', async () => {
+test('an invalid list filter is refused with the name of the filter', async () => {
   const cases: [string, string][] = [
     ['/v0/webhooks/deliveries?status=lost', 'status must be one of'],
     ['/v0/webhooks/deliveries?after=yesterday', 'after must be an ISO 8601 time'],

@@ -54,7 +54,7 @@ test('each identity gets exactly 200 requests a minute from two API processes to
   }
 })
 
-test('an IP address gets 429 after 60 wrong keys a minute, but a right key is still served', async () => {
+test('an IP address gets 429 after 60 wrong API keys a minute, but a valid API key is still served', async () => {
   const agent = await service.newAgent()
   const wrong = createClient(service.url, `loid-${'0'.repeat(64)}`)
   await withinOneMinute()
@@ -83,12 +83,12 @@ test('IPv6 clients are counted by /64, and forwarded addresses from a client its
   for (let n = 0; n < 60; n++) await ask(`2001:db8:1:2::${n.toString(16)}`)
   expect(await ask('2001:db8:1:2:ffff::1')).toBe(429)
   expect(await ask('2001:db8:1:3::1')).toBe(401)
-  // Only the rightmost address that does not belong to a trusted proxy is believed.
+  // The service believes only the rightmost forwarded address that does not belong to a trusted proxy.
   for (let n = 0; n < 60; n++) await ask(`198.51.100.${n}, 192.0.2.77`)
   expect(await ask('198.51.100.200, 192.0.2.77')).toBe(429)
 })
 
-test('without a trusted proxy the forwarded header has no effect', async () => {
+test('without a trusted proxy the X-Forwarded-For header has no effect', async () => {
   await using plain = await startTestService({
     smtp: false,
     workers: false,

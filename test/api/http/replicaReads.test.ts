@@ -13,31 +13,34 @@ const nameOf = (server: { pool: Pool }) => (server.pool as unknown as { name: st
 const failure = (code: string) => Object.assign(new Error('failed'), { code })
 
 test.each([
-  // A replay that needs the rows of a long read cancels it (PostgreSQL 18, §26.4.2).
+  // The replica cancels a long read whose rows the replay must remove (PostgreSQL 18, §26.4.2).
   ['cancelled by the replay', failure('40001'), 'primary'],
   ['a deadlock with the replay', failure('40P01'), 'primary'],
   ['a wrong statement', failure('42601'), null],
-])('a read that fails on the replica: %s', async (_name, error, wanted) => {
-  const reads = replicaReads({
-    primary: named('primary', null),
-    replica: named('replica', '0/1000'),
-    writtenTo: () => null,
-    log: silentLog,
-  })
-  const read = () =>
-    reads.run(new Request('http://x/'), async (server) => {
-      if (nameOf(server) === 'replica') throw error
-      return nameOf(server)
+])(
+  'the database that answers a read after an error of the replica: %s',
+  async (_name, error, wanted) => {
+    const reads = replicaReads({
+      primary: named('primary', null),
+      replica: named('replica', '0/1000'),
+      writtenTo: () => null,
+      log: silentLog,
     })
-  try {
-    await waitFor('the replica', async () =>
-      reads
-        .run(new Request('http://x/'), async (server) => nameOf(server))
-        .then((name) => name === 'replica'),
-    )
-    if (wanted === null) await expect(read()).rejects.toBe(error)
-    else expect(await read()).toBe(wanted)
-  } finally {
-    await reads.stop()
-  }
-})
+    const read = () =>
+      reads.run(new Request('http://x/'), async (server) => {
+        if (nameOf(server) === 'replica') throw error
+        return nameOf(server)
+      })
+    try {
+      await waitFor('the replica', async () =>
+        reads
+          .run(new Request('http://x/'), async (server) => nameOf(server))
+          .then((name) => name === 'replica'),
+      )
+      if (wanted === null) await expect(read()).rejects.toBe(error)
+      else expect(await read()).toBe(wanted)
+    } finally {
+      await reads.stop()
+    }
+  },
+)

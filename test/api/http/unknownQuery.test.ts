@@ -1,4 +1,4 @@
-/** Tests that a misspelt query parameter is an error, rather than a response without that filter. */
+/** Tests that a misspelt query parameter gets an error, and not a response without the filter. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../support/service.ts'
 
@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('an unknown query parameter is a 400 that names the nearest known one', async () => {
+test('an unknown query parameter is a 400 that names the nearest known parameter', async () => {
   for (const [path, shown, nearest] of [
     ['/v0/messages?label=unread', 'label', 'labels'],
     ['/v0/messages?limit=2&Labels=unread', 'Labels', 'labels'],
@@ -30,7 +30,7 @@ test('an unknown query parameter is a 400 that names the nearest known one', asy
   }
 })
 
-test('the error for an operation without parameters says that it has none', async () => {
+test('an unknown query parameter gets an error that says that the operation has no parameters', async () => {
   const { status, body } = await agent.get('/v0/whoami?limit=1')
   expect([status, body.message]).toEqual([
     400,
@@ -45,14 +45,14 @@ test('the error for an operation without parameters says that it has none', asyn
   expect((await agent.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('the error shows only a part of a long name, and a wrong key is reported first', async () => {
+test('the error shows only a part of a long parameter name, and a wrong API key is reported first', async () => {
   const { status, body } = await agent.get(`/v0/messages?${'a'.repeat(5_000)}=1`)
   expect([status, body.message.length < 250]).toEqual([400, true])
   const response = await fetch(`${service.url}/v0/messages?label=unread`)
   expect(response.status).toBe(401)
 })
 
-test('every documented parameter is accepted, and public pages accept any parameter', async () => {
+test('every documented query parameter is accepted, and public pages accept any query parameter', async () => {
   const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as any
   const refused: string[] = []
   for (const [path, { get }] of Object.entries<any>(document.paths)) {
@@ -61,7 +61,7 @@ test('every documented parameter is accepted, and public pages accept any parame
     const query = [...names.map(({ name }: any) => `${name}=`), 'nothing=1'].join('&')
     const asked = `${path.replace(/\{\w+\}/g, 'x')}?${query}`
     const answer = await agent.get(asked)
-    // Only owners may call some operations.
+    // Only an owner with a platform key may call some operations.
     const { body } = answer.status === 403 ? await service.platform.get(asked) : answer
     refused.push(body.message.slice(0, 35))
   }

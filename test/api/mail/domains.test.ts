@@ -16,7 +16,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const zone: Required<Zone> = { mx: {}, a: {}, txt: {}, failing: [] }
 const answering = fakeDns(zone)
-/** Delays the next TXT query of a name until the promise resolves. The query gets the old records. */
+/** Delays the next TXT query of a name until the promise resolves. The delayed query still gets the old TXT records. */
 const held = new Map<string, Promise<void>>()
 let sink: Sink
 let service: TestService
@@ -43,7 +43,7 @@ afterAll(async () => {
 
 const PATH = '/v0/platform/domains'
 
-/** Waits until no check runs, because a running check may have read the DNS before its change. */
+/** Waits until no check of a domain runs, because a running check may have read the DNS before the test's change. */
 const atRest = () =>
   waitFor('no check to be under way', async () => {
     const { rowCount } = await service.database.pool.query(
@@ -64,7 +64,7 @@ async function check(domain: string): Promise<any> {
   })
 }
 
-/** Adds and verifies a domain. */
+/** Adds a mail domain with valid DNS records, and waits until the domain is verified. */
 async function verified(domain: string): Promise<any> {
   const { body } = await service.platform.post(PATH, { domain })
   publish(zone, body.records)
@@ -245,7 +245,7 @@ test('a running check does not affect a domain that was removed and added again'
   await waitFor('the name servers to be asked', () => held.size === 0)
   expect((await service.platform.delete(`${PATH}/again.test`)).status).toBe(204)
   const { records } = await add()
-  // The check of the new domain still finds the old records.
+  // The check of the domain that was added again still finds the old DNS records.
   const checked = await waitFor('the new claim to be checked', async () => {
     const { body } = await service.platform.get(`${PATH}/again.test`)
     return body.checkedAt === null ? null : body
@@ -274,7 +274,7 @@ test('the check of a removed domain does nothing', async () => {
   expect(rows).toEqual([])
 })
 
-test('invalid, taken and unknown domains are refused', async () => {
+test('an invalid, taken or unknown mail domain is refused', async () => {
   for (const domain of [
     '',
     'localhost',

@@ -25,14 +25,14 @@ let mails = 0
 const mail = (from: string) =>
   `From: ${from}\nMessage-ID: <${++mails}@x.test>\nSubject: From ${from}\n\nHello.\n`
 
-/** Returns the reply to RCPT for a sender. */
+/** Returns the SMTP reply to RCPT for an envelope sender. */
 async function rcpt(agent: Agent, sender: string): Promise<string> {
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say(`MAIL FROM:<${sender}>`)
   return await talk.say(`RCPT TO:<${agent.address}>`)
 }
 
-test('rules are added once, listed newest first, and deleted', async () => {
+test('email rules are added once, listed newest first, and deleted', async () => {
   const agent = await service.newAgent()
   const first = await add(agent, 'BLOCK', 'RECEIVE', 'Spam@Example.COM')
   const { rule } = first.body
@@ -61,7 +61,7 @@ test('rules are added once, listed newest first, and deleted', async () => {
   expect([again.status, again.body.message]).toEqual([404, 'Rule not found'])
 })
 
-test('an invalid rule is a 400 that names the field, and another project cannot see or change rules', async () => {
+test('an invalid email rule is a 400 that names the field, and another project cannot see or change the rules', async () => {
   const agent = await service.newAgent()
   for (const [body, message] of [
     [{ type: 'DENY', scope: 'SEND', value: 'a@b.c' }, 'type must be one of "ALLOW", "BLOCK"'],
@@ -89,7 +89,7 @@ test('an invalid rule is a 400 that names the field, and another project cannot 
   expect((await add(reader, 'BLOCK', 'RECEIVE', 'a@b.c')).status).toBe(403)
 })
 
-test('a project has at most a thousand rules', async () => {
+test('a project has at most a thousand email rules', async () => {
   const agent = await service.newAgent()
   await service.database.pool.query(
     `insert into email_rules (id, project_id, type, scope, value)
@@ -102,7 +102,7 @@ test('a project has at most a thousand rules', async () => {
   expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(400)])
 })
 
-test('a blocked sender is refused at RCPT until the rule is deleted, and others are accepted', async () => {
+test('a blocked sender is refused at RCPT until the rule is deleted, and other senders are accepted', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { body: rule } = await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await add(agent, 'BLOCK', 'RECEIVE', '*@bad.example')
@@ -121,7 +121,7 @@ test('a blocked sender is refused at RCPT until the rule is deleted, and others 
   )
 })
 
-test('rules apply to the From address when the message is parsed, whatever the envelope says', async () => {
+test('email rules apply to the From address when the message is parsed, whatever the envelope says', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   await deliverRaw(service.smtp!.port, agent.address, mail('spam@example.com'), {
@@ -154,7 +154,7 @@ async function heard(agent: Agent, mails: number): Promise<string[]> {
   return messages.flatMap((one: any) => one.from).toSorted()
 }
 
-test('a rule for a Unicode domain applies to its Unicode and ASCII forms', async () => {
+test('an email rule for a Unicode domain applies to its Unicode and ASCII forms', async () => {
   const [blocking, allowing] = [await service.newAgent(), await service.newAgent()]
   await add(blocking, 'BLOCK', 'RECEIVE', '*@münchen.example')
   await add(allowing, 'ALLOW', 'RECEIVE', '*@münchen.example')
@@ -174,7 +174,7 @@ test('a rule for a Unicode domain applies to its Unicode and ASCII forms', async
   )
 })
 
-test('rules apply to every author of a mail, even of an unparsable mail', async () => {
+test('email rules apply to every author of a mail, even of an unparsable mail', async () => {
   const agent = await service.newAgent()
   await add(agent, 'BLOCK', 'RECEIVE', 'spam@example.com')
   const filler = `X-Filler: ${'x'.repeat(900)}\n`.repeat(1_300)
@@ -191,7 +191,7 @@ test('rules apply to every author of a mail, even of an unparsable mail', async 
   expect(await heard(agent, 5)).toEqual(['ham@example.com'])
 })
 
-test('with an allow rule the inbox accepts only the named senders', async () => {
+test('with an allow rule an inbox accepts only the senders of its allow rules', async () => {
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', '*@friends.test')
   await add(agent, 'BLOCK', 'RECEIVE', 'foe@friends.test')
@@ -219,7 +219,7 @@ test('with an allow rule the inbox accepts only the named senders', async () => 
   ])
 })
 
-describe('the most specific rule decides whether a mail is accepted', () => {
+describe('the most specific email rule decides whether a mail is accepted', () => {
   const rules: Rule[] = [
     { type: 'BLOCK', scope: 'SEND', value: '*@a.test' },
     { type: 'ALLOW', scope: 'SEND', value: 'friend@a.test' },
@@ -238,7 +238,7 @@ describe('the most specific rule decides whether a mail is accepted', () => {
       expect(isAllowed(rules, scope, address)).toBe(allowed))
   }
 
-  test('a rule accepts only valid values', () => {
+  test('an email rule with an invalid value is refused', () => {
     expect(
       ['a@b.c', '*@Bücher.example', 'A@B.C', '*@', '@b.c', '*', 'a@b.c,d@e.f', '*@*.com'].map(
         parseRuleValue,
@@ -247,7 +247,7 @@ describe('the most specific rule decides whether a mail is accepted', () => {
   })
 })
 
-describe('rules apply to sent mail', () => {
+describe('email rules apply to sent mail', () => {
   test('a blocked recipient is refused by name, and a mail without another recipient is a 422', async () => {
     const agent = await service.newAgent()
     await add(agent, 'BLOCK', 'SEND', '*@rival.test')
@@ -368,7 +368,7 @@ test('an allow list refuses a forged From with an allowed address', async () => 
   const agent = await service.newAgent()
   await add(agent, 'ALLOW', 'RECEIVE', 'boss@friends.test')
   const port = service.smtp!.port
-  // SPF passes for the domain of the envelope, which first is the author's domain and then the forger's.
+  // SPF passes for the domain of the envelope sender. The first mail uses the author's domain, the second the forger's.
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'b@friends.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test'), { sender: 'm@evil.test' })
   await deliverRaw(port, agent.address, mail('boss@friends.test, m@evil.test'), {

@@ -1,4 +1,4 @@
-/** Tests our own MTA-STS policy as senders fetch it. */
+/** Tests the MTA-STS policy of this service by requests of mail senders. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { parsePolicy } from 'mailauth/lib/mta-sts'
 import { startTestService, type TestService } from '../../support/service.ts'
@@ -21,7 +21,7 @@ const fetchPolicy = (host: string, url = service.url) =>
   fetch(`${url}/.well-known/mta-sts.txt`, { headers: { host } })
 
 for (const domain of ['mail.test', 'shop.test']) {
-  test(`mta-sts.${domain} serves a policy that names our host for a week`, async () => {
+  test(`mta-sts.${domain} serves an MTA-STS policy that names the service’s mail host and is valid for a week`, async () => {
     const answer = await fetchPolicy(`mta-sts.${domain}`)
     expect(answer.headers.get('content-type')).toStartWith('text/plain')
     expect(parsePolicy(await answer.text())).toMatchObject({

@@ -1,4 +1,4 @@
-/** Tests held mail over MCP 2026-07-28. The MCP host shows its owner a link, and repeats the call. */
+/** Tests held mail over MCP 2026-07-28. The MCP host shows a link to the owner, and repeats the call. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath } from '../../support/mail/held.ts'
 import { type Sink, startSink } from '../../support/mail/sink.ts'
@@ -63,7 +63,7 @@ const sentMails = async () => {
   return rows[0].n as number
 }
 
-test('a host that shows links gets a console link, and learns the decision by repeating the call', async () => {
+test('an MCP host that shows links gets a console link, and learns the decision by repeating the call', async () => {
   const { result } = await send()
   expect(result.resultType).toBe('input_required')
   const { method, params } = result.inputRequests.approval
@@ -94,7 +94,7 @@ test('a repeated call for a rejected mail is an error that names the rejection',
   ])
 })
 
-test('a state is valid only for its key, its arguments and its seal', async () => {
+test('the state of a held call is valid only with the same API key, the same arguments and its seal', async () => {
   const { result } = await send()
   const state = result.requestState
   const other = await service.newAgent()
@@ -106,7 +106,7 @@ test('a state is valid only for its key, its arguments and its seal', async () =
   expect(await sentMails()).toBe(before)
 })
 
-test('a host that cannot show links gets the held mail as before', async () => {
+test('an MCP host that cannot show links gets the held mail as its result', async () => {
   for (const capabilities of [{}, { elicitation: {} }, { elicitation: { form: {} } }]) {
     const { result } = await send({ capabilities })
     expect([capabilities, result.structuredContent?.deliveryStatus]).toEqual([capabilities, 'held'])
@@ -116,7 +116,7 @@ test('a host that cannot show links gets the held mail as before', async () => {
   expect(old.structuredContent.deliveryStatus).toBe('held')
 })
 
-test('the icon of the MCP server is a PNG of our own origin', async () => {
+test('the icon of the MCP server is a PNG from the origin of the service', async () => {
   const response = await fetch(`${service.url}/console/assets/icon.png`)
   expect(response.headers.get('content-type')).toBe('image/png')
   expect(

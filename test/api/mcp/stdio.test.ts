@@ -27,7 +27,7 @@ async function connect(env: Record<string, string>): Promise<Client & AsyncDispo
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.close() })
 }
 
-test('a local host needs only a key and a URL to get the tools of the service', async () => {
+test('a local MCP host needs only an API key and a URL to get the tools of the service', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read', 'mail:send'] })
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   expect(mcp.getServerVersion()?.name).toBe('purser')
@@ -56,7 +56,7 @@ test('the stdio server supports underscore names and a URL with a trailing slash
   expect((await callTool(mcp, 'mail_list_messages')).count).toBe(0)
 })
 
-test('an HTTP error becomes the error response of the call', async () => {
+test('an HTTP error of the service becomes the error response of the MCP call', async () => {
   const agent = await service.newAgent()
   await using mcp = await connect({ PURSER_API_KEY: agent.key, PURSER_URL: service.url })
   await service.platform.post(`/v0/platform/projects/${agent.project.id}/rotate-key`)
@@ -75,7 +75,7 @@ test('a cancelled call is aborted, and the next call succeeds', async () => {
   await cancelUnderWay(mcp, agent, service.database)
 })
 
-test('a wrong setting ends the process with one line that names it', async () => {
+test('a wrong setting ends the stdio server with one line that names the setting', async () => {
   for (const [env, message] of [
     [
       {},
@@ -96,7 +96,7 @@ test('a wrong setting ends the process with one line that names it', async () =>
   }
 })
 
-test('a host of the revision 2026-07-28 needs no handshake', async () => {
+test('an MCP host of the revision 2026-07-28 needs no handshake', async () => {
   const agent = await service.newAgent()
   const child = Bun.spawn([process.execPath, 'run', '--silent', 'mcp'], {
     cwd: join(import.meta.dir, '../../..'),

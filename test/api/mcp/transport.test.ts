@@ -73,7 +73,7 @@ test('/mcp has the same authentication, error format and headers as REST', async
   ])
 })
 
-test('GET and DELETE on /mcp are 405 because no sessions exist, or 401 with a wrong key', async () => {
+test('GET and DELETE on /mcp are 405 because no sessions exist, or 401 with a wrong API key', async () => {
   for (const method of ['GET', 'DELETE']) {
     expect((await fetch(`${service.url}/mcp`, { method })).status).toBe(401)
     const headers = { authorization: `Bearer loid-${'0'.repeat(64)}` }
@@ -117,7 +117,7 @@ test('initialize without a version is refused, and the server names its own vers
   expect(result.capabilities).toEqual({ tools: {} })
 })
 
-test('a body that is not a JSON-RPC call is refused', async () => {
+test('an MCP request body that is not a JSON-RPC call is refused', async () => {
   for (const [body, status] of [
     ['', 400],
     ['{', 400],
@@ -140,7 +140,7 @@ test('a body that is not a JSON-RPC call is refused', async () => {
   expect(unknown.body).toMatchObject({ id: 5, error: { code: -32601 } })
 })
 
-test('broken JSON gets the parse error of JSON-RPC', async () => {
+test('an MCP request with broken JSON gets the parse error of JSON-RPC', async () => {
   for (const body of ['{', '{"jsonrpc":"2.0",', 'x']) {
     const answer = await post(body)
     expect([answer.status, answer.body]).toEqual([
@@ -155,7 +155,7 @@ test('broken JSON gets the parse error of JSON-RPC', async () => {
   expect((await post('{', { key: null })).status).toBe(401)
 })
 
-test('batches are limited in protocol versions that have batches, and refused in others', async () => {
+test('JSON-RPC batches are limited in MCP versions that have batches, and refused in other versions', async () => {
   const both = await post([call(1), call(2)])
   expect(both.body.map(({ id }: any) => id)).toEqual([1, 2])
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } }
@@ -210,7 +210,7 @@ test('each MCP call counts once against the rate limit of REST, also within a ba
   expect(last.headers.get('x-ratelimit-remaining')).toBe('0')
 })
 
-test('a cancelled call affects no other call, and its effect happens once', async () => {
+test('a cancelled MCP call affects no other call, and the effect of the cancelled call happens once', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const messageId = await cancelUnderWay(mcp, agent, service.database)
   const labels = await waitFor('the label', async () => {

@@ -45,7 +45,7 @@ describe('a redirect URI must match', () => {
     'http://127.0.0.1:3334/other',
     'http://127.0.0.1:3334@evil.example/callback',
     'javascript:alert(1)',
-  ])('%s gets a page, and no redirect', async (redirect_uri) => {
+  ])('%s gets an error page, and no redirect', async (redirect_uri) => {
     const { status, headers, body } = await ask({ redirect_uri })
     expect([status, headers.get('location')]).toEqual([400, null])
     expect(body).toContain('This app cannot be connected')
@@ -68,13 +68,13 @@ describe('a redirect URI must match', () => {
     [['myapp://callback']],
     [Array.from({ length: 11 }, (_, n) => `https://app.example/${n}`)],
     [[`https://app.example/${'x'.repeat(500)}`]],
-  ])('%j is not registered', async (redirect_uris) => {
+  ])('%j is not registered as a redirect URI', async (redirect_uris) => {
     const { status, body } = await register(service.url, { redirect_uris })
     expect([status, body.error]).toEqual([400, 'invalid_redirect_uri'])
   })
 })
 
-test('other errors are sent back to the app with iss, which prevents a mix-up of servers', async () => {
+test('other authorization errors are sent to the app with iss, which prevents a mix-up of authorization servers', async () => {
   const faults: [changes: Record<string, string | null>, error: string][] = [
     [{ response_type: 'token' }, 'unsupported_response_type'],
     [{ code_challenge: null }, 'invalid_request'],
@@ -105,7 +105,7 @@ test('an authorization request with a repeated parameter is refused', async () =
   expect((await authorize(service.url, twice)).status).toBe(400)
 })
 
-test('a code is valid only for its app, its redirect URI and its verifier', async () => {
+test('an authorization code is valid only for its app, its redirect URI and its PKCE verifier', async () => {
   const other = (await register(service.url)).body.client_id
   const { exchange } = await codeFor(service, agent)
   const wrong: [change: Record<string, string>, error: string][] = [
@@ -146,7 +146,7 @@ test('a refresh token is valid only for its app', async () => {
 describe('consent to an app is protected', () => {
   const open = () => requestConsent(service, authorizationOf(service.url, clientId))
 
-  test('only the page of the console can request consent', async () => {
+  test('only the consent page of the console can give consent', async () => {
     const { id, owner } = await open()
     const body = {
       decision: 'allow',
@@ -167,7 +167,7 @@ describe('consent to an app is protected', () => {
     expect((await owner.post(path, body)).status).toBe(200)
   })
 
-  test('consent is bound to the browser that asked, so a forwarded link is useless', async () => {
+  test('consent is bound to the browser that made the authorization request, so a forwarded link is useless', async () => {
     const { id } = await open()
     const { browserCookie } = await open()
     const { cookie } = await signIn(service)
@@ -178,7 +178,7 @@ describe('consent to an app is protected', () => {
     }
   })
 
-  test('consent needs a session', async () => {
+  test('consent needs a console session', async () => {
     const { id, browserCookie } = await open()
     const stranger = consoleClient(service.url, browserCookie)
     expect((await stranger.get(`/oauth/requests/${id}`)).status).toBe(401)
@@ -232,7 +232,7 @@ describe('consent to an app is protected', () => {
   })
 })
 
-test('a flood of registrations is refused, and an unused app is deleted after a day', async () => {
+test('a flood of app registrations is refused, and an unused app is deleted after a day', async () => {
   await using own = await startOAuthService()
   let refused = 0
   for (let n = 0; n < 65; n++) {
@@ -247,7 +247,7 @@ test('a flood of registrations is refused, and an unused app is deleted after a 
   expect([status, body.error]).toEqual([413, 'payload_too_large'])
 })
 
-test('the database stores codes and tokens only as hashes', async () => {
+test('the database stores authorization codes and OAuth tokens only as hashes', async () => {
   const { exchange, access, refresh } = await connect(service, agent)
   const { rows } = await service.database.pool.query(
     `select query_to_xml('select * from ' || quote_ident(table_name), false, false, '')::text as text

@@ -14,7 +14,7 @@ import {
 import { newCertificate, serveTls } from '../../support/process/tlsServer.ts'
 import type { TestService } from '../../support/service.ts'
 
-/** Holds what a host of client metadata documents responds at each path. */
+/** Holds the response of the host of client metadata documents for each path. */
 let answers: Map<string, { status?: number; headers?: Record<string, string>; body: string }>
 let fetches: string[] = []
 let port: number
@@ -178,7 +178,7 @@ test.each([
     'https://chatgpt.com/oauth/client.json',
     'https://chatgpt.com/connector_platform_oauth_redirect',
   ],
-])('%s is known beforehand: %s', async (clientId, redirect_uri) => {
+])('the client id %s is known beforehand: %s', async (clientId, redirect_uri) => {
   const asked = (more: object) =>
     authorize(service.url, authorizationOf(service.url, clientId, { redirect_uri, ...more }))
   expect((await asked({})).status).toBe(303)

@@ -56,7 +56,7 @@ describe.skipIf(!hasBrowser)('an owner uses the consent page in a browser', () =
     })
   }
 
-  test('an owner reads which app wants which scopes, allows it, and later disconnects it', async () => {
+  test('an owner reads which app wants which scopes, allows the app, and later disconnects the app', async () => {
     await using console = await openConsole(browser, service, { bypassCSP: true })
     const { page, context } = console
     await context.addInitScript(axe.source)

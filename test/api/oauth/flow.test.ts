@@ -31,7 +31,7 @@ const get = async (path: string): Promise<{ status: number; headers: Headers; bo
 }
 const toolNames = (answer: { body: any }) => answer.body.result.tools.map(({ name }: any) => name)
 
-test('a call without a key is told where to sign in, and does not count as a wrong key', async () => {
+test('an MCP call without a key gets the address for the sign-in, and does not count as a wrong API key', async () => {
   await using limited = await startOAuthService({ env: { RATE_LIMIT_AUTH: '2' } })
   for (let n = 0; n < 5; n++) {
     const { status, headers } = await callMcp(limited.url, null)
@@ -124,7 +124,7 @@ test('an app learns that the owner denied consent, and gets no code', async () =
   })
 })
 
-test('a refresh returns a new pair, and a later use of the old refresh token ends the grant', async () => {
+test('a refresh returns a new pair of tokens, and a later use of the old refresh token ends the grant', async () => {
   const { refresh, clientId, access } = await connect(service, agent)
   const renew = (refresh_token: string, more = {}) =>
     token(service.url, { grant_type: 'refresh_token', refresh_token, client_id: clientId, ...more })
@@ -144,7 +144,7 @@ test('a refresh returns a new pair, and a later use of the old refresh token end
   }
 })
 
-test('a refresh may reduce its scopes, but never add scopes', async () => {
+test('a token refresh may reduce the scopes, but never add scopes', async () => {
   const { refresh, clientId } = await connect(service, agent)
   const renew = (refresh_token: string, scope: string) =>
     token(service.url, { grant_type: 'refresh_token', refresh_token, client_id: clientId, scope })
@@ -156,7 +156,7 @@ test('a refresh may reduce its scopes, but never add scopes', async () => {
   expect((await renew(refresh, 'mail:read vault:read')).body.error).toBe('invalid_scope')
 })
 
-test('a tool that needs another scope asks for further consent, unless no consent can give the scope', async () => {
+test('a call of a tool that needs another scope leads to a further consent, unless no consent can give the scope', async () => {
   const { access } = await connect(service, agent, { scopes: ['mail:read'] })
   const { status, headers } = await callMcp(service.url, access, toolCall('mail_send'))
   expect(status).toBe(403)
@@ -165,13 +165,13 @@ test('a tool that needs another scope asks for further consent, unless no consen
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // A call with a key behaves as before.
+  // A call with an API key gets an error, and no request for consent.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])
 })
 
-test('mail of an app waits for the owner if the owner chose so, whichever way it is sent', async () => {
+test('mail of an app waits for approval if the owner chose approval at consent, whichever tool sends the mail', async () => {
   const own = await service.newAgent()
   const { access } = await connect(service, own, {
     holdsMail: true,
@@ -252,7 +252,7 @@ test('a deleted project, a deleted app and an expiry end the tokens at once', as
   expect((await callMcp(service.url, late.access)).status).toBe(401)
 })
 
-test('keys work as before, an access token works only at /mcp, and a key is no refresh token', async () => {
+test('API keys still work, an access token works only at /mcp, and an API key is no refresh token', async () => {
   expect((await callMcp(service.url, agent.key)).status).toBe(200)
   expect(toolNames(await callMcp(service.url, agent.key))).toContain('mail.list_messages')
   const { access, clientId } = await connect(service, agent)

@@ -89,32 +89,39 @@ const HOSTS: Record<string, { agent: string; steps: Step[] }> = {
   },
 }
 
-test.each(Object.entries(HOSTS))('%s', async (_name, { agent: userAgent, steps }) => {
-  const found: [string, number][] = []
-  let tools = 0
-  for (const { method, headers, body } of steps) {
-    const response = await fetch(`${service.url}/mcp`, {
-      method,
-      headers: {
-        authorization: `Bearer ${agent.key}`,
-        'user-agent': userAgent,
-        accept: 'application/json, text/event-stream',
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-    const name = body === undefined ? method : (body as { method: string }).method
-    found.push([name, response.status])
-    expect([name, response.headers.get('www-authenticate')]).toEqual([name, null])
-    if (name === 'tools/list') tools = ((await response.json()) as any).result.tools.length
-  }
-  const wanted: Record<string, number> = { 'notifications/initialized': 202, GET: 405, DELETE: 405 }
-  expect(found).toEqual(found.map(([name]) => [name, wanted[name] ?? 200]))
-  expect(tools).toBeGreaterThan(20)
-})
+test.each(Object.entries(HOSTS))(
+  '%s connects with a configured API key, and gets no 401',
+  async (_name, { agent: userAgent, steps }) => {
+    const found: [string, number][] = []
+    let tools = 0
+    for (const { method, headers, body } of steps) {
+      const response = await fetch(`${service.url}/mcp`, {
+        method,
+        headers: {
+          authorization: `Bearer ${agent.key}`,
+          'user-agent': userAgent,
+          accept: 'application/json, text/event-stream',
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      const name = body === undefined ? method : (body as { method: string }).method
+      found.push([name, response.status])
+      expect([name, response.headers.get('www-authenticate')]).toEqual([name, null])
+      if (name === 'tools/list') tools = ((await response.json()) as any).result.tools.length
+    }
+    const wanted: Record<string, number> = {
+      'notifications/initialized': 202,
+      GET: 405,
+      DELETE: 405,
+    }
+    expect(found).toEqual(found.map(([name]) => [name, wanted[name] ?? 200]))
+    expect(tools).toBeGreaterThan(20)
+  },
+)
 
-test('a host that tries OAuth discovery first still connects with its key', async () => {
+test('an MCP host that tries OAuth discovery first still connects with its API key', async () => {
   for (const path of [
     '/.well-known/oauth-protected-resource/mcp',
     '/.well-known/oauth-protected-resource',

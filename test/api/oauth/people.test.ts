@@ -1,4 +1,4 @@
-/** Tests that an app loses its access when the person who connected the app loses theirs. */
+/** Tests that an app loses its access when the person who connected the app loses the right to the project. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signIn, signInAs } from '../../support/console/consoleSession.ts'
 import {
@@ -31,27 +31,30 @@ test.each<
   ['is removed', (id) => ['delete', `/people/${id}`]],
   ['becomes a viewer', (id) => ['patch', `/people/${id}`, { role: 'viewer' }]],
   ['loses the project', (id) => ['patch', `/people/${id}`, { projectIds: [] }]],
-])('a token is dead at the next call when its person %s', async (_name, change) => {
-  const operator = await signIn(service)
-  const person = await signInAs(service, 'owner', [own.project.id])
-  const app = await connect(service, own, { person })
-  const isListed = async () =>
-    (await operator.get('/oauth/grants')).body.grants.some(
-      ({ actor }: any) => actor === `console:${person.email}`,
-    )
-  expect([await works(app.access), await isListed()]).toEqual([200, true])
-  const [method, path, body] = change(person.personId)
-  const answer = await (method === 'delete' ? operator.delete(path) : operator.patch(path, body))
-  expect(answer.status).toBeLessThan(300)
-  expect(await works(app.access)).toBe(401)
-  const refreshed = await token(service.url, {
-    grant_type: 'refresh_token',
-    refresh_token: app.refresh,
-    client_id: app.clientId,
-  })
-  expect([refreshed.status, refreshed.body.error]).toEqual([400, 'invalid_grant'])
-  expect(await isListed()).toBe(false)
-})
+])(
+  'an access token is refused at the next call when the person who connected the app %s',
+  async (_name, change) => {
+    const operator = await signIn(service)
+    const person = await signInAs(service, 'owner', [own.project.id])
+    const app = await connect(service, own, { person })
+    const isListed = async () =>
+      (await operator.get('/oauth/grants')).body.grants.some(
+        ({ actor }: any) => actor === `console:${person.email}`,
+      )
+    expect([await works(app.access), await isListed()]).toEqual([200, true])
+    const [method, path, body] = change(person.personId)
+    const answer = await (method === 'delete' ? operator.delete(path) : operator.patch(path, body))
+    expect(answer.status).toBeLessThan(300)
+    expect(await works(app.access)).toBe(401)
+    const refreshed = await token(service.url, {
+      grant_type: 'refresh_token',
+      refresh_token: app.refresh,
+      client_id: app.clientId,
+    })
+    expect([refreshed.status, refreshed.body.error]).toEqual([400, 'invalid_grant'])
+    expect(await isListed()).toBe(false)
+  },
+)
 
 test('an owner connects, sees and disconnects only apps of their projects, and a viewer none', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])

@@ -16,7 +16,7 @@ const metadata = async (url: string) =>
 const toolNames = ({ body }: { body: any }): string[] =>
   body.result.tools.map(({ name }: { name: string }) => name)
 
-test('a chat host gets no scope of the purse unless the operator offers one', async () => {
+test('a chat host gets no scope of the purse unless the operator offers a purse scope', async () => {
   await using service = await startOAuthService()
   expect((await metadata(service.url)).scopes_supported).not.toContain('purse:pay')
   const { body } = await register(service.url)

@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Stores what the library hands to an OAuth provider, and the URL that the owner should open. */
+/** Stores the data that the client library hands to an OAuth provider, and the URL that the owner should open. */
 class Host implements OAuthClientProvider {
   redirectUrl = REDIRECT
   clientMetadata = {

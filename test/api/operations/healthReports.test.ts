@@ -32,7 +32,7 @@ test('no health report exists before the first checks', async () => {
   expect(body.message).toBe('No report yet: POST /v0/platform/health makes one')
 })
 
-test('workers run new checks, a part without workers is named, and the last report is kept', async () => {
+test('workers run new health checks, the report names a part without workers, and the last report is kept', async () => {
   const { status, body } = await service.platform.post(PATH)
   expect(status).toBe(200)
   expect(body).toMatchObject({ complete: true, verdict: 'broken' })

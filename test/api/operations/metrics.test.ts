@@ -11,7 +11,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const scrape = (authorization?: string) =>
   fetch(`${service.url}/metrics`, { headers: authorization ? { authorization } : {} })
 
-/** Returns the samples by name and labels. */
+/** Returns the samples of /metrics by metric name and labels. */
 async function samples(): Promise<Map<string, number>> {
   const response = await scrape(`Bearer ${TOKEN}`)
   expect(response.status).toBe(200)
@@ -35,7 +35,7 @@ test('the metrics count queued work by task and state', async () => {
   expect(found.get('purser_outbound_mails_pending')).toBe(1)
 })
 
-test('requests are timed by route, never by the requested path', async () => {
+test('the metrics time HTTP requests by route, never by the requested path', async () => {
   const agent = await service.newAgent()
   await agent.get('/v0/messages/%3Cnobody%40example.com%3E')
   await agent.get('/v0/no/such/path-4711')
@@ -48,7 +48,7 @@ test('requests are timed by route, never by the requested path', async () => {
   expect(text).not.toContain('nobody')
 })
 
-test('/metrics requires the token if a token is set', async () => {
+test('/metrics requires the metrics token if the setting has a token', async () => {
   for (const authorization of [undefined, 'Bearer wrong', `Bearer ${TOKEN}x`, TOKEN]) {
     const response = await scrape(authorization)
     expect([authorization, response.status]).toEqual([authorization, 401])

@@ -4,7 +4,7 @@ import { type RunningPart, supervise } from '../../../api/operations/supervise.t
 import { ConfigError } from '../../../shared/config/config.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Makes a part that the test controls, and collects the lines that its supervision logs. */
+/** Makes a part of the process that the test controls, and collects the lines that its supervision logs. */
 function makePart() {
   const lines: { message: string; fields: any }[] = []
   const write = (fields: object, message: string) => lines.push({ message, fields })
@@ -32,7 +32,7 @@ test('a part that cannot restart is retried after growing pauses, and the log re
   const startedMs = performance.now()
   part.launches[0]!.resolve('it crashed')
   await waitFor('three tries', () => part.launches.length === 4)
-  // The pauses are 250, 500 and 1000 ms.
+  // The pauses between the restart attempts are 250, 500 and 1000 ms.
   expect(performance.now() - startedMs).toBeGreaterThan(1_700)
   part.failure = null
   await waitFor('the end of the outage', () => part.lines.length === 3)
@@ -47,7 +47,7 @@ test('a part that cannot restart is retried after growing pauses, and the log re
   await supervised.stop()
 })
 
-test('a first start is tried three times, but only once with settings that the part refuses', async () => {
+test('the first start of a part is tried three times, but only once with settings that the part refuses', async () => {
   const failing = makePart()
   failing.failure = new Error('killed')
   await expect(failing.start()).rejects.toThrow('killed')
@@ -58,7 +58,7 @@ test('a first start is tried three times, but only once with settings that the p
   expect(refusing.launches).toHaveLength(1)
 })
 
-test('a stopped part is not started again, even between two attempts', async () => {
+test('a stopped part is not started again, even between two start attempts', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')

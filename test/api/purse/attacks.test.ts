@@ -30,7 +30,7 @@ afterEach(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-test('a chain whose clock is ten minutes fast costs nothing, and the mandate regains the amount', async () => {
+test('a chain whose clock is ten minutes fast costs the buyer nothing, and the mandate regains the amount', async () => {
   await till.client.increaseTime({ seconds: 600 })
   await till.client.mine({ blocks: 1 })
   seller.serve = async (payment) => {
@@ -102,7 +102,7 @@ test('a seller that reuses a header at its second endpoint is paid once, and the
       captured = payment
       return served(payment, await seller.settle(payment))
     }
-    // The second endpoint serves for the header of the first endpoint, and never settles its own header.
+    // The second endpoint sends content for the first endpoint's payment header, and never settles its own header.
     return served(payment, await Promise.resolve(`0x${'00'.repeat(32)}`))
   }
   const first = await buyer.pay(seller.url)

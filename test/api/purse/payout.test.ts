@@ -28,7 +28,7 @@ const change = async (buyer: Buyer, body: object) =>
   (await till.service.platform.patch(path(buyer), body)).body as any
 const purseOf = async (buyer: Buyer) => (await till.service.platform.get(path(buyer))).body as any
 
-/** Moves the time of the waiting address back by a day. */
+/** Moves the time since which the new payout address waits back by a day. */
 const aDayLater = ({ project }: Buyer) =>
   till.service.database.pool.query(
     `update purses set payout_next_at = payout_next_at - interval '24 hours' where project_id = $1`,
@@ -41,7 +41,7 @@ test('the balance above the maximum is paid to an address that has waited a day'
   expect(set).toMatchObject({ maxUsdc: '2', payout: { address: null, next: { address: OWNER } } })
   const waitMs = Date.parse(set.payout.next.from) - Date.now()
   expect(Math.round(waitMs / 3_600_000)).toBe(24)
-  // The balance is read repeatedly, but nothing is paid out.
+  // The worker reads the purse balance repeatedly, but pays nothing out.
   const { balanceBlock } = await purseOf(buyer)
   await till.client.mine({ blocks: 2 })
   await waitFor('a later balance', async () => (await purseOf(buyer)).balanceBlock > balanceBlock)
@@ -53,7 +53,7 @@ test('the balance above the maximum is paid to an address that has waited a day'
   )
   expect((await purseOf(buyer)).payout).toEqual({ address: OWNER, next: null })
 
-  // A new address waits, and the first address still gets payouts meanwhile.
+  // A new payout address waits, and the first payout address still gets payouts meanwhile.
   await change(buyer, { payoutAddress: OTHER })
   expect((await purseOf(buyer)).payout).toMatchObject({ address: OWNER, next: { address: OTHER } })
   await fund(till.client, buyer.address, 1_000_000n)
@@ -81,7 +81,7 @@ test('a stopped purse makes no automatic payout', async () => {
   expect(await paidBy(till, buyer.address)).toBe(0n)
 })
 
-test('an invalid change of the payout names its field', async () => {
+test('an invalid change of the payout gets an error that names the field', async () => {
   const buyer = await newBuyer(till, { fundsAtomic: 0n })
   const wrong: [object, string][] = [
     [{}, 'the body must hold low, max or payoutAddress'],
@@ -129,7 +129,7 @@ test('a rotated purse pays from a new address, and all money at the old address 
 
   await till.client.mine({ blocks: 110, interval: 3 })
   await buyer.settled(left.purchaseId, 'released')
-  // The reserved amount follows, and so does money that somebody sends to the old address.
+  // The amount reserved for the open payment moves later, and so does money that somebody sends to the old address.
   await waitFor(
     'the rest of the old address',
     async () => (await paidBy(till, buyer.address)) === 1_000_000n,

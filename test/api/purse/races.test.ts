@@ -1,4 +1,4 @@
-/** Sends many concurrent payments from two workers and two keys. No mandate is exceeded by one atomic unit. */
+/** Sends many concurrent payments from two workers and two API keys. No mandate is exceeded by one atomic unit. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   newBuyer,
@@ -30,11 +30,12 @@ const atomic = (usdc: string | undefined): bigint => BigInt(Math.round(Number(us
 
 test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit`, async () => {
   const buyer = await newBuyer(till)
-  // 0.10 is no multiple of the price 0.003, so the rest is smaller than a payment.
+  // The mandate of 0.10 is no multiple of the price 0.003, so the rest of the mandate is smaller than a payment.
   const narrow = await buyer.giveMandate({ hosts: [seller.host], maxPerDay: '0.1' })
   const wide = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.2' })
   seller.terms.amount = '3000'
-  // A third of the responses of the seller is lost, and a third is a refusal. The seller may still settle all of them.
+  // A third of the responses of the seller is lost, and a third is a refusal. The seller may still settle every
+  // payment.
   seller.serve = async (payment) => {
     const place = seller.received.length % 3
     if (place === 0) return new Response('no', { status: 400 })
@@ -42,7 +43,7 @@ test(`${PAYMENTS} parallel payments stay within two mandates, to the atomic unit
     return place === 1 ? new Response('lost', { status: 410 }) : new Response('content')
   }
   const all = await Promise.all(
-    // A service under load refuses requests with 503. The same key never pays twice.
+    // A service under load refuses requests with 503. The same Idempotency-Key never pays twice.
     Array.from({ length: PAYMENTS }, (_, n) =>
       waitFor('an accepted purchase', async () => {
         const answer = await buyer.pay(seller.url, { timeout: 40, key: `parallel-${n}` })
@@ -95,7 +96,7 @@ test('parallel payments never exceed the balance of the purse', async () => {
   expect(signed.length).toBe(3)
 })
 
-test('a mandate that is reduced meanwhile admits no new payment, and signed payments stay valid', async () => {
+test('a mandate that is reduced during payments admits no new payment, and signed payments stay valid', async () => {
   const buyer = await newBuyer(till)
   const id = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '1' })
   const { promise: narrowed, resolve } = Promise.withResolvers<void>()

@@ -39,7 +39,7 @@ const CANCELED = parseAbiItem(
 /** Accepts the signature and serves no content. */
 const keep = async () => new Response('no', { status: 400 })
 
-/** Lets time pass on the chain until a final block is later than that time. */
+/** Lets seconds pass on the chain until a final block is later than the new time. */
 async function pass(seconds: number): Promise<void> {
   await till.client.increaseTime({ seconds })
   await till.client.mine({ blocks: FINAL_BLOCKS, interval: 1 })
@@ -178,7 +178,7 @@ test('unused payments do not hide a newer payment that is settled', async () => 
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // The payments need more than one poll.
+  // The watcher needs more than one poll for so many payments.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

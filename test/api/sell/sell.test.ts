@@ -82,7 +82,7 @@ const buy = async (path: string, init: RequestInit = {}) => {
 }
 const payments = async () => (await seller.get('/v0/payments')).body.count as number
 
-test('a path costs its price, and the origin server gets only paid requests', async () => {
+test('the paywall charges the price of a path, and the origin server gets only paid requests', async () => {
   const offer = await fetch(`${url}/weather?city=Berlin`)
   expect(offer.status).toBe(402)
   expect(((await offer.json()) as any).accepts[0].maxAmountRequired).toBe('10000')
@@ -200,7 +200,7 @@ test('an origin server without a response is a 504, and the same header gets the
   expect(await payments()).toBe(before + 1)
 })
 
-/** Sends a request line as it is: clients resolve paths on their own. */
+/** Sends a request line unchanged over a socket, because HTTP clients resolve dots in paths. */
 const raw = (target: string, headers = ''): Promise<number> =>
   new Promise((resolve, reject) => {
     const { port } = new URL(url)
@@ -227,14 +227,14 @@ test('a path that two servers can read in two ways is a 400', async () => {
     ['/nothing', 404],
     ['/', 404],
     ['/reports', 404],
-    // The service checks this path: it has an offer, but nothing is for sale.
+    // The service checks the path /reports/ with a request: the path has an offer, but no content for sale.
     ['/reports/', 402],
     ['/reports/a', 402],
     ['/reports/a/b', 402],
     ['/reports%2fa', 400],
     ['/reports%5ca', 400],
     ['/%252e%252e/weather', 400],
-    // The parser of the server resolves dots before the paywall and the origin server see the path.
+    // The HTTP parser resolves dots before the paywall and the origin server see the path.
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
@@ -265,7 +265,7 @@ test('a WebSocket request is refused with a reason', async () => {
   expect(await raw('/weather', 'Upgrade: websocket\r\n')).toBe(501)
 })
 
-test('one URL and one price are enough, and wrong arguments say what is missing', async () => {
+test('bun run sell needs only one URL and one price, and an error names each missing or wrong argument', async () => {
   await using one = (await sell([`${origin.url}/weather`, '0.01'])).process
   const [, at = ''] = await printed(one, /at (http:\S+)/)
   expect([(await fetch(`${at}/weather`)).status, (await fetch(`${at}/other`)).status]).toEqual([

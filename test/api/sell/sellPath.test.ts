@@ -9,10 +9,13 @@ test.each([
   ['/a%20b', '/a%20b'],
   ['/caf%c3%a9', '/caf%C3%A9'],
   ['/a.b/..c', '/a.b/..c'],
-])('%s is %s, once and again', (given, wanted) => {
-  expect(normalPath(given)).toBe(wanted)
-  expect(normalPath(wanted)).toBe(wanted)
-})
+])(
+  'the path %s has the canonical form %s, which does not change when it is read again',
+  (given, wanted) => {
+    expect(normalPath(given)).toBe(wanted)
+    expect(normalPath(wanted)).toBe(wanted)
+  },
+)
 
 test.each([
   '/a%2fb',

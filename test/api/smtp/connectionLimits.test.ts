@@ -3,7 +3,7 @@ import { ConnectionLimits } from '../../../api/smtp/connectionLimits.ts'
 
 const never = () => expect.unreachable()
 
-test('an IPv6 /64 has the limit of an address, a /48 four times as many', () => {
+test('an IPv6 /64 may open as many SMTP connections as one IP address, and a /48 four times as many', () => {
   const limits = new ConnectionLimits({ max: 100, perAddressMax: 2 })
   const admitted = (address: string) => limits.enter(address, never) !== null
   expect([admitted('2001:db8::1'), admitted('2001:db8::2'), admitted('2001:db8::3')]).toEqual([
@@ -18,7 +18,7 @@ test('an IPv6 /64 has the limit of an address, a /48 four times as many', () => 
   expect(admitted('2001:db8:1::1')).toBe(true)
 })
 
-test('the most idle connection of the greediest network gives way, never that of a small one', () => {
+test('the longest idle SMTP connection of the network with the most connections gives way to a newcomer', () => {
   const limits = new ConnectionLimits({ max: 4, perAddressMax: 10 })
   const ended: string[] = []
   const enter = (address: string, name: string, activeMs: number) => {
@@ -36,7 +36,7 @@ test('the most idle connection of the greediest network gives way, never that of
   expect(ended).toEqual(['idle'])
 })
 
-test('a connection that left twice frees one place', () => {
+test('an SMTP connection that is counted out twice frees one place only', () => {
   const limits = new ConnectionLimits({ max: 1, perAddressMax: 1 })
   const guest = limits.enter('10.0.0.1', never)!
   limits.leave(guest)

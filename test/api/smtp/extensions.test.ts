@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('EHLO names the extensions that the service honours', async () => {
+test('the response to EHLO names the SMTP extensions that the service supports', async () => {
   await using talk = await talkSmtp(service.smtp!.port)
   const offered = (await talk.say('EHLO client.test'))
     .split('\r\n')
@@ -18,7 +18,7 @@ test('EHLO names the extensions that the service honours', async () => {
   expect(await talk.say('BDAT 4 LAST')).toMatch(/^50[0-3]/)
 })
 
-test('an author outside ASCII is refused at once: no answer could reach it', async () => {
+test('a sender address with letters outside ASCII is refused at MAIL, because no reply could reach the address', async () => {
   for (const command of [
     'MAIL FROM:<jürgen@example.com> SMTPUTF8',
     'MAIL FROM:<jürgen@example.com>',
@@ -31,7 +31,7 @@ test('an author outside ASCII is refused at once: no answer could reach it', asy
   expect(await talk.say('MAIL FROM:<ada@xn--bcher-kva.example> BODY=8BITMIME')).toStartWith('250')
 })
 
-test('a recipient outside ASCII is refused by name; a domain may be', async () => {
+test('a recipient with a local part outside ASCII is refused, but a domain outside ASCII is accepted', async () => {
   const agent = await service.newAgent()
   const send = (to: string) =>
     agent.post('/v0/messages/send', { to: [to], subject: 's', text: 't' })

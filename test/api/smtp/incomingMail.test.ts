@@ -1,4 +1,4 @@
-/** Large messages that are not complete: the disk is shared, and a newcomer is served. */
+/** Tests that networks share the disk space for incomplete large mails, and that a newcomer gets space. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 
-/** Messages of 8 MB in all, and of 5 MB for one network. */
+/** Limits incomplete mails to 8 MB in all, and to 5 MB for one network. */
 function mails() {
   const folder = mkdtempSync(join(tmpdir(), 'purser-incoming-'))
   folders.push(folder)
@@ -31,7 +31,7 @@ function mails() {
   return { begin, ended }
 }
 
-test('past the bound of all, the slowest message of the greediest network ends', async () => {
+test('beyond the limit for all networks, the slowest incomplete mail of the network with the most bytes is ended', async () => {
   const { begin, ended } = mails()
   await begin('small', '10.0.1.1', 1)
   await begin('greedy slow', '10.0.2.1', 2)
@@ -42,14 +42,14 @@ test('past the bound of all, the slowest message of the greediest network ends',
   expect((await mail.bytes()).equals(Buffer.alloc(3 * MB, 'newcomer'))).toBe(true)
 })
 
-test('a message of the greediest network does not end others of its own for itself alone', async () => {
+test('a mail of a network that is alone at the total limit ends no mail of another network', async () => {
   const { begin, ended } = mails()
   await begin('other', '10.0.1.1', 4)
   const { isTaken } = await begin('alone', '10.0.2.1', 5)
   expect([isTaken, ended]).toEqual([true, []])
 })
 
-test('one network holds its share at most, and a message that has ended frees it', async () => {
+test('incomplete mails of one network stay below the network’s limit, and an ended mail frees its bytes', async () => {
   const { begin, ended } = mails()
   const first = await begin('first', '10.0.1.1', 3)
   expect((await begin('second', '10.0.1.1', 3)).isTaken).toBe(false)

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** The first line of a new connection. */
+/** Returns the first line that the listener sends on a new connection. */
 function greeting(): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(service.smtp!.port, '127.0.0.1')
@@ -23,7 +23,7 @@ function greeting(): Promise<string> {
   })
 }
 
-test('connections per address are limited; closing them frees the limit', async () => {
+test('the SMTP connections of an IP address are limited, and a closed connection frees its place', async () => {
   const agent = await service.newAgent()
   for (let round = 0; round < 3; round++) {
     const talks = [
@@ -33,7 +33,7 @@ test('connections per address are limited; closing them frees the limit', async 
     ]
     for (let n = 0; n < 5; n++)
       expect(await greeting()).toStartWith('421 4.7.0 Too many connections')
-    // Open connections are still served.
+    // The open SMTP connections are still served.
     expect(await talks[0]!.say('NOOP')).toStartWith('250')
     await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
     await waitFor('room', async () => (await greeting()).startsWith('220'))
@@ -44,7 +44,7 @@ test('connections per address are limited; closing them frees the limit', async 
   await waitForMessages(agent, 1)
 })
 
-test('unfinished messages of one address leave room for other addresses', async () => {
+test('unfinished mails of one IP address leave room for mails of other IP addresses', async () => {
   await using own = await startTestService({ workers: false })
   const agent = await own.newAgent()
   const { port } = own.smtp!
@@ -89,7 +89,7 @@ testWhole('four addresses with unfinished messages leave room for a fifth', asyn
   await Promise.all(talks.map((talk) => talk[Symbol.asyncDispose]()))
 })
 
-test('idle connections of ten addresses give way to a newcomer', async () => {
+test('idle SMTP connections of ten IP addresses give way to a new connection', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MAX_CONNECTIONS: '20', SMTP_MAX_CONNECTIONS_PER_IP: '10' },
@@ -104,7 +104,7 @@ test('idle connections of ten addresses give way to a newcomer', async () => {
   await Promise.all(idle.map((talk) => talk[Symbol.asyncDispose]()))
 })
 
-test('addresses cannot be guessed over many connections', async () => {
+test('an SMTP client cannot guess inbox addresses over many connections', async () => {
   await using own = await startTestService({ workers: false })
   const agent = await own.newAgent()
   const { port } = own.smtp!
@@ -125,7 +125,7 @@ test('addresses cannot be guessed over many connections', async () => {
   expect(await deliverRaw(port, agent.address, 'Subject: x\n\nx\n')).toStartWith('250')
 })
 
-test('messages a minute are limited by address and by inbox', async () => {
+test('the number of mails a minute is limited for each IP address and for each inbox', async () => {
   await using own = await startTestService({
     workers: false,
     env: { SMTP_MESSAGES_PER_IP: '3', SMTP_MESSAGES_PER_INBOX: '5' },
@@ -147,7 +147,7 @@ test('messages a minute are limited by address and by inbox', async () => {
   expect(await talk.say(`RCPT TO:<${other.address}>`)).toStartWith('250')
 })
 
-test('a client that guesses addresses is disconnected', async () => {
+test('an SMTP client that guesses inbox addresses is disconnected', async () => {
   const agent = await service.newAgent()
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say('MAIL FROM:<a@example.com>')
@@ -156,7 +156,7 @@ test('a client that guesses addresses is disconnected', async () => {
   expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('421')
 })
 
-test('endless and invalid commands end the connection, not the listener', async () => {
+test('endless and invalid SMTP commands end the connection, and the listener continues', async () => {
   const agent = await service.newAgent()
   {
     await using talk = await talkSmtp(service.smtp!.port)

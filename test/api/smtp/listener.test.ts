@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('an unknown recipient is 550 at RCPT while a known one in the same transaction is served', async () => {
+test('an unknown recipient gets 550 at RCPT, and a known recipient in the same SMTP transaction gets the mail', async () => {
   const agent = await service.newAgent()
   await using talk = await talkSmtp(service.smtp!.port)
   expect(await talk.say('MAIL FROM:<>')).toStartWith('250')
@@ -21,14 +21,14 @@ test('an unknown recipient is 550 at RCPT while a known one in the same transact
   expect(item.messageId).toBe('<k@example.com>')
 })
 
-test('the listener does not relay and offers no AUTH', async () => {
+test('the SMTP listener relays no mail and offers no AUTH', async () => {
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say('MAIL FROM:<a@example.com>')
   expect(await talk.say('RCPT TO:<victim@example.org>')).toStartWith('550 5.7.1')
   expect(await talk.say('AUTH PLAIN AGEAYg==')).toMatch(/^50[0-3]/)
 })
 
-test("postmaster mail goes to an inbox of that name, else to the operator's setting", async () => {
+test("mail to postmaster goes to an inbox named postmaster, or else to the address in the operator's setting", async () => {
   await using own = await startTestService({ env: { POSTMASTER: 'Ops@mail.test' } })
   const { port } = own.smtp!
   const rcpt = async (to: string) => {
@@ -49,13 +49,13 @@ test("postmaster mail goes to an inbox of that name, else to the operator's sett
     await deliverRaw(port, 'postmaster', mail(3))
     return (await postmaster.get('/v0/messages')).body.count > 0
   })
-  // Without the setting postmaster is unknown.
+  // Without the operator's setting the recipient postmaster is unknown.
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say('MAIL FROM:<ada@example.com>')
   expect(await talk.say('RCPT TO:<postmaster>')).toStartWith('550')
 })
 
-test('a new inbox receives at once, a deleted one does not', async () => {
+test('a new inbox receives mail at once, and a deleted inbox receives no mail', async () => {
   const { body: created } = await service.platform.post('/v0/platform/projects', {
     emailName: 'fresh',
   })
@@ -70,7 +70,7 @@ test('a new inbox receives at once, a deleted one does not', async () => {
   })
 })
 
-test('a message ends only at CRLF.CRLF: a bare line feed smuggles no second message', async () => {
+test('a mail ends only at CRLF.CRLF, so a bare line feed smuggles no second mail', async () => {
   const agent = await service.newAgent()
   for (const [n, end] of ['\n.\n', '\n.\r\n', '\r\n.\n', '\r.\r\n', '\r.\r'].entries()) {
     await using talk = await talkSmtp(service.smtp!.port)
@@ -88,7 +88,7 @@ test('a message ends only at CRLF.CRLF: a bare line feed smuggles no second mess
   )
 })
 
-test('a message that is too large is refused at MAIL by its SIZE, else after its data', async () => {
+test('a mail that is too large is refused at MAIL if SIZE is declared, or else after DATA', async () => {
   const agent = await service.newAgent()
   await using talk = await talkSmtp(service.smtp!.port)
   expect(await talk.say('MAIL FROM:<a@example.com> SIZE=99999999')).toStartWith('552')
@@ -102,7 +102,7 @@ test('a message that is too large is refused at MAIL by its SIZE, else after its
   expect((await agent.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('the hundred-and-first recipient is answered 452', async () => {
+test('the 101st recipient of a mail gets 452', async () => {
   const agent = await service.newAgent({ emailName: 'many' })
   await using talk = await talkSmtp(service.smtp!.port)
   await talk.say('MAIL FROM:<a@example.com>')

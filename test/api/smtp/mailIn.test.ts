@@ -98,7 +98,7 @@ test('8-bit text in a declared charset is decoded', async () => {
   expect(item.text.trim()).toBe('Café')
 })
 
-test('a retransmission shows once, also over another route', async () => {
+test('a retransmitted mail is shown once, even if it arrives over another route', async () => {
   const agent = await service.newAgent()
   const text = raw(agent.address, 'Message-ID: <twice@example.com>')
   await deliver(agent.address, `Received: from a by b; Mon, 5 Jan 2026 09:30:00 +0000\n${text}`)
@@ -165,7 +165,7 @@ test('two inboxes can each hold a message with the same Message-ID', async () =>
   ])
 })
 
-test('a missing or malformed Message-ID is derived from the bytes, and a retry gets the same', async () => {
+test('a mail with a missing or malformed Message-ID gets an id from its bytes, and a retransmission gets the same id', async () => {
   const agent = await service.newAgent()
   await deliver(agent.address, raw(agent.address, '', 'No id.'))
   await deliver(agent.address, raw(agent.address, '', 'No id.'))
@@ -175,7 +175,7 @@ test('a missing or malformed Message-ID is derived from the bytes, and a retry g
   for (const item of items) expect(item.messageId).toMatch(/^<[0-9a-f]{32}@mail\.test>$/)
 })
 
-test('an unparsable message is kept, shown and labelled, and blocks no other mail', async () => {
+test('an unparsable mail is stored, shown and labelled, and delays no other mail', async () => {
   const agent = await service.newAgent()
   const parts = Array.from(
     { length: 150 },
@@ -193,7 +193,7 @@ test('an unparsable message is kept, shown and labelled, and blocks no other mai
   expect(broken.text).toContain('boundary="b0"')
 })
 
-test('line breaks of an encoded subject are flattened everywhere', async () => {
+test('line breaks in an encoded subject become blanks wherever the subject is shown', async () => {
   const agent = await service.newAgent()
   const encoded = Buffer.from('Hi\r\nBcc: victim@example.com\n\u2028x').toString('base64')
   await deliver(

@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const JOHN = '"john doe"@example.com'
 
-test('a quoted local part is written to, and quotes without need go', async () => {
+test('mail is sent to a quoted local part, and quotes without need are removed', async () => {
   const agent = await service.newAgent()
   const to = [JOHN, 'Ann <"ann.lee"@example.com>']
   const sent = await sendMail(agent, { to })
@@ -33,7 +33,7 @@ test('a quoted local part is written to, and quotes without need go', async () =
   )
 })
 
-test('mail of a quoted local part is answered', async () => {
+test('an agent answers mail from an address with a quoted local part', async () => {
   const agent = await service.newAgent()
   await using talk = await talkSmtp(service.smtp!.port)
   expect(await talk.say(`MAIL FROM:<${JOHN}>`)).toStartWith('250')
@@ -47,7 +47,7 @@ test('mail of a quoted local part is answered', async () => {
   expect([reply.status, reply.body.to]).toEqual([201, [JOHN]])
 })
 
-test('other signs between quotes are refused', async () => {
+test('an address with other characters between the quotes is refused', async () => {
   const agent = await service.newAgent()
   for (const to of [
     '"v@x.test v"@example.com',

@@ -8,7 +8,9 @@ import {
   waitForMessages,
 } from '../../support/service.ts'
 
-/** Far above the pause between two bytes, so that a busy machine does not make the client silent. */
+/**
+ * Is far longer than the client's pause between two bytes, so that on a busy machine the client does not seem silent.
+ */
 const SILENT_MS = 500
 const CONNECTION_MS = 2_000
 
@@ -25,7 +27,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** In the middle of a message. */
+/** Opens an SMTP connection that is in the middle of a mail. */
 async function writing(to: string) {
   const talk = await talkSmtp(smtp.port)
   await talk.say('MAIL FROM:<slow@example.com>')
@@ -34,7 +36,7 @@ async function writing(to: string) {
   return talk
 }
 
-test('a silent client is disconnected, between commands and within a message', async () => {
+test('a silent SMTP client is disconnected, between commands and within a mail', async () => {
   const agent = await service.newAgent()
   const startMs = performance.now()
   await using idle = await talkSmtp(smtp.port)
@@ -48,7 +50,7 @@ test('a silent client is disconnected, between commands and within a message', a
   expect((await waitForMessages(agent, 1)).map(({ subject }: any) => subject)).toEqual(['whole'])
 })
 
-test('a client that sends single bytes is disconnected and delays no other client', async () => {
+test('an SMTP client that sends single bytes slowly is disconnected and delays no other client', async () => {
   const agent = await service.newAgent()
   const startMs = performance.now()
   await using slow = await writing(agent.address)

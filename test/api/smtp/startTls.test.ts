@@ -38,7 +38,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** Sends over STARTTLS and trusts only one certificate. */
+/** Sends a mail over STARTTLS and trusts only the given certificate. */
 async function send(to: string, subject: string, trusted: string): Promise<void> {
   const transport = nodemailer.createTransport({
     host: '127.0.0.1',
@@ -62,15 +62,15 @@ test('mail arrives with and without STARTTLS', async () => {
   expect(await talk.say(`RCPT TO:<${agent.address}>`)).toStartWith('250')
 })
 
-test('plaintext commands do not count within the TLS session', async () => {
+test('commands sent in plain text before STARTTLS have no effect in the TLS session', async () => {
   await using talk = await talkSmtp(smtp.port)
-  // Injected behind STARTTLS in one packet (CVE-2011-0411): it must not count as part of the TLS session.
+  // One packet injects MAIL FROM after STARTTLS (CVE-2011-0411). The TLS session must ignore the injected command.
   expect(await talk.send('STARTTLS\r\nMAIL FROM:<evil@example.com>\r\nRSET\r\n')).toStartWith('220')
   talk.write('not a TLS hello\r\n')
   await talk.closed
 })
 
-test('a renewed certificate is used; a broken one is ignored', async () => {
+test('the SMTP listener uses a renewed TLS certificate, and ignores a broken TLS certificate', async () => {
   const agent = await service.newAgent()
   install('second')
   await waitFor('the new certificate', () =>
@@ -85,7 +85,7 @@ test('a renewed certificate is used; a broken one is ignored', async () => {
   await waitForMessages(agent, 2)
 })
 
-test('an unreadable certificate or a wrong key stops the start with a line that names it', async () => {
+test('an unreadable TLS certificate or a wrong TLS key stops the start with a line that names the setting', async () => {
   expect(() => parseConfig({ SMTP_TLS_CERT_FILE: certFile })).toThrow(/^SMTP_TLS_KEY_FILE: /)
   const [first, second] = [join(FIXTURES, 'first.crt'), join(FIXTURES, 'second.key')]
   for (const [tls, line] of [

@@ -29,7 +29,7 @@ async function threadsOf(agent: Agent, count: number): Promise<Record<string, st
   )
 }
 
-test('In-Reply-To and References join a thread; another subject does not matter', async () => {
+test('In-Reply-To and References join a message to a thread, even if the subject differs', async () => {
   const agent = await service.newAgent()
   await mail(agent, 'a')
   await waitForMessages(agent, 1)
@@ -53,7 +53,7 @@ test('a reply that arrives before its parent joins the same thread', async () =>
   expect(threads.sibling).toBe(threads.child!)
 })
 
-test('References to a message of another inbox join nothing and reveal nothing', async () => {
+test('References to a message of another inbox join no thread and reveal nothing', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await mail(one, 'secret')
   const [secret] = await waitForMessages(one, 1)

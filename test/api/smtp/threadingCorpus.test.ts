@@ -1,4 +1,4 @@
-/** Conversations that were written without sight of the rules, each over real SMTP with its own inboxes. */
+/** Plays conversations over real SMTP. Their author did not know the threading rules. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ThreadScenario, threadCorpora } from '../../support/mail/corpora.ts'
 import { deliverRaw } from '../../support/mail/smtpTalk.ts'
@@ -20,7 +20,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 async function play({ messages }: ThreadScenario): Promise<string[][]> {
   const inboxes = new Map<string, Agent>()
   const threads = new Map<string, string[]>()
-  /** The service's messageId for each key of the scenario. */
+  /** Holds the service's messageId for each message key of the scenario. */
   const renamed = new Map<string, string>()
   for (const { key, ...message } of messages) {
     const agent = inboxes.get(message.inbox) ?? (await service.newAgent())

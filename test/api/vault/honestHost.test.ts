@@ -1,4 +1,4 @@
-/** An injected agent at an honest host: it keeps notes, echoes requests, and answers ranges. The secret does not get out. */
+/** Tests that a hijacked agent cannot get a secret from an honest host that stores notes and echoes requests. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { answering, closeServers } from '../../support/process/localServer.ts'
@@ -12,7 +12,7 @@ const HOST = 'notes.example'
 let service: TestService
 let agent: Agent
 let port: number
-/** What anybody reads at the host. */
+/** Holds the texts that anybody can read at the host. */
 let published: string[] = []
 let received: { url: string; headers: Record<string, unknown>; body: string }[] = []
 
@@ -50,7 +50,7 @@ afterAll(async () => {
   closeServers()
 })
 
-/** Publishes bodies and queries. Echoes a request, or the part of it that a range or an offset asks for. */
+/** Publishes bodies and queries. Echoes a request, or the part of the request that a range or an offset selects. */
 function answer(request: IncomingMessage, response: ServerResponse, body: string): void {
   const { method, url = '', headers } = request
   const at = new URL(url, 'https://x')
@@ -76,7 +76,7 @@ const SECRET_OF: Record<string, string> = {
 const json = { 'content-type': 'application/json' }
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
 
-/** Each way to write a placeholder into something that others read. */
+/** Lists the ways to write a placeholder of a secret into a text that others can read. */
 const notes = (secret: string): Record<string, object> => ({
   'a note in JSON': { url: url('/notes'), body: { title: 'hello', text: secret } },
   'a text around it': { url: url('/notes'), body: { text: `my key is ${secret}!` } },
@@ -157,7 +157,7 @@ const notes = (secret: string): Record<string, object> => ({
 })
 
 for (const [name, secret] of Object.entries(SECRET_OF)) {
-  test(`${name}: no note gets the secret, and the refusal names placement`, async () => {
+  test(`${name}: a note with a placeholder gets no secret, and the refusal names the placement`, async () => {
     for (const [how, request] of Object.entries(notes(secret))) {
       const { status, body } = await use(name, request)
       expect([how, received, published.join().includes(SECRET)]).toEqual([how, [], false])
@@ -167,7 +167,7 @@ for (const [name, secret] of Object.entries(SECRET_OF)) {
   })
 }
 
-test('encoded braces are no placeholder: they go out as they are, without the secret', async () => {
+test('a use of a secret sends encoded braces unchanged, because encoded braces are no placeholder', async () => {
   const brace = '%7B%7BapiKey%7D%7D'
   expect((await use('api', { url: url(`/notes/${brace}?a=${brace}`) })).status).toBe(200)
   const body = { url: url('/notes'), headers: form, body: `password=${brace}` }
@@ -176,7 +176,7 @@ test('encoded braces are no placeholder: they go out as they are, without the se
   expect(JSON.stringify(received)).not.toContain(SECRET)
 })
 
-test('the secret goes to its place, and metadata goes anywhere', async () => {
+test('a use of a secret fills the secret only at its allowed places, and metadata at any place', async () => {
   const auth = { Authorization: 'Bearer {{ apiKey }}' }
   expect((await use('api', { url: url('/'), headers: auth })).body.state).toBe('answered')
   expect(received[0]!.headers.authorization).toBe(`Bearer ${SECRET}`)
@@ -199,19 +199,19 @@ test('the secret goes to its place, and metadata goes anywhere', async () => {
     `{"big":12345678901234567890, "\\u0070assword" : "${SECRET}" }`,
     `u=ada%40x.test&password=${SECRET}`,
   ])
-  // The password must not stand where the user name is shown.
+  // The password must not be placed in the field of the user name, which the host shows.
   const shown = await use('login', { url: url('/notes'), body: { username: '{{password}}' } })
   expect([shown.status, published]).toEqual([403, []])
 })
 
-/** Everything that the agent reads of a use. */
+/** Returns the texts that the agent reads from a use of a secret. */
 const read = async (name: string, request: object) => {
   const { body } = await use(name, request)
   return body.response?.body ?? ''
 }
 const auth = { authorization: 'Bearer {{apiKey}}' }
 
-test('a range of an echo is refused, and a partial answer has no body', async () => {
+test('a use with a Range header is refused, and a partial response is returned without its body', async () => {
   let learned = ''
   for (let at = 0; at < 400; at += 100) {
     const headers = { ...auth, Range: `bytes=${at}-${at + 11}` }
@@ -236,8 +236,8 @@ test('a range of an echo is refused, and a partial answer has no body', async ()
   }
 })
 
-test('allowedPaths and allowedMethods keep the agent from an echo with an offset', async () => {
-  // What remains without them: SECURITY.md says so.
+test('allowedPaths and allowedMethods prevent an agent from reading an echoed secret piece by piece', async () => {
+  // SECURITY.md describes the leak that remains without allowedPaths and allowedMethods.
   expect(await read('api', { url: url('/echo?offset=0'), headers: auth })).toHaveLength(12)
   const bounds = { allowedPaths: ['/v1/charges'], allowedMethods: ['POST'] }
   expect((await agent.patch(path('api'), bounds)).status).toBe(200)
@@ -267,7 +267,7 @@ test('allowedPaths and allowedMethods keep the agent from an echo with an offset
   }
 })
 
-test('an owner puts the secret elsewhere: a query parameter, the path, a nested member, any body', async () => {
+test('an owner may allow a secret in a query parameter, in the path, in a nested member or anywhere in the body', async () => {
   const put = (placement: string[]) =>
     agent.put(path('own'), {
       ...{ type: 'API_KEY', data: { key: SECRET, secret: 'another secret' }, placement },

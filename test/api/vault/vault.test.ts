@@ -79,13 +79,13 @@ test('a credential is stored, read, listed, overwritten and deleted', async () =
   expect((await owner.get('/v0/vault')).body).toEqual({ credentials: [], count: 0 })
 })
 
-test('reordering the fields of data is no rotation', async () => {
+test('a credential whose data fields are only reordered does not count as rotated', async () => {
   await agent.put(path('order'), { type: 'CUSTOM', data: { a: 1, b: 2 } })
   await agent.put(path('order'), { type: 'CUSTOM', data: { b: 2, a: 1 } })
   expect((await agent.get(path('order'))).body.lastRotatedAt).toBeNull()
 })
 
-test('every type stores its own fields and any others', async () => {
+test('every credential type stores its own fields and any other fields', async () => {
   const data = { secret: 'GEZDGNBVGY3TQOJQ', anything: { deep: true } }
   for (const type of [
     'LOGIN',
@@ -104,7 +104,7 @@ test('every type stores its own fields and any others', async () => {
     const { status, body } = await agent.put(path(`type ${type}`), { type, data })
     expect([type, status, body.type]).toEqual([type, 200, type])
   }
-  // Compares raw text: JSON.parse would hide differences.
+  // The test compares raw JSON text, because JSON.parse would hide differences.
   const odd =
     '{"type":"CUSTOM","data":{"__proto__":{"a":1},"constructor":"c","":"empty","2":1,"1":2}}'
   expect((await agent.put(path('odd'), odd as never)).status).toBe(200)
@@ -168,7 +168,7 @@ test('an invalid credential is a 400 that names the field and quotes no value', 
   expect((await agent.get(path('wrong'))).status).toBe(404)
 })
 
-test('data and metadata are stored up to their maximum size', async () => {
+test('data and metadata of a credential are stored up to their maximum size', async () => {
   const data = { a: 'x'.repeat(64 * 1024 - 8) }
   const metadata = { a: 'x'.repeat(16 * 1024 - 8) }
   expect((await agent.put(path('large'), { type: 'CUSTOM', data, metadata })).status).toBe(200)
@@ -176,7 +176,7 @@ test('data and metadata are stored up to their maximum size', async () => {
   expect(body).toMatchObject({ data, metadata })
 })
 
-test('a name can have any script, slashes, blanks, emoji and 128 characters', async () => {
+test('the name of a credential can have any script, slashes, blanks, emoji and 128 characters', async () => {
   const names = [
     'a/b/c',
     'x/versions',
@@ -213,7 +213,7 @@ test('a name can have any script, slashes, blanks, emoji and 128 characters', as
   for (const name of names) expect((await owner.delete(path(name))).status).toBe(204)
 })
 
-test('every operation refuses an invalid name', async () => {
+test('every vault operation refuses an invalid credential name', async () => {
   for (const name of [
     'n'.repeat(129),
     '🔑'.repeat(129),
@@ -241,7 +241,7 @@ test('every operation refuses an invalid name', async () => {
   const { status, body } = await agent.put('/v0/vault/%ff', { type: 'CUSTOM', data: { a: 1 } })
   expect([status, body.message]).toEqual([400, 'The path must be valid percent-encoded UTF-8'])
   expect((await agent.get('/v0/vault/a%00b')).status).toBe(400)
-  // No URL can contain these names, even encoded.
+  // No URL path can contain the credential names . and .., even percent-encoded.
   expect((await agent.get('/v0/vault/%2e%2e')).status).toBe(404)
 })
 
@@ -268,12 +268,12 @@ test('the secret of an expired credential cannot be read', async () => {
   }
   const [item] = (await owner.get('/v0/vault')).body.credentials
   expect(item).toMatchObject({ expiresAt: '2020-01-01T00:00:00.000Z', lastUsedAt: null })
-  // Storing it again ends the expiry.
+  // A PUT of the credential without an expiry ends the expiry.
   await owner.put(path('old "one"'), { type: 'CUSTOM', data: { a: 1 }, expiresAt: null })
   expect((await owner.get(path('old "one"'))).status).toBe(200)
 })
 
-test('scopes are required, and names of another project are not found', async () => {
+test('vault operations require their scopes, and credentials of another project are not found', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   const writer = await service.newAgent({ scopes: ['vault:write'] })
   const mailer = await service.newAgent({ scopes: ['mail:read'] })
@@ -308,7 +308,7 @@ test('scopes are required, and names of another project are not found', async ()
   expect((await reader.get('/v0/vault')).body.count).toBe(0)
 })
 
-test('an empty body with a JSON Content-Type is accepted', async () => {
+test('a vault request with an empty body and a JSON Content-Type is accepted', async () => {
   await agent.put(path('nobody'), { type: 'CUSTOM', data: { backupCodes: ['a'] } })
   expect((await agent.post(path('nobody', '/totp/backup'))).body).toEqual({
     code: 'a',
@@ -318,7 +318,7 @@ test('an empty body with a JSON Content-Type is accepted', async () => {
   expect([status, body.message]).toEqual([400, 'The body must be a JSON object'])
 })
 
-test('the names . and .. are reached by the query', async () => {
+test('credentials named . and .. are reached by a query parameter', async () => {
   const body = (key: string) => ({ type: 'API_KEY', data: { key } })
   for (const name of ['.', '..', '-', '?&=#']) {
     const at = (rest = '') => `/v0/vault/-${rest}?name=${encodeURIComponent(name)}`

@@ -16,7 +16,7 @@ const MARKER = '[use /v0/vault/:name/totp]'
 const SECRET = 'JBSWY3DPEHPK3PXP'
 const key = Secret.fromBase32(SECRET).bytes
 
-/** The valid codes: the service computes the code at some time between two moments. */
+/** Returns the TOTP codes that are valid during the call, because a new period can begin in between. */
 async function codes(name: string, options = {}) {
   const before = totpByTheBook(key, Date.now(), options)
   const { status, body } = await agent.get(path(name, '/totp'))
@@ -59,7 +59,7 @@ test('data.totp of any type can be an otpauth URI with its own parameters', asyn
   expect(body.backupCodesRemaining).toBe(0)
 })
 
-test('data.secret of another type is an ordinary field', async () => {
+test('data.secret of a credential that is not of type TOTP is an ordinary field', async () => {
   await agent.put(path('pair'), { type: 'API_KEY', data: { clientId: 'a', secret: SECRET } })
   expect((await agent.get(path('pair'))).body).toMatchObject({
     hasTOTP: false,
@@ -80,7 +80,7 @@ test('the TOTP marker cannot be stored as a secret', async () => {
   expect(allowed).toContain(body.code)
 })
 
-test('only get, totp and backup change lastUsedAt', async () => {
+test('only the operations get, totp and backup change lastUsedAt of a credential', async () => {
   const owner = await service.newAgent()
   const lastUsedAt = async () => (await owner.get('/v0/vault')).body.credentials[0].lastUsedAt
   const data = { secret: SECRET, backupCodes: ['a'] }
@@ -94,7 +94,7 @@ test('only get, totp and backup change lastUsedAt', async () => {
     () => owner.get(path('used', '/totp')),
     () => owner.post(path('used', '/totp/backup')),
   ]) {
-    // Times have milliseconds: waits for a later one.
+    // Waits for the next millisecond, because lastUsedAt has only milliseconds.
     while (Date.now() <= before + 1) await Bun.sleep(1)
     expect((await call()).status).toBe(200)
     const after = Date.parse(await lastUsedAt())
@@ -133,7 +133,7 @@ test('backup codes move one by one from unused to used, without new version or r
   )
 })
 
-test('100 concurrent requests for 10 codes get each code once and 90 refusals', async () => {
+test('100 concurrent requests for 10 backup codes get each code once and 90 refusals', async () => {
   const backupCodes = Array.from({ length: 10 }, (_, n) => `code-${n}`)
   await agent.put(path('race'), { type: 'TOTP', data: { secret: SECRET, backupCodes } })
   const answers = await Promise.all(
@@ -152,7 +152,7 @@ test('100 concurrent requests for 10 codes get each code once and 90 refusals', 
   expect(data.usedBackupCodes.toSorted()).toEqual(backupCodes)
 })
 
-test('concurrent overwrites never give a code of one list twice', async () => {
+test('concurrent overwrites of a credential never give a backup code of one list twice', async () => {
   const list = (n: number) => Array.from({ length: 5 }, (_, m) => `${n}-${m}`)
   const put = (n: number) =>
     agent.put(path('busy'), { type: 'LOGIN', data: { password: `p${n}`, backupCodes: list(n) } })

@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Copies a stored credential to further names: lists do not read the ciphertext. */
+/** Copies a stored credential to further names. The copies cannot be decrypted, but a list does not read ciphertext. */
 async function fill(owner: Agent, count: number, metadata = {}): Promise<void> {
   await owner.put(path('first'), { type: 'CUSTOM', data: { a: 1 }, metadata })
   await service.database.pool.query(
@@ -40,7 +40,7 @@ async function readPages(owner: Agent, query: string) {
   return { items, sizes }
 }
 
-test('the list shows each credential once, whole or in pages, also those of one millisecond', async () => {
+test('the vault list shows each credential once, in one page or many, even with equal milliseconds', async () => {
   const owner = await service.newAgent()
   await fill(owner, 250)
   const all = (await owner.get('/v0/vault')).body
@@ -55,7 +55,7 @@ test('the list shows each credential once, whole or in pages, also those of one 
   }
 })
 
-test('a project has at most 10,000 credentials; overwriting still works', async () => {
+test('a project has at most 10,000 credentials, and a full vault still accepts overwrites', async () => {
   const owner = await service.newAgent()
   await fill(owner, 9_999)
   const store = (name: string) => owner.put(path(name), { type: 'CUSTOM', data: { a: 2 } })
@@ -70,7 +70,7 @@ test('a project has at most 10,000 credentials; overwriting still works', async 
   expect((await store('new')).status).toBe(200)
 })
 
-test('an answer ends at its metadata limit and has a nextPageToken', async () => {
+test('a page of the vault list ends at the size limit of metadata and has a nextPageToken', async () => {
   const owner = await service.newAgent()
   await fill(owner, 1_200, { note: 'x'.repeat(16_000) })
   const { items, sizes } = await readPages(owner, '')

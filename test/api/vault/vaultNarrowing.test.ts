@@ -1,4 +1,4 @@
-/** A key only narrows what a credential may do: hosts, methods, paths and places, by every verb. */
+/** Tests that an API key can only narrow the bounds of a credential: hosts, methods, paths and placement. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import {
@@ -49,7 +49,7 @@ const NARROW = {
   allowedPaths: ['/v1/users'],
   placement: ['key@header:authorization'],
 }
-/** One step wider than {@link NARROW}, for each bound. */
+/** Lists for each bound the values that are one step wider than {@link NARROW}. */
 const WIDER: Record<string, string[]>[] = [
   { allowedHosts: ['*.a.eu.example.com'] },
   { allowedHosts: ['*.eu.example.com'] },
@@ -68,7 +68,7 @@ const signAws = (name: string, more: object = {}) =>
     request: { url: 'https://api.example.com/v1/k', ...more },
   })
 
-test('a key narrows each bound by PATCH and widens none; the console widens them', async () => {
+test('an API key narrows each bound of a credential by PATCH and widens no bound, and the console widens bounds', async () => {
   await store('patch', { ...KEY, ...WIDE })
   expect(boundsOf(await agent.patch(path('patch'), NARROW))).toEqual(NARROW)
   for (const wider of [...WIDER, { allowedPaths: null }, { placement: null }]) {
@@ -80,7 +80,7 @@ test('a key narrows each bound by PATCH and widens none; the console widens them
   expect(outcome(wildcard)).toEqual(OWNERS_ALONE)
 })
 
-test('a PUT by a key widens no bound of a withheld credential; absent bounds stay', async () => {
+test('a PUT with an API key widens no bound of a withheld credential, and omitted bounds stay', async () => {
   await store('put', { ...KEY, ...NARROW, reveal: 'owner' })
   for (const wider of [...WIDER, { metadata: { uri: 'https://evil.test' }, allowedHosts: null }]) {
     const answer = await agent.put(path('put'), { ...KEY, ...NARROW, ...wider })
@@ -88,12 +88,12 @@ test('a PUT by a key widens no bound of a withheld credential; absent bounds sta
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // Another type has another default of the placement.
+  // Another credential type has another default placement.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })
 
-test('a PUT by a key widens no bound that the owner has set; a secret of its own it binds freely', async () => {
+test('a PUT with an API key widens no bound that the owner has set, but sets bounds of the agent’s own secret freely', async () => {
   await store('bounded', { ...KEY, allowedHosts: ['a.test'] })
   expect((await store('bounded', { ...KEY, allowedHosts: ['b.test'] })).allowedHosts).toEqual([
     'b.test',
@@ -107,7 +107,7 @@ test('a PUT by a key widens no bound that the owner has set; a secret of its own
   ])
 })
 
-test('a restore by a key brings back no former bound; one by the owner does', async () => {
+test('a restore with an API key restores no wider former bound, and a restore by the owner does', async () => {
   await store('restore', { ...KEY, ...WIDE })
   await agent.patch(path('restore'), { allowedHosts: ['api.example.com'] })
   await agent.patch(path('restore'), { allowedHosts: [] })
@@ -124,7 +124,7 @@ test('a restore by a key brings back no former bound; one by the owner does', as
   expect(boundsOf(ofOwner)).toEqual({ ...WIDE, allowedHosts: ['*.example.com', 'evil.test'] })
 })
 
-test('a version between keeps the bounds of the owner: wide, owner narrow, junk, restore', async () => {
+test('a restore with an API key keeps the owner’s bounds, although the agent stored a version in between', async () => {
   await store('between', { ...KEY, allowedHosts: ['a.test', 'b.test'] })
   await owner.put(ownersPath('between'), { ...KEY, allowedHosts: ['b.test'] })
   expect((await agent.put(path('between'), { ...KEY, ...WIDE })).status).toBe(403)
@@ -133,7 +133,7 @@ test('a version between keeps the bounds of the owner: wide, owner narrow, junk,
   expect(body.allowedHosts).toEqual(['b.test'])
 })
 
-test('an AWS request is signed within the hosts, methods and paths; no host means none', async () => {
+test('an AWS request is signed only within the allowed hosts, methods and paths, and never without an allowed host', async () => {
   await store('none', AWS)
   expect(outcome(await signAws('none'))).toEqual([
     403,
@@ -157,7 +157,7 @@ test('an AWS request is signed within the hosts, methods and paths; no host mean
   expect((await signAws('aws')).status).toBe(403)
 })
 
-test('a PUT of the same secret looks like a PUT of another one', async () => {
+test('a PUT of the same secret cannot be distinguished from a PUT of another secret', async () => {
   const content = { ...KEY, reveal: 'owner' }
   const item = async () => {
     const { body } = await agent.get('/v0/vault')
@@ -169,7 +169,7 @@ test('a PUT of the same secret looks like a PUT of another one', async () => {
     await store('oracle', { ...KEY, data: { key } })
     rotations.push((await item()).lastRotatedAt)
   }
-  // A restore compares two versions.
+  // A restore must not reveal whether two versions have the same secret.
   for (const version of [1, 1, 2]) {
     await agent.post(path('oracle', `/versions/${version}/restore`))
     rotations.push((await item()).lastRotatedAt)
@@ -177,7 +177,7 @@ test('a PUT of the same secret looks like a PUT of another one', async () => {
   expect(new Set(rotations).size).toBe(rotations.length)
 })
 
-test('bounds are checked and shown in their canonical form', async () => {
+test('the bounds of a credential are checked and shown in their canonical form', async () => {
   const body = await store('form', {
     ...KEY,
     allowedHosts: ['A.test'],
@@ -215,7 +215,7 @@ test('bounds are checked and shown in their canonical form', async () => {
   }
 })
 
-test('each bound holds as many entries as it says, and not one more', async () => {
+test('each bound of a credential has at most its documented number of entries', async () => {
   const lists = (more: number): Record<string, string[]> => ({
     allowedHosts: Array.from({ length: 20 + more }, (_, n) => `h${n}.example.com`),
     allowedPaths: Array.from({ length: 20 + more }, (_, n) => `/p${n}`),

@@ -43,7 +43,7 @@ async function setUp(...scopes: string[]) {
   return { vault: { pool, keyring, credentials, config: service.config }, caller }
 }
 
-/** The error of an operation: status and message. */
+/** Returns the status and message of the error of a vault operation. */
 async function refusal(call: Promise<unknown>): Promise<[number, string]> {
   try {
     await call
@@ -55,7 +55,7 @@ async function refusal(call: Promise<unknown>): Promise<[number, string]> {
   throw new Error('it was not refused')
 }
 
-test('operations called with plain arguments return the answers of the API', async () => {
+test('vault operations called as functions return the same results as the API', async () => {
   const { vault, caller } = await setUp('vault:read', 'vault:write')
   const data = { password: 'p', totp: 'JBSWY3DPEHPK3PXP', backupCodes: ['a'] }
   expect(await storeCredential(vault, caller, 'n', { type: 'LOGIN', data })).toMatchObject({
@@ -77,7 +77,7 @@ test('operations called with plain arguments return the answers of the API', asy
   expect(rows).toEqual([{ actor: caller.keyPrefix, request_id: 'req_of_a_face' }])
 })
 
-test('operations check scopes, names and content themselves', async () => {
+test('vault operations called as functions check scopes, names and content themselves', async () => {
   const none = await setUp()
   const read = (call: (vault: any, caller: Caller, ...rest: any[]) => Promise<unknown>) =>
     refusal(call(none.vault, none.caller, 'n', 1))
@@ -97,7 +97,7 @@ test('operations check scopes, names and content themselves', async () => {
     expect((await refusal(storeCredential(vault, caller, name, body)))[1]).toStartWith('name must ')
     expect((await refusal(readCredential(vault, caller, name)))[1]).toStartWith('name must ')
   }
-  // JSON can contain U+0000, Postgres text cannot.
+  // JSON can contain U+0000, but a PostgreSQL text cannot.
   const metadata = { note: 'half \ud800, null \0' }
   await storeCredential(vault, caller, 'odd', { ...body, data: metadata, metadata })
   expect(await readCredential(vault, caller, 'odd')).toMatchObject({ data: metadata, metadata })

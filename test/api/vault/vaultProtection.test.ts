@@ -1,4 +1,4 @@
-/** The readers of a credential, and its allowed hosts. */
+/** Tests who may read the secret of a credential, and the allowed hosts of a credential. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type ConsoleClient, signIn } from '../../support/console/consoleSession.ts'
 import { type Answer, startTestService, type TestService } from '../../support/service.ts'
@@ -25,7 +25,7 @@ const OWNERS_ALONE = [
     'allowedPaths or placement',
 ]
 
-test('a withheld credential is revealed to no key in any way, and to the console', async () => {
+test('a withheld credential is revealed to the console, but to no API key by any operation', async () => {
   const agent = await service.newAgent()
   await agent.put(path('bank'), login())
   expect((await agent.get(path('bank'))).status).toBe(200)
@@ -57,7 +57,7 @@ test('a withheld credential is revealed to no key in any way, and to the console
   expect((await agent.get(path('bank'))).body.data.password).toBe('correct horse')
 })
 
-test('hosts are those of metadata.uri, or the given ones in their canonical form', async () => {
+test('the allowed hosts of a credential come from metadata.uri, or from allowedHosts in canonical form', async () => {
   const agent = await service.newAgent()
   const put = async (more: object) =>
     (await agent.put(path('n'), login(more))).body.allowedHosts as string[]
@@ -92,7 +92,7 @@ test('hosts are those of metadata.uri, or the given ones in their canonical form
   expect((await agent.put(path('n'), login({ allowedHosts: many }))).status).toBe(400)
 })
 
-test('a key narrows the hosts; the console widens them; a restore keeps those of the owner', async () => {
+test('an API key narrows the allowed hosts, the console widens the hosts, and a restore keeps the owner’s hosts', async () => {
   const agent = await service.newAgent()
   const hostsOf = async () => (await agent.get('/v0/vault')).body.credentials[0].allowedHosts
   await agent.put(path('n'), login({ allowedHosts: ['*.example.com', 'a.test'] }))

@@ -1,4 +1,4 @@
-/** Requests with a secret, sent by a worker to a real HTTPS server. */
+/** Tests requests with a secret that a worker sends to a real HTTPS server. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -18,7 +18,7 @@ import { waitFor } from '../../support/waitFor.ts'
 const SECRET = 'correct "horse" ü/+'
 const DATA = { username: 'ada@x.test', password: SECRET, totp: 'JBSWY3DPEHPK3PXP' }
 
-/** These tests fill every part of a request. */
+/** Allows the secret in every part of a request that the tests fill. */
 const PLACEMENT = [
   ...['body', 'header:x-key', 'header:x-a', 'query:otp', 'query:q'],
   ...['path:/users/', 'path:/a/'],
@@ -74,7 +74,7 @@ async function use(name: string, request: object, headers = {}): Promise<Answer>
 const outcome = ({ status, body }: Answer) => [status, body.message]
 const code = async (name: string) => (await agent.get(path(name, '/totp'))).body.code
 
-test('placeholders are filled in path, query, headers and body; the echo is masked', async () => {
+test('a use fills placeholders in path, query, headers and body, and masks the secret in an echoed response', async () => {
   await store('bank')
   answer = (request, response, body) => {
     response.writeHead(201, `Hello ${encodeURIComponent(SECRET)}`, {
@@ -123,7 +123,7 @@ test('placeholders are filled in path, query, headers and body; the echo is mask
   expect([again.status, again.body]).toEqual([200, body])
 })
 
-test('a use is in the audit log with host, method, path and status, and is an event', async () => {
+test('a use of a secret adds an event, and an audit log entry with host, method, path and status', async () => {
   const owner = await service.newAgent()
   await store('n', {}, owner)
   answer = (_request, response) => response.writeHead(418).end()
@@ -141,7 +141,7 @@ test('a use is in the audit log with host, method, path and status, and is an ev
     'select type, data from events where project_id = $1',
     [owner.project.id],
   )
-  // Without a path the request goes to the root.
+  // A use of a URL without a path sends the request to the path /.
   await owner.post(path('n', '/use'), { request: { url: `https://${host()}?q={{totp}}` } })
   const [root] = (await owner.get('/v0/logs?action=vault.use&limit=1')).body.logs
   expect(root.description).toBe(`GET ${host()}/ 418`)
@@ -156,7 +156,7 @@ test('a use is in the audit log with host, method, path and status, and is an ev
   ])
 })
 
-test('for a trial, http reaches the own machine, and nothing else', async () => {
+test('if private networks are allowed, a use over http reaches only the own machine', async () => {
   const local = createServer((request, response) => {
     response.end(`${request.url} ${request.headers['x-key']}`)
   }).listen(0, '127.0.0.1')
@@ -181,12 +181,12 @@ test('for a trial, http reaches the own machine, and nothing else', async () => 
   local.close()
 })
 
-test('without ALLOW_PRIVATE_NETWORKS http reaches nothing', () => {
+test('without ALLOW_PRIVATE_NETWORKS a use over http is refused for every host', () => {
   const request = { method: 'GET', url: 'http://127.0.0.1/', headers: {}, body: null } as const
   expect(() => checkUseRequest(request, { allowLoopback: false })).toThrow('must be an https URL')
 })
 
-test('a withheld credential can be used; another host, scheme and scope cannot', async () => {
+test('a withheld credential can be used, but not at another host, over another scheme or with another scope', async () => {
   await store('held', { reveal: 'owner' })
   answer = (_request, response) => response.end(SECRET)
   expect((await use('held', { url: url() })).body.response.body).toBe('[masked]')
@@ -223,7 +223,7 @@ test('a withheld credential can be used; another host, scheme and scope cannot',
   }
 })
 
-test('a value that does not fit its place is refused, and frees the Idempotency-Key', async () => {
+test('a secret with characters that its place cannot hold is refused, and the Idempotency-Key can be used again', async () => {
   await store('lines', {
     type: 'CUSTOM',
     data: { key: 'a\r\nX-Evil: 1', wide: 'ключ-ключ', cvc: '12' },
@@ -265,7 +265,7 @@ test('a value that does not fit its place is refused, and frees the Idempotency-
   ).toHaveLength(7)
 })
 
-test('an Idempotency-Key sends once; another request under it is a 409', async () => {
+test('a use with a repeated Idempotency-Key sends one request, and another request with the same key is a 409', async () => {
   await store('once')
   answer = (_request, response) => response.end('done')
   const request = { url: url('/pay'), body: 'x={{password}}' }
@@ -281,7 +281,7 @@ test('an Idempotency-Key sends once; another request under it is a 409', async (
   expect(outcome(other)).toEqual([409, 'Idempotency-Key was used for another request'])
 })
 
-test('a slow server is a 202, and the answer is read later; it is gone after its time', async () => {
+test('a use at a slow server is a 202, and its answer can be read later until the answer expires', async () => {
   await store('slow')
   const held = Promise.withResolvers<void>()
   answer = (_request, response) => void held.promise.then(() => response.end('late'))
@@ -298,7 +298,7 @@ test('a slow server is a 202, and the answer is read later; it is gone after its
   expect((await agent.get(path('slow', `/uses/${first.body.useId}`))).status).toBe(404)
 })
 
-test('no row, job or log entry holds the secret; the request and the answer are encrypted', async () => {
+test('no row, job or log entry contains the secret of a use, and the stored request and answer are encrypted', async () => {
   await store('quiet')
   answer = (_request, response) => response.end('a readable answer')
   const own = { url: url('/p'), headers: { 'x-own': 'words of the agent' }, body: '{{password}}' }
@@ -318,7 +318,7 @@ test('no row, job or log entry holds the secret; the request and the answer are 
   }
 })
 
-test('a refused connection fails, a cut one is unknown, a large answer has no body', async () => {
+test('a use fails at a refused connection, has an unknown outcome after a cut connection, and omits a large body', async () => {
   await store('none', { allowedHosts: ['bank.example:1', host()] })
   const refused = await use('none', { url: 'https://bank.example:1/' })
   expect(refused.body).toMatchObject({ state: 'failed', response: null })
@@ -340,7 +340,7 @@ test('a refused connection fails, a cut one is unknown, a large answer has no bo
   expect(redirect.body.response.headers.location).toBe('https://other.example/?p=[masked]')
 })
 
-test('a project has at most sixteen uses under way; another project goes on', async () => {
+test('a project has at most sixteen running uses, and another project is not delayed', async () => {
   const [greedy, other] = [await service.newAgent(), await service.newAgent()]
   for (const one of [greedy, other]) await store('n', {}, one)
   const held: ServerResponse[] = []

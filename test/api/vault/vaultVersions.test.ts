@@ -20,7 +20,7 @@ const store = (owner: Agent, name: string, n: number, more = {}) =>
 const numbers = async (owner: Agent, name: string): Promise<number[]> =>
   (await owner.get(path(name, '/versions'))).body.versions.map((item: any) => item.version)
 
-test('an overwrite keeps the last ten versions', async () => {
+test('an overwritten credential keeps its last ten versions', async () => {
   for (let n = 1; n <= 13; n++) expect((await store(agent, 'ten', n)).body.version).toBe(n)
   const { body } = await agent.get(path('ten', '/versions'))
   expect(body.count).toBe(10)
@@ -60,7 +60,7 @@ test('an overwrite keeps the last ten versions', async () => {
   }
 })
 
-test('a version number is a whole number of at least 1', async () => {
+test('the version number of a credential is a whole number of at least 1', async () => {
   await store(agent, 'numbered', 1)
   for (const n of ['0', '-1', '1.0', '01', 'x', '1e0', '9999999999', '%20']) {
     for (const answer of [
@@ -80,7 +80,7 @@ test('a version number is a whole number of at least 1', async () => {
   expect((await agent.post(path('absent', '/versions/1/restore'))).status).toBe(404)
 })
 
-test('a restore copies an old version into a new one', async () => {
+test('a restore copies an old version of a credential into a new version', async () => {
   const first = await store(agent, 'restored', 1, { expiresAt: '2099-01-01T00:00:00Z' })
   await agent.put(path('restored'), { type: 'CUSTOM', data: { other: 1 } })
   const restored = await agent.post(path('restored', '/versions/1/restore'))
@@ -113,7 +113,7 @@ test('an old version of an expired credential cannot be read', async () => {
   }
   await store(agent, 'over', 3, past)
   expect((await agent.get(path('over', '/versions/2'))).body).toMatchObject(expired)
-  // A restore stores a new version, which an expiry allows.
+  // An expired credential may be restored, because a restore stores a new version.
   expect((await agent.post(path('over', '/versions/2/restore'))).body.version).toBe(4)
   expect((await agent.get(path('over'))).body.data).toEqual({ password: 'password 2' })
 })
@@ -131,7 +131,7 @@ test('a restore does not bring back used backup codes', async () => {
   })
 })
 
-test('concurrent writers of one name get distinct versions without gaps, each stored as written', async () => {
+test('concurrent writers of one credential get distinct versions without gaps, each stored as written', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(Array.from({ length: 40 }, (_, n) => store(owner, 'crowd', n)))
   const versions = answers.map(({ status, body }) => (status === 200 ? body.version : status))
@@ -145,7 +145,7 @@ test('concurrent writers of one name get distinct versions without gaps, each st
   }
 })
 
-test('concurrent restores and overwrites store only written contents', async () => {
+test('concurrent restores and overwrites of a credential store only contents that a caller wrote', async () => {
   const owner = await service.newAgent()
   await store(owner, 'mixed', 0)
   const calls = Array.from({ length: 30 }, (_, n) =>
@@ -163,7 +163,7 @@ test('concurrent restores and overwrites store only written contents', async () 
   }
 })
 
-test('concurrent deletes leave whole credentials or none, and no rows behind', async () => {
+test('concurrent deletions and writes leave a whole credential or none, and no other rows', async () => {
   const owner = await service.newAgent()
   const answers = await Promise.all(
     Array.from({ length: 90 }, (_, n) =>
@@ -193,7 +193,7 @@ test('concurrent deletes leave whole credentials or none, and no rows behind', a
   expect(rows[0]).toEqual({ credentials: 0, orphans: 0 })
 })
 
-test('a name stored again after its deletion starts at version 1', async () => {
+test('a credential stored again after its deletion starts at version 1', async () => {
   const before = (await store(agent, 'anew', 1)).body
   await store(agent, 'anew', 2)
   await agent.delete(path('anew'))
@@ -203,7 +203,7 @@ test('a name stored again after its deletion starts at version 1', async () => {
   expect(await numbers(agent, 'anew')).toEqual([1])
 })
 
-test('a copied or altered row does not decrypt; a new version can still be stored', async () => {
+test('a copied or changed credential row does not decrypt, and a new version can still be stored', async () => {
   const [owner, thief] = [await service.newAgent(), await service.newAgent()]
   const { pool } = service.database
   await store(owner, 'prize', 1)

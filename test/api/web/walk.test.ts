@@ -1,4 +1,6 @@
-/** A person works with the keyboard alone, on a phone and a desk, by day and by night. */
+/**
+ * Tests that a person uses the console by the keyboard alone, on a phone and a desktop, in the light and dark theme.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import {
@@ -48,7 +50,7 @@ afterAll(async () => {
   await shop?.[Symbol.asyncDispose]()
 })
 
-/** Tabs until the control of that name has the focus. A control that cannot be reached fails the test. */
+/** Presses Tab until the control with the given name has the focus. A control that cannot be reached fails the test. */
 async function reach(page: Page, role: 'button' | 'link', name: string): Promise<void> {
   const wanted = page.getByRole(role, { name, exact: true }).first()
   await wanted.waitFor()
@@ -64,7 +66,7 @@ const enter = async (page: Page, name: string, role: 'button' | 'link' = 'button
   await reach(page, role, name)
   await page.keyboard.press('Enter')
 }
-/** Tabs to a field of the dialog, and types. */
+/** Presses Tab until a field of the dialog has the focus, and types the text. */
 async function type(page: Page, label: string, text: string): Promise<void> {
   const field = page.getByRole('dialog').getByLabel(label, { exact: true })
   await field.waitFor()
@@ -218,7 +220,7 @@ const WALKS: Record<string, (walk: Walk) => Promise<void>> = {
   },
 }
 
-describe.skipIf(!hasBrowser)('by the keyboard alone', () => {
+describe.skipIf(!hasBrowser)('a person works at the console by the keyboard alone', () => {
   for (const { width, dark } of LOOKS) {
     for (const [name, walk] of Object.entries(WALKS)) {
       test(`${name} at ${width} px, ${dark ? 'dark' : 'light'}`, async () => {

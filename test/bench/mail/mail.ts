@@ -98,7 +98,7 @@ async function parsedRow(setting: Setting): Promise<Row> {
   })
 }
 
-/** Delivers MESSAGES over CONNECTIONS that stay open. @returns messages a second */
+/** Delivers MESSAGES mails over CONNECTIONS SMTP connections that stay open. @returns the messages a second */
 async function deliver(port: number): Promise<number> {
   const startMs = performance.now()
   let next = 0

@@ -21,7 +21,8 @@ import { sendAll, sendOne, settleByX402 } from './paymentPeers.ts'
 
 const MANY = 500
 /**
- * Counts the payments of a round on 2 s blocks. A block has room for 350 raw transfers or 670 of ours, so fewer payments
+ * Counts the payments of a round on 2 s blocks. A block has room for 350 raw transfers or 670 of this service's
+ * payments, so fewer payments
  * would measure the rounding to whole blocks.
  */
 const MANY_OF_BLOCKS = 3_000
@@ -128,7 +129,7 @@ async function besideX402(bench: Bench, name: string, { many, inFlight }: Load):
   }
 }
 
-/** Yields both quantiles of the same rounds. */
+/** Yields the rows of both quantiles of the same rounds. */
 async function* latencies(
   bench: Bench,
   { payments, inFlight }: { payments: number; inFlight: number },

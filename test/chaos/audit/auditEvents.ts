@@ -7,7 +7,7 @@ export function auditEvents(ledger: Ledger, evidence: Evidence): string[] {
   return ledger.listeners.flatMap((listener, n) => [
     ...auditNumbers(listener, evidence),
     ...auditMessages(listener, evidence, ledger),
-    // The first project is the seller.
+    // The first listener belongs to the seller's project, so only this listener hears of payments.
     ...(n === 0 ? auditPayments(listener, evidence) : []),
   ])
 }
@@ -29,7 +29,7 @@ function auditNumbers({ inbox, heard }: Listener, { newestEvent }: Evidence): st
   return findings
 }
 
-/** Returns the number of an event. The time of the event stands behind the number. */
+/** Returns the number of an event from its id. In the id the time of the event follows the number. */
 const numberOf = (id: string): number => Number.parseInt(id, 10)
 
 function auditMessages(

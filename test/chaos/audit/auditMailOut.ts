@@ -4,7 +4,7 @@ import { auditRepeats } from './mailRepeats.ts'
 
 /**
  * Checks that an accepted mail was sent, and sent again only after a crash. Repeats have one Message-ID and one
- * content. One key has one answer.
+ * content. All requests with one Idempotency-Key get one answer.
  */
 export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[] {
   const sunkBy = Map.groupBy(evidence.sunk, ({ subject }) => tokenOf(subject))
@@ -15,7 +15,7 @@ export function auditMailOut({ mailsOut }: Ledger, evidence: Evidence): string[]
   return [...findings, ...auditRepeats(evidence)]
 }
 
-/** Returns the word of a subject that names a message. A reply has `Re:` before the word. */
+/** Returns the word of a mail subject that identifies the message. A reply has `Re:` before the word. */
 export const tokenOf = (subject: string): string => subject.replace(/^Re:\s*/i, '')
 
 function auditAnswers({ token, told, refusal, messageIds }: MailOut): string[] {

@@ -1,10 +1,13 @@
 import type { Evidence } from './evidence.ts'
 import type { Ledger, Paid } from './ledger.ts'
 
-/** Checks that each payment on the chain has `ok: true` under one key, and that no other payment has `ok: true`. */
+/**
+ * Checks that each payment on the chain has `ok: true` for one Idempotency-Key, and that no other payment has `ok:
+ * true`.
+ */
 export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   const { payments, transferCount } = evidence
-  // The purse has an audit of its own.
+  // Payments from the purse are left out, because auditPurse checks them.
   const used = evidence.used.filter(({ payer }) => payer.toLowerCase() !== evidence.purse.address)
   const moved = used.filter(({ amountAtomic }) => amountAtomic !== null)
   const known = new Set(ledger.payments.map(({ nonce }) => nonce))
@@ -21,7 +24,7 @@ export function auditMoney(ledger: Ledger, evidence: Evidence): string[] {
   ]
 }
 
-/** Holds the refusals that a payer causes: the payment expired, or another caller got the grant. */
+/** Lists the reasons of refusals that a payer causes: the payment expired, or another caller got the grant. */
 const FAIR_REFUSALS = new Set([
   'invalid_exact_evm_payload_authorization_valid_before',
   'duplicate_settlement',

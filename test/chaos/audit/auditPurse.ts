@@ -2,7 +2,8 @@ import type { Evidence, PurchaseRecord, UsedAuthorization } from './evidence.ts'
 import type { Bought, Ledger } from './ledger.ts'
 
 /**
- * Checks that one key is one purchase, one purchase is paid at most once, and the mandate holds. To the atomic unit,
+ * Checks that one Idempotency-Key is one purchase, each purchase is paid at most once, and no mandate is exceeded. To
+ * the atomic unit,
  * reserved = spent + released + open, and spent is the sum on the chain.
  */
 export function auditPurse(ledger: Ledger, { purse, used }: Evidence): string[] {

@@ -1,10 +1,13 @@
 import type { Evidence } from './evidence.ts'
 import type { Ledger, VaultName, VaultRead, VaultWrite } from './ledger.ts'
 
-/** A write whose answer was lost takes effect within this time, or never. */
+/** Limits the milliseconds within which a vault write with a lost answer can still take effect. */
 export const LATE_WRITE_MS = 20_000
 
-/** Checks that each read of the vault, even the last read, sees a value that may stand there at that time. */
+/**
+ * Checks that each read of the vault, even the last read, sees a value that the vault may have at the time of the
+ * read.
+ */
 export function auditVault({ vault }: Ledger, evidence: Evidence): string[] {
   return vault.flatMap((entry) => {
     const { name, reads, writes } = entry
@@ -32,11 +35,11 @@ function auditReads(entry: VaultName, reads: readonly VaultRead[], verb: string)
 }
 
 /**
- * Returns whether a read may see a value: the value was written before the read ended, and no later write was over
+ * Tells whether a vault read may see a value: the value was written before the read ended, and no later write ended
  * before the read.
  */
 function mayBe(writes: readonly VaultWrite[], { value, startMs, endMs }: VaultRead): boolean {
-  // The name was absent at first.
+  // The vault had no secret of this name at first.
   const first: VaultWrite = {
     value: null,
     startMs: Number.NEGATIVE_INFINITY,

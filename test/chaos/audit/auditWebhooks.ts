@@ -13,7 +13,7 @@ export const PATHS = {
 } as const
 
 /**
- * Checks that each webhook is signed, that repeats keep key and body, and that each payment and event arrives under
+ * Checks that each webhook is signed, that repeats keep Idempotency-Key and body, and that each payment and event has
  * one key.
  */
 export function auditWebhooks({ listeners }: Ledger, evidence: Evidence): string[] {
@@ -44,7 +44,7 @@ function auditRequests(delivered: readonly Delivered[]): string[] {
   return findings
 }
 
-/** Checks that each expected event came under one key and was answered with 200, and that no other event came. */
+/** Checks that each expected event came with one Idempotency-Key and got a 200, and that no other event came. */
 function auditArrival(delivered: readonly Delivered[], expected: readonly string[]): string[] {
   const came = Map.groupBy(delivered, ({ event, subjectId }) => `${event} ${subjectId}`)
   const findings: string[] = []

@@ -92,7 +92,7 @@ const HEARD = [
   ['payment.settled', 'pay_1'],
 ] as const
 
-/** Makes a run without a fault. */
+/** Makes the ledger and the evidence of a run without a fault. */
 function faultlessRun(): { ledger: Ledger; evidence: Evidence } {
   return {
     ledger: {
@@ -185,7 +185,7 @@ test('the auditor accepts both outcomes of an unanswered operation', () => {
   expect(audit(ledger, evidence)).toEqual([])
 })
 
-test('the auditor accepts a repetition with the same Message-ID, key and content', () => {
+test('the auditor accepts a repeated mail with the same Message-ID, Idempotency-Key and content', () => {
   const { ledger, evidence } = faultlessRun()
   evidence.sunk.push({ ...evidence.sunk[0]!, beganMs: 200 }, { ...evidence.sunk[0]!, beganMs: 300 })
   evidence.mailFaults = { killedMs: [150], cutMs: [250] }
@@ -196,7 +196,7 @@ test('the auditor accepts a repetition with the same Message-ID, key and content
 type Run = ReturnType<typeof faultlessRun>
 const events = ({ ledger }: Run) => ledger.listeners[0]!.heard
 
-/** Breaks each rule once, with the findings that must follow. */
+/** Breaks each rule of the audit once, and lists the findings that must follow. */
 const BROKEN: Record<string, [(run: Run) => void, string[]]> = {
   'a mail is repeated without a crash': [
     ({ evidence }) => {

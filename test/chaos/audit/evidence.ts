@@ -1,30 +1,30 @@
-/** The state at the end, as plain data from outside the service and from its database. */
+/** Describes the state at the end of a chaos run, as plain data from outside the service and from its database. */
 
 export type ListedMessage = { messageId: string; subject: string; labels: string[] }
 
-/** A message that the smarthost accepted. */
+/** Is a message that the smarthost accepted. */
 export type Sunk = {
   messageId: string
   to: string[]
   subject: string
   contentHash: string
-  /** When the data of the message began, by performance.now(). */
+  /** Is the time when the data of the message began, by performance.now(). */
   beganMs: number
 }
 
-/** The times when a worker that sends mail was killed, and when a connection to the smarthost was ended. */
+/** Holds the times when a mail worker was killed, and when a connection to the smarthost was ended. */
 type MailFaults = { killedMs: number[]; cutMs: number[] }
 
-/** An authorization that the chain has seen used, and the transfer of the same transaction. */
+/** Is an authorization that is used on the chain, with the transfer of the same transaction. */
 export type UsedAuthorization = {
   nonce: string
   payer: string
   txHash: string
-  /** Null when the transaction moved nothing from the payer. */
+  /** Is the transferred amount. Null means that the transaction moved no money from the payer. */
   amountAtomic: string | null
 }
 
-/** A purchase as the service stores the purchase. Amounts are in atomic units. */
+/** Is a purchase as the service stores the purchase. Amounts are in atomic units. */
 export type PurchaseRecord = {
   id: string
   key: string
@@ -36,16 +36,16 @@ export type PurchaseRecord = {
   txHash: string | null
 }
 
-/** The purse with its mandate, and the amount that the purse paid on the chain. */
+/** Describes the purse with its mandate, and the amount that the purse paid on the chain. */
 type PurseEvidence = {
   address: string
   purchases: PurchaseRecord[]
   mandate: { limit: string; reserved: string; spent: string; released: string }
-  /** The sum of the transfers from the address of the purse. */
+  /** Is the sum of the transfers from the address of the purse. */
   paidAtomic: string
 }
 
-/** A request that the webhook receiver got. */
+/** Is a request that the webhook receiver got. */
 export type Delivered = {
   path: string
   idempotencyKey: string
@@ -53,31 +53,31 @@ export type Delivered = {
   subjectId: string | null
   bodyHash: string
   genuine: boolean
-  /** The status of the answer. Null until the whole answer was sent. */
+  /** Is the HTTP status of the receiver's answer. Null means that the whole answer was not sent yet. */
   status: number | null
 }
 
 export type Evidence = {
-  /** The messages of each inbox, by its address. */
+  /** Maps the address of each inbox to the messages of the inbox. */
   inboxes: Record<string, ListedMessage[]>
   sunk: Sunk[]
-  /** The faults that can make a worker send a mail again. */
+  /** Holds the faults that can make a worker send a mail again. */
   mailFaults: MailFaults
   used: UsedAuthorization[]
-  /** The number of transfers to the seller in all transactions. */
+  /** Is the number of transfers to the seller in all transactions. */
   transferCount: number
-  /** The payments as the API lists them. */
+  /** Lists the payments that the API lists. */
   payments: { id: string; nonce: string; status: string; txHash: string | null }[]
   purse: PurseEvidence
   delivered: Delivered[]
-  /** The value of each name of the vault; null when the name is absent. */
+  /** Maps each name of the vault to its value. Null means that the name is absent. */
   vault: Record<string, string | null>
-  /** The number of the newest event of each project, by its inbox. */
+  /** Maps the inbox of each project to the number of the project's newest event. */
   newestEvent: Record<string, number>
-  /** Delivery states of sent messages, by Message-ID. */
+  /** Maps the Message-ID of each sent message to the delivery status. */
   deliveryStatus: Record<string, string>
   lockedJobs: string[]
   jobs: string[]
-  /** Rows that are not done. `hasJob` says whether a job exists for the row. */
+  /** Lists the rows with unfinished work. `hasJob` tells whether a job exists for the row. */
   openRows: { row: string; hasJob: boolean }[]
 }

@@ -13,7 +13,10 @@ const EVENTS = parseAbi([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
 
-/** Gathers the evidence: over the API, at the smarthost, on the chain, at the receiver, and in the database. */
+/**
+ * Gathers the evidence for the audit: over the API, at the smarthost, on the chain, at the receiver, and in the
+ * database.
+ */
 export async function gather(setting: Setting, ledger: Ledger): Promise<Evidence> {
   const { seller, peer, purse } = setting
   const [sellerInbox, peerInbox, chain, vault, { purchases, mandate, ...rows }] = await Promise.all(
@@ -113,7 +116,7 @@ type Rows = Pick<
 > &
   Pick<Evidence['purse'], 'purchases' | 'mandate'>
 
-/** Lists the rows that are not done, and whether a job exists for each row. */
+/** Lists the rows with unfinished work, and whether a job exists for each row. */
 const OPEN_ROWS = `
   with open as (
     select 'parse_inbound:' || id as key, 'inbound mail ' || id as name from inbound_mails where state = 'accepted'

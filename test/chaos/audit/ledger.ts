@@ -1,4 +1,4 @@
-/** The answers that clients got, as plain data that the auditor compares with the evidence. */
+/** Describes the answers that clients got, as plain data that the auditor compares with the evidence. */
 
 /**
  * The outcome of an operation as its client knows the outcome. `unknown` means that no attempt was answered, so the
@@ -6,39 +6,39 @@
  */
 export type Told = 'accepted' | 'refused' | 'unknown'
 
-/** A message that a client delivered by SMTP. */
+/** Is a message that a client delivered by SMTP. */
 export type MailIn = {
   messageId: string
   inbox: string
   subject: string
   told: Told
-  /** The reply that refused the message. */
+  /** Is the SMTP reply that refused the message. Null means that no reply refused the message. */
   refusal: string | null
   attempts: number
-  /** Labels that were added, and whether the service accepted each label. */
+  /** Lists the labels that the client added, and whether the service accepted each label. */
   labels: { label: string; told: Told }[]
-  /** Whether the client deleted the message. */
+  /** Tells whether the client deleted the message. */
   deleted: Told | null
-  /** Whether a client waited for the message, and the Message-ID of the answer. */
+  /** Tells whether a client waited for the message, and the Message-ID that the client got. */
   waited: { told: Told; messageId: string | null } | null
 }
 
-/** A message that a client sent over the API. The subject names the message. */
+/** Is a message that a client sent over the API. The subject names the message. */
 export type MailOut = {
   token: string
   key: string
   sender: string
   remote: string[]
   local: string[]
-  /** The Message-ID of the message that this message answers. */
+  /** Is the Message-ID of the message to which this message is a reply. */
   inReplyTo: string | null
   told: Told
   refusal: string | null
-  /** The Message-ID of every answer. */
+  /** Lists the Message-ID of every answer to the send request. */
   messageIds: string[]
 }
 
-/** One answer to a redeem. */
+/** Is one answer to a redeem request. */
 export type RedeemAnswer = {
   key: string
   ok: boolean
@@ -47,7 +47,7 @@ export type RedeemAnswer = {
   txHash: string | null
 }
 
-/** A payment that a client signed. */
+/** Is a payment that a client signed. */
 export type Paid = {
   nonce: string
   payer: string
@@ -56,17 +56,17 @@ export type Paid = {
   answers: RedeemAnswer[]
 }
 
-/** A purchase that an agent asked for with one key. */
+/** Is a purchase that an agent requested with one Idempotency-Key. */
 export type Bought = {
   key: string
   told: Told
-  /** The id of every answer. */
+  /** Lists the purchase id of every answer. */
   purchaseIds: string[]
-  /** The refusal of the API itself. */
+  /** Is the error with which the API refused the purchase. Null means that the API accepted the purchase. */
   refusal: string | null
 }
 
-/** A write to one name of the vault. `value` is null for a deletion. */
+/** Is a write to one name of the vault. The `value` null means a deletion. */
 export type VaultWrite = {
   value: string | null
   startMs: number
@@ -74,12 +74,12 @@ export type VaultWrite = {
   told: Told
 }
 
-/** A read of one name of the vault. */
+/** Is a read of one name of the vault. */
 export type VaultRead = { value: string | null; startMs: number; endMs: number }
 
 export type VaultName = { name: string; writes: VaultWrite[]; reads: VaultRead[] }
 
-/** The events of one project, as a listener heard them. */
+/** Holds the events of one project in the order in which a listener got the events. */
 export type Listener = { inbox: string; heard: Heard[] }
 type Heard = { id: string; type: string; subjectId: string | null }
 
@@ -90,7 +90,7 @@ export type Ledger = {
   purchases: Bought[]
   vault: VaultName[]
   listeners: Listener[]
-  /** Answers that no client may get, under any fault. */
+  /** Lists answers that clients got, but that no client may get under any fault. */
   surprises: string[]
 }
 

@@ -1,9 +1,9 @@
 import type { Evidence, Sunk } from './evidence.ts'
 
-/** Holds the slots of the pool that sends, because one killed process repeats at most as many mails. */
+/** Is the number of slots of the sending pool, because one killed process repeats at most as many mails. */
 const IN_HAND_MAX = 32
 
-/** A copy of a mail that the smarthost had taken for the same recipient before. */
+/** Is a copy of a mail that the smarthost had accepted for the same recipient before. */
 type Repeat = { subject: string; to: string; cause: 'kill' | 'cut' | null }
 
 /** Finds the copies beyond the first copy, and the fault between each copy and the previous copy. */

@@ -1,15 +1,15 @@
-/** How operations ended. `lost` means no answer, or a temporary refusal. */
+/** Tells how an operation of a client ended. `lost` means no answer, or a temporary refusal. */
 type End = 'accepted' | 'refused' | 'lost'
 
-/** Counts operations by kind and end. */
+/** Counts the operations of clients by kind and end. */
 export type Tally = {
   count(kind: string, end: End): void
-  /** Lines such as `send: 20 accepted, 1 refused, 3 lost`. */
+  /** Returns lines such as `send: 20 accepted, 1 refused, 3 lost`. */
   lines(): string[]
   sum(end: End): number
 }
 
-/** Begins to count. */
+/** Makes a tally without counted operations. */
 export function newTally(): Tally {
   const counts = new Map<string, Record<End, number>>()
   return {

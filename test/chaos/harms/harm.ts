@@ -2,21 +2,21 @@ import { createRandom, type Random } from '../random.ts'
 import type { Setting } from '../setting.ts'
 import type { Harms } from './harms.ts'
 
-/** Holds how many harms go on at the same time. */
+/** Sets the number of harms that run at the same time. */
 const LANES = 2
 const PAUSE_MIN_MS = 300
 const PAUSE_MAX_MS = 3_500
-/** A power cut hides the effect of other harm. This share of power cuts is left out. */
+/** Sets the share of power cuts that are left out, because a power cut hides the effect of other harms. */
 const RARE = 0.6
 
 export type Harming = {
-  /** How often each kind of harm was done. */
+  /** Counts how often each kind of harm was done. */
   counts: Map<string, number>
   /** Resolves once all harm is over. */
   ended: Promise<void>
 }
 
-/** Does these harms in a seeded order, until the signal. */
+/** Does the given harms in a seeded order, until the signal is aborted. */
 export function startHarm(
   setting: Setting,
   options: {

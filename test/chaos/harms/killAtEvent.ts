@@ -2,9 +2,9 @@ import pg from 'pg'
 import { commandOf, signal } from '../processes.ts'
 import type { Harm } from './harms.ts'
 
-/** The event comes within this time under load. */
+/** Limits the milliseconds of waiting for the event, which comes within this time under load. */
 const EVENT_LIMIT_MS = 5_000
-/** The reply to the data of a message (see api/smtp/listener.ts). */
+/** Is the SMTP reply to the data of a message (see api/smtp/listener.ts). */
 const ACCEPTED = 'OK: message accepted'
 const SETTLED_CHANNEL = 'chaos_settled'
 

@@ -39,7 +39,7 @@ test('a new connection goes to the current target of the proxy', async () => {
   for (const part of [one, two]) part.close()
 })
 
-test('a connection breaks in the middle of its answer', async () => {
+test('the proxy breaks a connection in the middle of its answer', async () => {
   const server = await startNamed('a long answer')
   await using proxy = await startRoughProxy(server.port)
   proxy.breaking = () => ({ way: 'answer', afterBytes: 6 })
@@ -49,7 +49,7 @@ test('a connection breaks in the middle of its answer', async () => {
   server.close()
 })
 
-test('bytes that are held back arrive after the release', async () => {
+test('bytes that the proxy holds back arrive after the release', async () => {
   const server = await startNamed('late')
   await using proxy = await startRoughProxy(server.port)
   proxy.hold()
@@ -62,7 +62,7 @@ test('bytes that are held back arrive after the release', async () => {
   server.close()
 })
 
-test('a cut ends one connection or all connections', async () => {
+test('a cut of the proxy ends one connection or all connections', async () => {
   const server = await startNamed('here')
   await using proxy = await startRoughProxy(server.port)
   const clients = [greet(proxy.port), greet(proxy.port), greet(proxy.port)]

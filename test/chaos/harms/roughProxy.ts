@@ -1,24 +1,24 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** Where a connection breaks: after `afterBytes` bytes of one direction. */
+/** Tells where a connection breaks: after `afterBytes` bytes of one direction. */
 type Break = { way: 'question' | 'answer'; afterBytes: number }
 
-/** A port that leads to another port, and treats connections as a bad network does. */
+/** Is a port that leads to another port, and treats connections as a bad network does. */
 export type RoughProxy = AsyncDisposable & {
   port: number
-  /** The port behind the proxy. */
+  /** Is the target port behind the proxy. */
   target: number
-  /** The number of open connections. */
+  /** Is the number of open connections. */
   readonly open: number
   /** Breaks one open connection, or all open connections. @returns the number of broken connections. */
   cut(choose?: (count: number) => number): number
-  /** While set, says for every connection that carries a byte whether and where the connection breaks. */
+  /** Tells, while it is set, for every connection that carries a byte whether and where the connection breaks. */
   breaking: (() => Break | null) | null
-  /** When connections were ended on purpose, by performance.now(). */
+  /** Holds the times when the proxy ended connections on purpose, by performance.now(). */
   readonly endedMs: number[]
-  /** Called with each piece of an answer, after the piece was passed on. */
+  /** Is called with each piece of an answer, after the proxy has passed the piece on. */
   onAnswer: ((chunk: Buffer) => void) | null
-  /** Holds all bytes back until `release`. */
+  /** Holds back all bytes of all connections until `release`. */
   hold(): void
   release(): void
 }

@@ -2,7 +2,10 @@ import type { Bought } from '../audit/ledger.ts'
 import type { Random } from '../random.ts'
 import { type Load, rounds, untilDecided } from './load.ts'
 
-/** Runs an agent with a purse, who buys and asks with the same key until the purchase has an end. */
+/**
+ * Runs an agent with a purse, who buys and repeats the request with the same Idempotency-Key until the purchase has an
+ * end.
+ */
 export function buy(load: Load, random: Random, name: string): Promise<void> {
   return rounds(load, random, [100, 800], async (n) => {
     const bought: Bought = {

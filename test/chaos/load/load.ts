@@ -4,28 +4,28 @@ import type { Caller } from '../caller.ts'
 import type { Pulses } from '../pulse.ts'
 import type { Random } from '../random.ts'
 
-/** A project with its inbox and its key. */
+/** Is a project with its inbox and its API key. */
 export type Project = { inbox: string; key: string; call: Caller }
 
-/** The things that clients share. */
+/** Holds the addresses, records and signals that all clients of a run share. */
 export type Load = {
   ledger: Ledger
   tally: Tally
   pulses: Pulses
   seller: Project
   peer: Project
-  /** The URL that the seller sells. */
+  /** Is the URL of the resource that the seller sells. */
   resource: string
-  /** A URL of another seller, who settles payments himself. */
+  /** Is the URL of another seller, who settles payments without this service. */
   paidResource: string
   apiUrl: string
-  /** The port of the SMTP listener, as clients reach it. */
+  /** Is the port at which clients reach the SMTP listener. */
   smtpPort: number
-  /** When the load began, in the form that the API takes. */
+  /** Is the time when the load began, in the format of the API. */
   beganAt: string
-  /** Aborted when clients begin no new operation. */
+  /** Is aborted when clients must begin no new operation. */
   ending: AbortSignal
-  /** Aborted when clients repeat no operation any more. */
+  /** Is aborted when clients must not repeat operations any more. */
   givenUp: AbortSignal
 }
 

@@ -5,7 +5,10 @@ import { type Load, type Project, rounds, untilDecided } from './load.ts'
 
 export const SENDER = 'ada@example.com'
 const SMTP_TIMEOUT_MS = 8_000
-/** Holds the sizes of a text, in characters. Few sizes are above a megabyte, where the workers take turns. */
+/**
+ * Holds the sizes of a text, in characters. Few texts exceed a megabyte, because workers take turns at such large
+ * mails.
+ */
 const SIZES = [200, 200, 200, 200, 200, 200, 5_000, 5_000, 60_000, 400_000, 1_500_000]
 
 /** Runs a writer, who hands over one message after another. */

@@ -4,7 +4,10 @@ import type { Random } from '../random.ts'
 import { type Load, rounds, untilDecided } from './load.ts'
 
 const REDEEM_TIMEOUT_MS = 10_000
-/** Holds the validities of payments. Most payments outlast any harm, and some payments expire under way. */
+/**
+ * Holds the validity periods of payments in seconds. Most payments outlast any harm, and some payments expire under
+ * way.
+ */
 const VALID_S = [300, 300, 300, 300, 12]
 
 /** Runs a buyer, who asks for the price, signs, and redeems the payment until there is a verdict. */
@@ -37,7 +40,7 @@ export function pay(load: Load, random: Random, name: string): Promise<void> {
       : null
     paid.told = await untilDecided(load, random, () => attempt(key))
     await rival
-    // One caller lost the answer and repeats its key. Another caller has a key of its own.
+    // One caller lost the answer and repeats its Idempotency-Key. Another caller has another Idempotency-Key.
     if (random.chance(0.15)) await attempt(key)
     if (random.chance(0.15)) await attempt(`${key}-stranger`)
   })

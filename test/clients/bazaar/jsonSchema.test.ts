@@ -1,4 +1,4 @@
-/** Compares our part of JSON Schema with the whole validator of @x402/extensions. */
+/** Compares the service's part of JSON Schema with the whole validator of @x402/extensions. */
 import { expect, test } from 'bun:test'
 import { createRequire } from 'node:module'
 import { schemaFault, valueFault } from '../../../shared/till/bazaar/jsonSchema.ts'
@@ -51,7 +51,7 @@ const values: unknown[] = [
   Object.fromEntries([['__proto__', 'a']]),
 ]
 
-test('a value is valid exactly if the whole validator accepts the value', () => {
+test('the service accepts a value exactly if the JSON Schema validator of @x402/extensions accepts the value', () => {
   for (const schema of schemas) {
     expect([schema, schemaFault(schema)]).toEqual([schema, null])
     const validate = ajv.compile(schema)

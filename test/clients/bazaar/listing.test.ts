@@ -88,7 +88,7 @@ const CALLS: [string, string, Record<string, unknown>][] = [
 ]
 
 for (const [name, path, input] of CALLS) {
-  test(`@x402/extensions accepts ${name} in our challenge and in our refusal`, async () => {
+  test(`@x402/extensions accepts ${name} in the service’s challenge and in its refusal`, async () => {
     await using shop = await startReceiver(status(402, CHALLENGE))
     const urlPattern = path.startsWith('/') ? `http://127.0.0.1:${shop.port}${path}` : path
     const put = await agent.put(PATH, { urlPattern, priceUsdc: '0.01', ...WEATHER, input })
@@ -118,7 +118,7 @@ for (const [name, path, input] of CALLS) {
     }
     const [v1] = challenge.accepts
     expect(refused.requirement.accepts[0].outputSchema).toEqual(v1.outputSchema)
-    // The endpoint is not in the public list, and tells clients of version 1 so by `discoverable`.
+    // The endpoint is not in the public list. The member `discoverable` tells this to clients of x402 version 1.
     if ('inputSchema' in input) expect(v1.outputSchema).toBeUndefined()
     else {
       expect(v1.outputSchema.input).toMatchObject({ method: input.method, discoverable: false })
@@ -275,7 +275,7 @@ const DOCUMENT = {
   },
 }
 
-test('an OpenAPI document describes the call of a URL, and the words of the seller override it', async () => {
+test('an OpenAPI document describes the call of a URL, and the seller’s own description overrides the document', async () => {
   await using receiver = await startReceiver((request, response) => {
     const { path } = request
     if (path === '/openapi.json') response.end(JSON.stringify(DOCUMENT))

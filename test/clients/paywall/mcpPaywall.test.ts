@@ -62,7 +62,7 @@ const ask = async (
     ...(_meta === undefined ? {} : { _meta }),
   })
 
-test('a call without payment gets the challenge as data and as text', async () => {
+test('a call of a paid MCP tool without payment gets the challenge as data and as text', async () => {
   for (const _meta of [undefined, {}, { 'x402/payment': 7 }, { 'x-payment': null }]) {
     const { isError, structuredContent, content } = await ask(_meta)
     expect(isError).toBe(true)
@@ -116,7 +116,7 @@ test('a tool without arguments can have a price', async () => {
   expect(paid.content[0].text).toBe('Noise.')
 })
 
-test('while the service is away the payer gets no challenge and does not pay again', async () => {
+test('while the service is unreachable the payer of an MCP tool gets no challenge and does not pay again', async () => {
   away = true
   try {
     const { isError, structuredContent } = await ask({ 'x402/payment': 'e30=' })

@@ -50,7 +50,7 @@ afterAll(async () => {
 const ask = async (_meta: Record<string, unknown> = {}, args = {}): Promise<any> =>
   await client.callTool({ name: 'weather', arguments: args, _meta })
 
-test('an unpaid call gets the challenge of version 2 as data, as text and in _meta', async () => {
+test('an unpaid call of an MCP tool gets the challenge of x402 version 2 as data, as text and in _meta', async () => {
   const { isError, structuredContent, content, _meta } = await ask()
   expect([isError, isPaymentRequired(structuredContent)]).toEqual([true, true])
   expect(structuredContent).toMatchObject({ x402Version: 2, resource: { url: RESOURCE } })
@@ -88,7 +88,7 @@ for (const [key, form] of [
   })
 }
 
-test('a tool that failed serves the same call later for the same payment', async () => {
+test('a paid MCP tool that failed serves the same call later for the same payment', async () => {
   const account = await newPayer(till.client)
   const wallet = new x402Client().register('eip155:*', new ExactEvmScheme(account as never))
   const payment = await wallet.createPaymentPayload((await ask()).structuredContent)

@@ -166,7 +166,7 @@ for (const name of SELLERS) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the paywall on ${name} answers 503 while the service is away, so the payer pays once`, async () => {
+  test(`the paywall on ${name} responds with 503 while the service is unreachable, so that the payer pays once`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     const { accepts } = (await (await fetch(url)).json()) as any
@@ -180,7 +180,7 @@ for (const name of SELLERS) {
         expect(response.headers.get('retry-after')).toBe('5')
         expect(((await response.json()) as any).error).toBe('unavailable')
       }
-      // The payment is settled and granted, and only the answer is lost.
+      // The payment is settled and granted, and only the service's response to the paywall is lost.
       disturb = async (request) => {
         await fetch(request)
         throw new Error('lost')
@@ -196,7 +196,7 @@ for (const name of SELLERS) {
     expect(await balanceOf(till, account.address)).toBe(990_000n)
   })
 
-  test(`the paywall on ${name} answers a configuration error of the seller 500, not 402`, async () => {
+  test(`the paywall on ${name} responds to a configuration error of the seller with 500, not 402`, async () => {
     const url = urls[name]!
     const times = served[name] ?? 0
     try {

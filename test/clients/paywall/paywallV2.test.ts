@@ -1,4 +1,4 @@
-/** Tests our paywalls with x402 version 2. One answer serves wallets of both versions. */
+/** Tests the client library's paywalls with x402 version 2. One 402 serves wallets of both versions. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { decodePaymentRequiredHeader } from '@x402/core/http'
 import { isPaymentRequired } from '@x402/core/schemas'
@@ -70,13 +70,13 @@ async function sign(account: Account, change: (payload: any) => void = () => {})
   return encodeHeader(payload)
 }
 
-test('a wallet that knows only version 2 pays', async () => {
+test('a wallet that knows only x402 version 2 pays at a paywall', async () => {
   const account = await newPayer(till.client)
   const { status, v2 } = await buyers['@x402/fetch (v2)']!.buy(account, shop.url)
   expect([status, decodeHeader(v2!).network]).toEqual([200, NETWORK])
 })
 
-test('the 402 is valid in both versions, and its header is below 3 kB', async () => {
+test('the 402 of a paywall is valid in both x402 versions, and its header is below 3 kB', async () => {
   const response = await bring({})
   const header = response.headers.get('payment-required')!
   const body = (await response.json()) as any
@@ -88,7 +88,7 @@ test('the 402 is valid in both versions, and its header is below 3 kB', async ()
   expect(isPaymentRequired(decodePaymentRequiredHeader(header))).toBe(true)
 })
 
-test('a paywall of one version offers only this version', async () => {
+test('a paywall that is set to one x402 version offers only this version', async () => {
   const challenge = async (versions: (1 | 2)[]) => {
     const serve = fetchPaywall(
       { purser, amount: '0.01', resource: shop.url, versions },
@@ -114,7 +114,7 @@ test('a payment in both headers is redeemed once', async () => {
   expect(paid.headers.get('payment-response')).toBeString()
   expect(asked).toEqual(['/v0/payments/redeem'])
   expect(await balanceOf(till, account.address)).toBe(990_000n)
-  // The payload decides the version, and the header does not.
+  // The payment payload decides the x402 version, and the name of the header does not.
   const other = await bring({ 'x-payment': await sign(account) })
   expect([other.status, decodeHeader(other.headers.get('payment-response')!).network]).toEqual([
     200,

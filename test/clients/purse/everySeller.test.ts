@@ -1,4 +1,6 @@
-/** Buys with our purse from every seller: the reference middleware, our paywalls, and another instance. */
+/**
+ * Buys with the service's purse from every seller: the reference middleware, its own paywalls, and another instance.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { getAddress } from 'viem'
 import { PurchaseError, Purser } from '../../../api/client/main.ts'
@@ -36,7 +38,7 @@ test('the purse buys once from every seller, and the chain shows each payment', 
     const id = answer.headers.get('purser-purchase-id')!
     const spent = await buyer.settled(id, 'spent')
     expect([name, spent.payment?.paidWithoutContent]).toEqual([name, false])
-    // The same key gets the same purchase, and sends no request to the seller.
+    // A repeated Idempotency-Key gets the same purchase, and sends no request to the seller.
     await client.fetch(url, { maxAmount: '0.01', key: encodeURIComponent(name) })
     if (served !== null) expect([name, served()]).toEqual([name, before + 1])
   }

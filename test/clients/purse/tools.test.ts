@@ -95,7 +95,7 @@ test('a tool that fails after the payment is paid without content', async () => 
   expect(spent.payment).toMatchObject({ paidWithoutContent: true })
 })
 
-test('a missing tool and a server without MCP cost nothing', async () => {
+test('a purchase at a missing tool or a server without MCP costs nothing', async () => {
   const missing = await buyer.pay(url, { tool: { name: 'missing' } })
   expect(missing.body).toMatchObject({ state: 'answered', payment: null })
   using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') })

@@ -31,7 +31,9 @@ type Part = keyof typeof PARTS
 const names = Object.keys(PARTS) as Part[]
 
 const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
-/** Holds the killed pairs. PARTS_PAIRS=all chooses all pairs, which take a minute. The suite kills two pairs. */
+/**
+ * Lists the pairs of parts to kill. PARTS_PAIRS=all chooses all pairs, which take a minute. The default is two pairs.
+ */
 const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'
     ? pairs

@@ -1,6 +1,6 @@
 /**
  * Follows docs/going-live.md line by line, on a separate machine and a separate internet (machine.ts, internet.ts).
- * Then the mail host of a stranger obeys our MTA-STS policy.
+ * Then the mail host of a stranger obeys the MTA-STS policy of the service.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -39,7 +39,9 @@ const OTHERWISE: [line: RegExp, instead: string][] = [
 
 const reversed = (address: string) => address.split('.').toReversed().join('.')
 
-/** Replaces the address of the page, which no machine has. */
+/**
+ * Replaces the IP address in the page by the address of the test machine, because no machine has the page's address.
+ */
 const withAddress = (text: string): string =>
   text
     .replaceAll(PAGE_ADDRESS, OWN_ADDRESS)
@@ -68,7 +70,7 @@ async function inShell(commands: string): Promise<string> {
 const publishOwn = async () =>
   publish(machine, await inShell(`bun run --silent dns --bind --address ${PAGE_ADDRESS}`))
 
-/** Acts for other people before a step and after a step. */
+/** Does the work of other people before a step and after a step of the page. */
 const before = async ({ script }: Step) => {
   if (script.includes('/messages/wait')) await writeMail(machine, 'buyer-bot@mail.example.com', '1')
 }
@@ -96,7 +98,7 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => machine?.[Symbol.dispose]())
 
-test(`the page has at most ${LINES_MAX} lines`, () => {
+test(`docs/going-live.md has at most ${LINES_MAX} lines`, () => {
   const lines = readFileSync(PAGE, 'utf8').trimEnd().split('\n')
   expect(lines.length).toBeLessThanOrEqual(LINES_MAX)
 })
@@ -155,7 +157,7 @@ testHere(
     await writeMail(machine, 'buyer-bot@mail.example.com', '2')
     await waitFor('a verified connection', () => count(/Verified TLS connection established/g))
 
-    // An attacker between the stranger and us has a certificate of another authority.
+    // An attacker between the stranger's host and the service has a certificate of another authority.
     await machine.must(
       `pkill -f '[s]ystemctl start purser-certificate' || true; cp -a ${TLS} ${TLS}.kept
       openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=mail.example.com -keyout ${TLS}/key.pem -out ${TLS}/cert.pem 2> /dev/null

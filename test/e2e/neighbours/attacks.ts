@@ -3,7 +3,7 @@ import { BOMBS } from '../../support/mail/bombs.ts'
 import { deliverRaw, talkSmtp } from '../../support/mail/smtpTalk.ts'
 import { createClient } from '../../support/service.ts'
 
-/** Holds the addresses that the process of an attacker needs. */
+/** Holds the URL, ports and keys that the process of an attacker needs. */
 export type Target = {
   url: string
   smtpPort: number
@@ -107,7 +107,7 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(500)
     })
   },
-  // Each file takes the whole time limit of its reader.
+  // Each attached file takes the whole time limit of the attachment reader.
   'files that take long': ({ smtpPort, inbox }) => {
     const files = ['a PDF of forms in forms', 'a rule of every second'].map((name) =>
       BOMBS[name]!(),

@@ -1,10 +1,10 @@
-/** Observes for a short time. `bun run neighbours` measures the ratios. */
+/** Observes the victim of noisy neighbours for a short time. `bun run neighbours` measures the ratios. */
 import { expect, test } from 'bun:test'
 import { some } from '../../support/database/extent.ts'
 import { ATTACKS } from './attacks.ts'
 import { type Observation, observeNeighbours } from './neighbours.ts'
 
-/** Is the attack of `npm test`. */
+/** Is the only attack that `npm test` runs. */
 const SHORT = 'a backlog of 60 KB'
 
 test('every call of a project succeeds while its neighbour overloads each shared resource', async () => {

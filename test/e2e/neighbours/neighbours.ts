@@ -13,7 +13,7 @@ const LEAD_MS = 1_000
 /** Observes the victim without an attack, then under each attack. */
 export async function observeNeighbours(options: {
   attacks?: readonly string[]
-  /** The numbers of messages in the inbox of the attacker, and of mails in a flood. */
+  /** Sets the numbers of messages in the inbox of the attacker, and of mails in a flood. */
   size?: { inbox: number; flood: number }
   quietMs: number
   attackMs: number

@@ -94,7 +94,7 @@ describe('a release', () => {
   })
 })
 
-test('versions are compared by their numbers', () => {
+test('the versions of two releases are compared by their numbers', () => {
   expect(isLater('0.10.0', '0.9.9')).toBe(true)
   expect(isLater('0.9.9', '0.10.0')).toBe(false)
   expect(isLater('1.0.0', '1.0.0')).toBe(false)

@@ -1,4 +1,4 @@
-/** Runs `npm start` with a database that can be backed up, and restored elsewhere. */
+/** Runs `npm start` with a database that can be backed up and restored in another folder. */
 import { generateKey } from '../../../shared/apiKey.ts'
 import { createPool, type Pool } from '../../../sql/db.ts'
 import {

@@ -37,11 +37,11 @@ export type Surroundings = AsyncDisposable & {
   resource: string
   /** Counts the transactions of the gas wallet that are in no block. */
   unmined(): Promise<number>
-  /** Maps the nonce of an authorization to the hashes of the transactions that used it. */
+  /** Maps the nonce of an authorization to the hashes of the transactions that used the authorization. */
   usedOnChain(): Promise<Map<string, string[]>>
-  /** Counts the requests and the different bodies of each webhook key. */
+  /** Counts the requests and the different bodies of each Idempotency-Key of a webhook. */
   webhooks(): Map<string, { count: number; bodies: number }>
-  /** Maps event type and payment to the keys of the webhooks that announced the payment. */
+  /** Maps event type and payment to the Idempotency-Keys of the webhooks that announced the payment. */
   announcements(): Map<string, Set<string>>
   /** Counts the copies and the different contents of each Message-ID that the smarthost accepted. */
   mails(): Map<string, { count: number; contents: number }>

@@ -59,7 +59,8 @@ test('npm start starts the service, keeps data and keys over a restart, and drai
       `DATA_DIR: ${dataDir} is in use by another running service; stop that one, or name another folder`,
     )
 
-    // The last message is accepted but not parsed before the end. The inbox must have it after the next start.
+    // The service accepts the last message but does not parse the message before the stop. The inbox must have it
+    // after the next start.
     await deliverMail(smtpPort, {
       from: 'ada@example.com',
       to: welcome.inbox,

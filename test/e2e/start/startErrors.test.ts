@@ -118,7 +118,7 @@ test('a start fails with one line if the database refuses, is missing, is away o
     [old.url, /^DATABASE_URL: PostgreSQL 14\.9 at .* is too old; use version 15 or newer/],
   ]
   for (const file of ['api/start.ts', 'sql/main.ts', 'workers/main.ts']) {
-    // All files call the same function. One case shows that a file calls the function.
+    // All entry files call the same check of the database. One case shows that an entry file calls the check.
     const asked = file === 'sql/main.ts' ? cases : cases.slice(0, 1)
     await Promise.all(
       asked.map(async ([DATABASE_URL, line]) => {
@@ -147,7 +147,7 @@ testWhole(
         LOG_LEVEL: 'warn',
       })
       const [, devnetPort] = await printed(started, /Devnet\s+http:\/\/127\.0\.0\.1:(\d+)/)
-      // Instead of this server another test or another anvil may hold port 8545.
+      // Another test or another anvil may already listen at port 8545.
       expect(devnetPort).not.toBe('8545')
       expect(started.stderr()).toContain('port 8545 is taken')
     } finally {

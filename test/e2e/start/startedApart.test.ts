@@ -131,7 +131,7 @@ test('an unknown pool is refused with the names of the existing pools', async ()
   )
 })
 
-test('migrate stores the first keys, and keys:new makes further keys, without a browser', async () => {
+test('the command migrate stores the first platform keys, and keys:new makes further platform keys, without a browser', async () => {
   const [platformKey, projectKey] = [generateKey('platform'), generateKey('project')]
   const given = { BOOTSTRAP_PLATFORM_KEY: platformKey, BOOTSTRAP_PROJECT_KEY: projectKey }
   for (let twice = 0; twice < 2; twice++) {

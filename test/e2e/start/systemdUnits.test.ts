@@ -35,28 +35,39 @@ test('each part has a unit with an existing program', () => {
   }
 })
 
-test.skipIf(!hasSystemd)('systemd accepts every unit, and rates its exposure at most 2.0', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
-  try {
-    // Each instance of the template is a separate file, with the program in this folder.
-    const written = units.flatMap((name) => {
-      const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)
-      const names = name.includes('@')
-        ? RUNNER_NAMES.map((runner) => name.replace('@', `@${runner}`))
-        : [name]
-      for (const instance of names) writeFileSync(join(folder, instance), text)
-      return names.map((instance) => join(folder, instance))
-    })
-    for (const path of written) {
-      for (const args of [
-        ['verify', path],
-        ['security', '--offline=true', `--threshold=${EXPOSURE_MAX}`, path],
-      ]) {
-        const run = Bun.spawnSync(['systemd-analyze', ...args], { stdout: 'pipe', stderr: 'pipe' })
-        expect([path, args[0], run.exitCode, run.stderr.toString()]).toEqual([path, args[0], 0, ''])
+test.skipIf(!hasSystemd)(
+  'systemd accepts every unit, and rates the exposure of the unit at most 2.0',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
+    try {
+      // Each instance of the template is a separate file, with the program in this folder.
+      const written = units.flatMap((name) => {
+        const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)
+        const names = name.includes('@')
+          ? RUNNER_NAMES.map((runner) => name.replace('@', `@${runner}`))
+          : [name]
+        for (const instance of names) writeFileSync(join(folder, instance), text)
+        return names.map((instance) => join(folder, instance))
+      })
+      for (const path of written) {
+        for (const args of [
+          ['verify', path],
+          ['security', '--offline=true', `--threshold=${EXPOSURE_MAX}`, path],
+        ]) {
+          const run = Bun.spawnSync(['systemd-analyze', ...args], {
+            stdout: 'pipe',
+            stderr: 'pipe',
+          })
+          expect([path, args[0], run.exitCode, run.stderr.toString()]).toEqual([
+            path,
+            args[0],
+            0,
+            '',
+          ])
+        }
       }
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
     }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-})
+  },
+)

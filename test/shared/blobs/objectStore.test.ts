@@ -41,13 +41,13 @@ describe('an object store', () => {
     expect(await store.get('one', 5)).toBeNull()
   })
 
-  test('refuses an object with more bytes than the caller expects, and answers the next read', async () => {
+  test('refuses an object with more bytes than the caller expects, and still serves the next read', async () => {
     await bucket.store.put('long', Buffer.alloc(10))
     expect((await failure(bucket.store.get('long', 9)))?.message).toMatch(/over 9 bytes/)
     expect(await bucket.store.get('long', 10)).toHaveLength(10)
   })
 
-  test('is away while it refuses connections, and then answers again without a restart', async () => {
+  test('counts as unreachable while it refuses connections, and works again without a restart', async () => {
     await bucket.proxy.cut()
     expect(await failure(bucket.store.put('two', Buffer.from('x')))).toBeInstanceOf(BlobsAwayError)
     await bucket.proxy.mend()
@@ -71,7 +71,7 @@ describe('an object store', () => {
     silent.close()
   })
 
-  test('without its bucket is away, so no object looks deleted', async () => {
+  test('without its bucket counts as unreachable, so that no object looks deleted', async () => {
     const store = openObjectStore(settings({ bucket: 'other' }), fetch, silentLog)
     const error = await failure(store.get('x', 1))
     expect(error).toBeInstanceOf(BlobsAwayError)
@@ -107,7 +107,7 @@ describe('a sealed blob', () => {
 })
 
 describe('large contents', () => {
-  test('are encrypted in the store, and contents of up to 64 KB stay with the caller', async () => {
+  test('are encrypted in the store, and contents of up to 64 KB are not moved to the store', async () => {
     const blobs = createBlobs(database.pool, bucket.store)
     expect(await blobs.keep(Buffer.alloc(64 * 1024))).toBeNull()
     const content = large('marker of the content ')
@@ -160,7 +160,7 @@ describe('large contents', () => {
     expect(most).toBe(4)
   })
 
-  test('in a store are away, and not lost, if BLOB_STORE is not set', async () => {
+  test('in a store are reported as unreachable, not as lost, if BLOB_STORE is not set', async () => {
     const blob = await createBlobs(database.pool, bucket.store).keep(large('text '))
     const without = createBlobs(database.pool, null)
     const error = await failure(without.read({ bytes: Buffer.alloc(0), blob }))

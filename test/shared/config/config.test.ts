@@ -19,11 +19,11 @@ test('a configuration without variables has the development defaults', () => {
   })
 })
 
-test('an empty variable counts as absent', () => {
+test('an empty environment variable counts as absent', () => {
   expect(parseConfig({ PORT: '', DATABASE_URL: '' }).http.port).toBe(3000)
 })
 
-test('variables are read, and their values are normalised', () => {
+test('the configuration reads the environment variables and normalises their values', () => {
   const config = parseConfig({
     HOST: '::1',
     PORT: '8080',
@@ -39,7 +39,7 @@ test('variables are read, and their values are normalised', () => {
   expect(config.limits.requestsPerMinute).toBe(0)
 })
 
-test('an error names the variable and hides its value', () => {
+test('an error of the configuration names the environment variable and hides the value', () => {
   const secret = 'postgers://user:hunter2@db/x'
   const cases: Record<string, string>[] = [
     { PORT: '-1' },
@@ -54,7 +54,7 @@ test('an error names the variable and hides its value', () => {
     { BOOTSTRAP_PROJECT_KEY: `lopk-${'0'.repeat(64)}` },
     { TRUSTED_PROXIES: 'example.com' },
     { LOG_LEVEL: 'loud' },
-    // With each of these names the service would start with development keys.
+    // With each of these misspelt values of NODE_ENV the service would start with development keys.
     { NODE_ENV: 'Production' },
     { NODE_ENV: 'prod' },
     { NODE_ENV: 'live' },
@@ -79,7 +79,7 @@ test('an error names the variable and hides its value', () => {
   }
 })
 
-test('each retention is a whole number of days within its own bounds', () => {
+test('each retention setting is a whole number of days within its own bounds', () => {
   const { retention } = parseConfig({ RETENTION_MAIL_DAYS: '30', BACKUP_RETENTION_DAYS: '14' })
   expect([retention.mail, retention.logs, retention.backups]).toEqual([30, null, 14])
   for (const [name, value] of [
@@ -179,7 +179,7 @@ function thrownLines(work: () => unknown): string[] {
   throw new Error('nothing was thrown')
 }
 
-test('the error about a wrong value names the bounds or the choices', () => {
+test('the error about a wrong setting names the bounds or the choices of the setting', () => {
   for (const value of ['x', '1.5', '-1', '70000', 'Infinity', '1e9']) {
     expect(() => parseConfig({ PORT: value })).toThrow(
       /^PORT: its value must be a whole number of 0 to 65535$/,
@@ -189,7 +189,7 @@ test('the error about a wrong value names the bounds or the choices', () => {
   expect(() => parseConfig({ DATABASE_POOL: '3' })).toThrow(/a whole number of 4 to 200$/)
 })
 
-test('a misspelt variable is named with the nearest setting, and variables of a shell are ignored', () => {
+test('a misspelt environment variable is reported with the nearest setting, and variables of a shell are ignored', () => {
   const shell = {
     HOME: '/root',
     PWD: '/',
@@ -214,7 +214,7 @@ test('a misspelt variable is named with the nearest setting, and variables of a 
     { name: 'smtp_port', nearest: 'SMTP_PORT' },
     { name: 'RECEIPT_SIGNING_KEY', nearest: 'RECEIPT_SIGNING_KEYS' },
   ])
-  // The right name is also set, so DATABASE_URI is meant for another program.
+  // DATABASE_URL is also set, so DATABASE_URI is meant for another program.
   expect(misspeltVariables({ DATABASE_URL: 'x', DATABASE_URI: 'x' })).toEqual([])
   expect(misspeltVariables({ ['X'.repeat(100_000)]: 'x' })).toEqual([])
   const lines = thrownLines(() =>
@@ -225,7 +225,7 @@ test('a misspelt variable is named with the nearest setting, and variables of a 
   )
 })
 
-test('a wrong variable keeps its default, and the other variables are read', () => {
+test('a wrong environment variable keeps its default, and the other variables are read', () => {
   const { config, faults } = readConfig({ PORT: 'x', MAIL_DOMAIN: 'mail.example.com' }, [])
   expect(faults.map(({ variable }) => variable)).toEqual(['PORT'])
   expect([config.http.port, config.mailDomain]).toEqual([3000, 'mail.example.com'])

@@ -14,7 +14,7 @@ import { USDC_NETWORKS } from '../../../shared/till/usdc.ts'
 
 const { base } = USDC_NETWORKS
 
-test('a slow RPC or the test network is a warning, and an unknown chain or no answer is broken', () => {
+test('the doctor judges a slow RPC or the test network as a warning, and an unknown chain or a silent RPC as broken', () => {
   const verdicts = (chainId: number, latencyMs: number) =>
     judgeRpc({ chainId, latencyMs }).map(({ verdict }) => verdict)
   expect(verdicts(8453, 100)).toEqual(['ok', 'ok'])
@@ -58,11 +58,11 @@ test('a gas wallet is ok, low or broken by the number of payments that its ether
     verdict: 'broken',
     fix: expect.stringContaining(`send ether to ${address}`),
   })
-  // A fee of 0 causes no division by zero.
+  // A payment fee of 0 must not cause a division by zero.
   expect(judgeGasWallet({ address, balanceWei: 5_000n }, 0n).verdict).toBe('ok')
 })
 
-test('a node without old state is a warning, and a receipt key that is not ours is broken', () => {
+test('a node without old state is a warning, and a receipt key that is not the service’s key is broken', () => {
   expect(judgeOldState(600, true).verdict).toBe('ok')
   expect(judgeOldState(600, false)).toMatchObject({
     verdict: 'warning',

@@ -1,4 +1,4 @@
-/** Judges DNS records, the listener, the relay and policies. A finding that is not ok has the line to change. */
+/** Tests the doctor's findings about DNS records, the listener, the relay and policies, and the proposed changes. */
 import { describe, expect, test } from 'bun:test'
 import {
   judgeListener,
@@ -32,7 +32,7 @@ describe('MX', () => {
       records.map(([priority, exchange]) => ({ priority, exchange })),
     )
 
-  test('is ok if our host is first, in upper or lower case, with or without a final dot', () => {
+  test('is ok if the service’s host is first, in upper or lower case, with or without a final dot', () => {
     expect(mx([10, 'MX.example.com.'])).toMatchObject({ verdict: 'ok', found: '10 mx.example.com' })
     expect(mx([10, MX], [20, 'backup.example.com']).verdict).toBe('ok')
   })
@@ -50,7 +50,7 @@ describe('MX', () => {
     expect(mx(...records)).toMatchObject({ verdict: 'broken', found, fix: MX_LINE })
   })
 
-  test('with another host before ours is a warning, because the other host gets the mail', () => {
+  test('with another host before the service’s host is a warning, because the other host gets the mail', () => {
     expect(mx([10, MX], [5, 'old.example.com'])).toMatchObject({ verdict: 'warning', fix: MX_LINE })
   })
 })
@@ -141,7 +141,7 @@ test('each project with an inbox at a reserved name is a warning', () => {
 describe('port 25 outward', () => {
   const seen = (...reached: ('answered' | 'refused' | 'silent' | 'unreachable')[]) =>
     judgePort25(reached.map((one, n) => ({ host: `h${n}`, reached: one })))
-  test('is broken, and the finding tells a provider that drops from a firewall that refuses', () => {
+  test('is broken, and the finding distinguishes a provider that drops packets from a firewall that refuses connections', () => {
     expect(seen('silent', 'answered')).toMatchObject({ verdict: 'ok', found: 'h1 answers' })
     expect(seen('silent', 'silent')).toMatchObject({
       verdict: 'broken',
@@ -157,7 +157,7 @@ describe('port 25 outward', () => {
   })
 })
 
-test('the reverse name must be ours and must lead back to the address', () => {
+test('the reverse name must be the service’s host name and must lead back to the address', () => {
   const line =
     '7.113.0.203.in-addr.arpa. IN PTR mx.example.com.   ; ask the provider of the address'
   const judged = (...names: { name: string; forward: string[] }[]) =>
@@ -180,7 +180,7 @@ test('the reverse name must be ours and must lead back to the address', () => {
   expect(judgeEhlo('203.0.113.7', MX, ['203.0.113.9']).fix).toBe('mx.example.com. IN A 203.0.113.7')
 })
 
-test('SPF needs exactly one record, and our addresses must pass', () => {
+test('SPF needs exactly one record, and the service’s addresses must pass', () => {
   const settings = {
     mailDomain: D,
     mailHostname: MX,
@@ -225,7 +225,7 @@ test('SPF needs exactly one record, and our addresses must pass', () => {
   )
 })
 
-test('DKIM needs exactly one record, with our public key', () => {
+test('DKIM needs exactly one record, with the service’s public key', () => {
   const key = `v=DKIM1; k=rsa; p=${'A'.repeat(392)}`
   const judged = (...found: string[]) =>
     judgeDkim({ domain: D, selector: 's1', record: key }, found)
@@ -274,7 +274,7 @@ test('DMARC needs one record with a known policy and confirmed report addresses'
   expect(judged('', { found: parent }).found).toBe('p=quarantine, by example.com')
 })
 
-test('the relay must accept our login, and should offer TLS and accept our largest mail', () => {
+test('the relay must accept the service’s login, and should offer TLS and accept the largest mail', () => {
   const facts = { host: 'relay.net', login: 'accepted', isEncrypted: true, sizeMax: null } as const
   const judged = (change: object) =>
     judgeRelay({ ...facts, ...change }, 35 * 1024 * 1024).map(({ verdict }) => verdict)
@@ -289,7 +289,7 @@ test('the relay must accept our login, and should offer TLS and accept our large
   }
 })
 
-test('MTA-STS needs one record and a policy that names our host', () => {
+test('MTA-STS needs one record and a policy that names the service’s host', () => {
   const policy = { mode: 'enforce', maxAgeS: 604_800, coversUs: true }
   const judged = (
     records: string[],

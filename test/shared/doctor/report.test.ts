@@ -24,7 +24,7 @@ const FINDINGS: Finding[] = [
   { area: 'mail in', check: 'STARTTLS', found: 'none', verdict: 'warning', fix: 'A=1\nB=2' },
 ]
 
-test('the table lists the areas in order, and each line to change below its finding', () => {
+test('the doctor’s report lists the areas in order, and shows the line to change below each finding', () => {
   expect(findingsTable(FINDINGS).split('\n')).toEqual([
     'mail in  BROKEN   MX        no such record',
     '                  change: a. IN MX 10 b.',
@@ -41,7 +41,7 @@ test('the table lists the areas in order, and each line to change below its find
   expect(findingsTable([])).toBe('')
 })
 
-test('text of a stranger is shown as one short line without control characters', () => {
+test('the report shows text of a stranger as one short line without control characters', () => {
   expect(shown('a\r\nb\u001b[31m')).toBe('"a??b?[31m"')
   expect(shown('x'.repeat(5_000)).length).toBeLessThan(110)
 })
@@ -80,7 +80,7 @@ test('a finding contains no form of a secret', () => {
   expect(text).toContain('[hidden]')
 })
 
-test('records are written as lines of a zone file', () => {
+test('the doctor writes DNS records as lines of a zone file', () => {
   expect(zoneLine(mxRecord('a.example', 'mx.example'))).toBe('a.example. IN MX 10 mx.example.')
   expect(zoneLine(addressRecord('mx.example', '2001:db8::1'))).toBe(
     'mx.example. IN AAAA 2001:db8::1',
@@ -90,7 +90,7 @@ test('records are written as lines of a zone file', () => {
     `t.example. IN TXT "say \\"${'x'.repeat(250)}" "${'x'.repeat(50)}\\""`,
   )
   expect(reverseName('203.0.113.7')).toBe('7.113.0.203.in-addr.arpa')
-  // RFC 3596 §2.5.
+  // The domain ip6.arpa holds the reverse names of IPv6 addresses (RFC 3596 §2.5).
   expect(reverseName('4321:0:1:2:3:4:567:89ab')).toBe(
     'b.a.9.8.7.6.5.0.4.0.0.0.3.0.0.0.2.0.0.0.1.0.0.0.0.0.0.0.1.2.3.4.ip6.arpa',
   )

@@ -1,4 +1,4 @@
-/** Judges settings, database, storage, web, webhooks and certificates. */
+/** Tests the doctor's findings about settings, database, storage, web, webhooks and certificates. */
 import { describe, expect, test } from 'bun:test'
 import { readConfig } from '../../../shared/config/config.ts'
 import { ALL_SECRETS } from '../../../shared/config/secrets.ts'
@@ -152,7 +152,7 @@ describe('database', () => {
     else expect(finding.fix).toStartWith(fix)
   })
 
-  test('a server that is away is broken, and a replica that is away or a primary is broken', () => {
+  test('an unreachable server is broken, and a replica that is unreachable or is a primary is broken', () => {
     expect(databaseAway('DATABASE_URL: no database answers at db')).toMatchObject({
       verdict: 'broken',
       found: 'no database answers at db',
@@ -212,7 +212,7 @@ test('webhooks must reach the internet, and must not reach the private network',
   expect(judgeGuard({ ...seen, inside: 'answered' })[1]!.fix).toBe('ALLOW_PRIVATE_NETWORKS=false')
 })
 
-test('a certificate for another name, expired or untrusted is broken, and one near its end a warning', () => {
+test('a certificate for another name, expired or untrusted is broken, and a certificate near its end is a warning', () => {
   const certificate = {
     fits: true,
     names: ['mx.example.com'],

@@ -3,7 +3,7 @@ import { EVENT_ID_MAX_LENGTH, eventId, parseEventId } from '../../../shared/even
 
 const at = new Date('2026-01-05T09:39:12.345Z')
 
-test('an event id is read as the position that was written', () => {
+test('an event id is read as the position from which the id was written', () => {
   for (const position of [
     { seq: 42n, at },
     { seq: 0n, at: null },
@@ -21,7 +21,7 @@ test('an event id of the greatest length is read', () => {
   expect(parseEventId(longest)).not.toBeNull()
 })
 
-test('any other text is refused', () => {
+test('a text that is not an event id is refused', () => {
   for (const text of [
     '',
     'x',

@@ -4,7 +4,7 @@ import { signWebhook, verifyWebhookSignature } from '../../../shared/events/webh
 
 const SECRET = 'whsec_0123456789abcdef'
 const BODY = '{"hello":"wörld"}'
-/** Made with: printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef */
+/** This signature was made with: printf '{"hello":"wörld"}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef */
 const VECTOR = 'sha256=24164eec9053a52ef7eb057684ba1bb285955ad5e6e29dfdfbd1483db39ef639'
 
 describe('signWebhook', () => {
@@ -13,7 +13,7 @@ describe('signWebhook', () => {
     expect(signWebhook({ secret: SECRET, body: Buffer.from(BODY) })).toBe(VECTOR)
   })
 
-  // RFC 4231 §4.3, where key and data are text.
+  // In RFC 4231 §4.3 the key and the data are text.
   test('matches RFC 4231 test case 2', () => {
     expect(signWebhook({ secret: 'Jefe', body: 'what do ya want for nothing?' })).toBe(
       'sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
@@ -39,7 +39,7 @@ describe('verifyWebhookSignature', () => {
     expect(verifyWebhookSignature({ secret: SECRET, body: BODY, header: VECTOR })).toBe(true)
     const attempts: [string, string, string | null][] = [
       [SECRET, `${BODY} `, VECTOR],
-      // The prefix `whsec_` is a part of the key.
+      // The prefix `whsec_` is a part of the HMAC key.
       [SECRET.slice(6), BODY, VECTOR],
       [SECRET, BODY, VECTOR.slice(7)],
       [SECRET, BODY, VECTOR.toUpperCase()],

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { Costs } from '../../../shared/fair/costs.ts'
 import { CostTurns } from '../../../shared/fair/costTurns.ts'
 
-test('a cost fades with time, and a work counts the costs of all its sharers', () => {
+test('the cost of a sharer fades with time, and a work counts the costs of all its sharers', () => {
   let nowMs = 0
   const costs = new Costs({ nowMs: () => nowMs })
   costs.charge(['inbox', 'network'], 400)
@@ -41,7 +41,7 @@ test('the sharer with the least cost takes the next turn, whatever the order of 
   expect(order.length).toBe(41)
 })
 
-test('a work that throws ends its turn, and its sharer is charged', async () => {
+test('a work that throws ends its turn, and the cost is charged to its sharer', async () => {
   const costs = new Costs()
   const turns = new CostTurns(costs, 1)
   const slow = async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { CpuBudget } from '../../../shared/fair/cpuBudget.ts'
 
-test('an owner who has used the burst waits until the debt has come back', () => {
+test('an owner who has used up the CPU burst waits until the CPU debt is paid back', () => {
   let nowMs = 0
   const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
   budget.charge('a', 999)
@@ -13,7 +13,7 @@ test('an owner who has used the burst waits until the debt has come back', () =>
   expect(budget.delayMs('a')).toBe(0)
 })
 
-test('an owner in debt is remembered after ten thousand other owners', () => {
+test('the CPU debt of an owner is remembered after ten thousand other owners', () => {
   let nowMs = 0
   const budget = new CpuBudget({ burstMs: 1_000, perSecondMs: 100 }, () => nowMs)
   budget.charge('heavy', 500_000)

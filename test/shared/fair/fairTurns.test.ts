@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { FairTurns, NoTurnError } from '../../../shared/fair/fairTurns.ts'
 
-/** Enters once per listed owner. @returns the owners in the order of their turns, one turn at a time. */
+/** Requests a turn for each listed owner. @returns the owners in the order of their turns, with one turn at a time. */
 async function orderOf(turns: FairTurns, owners: readonly string[]): Promise<string[]> {
   const order: string[] = []
   await Promise.all(
@@ -20,7 +20,7 @@ test('waiting owners take turns by rotation', async () => {
   expect((await orderOf(turns, ['a', 'a', 'a', 'a', 'b', 'c', 'b'])).join('')).toBe('aabcaba')
 })
 
-test('an owner at its cap leaves free turns to others', async () => {
+test('an owner with its maximum number of turns leaves free turns to other owners', async () => {
   const turns = new FairTurns({ total: 3, perSharer: 2 })
   await turns.enter('a')
   const leave = await turns.enter('a')
@@ -45,7 +45,7 @@ test('an owner with too many waiting callers is refused, and a caller of another
   ;(await other)()
 })
 
-test('a caller that waits too long is refused, and holds no turn', async () => {
+test('a caller that waits too long for a turn is refused, and holds no turn', async () => {
   const turns = new FairTurns({ total: 1, perSharer: 1 })
   const leave = await turns.enter('a')
   await expect(turns.enter('b', 1)).rejects.toBeInstanceOf(NoTurnError)

@@ -14,7 +14,7 @@ function paced(bytesPerS = RATE) {
   }
 }
 
-test('two seconds of the rate pass at once, and further bytes wait', () => {
+test('the bytes of two seconds of the rate pass at once, and further bytes wait', () => {
   const { take, later } = paced()
   expect(take(2 * RATE, 'a')).toBe(0)
   expect(take(RATE, 'a')).toBe(1000)
@@ -22,14 +22,14 @@ test('two seconds of the rate pass at once, and further bytes wait', () => {
   expect(take(RATE / 2, 'a')).toBe(500)
 })
 
-test('a subject that rests regains at most two seconds of the rate', () => {
+test('a subject that sends nothing regains at most two seconds of the rate', () => {
   const { take, later } = paced()
   take(5 * RATE, 'a')
   later(60_000)
   expect(take(3 * RATE, 'a')).toBe(1000)
 })
 
-test('a message waits for its busiest subject, and counts for its network and its inboxes', () => {
+test('a mail waits for the busiest of its subjects, and its bytes count for its network and its inboxes', () => {
   const { take } = paced()
   take(3 * RATE, 'inbox')
   expect(take(RATE, 'network', 'inbox')).toBe(2000)

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Shares, type ShareTurn } from '../../../shared/fair/shares.ts'
 
-/** Enters until the first refusal. @returns the places. */
+/** Takes slots until the first refusal. @returns the turns of the taken slots. */
 function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   const places: ShareTurn[] = []
   for (let n = 0; ; n++) {
@@ -11,7 +11,7 @@ function fill(shares: Shares, sharers: (n: number) => string[]): ShareTurn[] {
   }
 }
 
-test('one inbox takes half of the slots, the next inbox half of the rest, and a third still enters', () => {
+test('one inbox takes half of the slots, the next inbox half of the rest, and a third inbox still gets a slot', () => {
   const shares = new Shares(200)
   expect(fill(shares, (n) => ['flooded', `network ${n}`])).toHaveLength(100)
   expect(fill(shares, (n) => ['second', `net ${n}`])).toHaveLength(50)

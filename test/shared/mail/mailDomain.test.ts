@@ -24,7 +24,7 @@ test('a domain has a record for ownership, MX, DKIM, SPF and DMARC', () => {
   ])
 })
 
-test('a record is judged by its significant part', () => {
+test('a DNS record of a mail domain is judged by the significant part of its text', () => {
   const cases: [string, string[], string][] = [
     ['ownership', [], 'missing'],
     ['ownership', ['purser-verification=abcd', 'other'], 'mismatch'],
@@ -51,7 +51,7 @@ test('a record is judged by its significant part', () => {
   }
 })
 
-test('the required records decide the verdict, and an unanswered look-up leaves the verdict unknown', () => {
+test('the required DNS records decide the verdict on a domain, and an unanswered look-up leaves the verdict unknown', () => {
   const ok = { status: 'ok', detail: '' } as const
   const missing = { status: 'missing', detail: '' } as const
   const all: Findings = { ownership: ok, mx: ok, dkim: ok, spf: missing, dmarc: missing }

@@ -31,7 +31,7 @@ test('mail by a relay has its first retry within 15 seconds and its last retry w
   expect(at.at(-1)!).toBeLessThanOrEqual(24 * HOUR_S)
 })
 
-test('no attempt follows the end of the retry period', () => {
+test('no attempt to send a mail follows the end of the retry period', () => {
   expect(nextMailDelayS('relay', 1, 24 * HOUR_S)).toBeNull()
   expect(nextMailDelayS('direct', 1, 24 * HOUR_S)).not.toBeNull()
   expect(nextMailDelayS('direct', 99, 5 * 24 * HOUR_S)).toBeNull()

@@ -53,7 +53,7 @@ test('References are read despite other text between the Message-IDs, and at mos
   ])
 })
 
-test('the nearest ancestor comes first, and a message is no ancestor of itself', () => {
+test('the nearest ancestor of a message comes first in its list of ancestors, and a message is no ancestor of itself', () => {
   expect(
     ancestors({
       messageId: '<me@x>',

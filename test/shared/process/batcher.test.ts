@@ -19,7 +19,7 @@ function startBatcher(lateMs: number) {
   return { batcher, batches }
 }
 
-test('items that arrive while a statement runs share the next statement', async () => {
+test('items of a batcher that arrive while a statement runs share the next statement', async () => {
   const { batcher, batches } = startBatcher(60_000)
   const results = [1, 2, 3, 4].map((item) => batcher.submit(item))
   expect(batches.map(({ items }) => items)).toEqual([[1]])
@@ -31,7 +31,7 @@ test('items that arrive while a statement runs share the next statement', async 
   await batcher.drain()
 })
 
-test('a late statement delays no other items', async () => {
+test('a late statement of a batcher delays no other items', async () => {
   const { batcher, batches } = startBatcher(20)
   const stuck = batcher.submit(1)
   const others = [2, 3].map((item) => batcher.submit(item))
@@ -46,7 +46,7 @@ test('a late statement delays no other items', async () => {
   expect(await stuck).toBe(2)
 })
 
-test('items of the least rank run first, and only items of a near rank share their statement', async () => {
+test('batched items of the least rank run first, and only items of a near rank share their statement', async () => {
   const batches: number[][] = []
   let end = () => {}
   const batcher = createBatcher({
@@ -69,7 +69,7 @@ test('items of the least rank run first, and only items of a near rank share the
   expect(batches).toEqual([[0], [1, 7, 8], [9], [500, 501, 502], [503]])
 })
 
-test('drain waits for every statement that runs', async () => {
+test('drain of a batcher waits for every statement that runs', async () => {
   const { batcher, batches } = startBatcher(0)
   const first = batcher.submit(1)
   const second = batcher.submit(2)
@@ -80,7 +80,7 @@ test('drain waits for every statement that runs', async () => {
   })
   batches[0]!.end()
   await first
-  // The batcher learns of the end before the next turn of the event loop.
+  // The batcher notices the end of the statement before the next turn of the event loop.
   await new Promise((resolve) => setImmediate(resolve))
   expect(isDrained).toBe(false)
   batches[1]!.end()

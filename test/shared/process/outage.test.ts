@@ -42,7 +42,7 @@ test('a long outage logs one line a minute', () => {
   ])
 })
 
-test('a success between failures does not end the outage', () => {
+test('a single success between failures does not end an outage', () => {
   const thing = follow()
   for (let n = 0; n < 10; n++) {
     thing.miss('full')

@@ -106,7 +106,7 @@ describe('the typed data of an authorization', () => {
 })
 
 describe('normaliseSignature', () => {
-  // EIP-2098, section Test Cases.
+  // The values come from the section Test Cases of EIP-2098.
   test.each([
     [
       '0x68a020a209d3d56c46f38cc50a33f704f4a9a10a59377f8dd762ac66910e9b907e865ad05c4035ab5792787d4a0297a43617ae897930a6fe4d822b8faea52064',

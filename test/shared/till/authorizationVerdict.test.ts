@@ -41,7 +41,7 @@ describe('verifyAuthorization', () => {
       const verdict = await judge({ payload: withSignature(payload, spelling) })
       expect(verdict).toEqual({ kind: 'valid', network: SEPOLIA, signature })
     }
-    // Upper and lower case mean the same address.
+    // An address in upper case and in lower case is the same address.
     const lower = { payTo: payTo.toLowerCase(), asset: requirement.asset.toLowerCase() }
     expect((await judge({ requirement: lower })).kind).toBe('valid')
   })

@@ -24,13 +24,13 @@ const VECTORS = [
   ],
 ] as const
 
-test('signatures equal the vectors of RFC 8032', () => {
+test('Ed25519 signatures equal the vectors of RFC 8032', () => {
   for (const [seed, message, signature] of VECTORS) {
     expect(signEd25519(hex(message), hex(seed)).toString('hex')).toBe(signature)
   }
 })
 
-test('signatures equal the signatures of @noble/ed25519, which accepts them', () => {
+test('Ed25519 signatures equal the signatures of @noble/ed25519, and @noble/ed25519 accepts the signatures', () => {
   // receiptKey sets the hash function that @noble/ed25519 needs.
   receiptKey({ seed: new Uint8Array(32).fill(1), did: 'did:web:localhost' })
   for (let n = 0; n < 200; n++) {
@@ -38,7 +38,7 @@ test('signatures equal the signatures of @noble/ed25519, which accepts them', ()
     const message = crypto.getRandomValues(new Uint8Array(n * 7))
     const signature = signEd25519(message, seed)
     expect(signature.equals(sign(message, seed))).toBe(true)
-    // The second call uses the cached key.
+    // The second call of signEd25519 uses the cached key.
     expect(signEd25519(message, seed).equals(signature)).toBe(true)
   }
   const [seed, message, signature] = VECTORS[1]

@@ -83,8 +83,8 @@ describe('receiptKey', () => {
   })
 })
 
-describe('published documents', () => {
-  test('hold every public key, the signing key first, and no secret', () => {
+describe('published key documents', () => {
+  test('have every public key, the signing key first, and no secret key', () => {
     const keys = [signing, retired]
     const jwks = receiptJwks(keys)
     expect(jwks.keys.map(({ kid }) => kid)).toEqual([signing.kid, retired.kid])

@@ -32,7 +32,7 @@ async function signed() {
   return { address, hash, r: BigInt(r), s: BigInt(s), v: Number(v) }
 }
 
-describe('the signer equals the signer that viem finds', () => {
+describe('the recovered signer equals the signer that viem recovers', () => {
   test.if(process.platform === 'linux' && process.arch === 'x64')(
     'with libsecp256k1 on Linux x64',
     () => {
@@ -45,7 +45,7 @@ describe('the signer equals the signer that viem finds', () => {
       const { address, hash, r, s, v } = await signed()
       const signer = await signerOf(hash, pack(r, s, v))
       if (signer !== address) throw new Error(`${pack(r, s, v)} of ${hash}: ${signer}`)
-      // In half of the cases r is no point on the curve.
+      // In half of the cases r is not the x coordinate of a point on the curve.
       await expectSame(hash, pack(randomWord(), s, v))
     }
   }, 60_000)

@@ -155,7 +155,7 @@ describe('encodePaymentRequired', () => {
   })
 })
 
-test('a settlement names network and reason in the words of its version', () => {
+test('a settlement response names network and reason in the words of its x402 version', () => {
   const failure = {
     success: false,
     transaction: '',
@@ -172,7 +172,7 @@ test('a settlement names network and reason in the words of its version', () => 
   expect(wireReason('insufficient_funds', 2)).toBe('insufficient_funds')
 })
 
-test('a network is found by its name and by its CAIP-2 name', () => {
+test('an x402 network is found by its name and by its CAIP-2 name', () => {
   expect(usdcNetworkOf('base')?.chainId).toBe(8453)
   expect(usdcNetworkOf('eip155:84532')?.network).toBe('base-sepolia')
   for (const name of ['eip155:1', 'eip155:*', 'Base', '', 'constructor', '__proto__']) {

@@ -56,7 +56,7 @@ async function openByTheBook(
   return unbox(dataKey, sealed.ciphertext, ad(['data', ...bound]))
 }
 
-test('a sealed secret opens, also with a reader that knows only the documented layout', async () => {
+test('a sealed secret can be decrypted, also by a reader that knows only the documented layout', async () => {
   for (const plaintext of [PLAINTEXT, Buffer.alloc(0), randomBytes(64 * 1024)]) {
     const sealed = oldRing.seal(plaintext, context)
     expect(oldRing.open(sealed, context)).toEqual(plaintext)
@@ -66,7 +66,7 @@ test('a sealed secret opens, also with a reader that knows only the documented l
   }
 })
 
-test('every seal of one secret has another nonce and other bytes', () => {
+test('each encryption of one secret has another nonce and other bytes', () => {
   const seals = Array.from({ length: 100 }, () => oldRing.seal(PLAINTEXT, context))
   for (const part of ['ciphertext', 'wrappedKey'] as const) {
     const nonces = seals.map((sealed) => sealed[part].subarray(1, 13).toString('hex'))
@@ -82,7 +82,7 @@ test('a secret does not open for another project, name, version or purpose', () 
     { name: 'ключ' },
     { version: 4 },
     { purpose: 'webhook-secret' },
-    // The same characters with another boundary.
+    // This context has the same characters with another boundary between project id and name.
     { projectId: 'prj_1ключ', name: '/🔑' },
     { projectId: '', name: 'prj_1ключ/🔑' },
   ]
@@ -92,7 +92,7 @@ test('a secret does not open for another project, name, version or purpose', () 
   }
 })
 
-test('a changed bit, a cut or an addition breaks the seal', () => {
+test('a changed bit, a cut or an addition makes a sealed secret unreadable', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   for (const part of ['ciphertext', 'wrappedKey'] as const) {
     const changed = (bytes: Buffer) => () => oldRing.open({ ...sealed, [part]: bytes }, context)
@@ -112,18 +112,18 @@ test('a changed bit, a cut or an addition breaks the seal', () => {
   )
 })
 
-test('an error names a missing master key, and a wrong key of the same id opens no secret', () => {
+test('an error names a missing master key, and a wrong master key with the same id opens no secret', () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(() => newRing.open(sealed, context)).toThrow(UnknownMasterKeyError)
   expect(() => newRing.open(sealed, context)).toThrow('MASTER_KEYS lacks the key "old"')
   const wrong = new Keyring([masterKey('old', NEW)])
   expect(() => wrong.open(sealed, context)).toThrow(BrokenSealError)
-  // The id of the key is a part of the authenticated data.
+  // The id of the master key is a part of the authenticated data.
   const twin = new Keyring([masterKey('twin', OLD)])
   expect(() => twin.open({ ...sealed, keyId: 'twin' }, context)).toThrow(BrokenSealError)
 })
 
-test('a rewrapped secret opens only under the new key, and its ciphertext is unchanged', async () => {
+test('a rewrapped secret opens only with the new master key, and its ciphertext is unchanged', async () => {
   const sealed = oldRing.seal(PLAINTEXT, context)
   expect(bothRing.open(sealed, context)).toEqual(PLAINTEXT)
   const moved = { ...sealed, ...bothRing.rewrap(sealed, context) }
@@ -134,7 +134,7 @@ test('a rewrapped secret opens only under the new key, and its ciphertext is unc
   expect(() => oldRing.open(moved, context)).toThrow(UnknownMasterKeyError)
 })
 
-test('the check value identifies a key and is not its wrapping key', async () => {
+test('the check value identifies a master key and is not the wrapping key', async () => {
   const check = masterKeyCheck(masterKey('any', OLD))
   expect(check).toEqual(masterKeyCheck(masterKey('id', OLD)))
   expect(check).not.toEqual(masterKeyCheck(masterKey('any', NEW)))

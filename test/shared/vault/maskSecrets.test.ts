@@ -51,7 +51,7 @@ test.each([
   expect(masker.text(text)).toBe(text)
 })
 
-test('a long text with layers of escapes never comes out with the secret', () => {
+test('a long text with layers of escapes never contains the secret after masking', () => {
   for (const piece of [
     '%2525252541',
     '\\\\\\\\u005c',

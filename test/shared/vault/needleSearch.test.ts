@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { NeedleSearch, type Range } from '../../../shared/vault/needleSearch.ts'
 import { createRandom } from '../../chaos/random.ts'
 
-/** Returns every place of every needle. Places that overlap or touch are joined. */
+/** Returns every place of every needle. Overlapping or touching places are joined into one place. */
 function naive(needles: readonly string[], text: string): Range[] {
   const covered = new Uint8Array(text.length)
   const joined = new Uint8Array(text.length + 1)
@@ -22,7 +22,7 @@ function naive(needles: readonly string[], text: string): Range[] {
   return found
 }
 
-test('the search finds the same places as a naive search, in texts and needles of few letters', () => {
+test('the search for secrets finds the same places as a naive search, in texts and needles of few letters', () => {
   const { next: random } = createRandom(20_261_122, 'needles')
   const word = (most: number, letters: number) =>
     Array.from({ length: 1 + Math.floor(random() * most) }, () =>
@@ -38,7 +38,7 @@ test('the search finds the same places as a naive search, in texts and needles o
   }
 })
 
-test('the search finds needles with any byte', () => {
+test('the search for secrets finds needles with any byte', () => {
   const bytes = Array.from({ length: 256 }, (_, code) => String.fromCharCode(code)).join('')
   expect(new NeedleSearch(['\0', '\xff']).find(bytes)).toEqual([
     { start: 0, end: 1 },

@@ -10,7 +10,7 @@ const uri = (secret: string, parameters = '') =>
   `otpauth://totp/ACME%20Co:ada@example.com?secret=${secret}&issuer=ACME%20Co${parameters}`
 const codeOf = (text: string, nowS: number) => totpCode(parseTotpSecret(text), nowS * 1000).code
 
-/** Vectors of RFC 6238 appendix B, with the seeds of erratum 2866, which are as long as the hash. */
+/** The TOTP seeds come from erratum 2866 to RFC 6238 appendix B. Each seed is as long as its hash. */
 const SEED = '1234567890'.repeat(7)
 const KEYS = { SHA1: SEED.slice(0, 20), SHA256: SEED.slice(0, 32), SHA512: SEED.slice(0, 64) }
 const VECTORS: [number, string, string, string][] = [
@@ -22,26 +22,26 @@ const VECTORS: [number, string, string, string][] = [
   [20000000000, '65353130', '77737706', '47863826'],
 ]
 
-test('codes equal the vectors of RFC 6238 with 6 to 8 digits and a period of 30 or 60 seconds', () => {
+test('TOTP codes equal the vectors of RFC 6238 with 6 to 8 digits and a period of 30 or 60 seconds', () => {
   for (const [nowS, ...codes] of VECTORS) {
     for (const [n, [algorithm, seed]] of Object.entries(KEYS).entries()) {
       const secret = base32(Buffer.from(seed))
       for (const [digits, code] of [
         [8, codes[n]!],
-        // A shorter code is the end of a longer code (RFC 4226 §5.3).
+        // A TOTP code with fewer digits is the end of the code with more digits (RFC 4226 §5.3).
         [6, codes[n]!.slice(-6)],
         [7, codes[n]!.slice(-7)],
       ] as const) {
         const text = uri(secret, `&algorithm=${algorithm}&digits=${digits}`)
         expect([algorithm, nowS, codeOf(text, nowS)]).toEqual([algorithm, nowS, code])
-        // A double period at the double time gives the same step.
+        // A double period at the double time gives the same TOTP time step.
         expect(codeOf(`${text}&period=60`, nowS * 2)).toBe(code)
       }
     }
   }
 })
 
-test('codes match a direct implementation of RFC 6238 on random input', () => {
+test('TOTP codes match a direct implementation of RFC 6238 on random input', () => {
   for (let n = 0; n < 500; n++) {
     const key = randomBytes(1 + (n % 70))
     const nowMs = Math.floor(Math.random() * 2 ** 41)
@@ -55,7 +55,7 @@ test('codes match a direct implementation of RFC 6238 on random input', () => {
   }
 })
 
-test('the remaining seconds count down to 1, never to 0', () => {
+test('the remaining seconds of a TOTP code count down to 1, never to 0', () => {
   const key = parseTotpSecret('JBSWY3DPEHPK3PXP')
   const remaining = [0, 999, 1_000, 28_999, 29_000, 29_999, 30_000].map(
     (nowMs) => totpCode(key, nowMs).remainingS,
@@ -63,7 +63,7 @@ test('the remaining seconds count down to 1, never to 0', () => {
   expect(remaining).toEqual([30, 30, 29, 2, 1, 1, 30])
 })
 
-test('every usual form of a secret is read as the same secret', () => {
+test('every usual form of a TOTP secret is read as the same secret', () => {
   const expected = codeOf('JBSWY3DPEHPK3PXP', 59)
   for (const text of [
     'jbswy3dpehpk3pxp',
@@ -82,7 +82,7 @@ test('every usual form of a secret is read as the same secret', () => {
   }
 })
 
-test('a malformed secret is refused, and the error does not quote the secret', () => {
+test('a malformed TOTP secret is refused, and the error does not quote the secret', () => {
   for (const text of [
     '',
     '   ',

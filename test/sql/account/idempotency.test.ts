@@ -1,4 +1,4 @@
-/** Tests that an idempotency key repeats its answer for a day, only for its project and operation. */
+/** Tests that an idempotency key repeats its stored response for a day, only for its project and operation. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   beginIdempotent,
@@ -20,7 +20,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const [FIRST, SECOND] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
-/** Stores a key of a new project with an answer and this age. @returns the request of the key. */
+/** Stores an idempotency key of a new project with a response and the given age. @returns the request of the key. */
 async function answered(age: string) {
   const request = { projectId: await newProject(pool), operation: 'redeem', key: 'k' }
   await beginIdempotent(pool, { ...request, hash: FIRST })
@@ -31,7 +31,7 @@ async function answered(age: string) {
   return request
 }
 
-test('a key keeps its request and its answer for 24 hours', async () => {
+test('an idempotency key keeps its request and its response for 24 hours', async () => {
   const request = await answered('23 hours 59 minutes')
   const kept = { requestHash: FIRST, result: 'the answer' }
   expect(await beginIdempotent(pool, { ...request, hash: SECOND })).toEqual(kept)
@@ -40,7 +40,7 @@ test('a key keeps its request and its answer for 24 hours', async () => {
   expect(await readIdempotent(pool, request)).toBe('the answer')
 })
 
-test('an expired key can be taken again, and then keeps its new request', async () => {
+test('an expired idempotency key can be used again, and then keeps its new request', async () => {
   const request = await answered('24 hours 1 minute')
   expect(await findIdempotent(pool, request)).toBeNull()
   const taken = { requestHash: SECOND, result: null }
@@ -49,13 +49,13 @@ test('an expired key can be taken again, and then keeps its new request', async 
   expect(await beginIdempotent(pool, { ...request, hash: FIRST })).toEqual(taken)
 })
 
-test('an expired key is deleted', async () => {
+test('an expired idempotency key is deleted', async () => {
   const request = await answered('24 hours 1 minute')
   await expireAll(pool)
   expect(await readIdempotent(pool, request)).toBeNull()
 })
 
-test('a key has no effect on another project, operation or key', async () => {
+test('an idempotency key has no effect on another project, operation or key', async () => {
   const request = await answered('1 minute')
   const others = [
     { ...request, projectId: await newProject(pool) },

@@ -20,7 +20,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-/** Returns a mail of 150 KB with an attachment of 90 KB. Each number gives another mail. */
+/** Returns a mail of 150 KB with an attachment of 90 KB. Each value of `n` gives another mail. */
 function largeMail(n: number): string {
   const content = createHash('sha512').update(`${n}`).digest('hex').repeat(700)
   const encoded = Buffer.from(content).toString('base64').replace(/.{76}/g, '$&\r\n')
@@ -93,7 +93,7 @@ test('large contents move to the store and back, byte for byte, and small conten
   await same()
 }, 60_000)
 
-test('a move that an outage of the store interrupts goes on with the next run', async () => {
+test('a move of contents that an outage of the store interrupts continues with the next run', async () => {
   const { pool } = database
   await bucket.proxy.cut()
   const away = await move('store')
@@ -105,7 +105,7 @@ test('a move that an outage of the store interrupts goes on with the next run', 
   await moveBlobs(pool, bucket.store, 'database', () => {})
 }, 60_000)
 
-test('a content that changes during its move keeps the change', async () => {
+test('a content that changes during its move to the store keeps the change', async () => {
   const { pool } = database
   let puts = 0
   const changed = () => Buffer.alloc(80_000, `changed ${puts} `)
@@ -131,7 +131,10 @@ test.each([
   [['store'], { BLOB_STORE: '' }, 'BLOB_STORE: must be set'],
   [['store'], { S3_SECRET_ACCESS_KEY: '' }, 'S3_SECRET_ACCESS_KEY: it is missing'],
   [['store'], { BLOB_STORE: 'https://bucket' }, 'BLOB_STORE: its value must be s3://bucket'],
-])('a move to %p with %p prints its usage or the wrong setting', async ([to], env, message) => {
-  const { code, output } = await move(to!, { ...bucket.env, ...env })
-  expect([code, output]).toEqual([78, expect.stringContaining(message)])
-})
+])(
+  'the command that moves contents to %p with %p prints its usage or the wrong setting',
+  async ([to], env, message) => {
+    const { code, output } = await move(to!, { ...bucket.env, ...env })
+    expect([code, output]).toEqual([78, expect.stringContaining(message)])
+  },
+)

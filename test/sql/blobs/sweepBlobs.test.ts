@@ -42,7 +42,7 @@ async function sweep() {
 const rowsOf = async (table: 'blobs' | 'dead_blobs') =>
   (await database.pool.query(`select hash from ${table}`)).rows.length
 
-describe('the sweep', () => {
+describe('the sweep of unused objects', () => {
   test('removes an object that no row named within an hour, and keeps a named object', async () => {
     const [named] = [await keep(), await keep()]
     await name(named)
@@ -119,7 +119,7 @@ describe('the sweep', () => {
     await age()
     await buryIdleBlobs(database.pool)
     await bucket.proxy.cut()
-    // The rows of objects that still exist stay.
+    // During the outage the rows of objects that still exist stay in `dead_blobs`.
     expect(await removeDeadBlobs(database.pool, bucket.store)).toBe(0)
     expect(await rowsOf('dead_blobs')).toBe(12)
     await bucket.proxy.mend()

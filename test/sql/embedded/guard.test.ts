@@ -30,7 +30,7 @@ test('PostgreSQL ends soon after kill −9 of the process that started it', asyn
     expect(isAlive(pid)).toBe(true)
     owner.child.kill('SIGKILL')
     await waitFor('the end of PostgreSQL', () => !isAlive(pid))
-    // The shutdown was clean, so the next start has nothing to recover.
+    // PostgreSQL removed its pid file, so the shutdown was clean and the next start needs no recovery.
     expect(existsSync(pidFile)).toBe(false)
   } finally {
     rmSync(dataDir, { recursive: true, force: true })

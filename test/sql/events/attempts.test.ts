@@ -1,4 +1,4 @@
-/** Tests that attempts are recorded once, in order, together with the job of the next attempt. */
+/** Tests that delivery attempts are recorded once, in order, together with the job of the next attempt. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { abortDelivery, postponeAttempt } from '../../../sql/events/deliveries.ts'
@@ -34,7 +34,7 @@ const deliveries = async (count: number) => {
   return ids.toSorted()
 }
 
-test('an attempt that two runs make is recorded once, and the next attempt is queued once', async () => {
+test('a delivery attempt that two runs make is recorded once, and the next attempt is queued once', async () => {
   const id = await newDelivery(pool)
   expect(await recordAttempts(pool, [attemptOf(id, 1)])).toEqual([true])
   expect(await recordAttempts(pool, [attemptOf(id, 1, { statusCode: 500 })])).toEqual([false])
@@ -43,7 +43,7 @@ test('an attempt that two runs make is recorded once, and the next attempt is qu
   expect((await queuedAttempt(pool, id))?.attempt).toBe(2)
 })
 
-test('an attempt that another run records at the same time is not recorded again', async () => {
+test('a delivery attempt that another run records at the same time is not recorded again', async () => {
   const id = await newDelivery(pool)
   const ended = `update webhook_deliveries set attempt = 1, next_attempt_at = now() + interval '1 hour' where id = $1`
   const late = () => [recordAttempts(pool, [attemptOf(id, 1, DELIVERED)])]
@@ -66,7 +66,7 @@ test('a late result of an aborted delivery changes nothing', async () => {
   }
 })
 
-test('a delivered event has no further attempt', async () => {
+test('a delivered event gets no further delivery attempt', async () => {
   const [done, open] = await deliveries(2)
   const results = [attemptOf(done!, 1, DELIVERED), attemptOf(open!, 1)]
   expect(await recordAttempts(pool, results)).toEqual([true, true])
@@ -74,7 +74,7 @@ test('a delivered event has no further attempt', async () => {
   expect((await queuedAttempt(pool, open!))?.attempt).toBe(2)
 })
 
-test('the end of an attempt is rounded up, so that the next attempt is never early', async () => {
+test('the end time of a delivery attempt is rounded up, so that the next attempt is never early', async () => {
   for (const id of await deliveries(20)) {
     const { rows } = await pool.query('select clock_timestamp()::text as now')
     await recordAttempts(pool, [attemptOf(id, 1, { retryInS: 1, endedMs: performance.now() })])
@@ -97,7 +97,7 @@ test('a delivery is unchanged when the job of its next attempt is not queued', a
   expect(await listAttempts(pool, id)).toEqual([])
 })
 
-test('a stale postponement of attempt 1 leaves the job of attempt 2', async () => {
+test('a stale postponement of delivery attempt 1 does not change the job of attempt 2', async () => {
   const id = await newDelivery(pool)
   await recordAttempts(pool, [attemptOf(id, 1)])
   const queued = await queuedAttempt(pool, id)
@@ -105,7 +105,7 @@ test('a stale postponement of attempt 1 leaves the job of attempt 2', async () =
   expect(await queuedAttempt(pool, id)).toEqual(queued)
 })
 
-test('a postponement waits for a concurrent record of the attempt, then does nothing', async () => {
+test('a postponement of a delivery attempt waits for a concurrent record of the attempt, then does nothing', async () => {
   const id = await newDelivery(pool)
   const ended = 'update webhook_deliveries set attempt = 1 where id = $1'
   await whileHeld(pool, ended, [id], () => [
@@ -114,7 +114,7 @@ test('a postponement waits for a concurrent record of the attempt, then does not
   expect(await queuedAttempt(pool, id)).toBeNull()
 })
 
-test('two processes with the same deliveries in opposite orders both record', async () => {
+test('two processes record attempts of the same deliveries in opposite orders without a deadlock', async () => {
   const ids = await deliveries(4)
   const hold = 'select from webhook_deliveries where id = any ($1) for update'
   const record = (list: string[]) =>

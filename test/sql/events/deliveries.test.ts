@@ -57,7 +57,7 @@ const toWebhook = (projectId: string, webhookId: string) => ({
   body: Buffer.from('{}'),
 })
 
-describe('a delivery', () => {
+describe('a delivery of a webhook', () => {
   test('is not stored when its job is not queued', async () => {
     const projectId = await newProject(pool)
     const delivery = toWebhook(projectId, await newWebhook(pool, projectId))
@@ -103,7 +103,8 @@ describe('a delivery', () => {
     const secrets = async () =>
       (await findDueDeliveries(pool, [id, other])).map((due) => due?.secret === null)
     expect(await secrets()).toEqual([false, false])
-    // A row can still hold a secret, but a delivery stored during the deletion must not find the secret.
+    // The row of a deleted webhook can still hold a secret, but a delivery stored during the deletion must not find
+    // the secret.
     await pool.query('update project_webhooks set deleted_at = now() where id = $1', [webhookId])
     await pool.query('update seller_endpoints set deleted_at = now() where id = $1', [endpointId])
     expect(await secrets()).toEqual([true, true])
@@ -114,7 +115,7 @@ describe('a delivery', () => {
   })
 })
 
-describe('the next delivery', () => {
+describe('the next due delivery', () => {
   test('is the earliest delivery in the future', async () => {
     expect(await nextDeliveryInMs(pool)).toBeNull()
     const [late, next, later] = [
@@ -146,7 +147,7 @@ describe('the next delivery', () => {
   })
 })
 
-describe('deliveries', () => {
+describe('deliveries of webhooks', () => {
   const projectGone = 'the project was deleted'
 
   test('are aborted with their project, except after their delivery', async () => {

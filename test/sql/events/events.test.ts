@@ -84,7 +84,7 @@ const boundsOf = async (projectId: string) => {
   return { newest: newest.seq, oldest }
 }
 
-test('a stream starts at 1, and its oldest number is the next number after all events were deleted', async () => {
+test('an event stream starts at 1, and its oldest number is the next number after all events were deleted', async () => {
   const [silent, old, other] = [
     await newProject(pool),
     await newProject(pool),
@@ -127,7 +127,7 @@ test('an event is delivered to the live webhooks of its project and type', async
   expect(await sentTo(foreign)).toEqual([])
 })
 
-test('an empty list of events runs no statement', async () => {
+test('recording an empty list of events runs no SQL statement', async () => {
   const failing = { query: () => Promise.reject(new Error('a statement was sent')) }
   await recordEvents(failing as never, [])
   expect(await listEvents(pool, 'prj_none', { after: 0n, limit: 1 })).toEqual([])

@@ -1,4 +1,4 @@
-/** Tests that the webhooks of a project are bounded in number, and gone once deleted. */
+/** Tests that a project has a limited number of webhooks, and that a deleted webhook cannot be found. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   createProjectWebhook,
@@ -47,7 +47,7 @@ test('a project has at most WEBHOOKS_MAX webhooks, and deleted webhooks do not c
   expect((await create(full)).webhook.url).toBe(HOOK)
 })
 
-test('two concurrent registrations keep the bound of webhooks', async () => {
+test('two concurrent registrations never exceed the limit on webhooks', async () => {
   const projectId = await newProject(pool)
   await fill(projectId, WEBHOOKS_MAX - 1)
   const hold = 'select from projects where id = $1 for no key update'

@@ -38,7 +38,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]()
 })
 
-/** Starts another API process with these keys. */
+/** Starts another API process with the given master keys. */
 function clientWith(keys: string): Client {
   const { masterKeys } = parseConfig({ MASTER_KEYS: keys })
   const api = startApi({ ...service.config, masterKeys }, service.database.url, silentLog)
@@ -53,7 +53,7 @@ const env = (keys: string) => ({
 })
 const rotate = (keys: string) => startProcess('sql/keyring/rotateMain.ts', env(keys))
 
-/** Returns all rows that the rotation can change. */
+/** Returns all rows that the rotation of master keys can change. */
 async function stored() {
   const { rows } = await service.database.pool.query(
     `select 'credential' as kind, credential_row::text as id, version, key_id, wrapped_key, ciphertext
@@ -94,7 +94,7 @@ async function fill(): Promise<void> {
   )
 }
 
-test('a rotation refuses wrong and missing keys, runs online and resumes after kill −9', async () => {
+test('a rotation of master keys refuses wrong and missing keys, runs online and resumes after kill −9', async () => {
   const { pool } = service.database
   const backupCodes = Array.from({ length: 20 }, (_, n) => `b${n}`)
   for (let n = 1; n <= 3; n++) {
@@ -106,7 +106,7 @@ test('a rotation refuses wrong and missing keys, runs online and resumes after k
     network: 'base-sepolia',
     webhookUrl: 'http://127.0.0.1:1/hook',
   })
-  // An older version stored the secret in plain text.
+  // An older release stored the webhook secret in plain text.
   await pool.query(
     `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network, webhook_url, webhook_secret)
      values ('se_plain', $1, 'x', 'x', 1, 'base-sepolia', 'http://127.0.0.1:1/', 'whsec_plain')`,
@@ -199,7 +199,7 @@ test('a rotation refuses wrong and missing keys, runs online and resumes after k
   expect(again.stdout()).toBe('0 secrets rewrapped under "new"; it is the only key\n')
 })
 
-test('a rotation beside writers, readers and deletions causes no error and loses no write', async () => {
+test('a rotation of master keys beside writers, readers and deletions causes no error and loses no write', async () => {
   const client = clientWith(`${NEXT},${NEW}`)
   const names = Array.from({ length: 12 }, (_, n) => `busy ${n}`)
   const last = new Map<string, string>()
@@ -234,7 +234,7 @@ test('a rotation beside writers, readers and deletions causes no error and loses
     expect((await only.get(path(name))).body.data.value).toBe(value)
   }
 
-  // From now on a process with an old key does not start and prints the reason.
+  // After the rotation a process with an old master key does not start and prints the reason.
   const { database, config } = service
   const check = (keys: string) =>
     checkMasterKeys(database.url, { ...config, ...parseConfig({ MASTER_KEYS: keys }) })
@@ -275,7 +275,7 @@ testWhole(
   },
 )
 
-test('a damaged data key is named, and all other data keys are rewrapped', async () => {
+test('a rotation names a damaged data key, and rewraps all other data keys', async () => {
   const { pool } = service.database
   const { rows } = await pool.query(
     `update credential_versions v set wrapped_key = set_byte(wrapped_key, 20, 255 - get_byte(wrapped_key, 20))
@@ -294,7 +294,7 @@ test('a damaged data key is named, and all other data keys are rewrapped', async
   expect([await rest.exited, await underKey('next')]).toEqual([0, 0])
 })
 
-test('the progress bar overwrites its line on a terminal and prints every five percent elsewhere', () => {
+test('the progress bar of the rotation overwrites its line on a terminal and prints every five percent elsewhere', () => {
   const draw = (isTerminal: boolean) => {
     let text = ''
     const show = progressBar(1_000, isTerminal, (part) => {

@@ -9,7 +9,7 @@ import { waitFor } from '../../support/waitFor.ts'
 
 const WRITERS = 4
 
-test('a copy of a cluster under writes opens with every row from before the copy', async () => {
+test('a backup copy of a PostgreSQL cluster under writes opens with every row from before the copy', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'purser-cluster-'))
   const [here, there] = [join(folder, 'here'), join(folder, 'there')]
   try {
@@ -22,7 +22,7 @@ test('a copy of a cluster under writes opens with every row from before the copy
       while (!stop) {
         await pool.query(`insert into rows (filling) values (repeat('x', 5000))`)
         written++
-        // Checkpoints remove WAL.
+        // A checkpoint lets PostgreSQL remove WAL files during the copy.
         if (written % 200 === 0) await pool.query('checkpoint')
       }
     })
@@ -43,7 +43,7 @@ test('a copy of a cluster under writes opens with every row from before the copy
     await server.stop()
     expect(readdirSync(join(there, 'postgres'))).not.toContain('postmaster.pid')
 
-    // The password file is beside the cluster.
+    // The password file is beside the cluster folder, so the copy does not contain the file.
     await Bun.write(join(there, 'postgres-password'), Bun.file(join(here, 'postgres-password')))
     const restored = await startEmbeddedPostgres({ dataDir: there, onLog: () => {} })
     const copy = createPool({ url: restored.url, size: 1, name: 'test' })

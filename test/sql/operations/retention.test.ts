@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a project that keeps rows of a class for this number of days. */
+/** Makes a project that keeps rows of a retention class for the given number of days. */
 async function keeping(name: RetentionClass, days: number, projectId?: string): Promise<string> {
   const id = projectId ?? (await newProject(pool))
   const actor = { projectId: id, keyPrefix: 'lopk-test', requestId: 'req' }
@@ -111,7 +111,7 @@ test('the inbound mail of a retransmission is removed by age, and an accepted in
   expect(rows).toEqual([{ state: 'accepted' }])
 })
 
-test('an old original is removed without its message, and a shared original stays while one inbox keeps the original', async () => {
+test('the old original of a message is removed without its message, and a shared original stays while one inbox keeps the original', async () => {
   const projectId = await keeping('rawMail', 5)
   const neighbour = await newProject(pool)
   const raw = rawMail()
@@ -159,7 +159,7 @@ test('ended deliveries are removed with their attempts, and a pending delivery s
   expect(rows).toEqual([{ id: pending }])
 })
 
-test('the log records a change of retention, and keeps entries for the days of the retention', async () => {
+test('the audit log records a change of retention, and keeps entries for the days of the retention', async () => {
   const projectId = await keeping('logs', 120)
   await age('audit_log', projectId, 119, 'at')
   await expireAll(pool)
@@ -241,7 +241,7 @@ test('a final payment loses its details but no amount, and a payment that is not
   expect((await row(pool, 'payments', expired)).signature).toBe('')
 })
 
-test('two workers share the removal, and a batch is bounded and waits for no lock', async () => {
+test('two workers share the removal of old rows, and a batch is bounded and waits for no lock', async () => {
   const projectId = await keeping('mail', 10)
   await receive(pool, projectId)
   await pool.query(
@@ -269,7 +269,7 @@ test('two workers share the removal, and a batch is bounded and waits for no loc
   expect(await storedBytes(projectId)).toEqual({ counted: 0, stored: 0 })
 })
 
-test('a locked row stays for the next batch', async () => {
+test('a locked old row stays for the next removal batch', async () => {
   const projectId = await keeping('logs', 30)
   await pool.query(
     `insert into audit_log (project_id, action, actor, request_id, outcome)

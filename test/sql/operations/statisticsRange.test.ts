@@ -24,11 +24,11 @@ afterAll(() => database[Symbol.asyncDispose]())
 const hours = async () =>
   (await database.pool.query('select * from statistics_hours order by hour')).rows
 
-test('whole hours are summed once, even when several processes sum the hours', async () => {
+test('the counts of whole hours are summed once, even when several processes sum the hours', async () => {
   const { pool } = database
   await Promise.all([recordHours(pool), recordHours(pool)])
   const first = await hours()
-  // The current hour and the previous hour may still get minutes.
+  // The current hour and the previous hour may still get counts of minutes.
   expect(first.length).toBeGreaterThanOrEqual(43)
   for (const hour of first.slice(1)) {
     expect(hour).toMatchObject({ mail_in: 60, mail_out: 120, paid_atomic: '600', webhooks_ok: 180 })
@@ -37,7 +37,7 @@ test('whole hours are summed once, even when several processes sum the hours', a
   expect(await hours()).toEqual(first)
 })
 
-test('a range counts each of its parts once, also where hours and minutes meet', async () => {
+test('a statistics range counts each minute once, also where summed hours and minutes meet', async () => {
   const { pool } = database
   for (const [widthMs, parts] of [
     [HOUR_MS / 2, 48],
@@ -55,14 +55,14 @@ test('a range counts each of its parts once, also where hours and minutes meet',
   }
 })
 
-test('days begin at the midnight of the time zone', async () => {
+test('days in the statistics begin at midnight of the time zone', async () => {
   const offsetMs = -5.5 * HOUR_MS
   const { parts } = await readRange(database.pool, { widthMs: DAY_MS, parts: 30, offsetMs })
   expect(parts.length).toBeGreaterThanOrEqual(2)
   for (const { at } of parts) expect((at.getTime() - offsetMs) % DAY_MS).toBe(0)
 })
 
-test('hours stay for a month after their minutes are deleted, and are deleted after two months', async () => {
+test('summed hours stay for a month after the counts of their minutes are deleted, and are deleted after two months', async () => {
   const { pool } = database
   await pool.query('delete from statistics_minutes')
   await pool.query(

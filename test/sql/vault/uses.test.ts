@@ -1,4 +1,4 @@
-/** Tests stored uses whose master key changes or whose time ends. */
+/** Tests stored uses of secrets after a change of the master key or after their expiry. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { Keyring, masterKey } from '../../../shared/vault/envelope.ts'
@@ -56,7 +56,7 @@ test('request and answer of a use can be read after a change of the master key',
   expect(use).toMatchObject({ state: 'answered', answer, error: null })
 })
 
-test('a use is deleted when its time is over, and no other use is deleted', async () => {
+test('a stored use is deleted after its expiry, and no other use is deleted', async () => {
   const { pool } = service.database
   const [gone, kept] = [await newUse(), await newUse()]
   await pool.query('update vault_uses set expires_at = clock_timestamp() where id = $1', [gone.id])

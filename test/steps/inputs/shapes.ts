@@ -3,7 +3,7 @@
 /** Makes a text of one form with `length` UTF-16 units. */
 export type Shape = { name: string; make: (length: number) => string }
 
-/** Holds tokens, and in `nests` the pairs of an opening and a closing text. */
+/** Holds the tokens of a grammar, and in `nests` the pairs of an opening and a closing text. */
 export type Grammar = { tokens: readonly string[]; nests?: readonly (readonly [string, string])[] }
 
 const show = (text: string) =>

@@ -1,4 +1,4 @@
-/** Makes texts that were slow once, or that are close to a bound. */
+/** Makes texts that a reader once read slowly, or whose length is close to the limit of a reader. */
 const repeated =
   (text: string) =>
   (length: number): string =>

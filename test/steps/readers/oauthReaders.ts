@@ -12,7 +12,7 @@ import { isMcpResource } from '../../../shared/oauth/resource.ts'
 import { HEADER, JSON_TEXT, TEXT, URL_TEXT } from '../inputs/grammars.ts'
 import type { Reader } from './reader.ts'
 
-/** Bounds a header field. The bound of Bun for all header fields together is lower. */
+/** Limits the length of one HTTP header field. Bun's limit for all header fields together is lower. */
 const FIELD_MAX = 64 * 1024
 const DOCUMENT = 'https://app.example/client.json'
 

@@ -8,8 +8,8 @@ export type Reader = {
   max: number
   grammar: Grammar
   read: (text: string) => unknown
-  /** Holds texts that are always measured, because they were slow once or are close to a bound. */
+  /** Holds texts that are always measured, because the reader was once slow or the text is close to a limit. */
   own?: Readonly<Record<string, (length: number) => string>>
-  /** Is the number of steps that a bound of the function allows beyond linear work. */
+  /** Is the number of steps beyond linear work that a limit inside the reader allows. */
   budget?: number
 }

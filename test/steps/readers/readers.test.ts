@@ -1,12 +1,12 @@
 /**
- * Tests that every reader of a stranger's text takes steps in proportion to its input. The inputs are repeats,
- * near-matches, nests and mixes of the tokens of a grammar. The count is the same on every machine.
+ * Tests that every reader of a stranger's text takes steps in proportion to its input. The test inputs are repeats,
+ * near-matches, nests and mixes of the tokens of a grammar. The count of steps is the same on every machine.
  */
 import { expect, test } from 'bun:test'
 import { amount } from '../../support/database/extent.ts'
 import { measureTable } from '../measureTable.ts'
 
-test('twice the input costs a reader about twice the steps', async () => {
+test('a reader takes about twice the steps for twice the input', async () => {
   const effort = {
     first: amount(1_000, 500),
     last: amount(8_000, 2_000),

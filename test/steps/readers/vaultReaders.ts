@@ -1,4 +1,4 @@
-/** Lists readers of the vault. */
+/** Lists readers of strangers' texts in the vault. */
 import * as hosts from '../../../shared/vault/bounds/allowedHosts.ts'
 import * as paths from '../../../shared/vault/bounds/allowedPaths.ts'
 import {
@@ -26,7 +26,10 @@ const BODY_MAX = 2 * 1024 * 1024
 const USE_BODY_MAX = 256 * 1024
 const HEADER_MAX = 16 * 1024
 const URL_MAX = 4_096
-/** Bounds the answer of a host. `workers/vault/maskerMain.ts` masks secrets in a child process with a time limit. */
+/**
+ * Limits the size of the answer of a host to a use of a secret. `workers/vault/maskerMain.ts` masks secrets in a child
+ * process with a time limit.
+ */
 const ANSWER_MAX = 1024 * 1024
 
 const half = (text: string): [string, string] => [

@@ -1,7 +1,10 @@
-/** Compiles a regular expression to instructions of a backtracking matcher. `regexRun.ts` runs and counts these. */
+/**
+ * Compiles a regular expression to instructions of a backtracking matcher. `regexRun.ts` runs and counts the
+ * instructions.
+ */
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 
-/** Tells whether a character fits. It is a code unit, or a code point with the flags u and v. */
+/** Tells whether a character fits. The character is a code unit, or with the flags u and v a code point. */
 export type CharTest = (code: number) => boolean
 
 type Instruction =
@@ -12,9 +15,9 @@ type Instruction =
   | { op: 'jump'; to: number }
   | { op: 'save'; register: number }
   | { op: 'begin'; count: number }
-  /** Continues with a further round (the next instruction), or behind the loop. */
+  /** Continues with a further round of the loop (the next instruction), or behind the loop. */
   | { op: 'loop'; count: number; min: number; max: number; greedy: boolean; exit: number }
-  /** Begins a round, and forgets the captures of the last round. */
+  /** Begins a round of a loop, and forgets the captures of the last round. */
   | { op: 'enter'; count: number; start: number; captures: readonly number[] }
   | { op: 'again'; count: number; start: number; min: number; head: number }
   | { op: 'look'; negate: boolean; next: number }

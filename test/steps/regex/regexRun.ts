@@ -29,7 +29,7 @@ export function search(
   return { steps: matcher.steps, match: null }
 }
 
-/** Is the size of a frame: instruction, position, last position, direction, and length of the trail. */
+/** Is the size of a backtracking frame: instruction, position, last position, direction, and length of the trail. */
 const FRAME = 5
 
 class Matcher {
@@ -111,7 +111,7 @@ class Matcher {
           this.#set(one.start, pos)
           break
         case 'again':
-          // An empty round beyond the minimum never counts (ECMA-262, RepeatMatcher).
+          // An empty round of a loop beyond the minimum fails (ECMA-262, RepeatMatcher).
           holds = pos !== this.registers[one.start] || this.registers[one.count]! <= one.min
           at = one.head
           break

@@ -1,4 +1,6 @@
-/** Asks axe about a page. The page must have the init script of `axe-core`, and must bypass its own policy. */
+/**
+ * Checks a page with axe. The page needs the init script of `axe-core`, and must bypass its content security policy.
+ */
 import { expect } from 'bun:test'
 import { type ConsolePage, screenshot } from './browser.ts'
 

@@ -17,7 +17,7 @@ export type ConsoleClient = {
   delete(path: string, headers?: Record<string, string | null>): Promise<Answer>
 }
 
-/** Makes a client of `/console/api` with this cookie. The client omits a header that is null. */
+/** Makes a client of `/console/api` with the given cookie. The client omits a header whose value is null. */
 export function consoleClient(url: string, cookie: string): ConsoleClient {
   const call = async (
     method: string,

@@ -22,7 +22,7 @@ export async function addDeliveries(
   return body.webhookId
 }
 
-/** Returns the texts of a column. A row that is no element now does not count. */
+/** Returns the texts of a column. A row that has no element now is left out. */
 export const cellsOf = (page: Page, table: string, column: string): Promise<string[]> =>
   page
     .getByRole('table', { name: table, exact: true })

@@ -4,7 +4,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 export const MOMENTS = ['before', 'after'] as const
 
 /**
- * `before`: the server never sees the statement. `after`: the server has answered, and the client never sees the answer.
+ * `before`: the server never sees the statement. `after`: the server has answered, and the client never sees the
+ * answer.
  */
 export type CutMoment = (typeof MOMENTS)[number]
 
@@ -13,7 +14,8 @@ export type PostgresProxy = AsyncDisposable & {
   /** Is the URL of the same database through this proxy. */
   url: string
   /**
-   * Cuts one connection, once, at the round trip of this number from now. The next round trip has the number 1. Round
+   * Cuts one connection, once, at the round trip with the given number from now. The next round trip has the number 1.
+   * Round
    * trips of all connections count, in the order in which the clients send them.
    * @param only counts only the round trips that this function accepts.
    */
@@ -31,14 +33,14 @@ export type PostgresProxy = AsyncDisposable & {
 
 type Cut = { left: number; moment: CutMoment; only: (sent: string) => boolean }
 
-/** The first message of a connection has no type byte. */
+/** Is the length of the type byte, which the first message of a connection lacks. */
 const TYPE_BYTES = 1
 const LENGTH_BYTES = 4
 
 /** Lists the messages after which a client waits: Query, Sync, PasswordMessage, FunctionCall. */
 const ENDS_REQUEST = new Set(['Q', 'S', 'p', 'F'])
 
-/** Starts a proxy before the server of this URL. */
+/** Starts a proxy before the PostgreSQL server of the given URL. */
 export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()

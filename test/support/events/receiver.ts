@@ -1,13 +1,13 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** Is one request in the form of its arrival. */
+/** Is one HTTP request as the receiver got the request. */
 type Received = {
   method: string
   path: string
   headers: IncomingHttpHeaders
   body: Buffer
-  /** The times when the head arrived and when the answer was sent, by performance.now(). */
+  /** Are the times when the request head arrived and when the answer was sent, by performance.now(). */
   atMs: number
   answeredMs: number
 }

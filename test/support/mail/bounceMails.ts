@@ -1,4 +1,4 @@
-/** Makes bounces of our messages in the formats of common mail servers. */
+/** Makes bounces of the service's messages in the formats of common mail servers. */
 
 export type BounceOf = {
   messageId: string

@@ -3,7 +3,7 @@ import type { LookUp } from '../../../workers/mail/lookUp.ts'
 /** Holds records by name and type, e.g. `{ 'example.com TXT': [['v=spf1 -all']] }`. An Error fails the look-up. */
 export type Zone = Record<string, unknown[] | Error>
 
-/** Makes a look-up that knows only these records. */
+/** Makes a DNS look-up that knows only the records of the given zone. */
 export function fakeLookUp(zone: Zone = {}): LookUp {
   return async (name, type) => {
     const records = zone[`${name.toLowerCase()} ${type}`]

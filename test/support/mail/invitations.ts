@@ -5,7 +5,7 @@ export type EventLines = {
   method?: string
   uid?: string
   sequence?: number
-  /** Is DTSTAMP. */
+  /** Is the value of DTSTAMP in the calendar file. */
   stamp?: string
   organizer?: string
   attendees?: readonly string[]

@@ -71,14 +71,14 @@ export async function messageOf(pool: Pool, projectId: string, messageId: string
   return rows[0]
 }
 
-/** Begins an attempt that must be due. */
+/** Begins a sending attempt of an outbound mail that must be due. */
 export async function begin(pool: Pool, { row }: { row: string }): Promise<OutboundMail> {
   const [mail] = await beginAttempts(pool, [row])
   if (mail == null) throw new Error('no attempt is due')
   return mail
 }
 
-/** Records an attempt that reached all due recipients, with changes. */
+/** Records a sending attempt that reached all due recipients. `changes` replace fields of the record. */
 export async function recordSent(
   pool: Pool,
   mail: OutboundMail,

@@ -10,7 +10,7 @@ export const deliverNamed = (service: TestService, to: string, id: string, more 
     `From: ada@example.com\nMessage-ID: <${id}@example.com>\n${more}Subject: ${id}\n\nText of ${id}.\n`,
   )
 
-/** Makes an agent whose inbox has one thread of these messages. */
+/** Makes an agent whose inbox has one thread with the given messages. */
 export async function newThread(service: TestService, ids: string[]): Promise<Agent> {
   const agent = await service.newAgent()
   for (const [n, id] of ids.entries()) {

@@ -6,7 +6,7 @@ import type { Zone } from './fakeDns.ts'
 
 type DnsRecord = { type: string; name: string; value: string; priority: number | null }
 
-/** Publishes the records that a domain needs. */
+/** Publishes the DNS records that a mail domain needs. */
 export function publish(zone: Zone, records: readonly DnsRecord[]): void {
   zone.mx ??= {}
   zone.txt ??= {}

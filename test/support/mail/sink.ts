@@ -5,7 +5,7 @@ import { takeQuotedPaths } from '../../../api/smtp/quotedPaths.ts'
 import type { Certificate } from '../process/tlsServer.ts'
 
 type SunkMail = {
-  /** Is the id that the 250 answer names. */
+  /** Is the id that the sink's 250 reply names. */
   id: string
   from: string
   to: string[]
@@ -41,7 +41,7 @@ export type SinkOptions = {
   host?: string
   /** Offers STARTTLS, with an untrusted certificate. */
   tls?: boolean
-  /** Offers STARTTLS with this certificate. */
+  /** Offers STARTTLS with the given certificate. */
   certificate?: Certificate
   /** Is the size of the largest accepted message, which SIZE announces. */
   bytesMax?: number
@@ -79,7 +79,7 @@ export async function startSink({
       try {
         for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk)
       } catch {
-        // The client closed the connection within its message.
+        // The client closed the connection in the middle of its message.
         return
       }
       const refused = await sink.refuseData()

@@ -6,7 +6,10 @@ export type TcpProxy = AsyncDisposable & {
   /** Ends every connection and refuses new ones until `mend`. */
   cut(): Promise<void>
   mend(): Promise<void>
-  /** Mutes a connection that has sent this text. The client gets no more answers, and the target still gets the data. */
+  /**
+   * Mutes a connection that has sent the given text. The client gets no more answers, and the target still gets the
+   * data.
+   */
   muteOn: string | null
   /** Counts the muted connections. */
   muted: number

@@ -118,7 +118,7 @@ export function ofAgent({ service }: TestTill, agent: Agent): Omit<Buyer, keyof 
   }
 }
 
-/** Is a payment that reached the seller. */
+/** Is a signed payment that reached the test's seller. */
 export type Received = { header: string; payload: PaymentPayload['payload']; x402Version: 1 | 2 }
 
 export type Terms = {

@@ -24,7 +24,7 @@ const burnAll: Hex = BURN
 export const acceptBelow = (gas: number): Hex =>
   concat(['0x62', toHex(gas, { size: 3 }), '0x5a10600a57', BURN, '0x5b', ACCEPT])
 
-/** Returns the creation code of a code. */
+/** Returns the creation code that deploys the given contract code. */
 export const creationOf = (code: Hex): Hex =>
   concat([
     '0x60',
@@ -35,7 +35,7 @@ export const creationOf = (code: Hex): Hex =>
     code,
   ])
 
-/** Deploys a wallet with this code, and funds the wallet. */
+/** Deploys a wallet contract with the given code, and funds the wallet. */
 export async function deployCode(client: DevnetClient, code: Hex): Promise<Address> {
   const account = DEVNET_ACCOUNTS.tokenOwner.address
   const hash = await client.sendTransaction({ account, chain: null, data: creationOf(code) })

@@ -3,7 +3,7 @@ import { serve } from 'bun'
 
 type Answer = (method: string, params: any[]) => unknown
 
-/** Starts a node. `{error}` becomes an error of the node. A Response becomes the answer to the whole request. */
+/** Starts a fake node. An answer `{error}` becomes an error of the node. A Response answers the whole request. */
 export function startNode(answer: Answer) {
   const server = serve({
     port: 0,

@@ -39,7 +39,7 @@ export type GroupScene = AsyncDisposable & {
 export async function startGroupScene(): Promise<GroupScene> {
   const till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '50' } })
   const seller = await till.newSeller()
-  // The API now knows the chain.
+  // The worker has run once, so the API now knows the chain.
   await (await till.startWorker()).stop()
   const { client } = till
   let worker: TillWorker | null = null
@@ -60,7 +60,7 @@ export async function startGroupScene(): Promise<GroupScene> {
       await lowFee()
       await client.mine({ blocks: 1 })
       await client.setAutomine(false)
-      // One claim follows the other, because a group has the order of its claims.
+      // The payments are claimed one after another, because a group has the order of its claims.
       const payments: WaitingPayment[] = []
       for (const order of await scene.lasting(orders)) {
         payments.push(...(await claimAll(seller, [order])))

@@ -1,4 +1,4 @@
-/** Is a till over a devnet and a database, without loops. The test makes every step. */
+/** Is a till over a devnet and a database, without running workers. The test makes every step. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ export type HandTill = AsyncDisposable & {
   /** Claims a payment at the newest block. */
   claim(payment: SignedPayment, changes?: Partial<NewClaim>): Promise<string>
   payment(id: string): Promise<Payment>
-  /** Reads the newest block, even if it is lower than before, and the balances of the gas wallets. */
+  /** Reads the newest block, even if the block is lower than before, and the balances of the gas wallets. */
   look(): Promise<void>
   /** Claims a payment and sends it. No watcher records its outcome. */
   send(): Promise<{ id: string; txHash: Hex }>

@@ -12,7 +12,7 @@ type Order = { url: string; key: string; inFlight: number; bodies: unknown[]; in
 
 /**
  * Redeems all bodies, `inFlight` at a time. Returns the answers in the order of the bodies.
- * @param insists repeats a redeem under its Idempotency-Key while the service answers 503 or pending, as a seller may
+ * @param insists repeats a redeem with its Idempotency-Key while the service answers 503 or pending, as a seller may
  */
 export async function redeemMany(
   { url, seller }: { url: string; seller: Pick<Agent, 'key'> },

@@ -37,7 +37,7 @@ export const RESOURCE = 'https://api.example.com/report'
 export const payer = privateKeyToAccount(DEVNET_ACCOUNTS.payer.privateKey)
 export const payTo = DEVNET_ACCOUNTS.payTo.address
 
-/** Holds short intervals for tests. */
+/** Holds intervals of the payment workers that are short enough for tests. */
 const FAST: Partial<TillTiming> = { idleMs: 150, quietMs: 300, lostMs: 400, displacedMs: 300 }
 
 export type TillWorker = Running & { till: Till }
@@ -72,7 +72,7 @@ export type TestTillOptions = {
   parts?: Pick<TestServiceOptions, 'smtp' | 'pools' | 'pool' | 'dns' | 'through' | 'resolve' | 'ca'>
   /** Puts a proxy between the workers and the devnet. */
   proxy?: (rpcUrl: string) => string
-  /** Is another instance whose chain the till shares. Each instance needs separate gas wallets. */
+  /** Is another till whose chain the new till shares. Each till needs separate gas wallets. */
   beside?: TestTill
   /** Starts one payments worker unless false. */
   worker?: boolean | WorkerOptions

@@ -22,7 +22,7 @@ export const BLOCK = { blockNumber: 7n, blockHash: pad('0xb7') } as const
 
 let made = 0
 const newId = (prefix: string) => `${prefix}_${(++made).toString(16).padStart(24, '0')}`
-/** Makes a hash or nonce that sorts after all earlier values. */
+/** Makes a hash or nonce that sorts after all hashes that the test made earlier. */
 export const newHash = (): Hex => pad(toHex(++made))
 
 export async function newProject(pool: Pool): Promise<string> {
@@ -163,7 +163,7 @@ export async function whileHeld<Result>(
     await client.query(hold, values)
     const waiting = meanwhile()
     const results = Promise.all(waiting)
-    // The await below reports an error. Until then the rejection must not count as unhandled.
+    // The await below reports a rejection. Before the await the rejection must not count as unhandled.
     results.catch(() => {})
     await blocked(pool, waiting.length)
     await client.query('commit')

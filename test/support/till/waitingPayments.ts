@@ -32,7 +32,7 @@ export async function claimAll(
 
 async function claimOne(seller: Agent, { account, changes = {} }: Order): Promise<WaitingPayment> {
   const payment = await pay(changes, account === undefined ? {} : { account })
-  // A busy machine may answer 503. The same header then asks again.
+  // A service on a busy machine may respond with 503. Then the test redeems the same header again.
   const { body } = await waitFor('the claim', async () => {
     const answer = await redeem(seller, payment.header)
     return answer.status === 503 ? null : answer

@@ -70,7 +70,7 @@ describe('a fresh devnet', () => {
     expect(balances).toEqual([1_000_000_000_000n, 0n])
   })
 
-  test('has a funded gas wallet that has sent nothing', async () => {
+  test('has a funded gas wallet that has sent no transaction', async () => {
     const address = gasWallet.address
     expect(await client.getBalance({ address })).toBe(10n ** 22n)
     expect(await client.getTransactionCount({ address })).toBe(0)
@@ -156,7 +156,7 @@ describe('a fresh devnet', () => {
       ['two signatures', {}, (s) => `0x${s.slice(2).repeat(2)}`, SEPOLIA, {}, long, false],
       ['self-payment', self, keep, SEPOLIA, { payTo: payer.address }, 'invalid_payment', true],
       ['zero amount', { value: 0n }, keep, SEPOLIA, { maxAmountRequired: '0' }, value, true],
-      // 18 digits pass every check without the chain; only the chain knows the balance.
+      // An amount of 18 digits passes every check without the chain, because only the chain knows the balance.
       [
         'no funds',
         { value: 10n ** 17n },

@@ -48,7 +48,7 @@ async function kill(worker: ServiceProcess): Promise<void> {
 const gaps = (attempts: any[]) =>
   attempts.slice(1).map(({ at }, n) => Date.parse(at) - Date.parse(attempts[n].at) - attempts[n].ms)
 
-test('a kill −9 during an attempt repeats the attempt, and a kill −9 between attempts delays no attempt', async () => {
+test('a kill −9 of a worker during a delivery attempt repeats the attempt, and a kill −9 between attempts delays none', async () => {
   let hang = true
   await using receiver = await startReceiver(({ headers }, response) => {
     const isThird = headers['x-service-delivery-attempt'] === '3'
@@ -61,7 +61,7 @@ test('a kill −9 during an attempt repeats the attempt, and a kill −9 between
   hang = false
   await kill(first)
   await waitForAttempts(agent, id, 1)
-  // A surviving worker makes the next attempt on time.
+  // A surviving worker makes the next attempt of the delivery on time.
   expect(await findJob(service.database, id)).toMatchObject({ attempts: 0 })
   await using third = await startWorker()
   await waitForAttempts(agent, id, 2)
@@ -143,7 +143,7 @@ testWhole(
   },
 )
 
-test('an attempt that ends while the database is away is recorded later and not repeated', async () => {
+test('a delivery attempt that ends while the database is unreachable is recorded later and not repeated', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((request, response) => {
     const first = request.headers['x-service-delivery-attempt'] === '1'
@@ -164,7 +164,7 @@ test('an attempt that ends while the database is away is recorded later and not 
   const delivery = await waitForEnd(agent, id)
   expect(delivery.attempts.map((attempt: any) => attempt.status)).toEqual([503, 200])
   const { at, ms } = delivery.attempts[0]
-  // The schedule counts from the end of the attempt, not from its record.
+  // The retry schedule counts from the end of the attempt, not from the time of its record.
   expect(Math.abs(Date.parse(at) + ms - endedMs)).toBeLessThan(300)
   expect(receiver.requests.map(({ headers }) => headers['x-service-delivery-attempt'])).toEqual([
     '1',

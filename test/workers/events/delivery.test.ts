@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('an event arrives once, byte for byte, signed with the webhook secret of its endpoint', async () => {
+test('a webhook receiver gets an event once, byte for byte, signed with the webhook secret of the endpoint', async () => {
   await using receiver = await startReceiver()
   const endpoint = await register(agent, receiver.url)
   const id = await sendEvent(service.database, agent, endpoint, { subjectId: 'pay_1' })
@@ -99,7 +99,7 @@ test('a failing receiver gets six attempts, with gaps of 1, 4, 16, 64 and 300 s'
   expect(requests.every(({ body }) => body.equals(BODY))).toBe(true)
 })
 
-test('an attempt is recorded and not repeated when the database connections of its worker break', async () => {
+test('a delivery attempt is recorded and not repeated when the database connections of its worker break', async () => {
   const open: (() => void)[] = []
   await using receiver = await startReceiver((_request, response) => {
     open.push(() => response.writeHead(503).end())
@@ -116,7 +116,7 @@ test('an attempt is recorded and not repeated when the database connections of i
   expect(receiver.requests).toHaveLength(1)
 })
 
-test('a job that runs again makes no second attempt and does not bring the next attempt forward', async () => {
+test('a delivery job that runs again makes no second attempt and does not bring the next attempt forward', async () => {
   await using receiver = await startReceiver(status(503))
   const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
   const { nextAttemptAt } = await waitForAttempts(agent, id, 1)
@@ -154,7 +154,7 @@ test('a delivery whose job was lost is queued again', async () => {
   expect(await requeueLostDeliveries(pool)).toBe(0)
 })
 
-test('a purge removes deliveries and endpoints of a deleted project without payments, and none of a live project', async () => {
+test('a purge removes deliveries and endpoints of a deleted project without payments, but none of a live project', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const endpoint = await register(owner, receiver.url)

@@ -13,13 +13,13 @@ import '../../support/process/alone.ts'
 
 const STUCK = 300
 const NEIGHBOURS = 20
-/** Holds the lateness allowed beside other tests on two cores. The bound of the schedule is 150 ms. */
+/** Limits the lateness of a delivery while other tests share two cores. The documented limit is 150 ms. */
 const LATE_MAX_MS = 2_500
 
 let service: TestService
 let agent: Agent
 beforeAll(async () => {
-  // The pool has fewer slots than the slow receiver has deliveries.
+  // The webhook pool has fewer slots than the slow receiver has deliveries.
   service = await startWebhookService({ pool: { concurrency: 60 } })
   agent = await service.newAgent()
 })
@@ -75,7 +75,7 @@ test('a receiver that never answers delays only its own deliveries', async () =>
     took_s: expect.closeTo(10, 0),
     delay_s: 1,
   })
-  // A refused turn counts as no attempt.
+  // A refused turn does not count as an attempt of the delivery.
   const { rows } = await service.database.pool.query(
     `select count(*)::int as waiting from webhook_deliveries d
      where d.id = any ($1) and d.attempt = 0 and d.status = 'pending'

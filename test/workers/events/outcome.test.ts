@@ -25,7 +25,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const signature = (secret: string) =>
   `sha256=${createHmac('sha256', secret).update(BODY).digest('hex')}`
 
-describe('the outcome of an attempt', () => {
+describe('the outcome of a delivery attempt', () => {
   test.each([200, 201, 204, 299])('is delivered after the status %p', async (code) => {
     await using receiver = await startReceiver(status(code))
     const id = await sendEvent(service.database, agent, await register(agent, receiver.url))
@@ -77,7 +77,7 @@ describe('the outcome of an attempt', () => {
   })
 })
 
-describe('the stored prefix of an answer', () => {
+describe('the stored prefix of a webhook response', () => {
   test.each([
     ['holds the first 1 KB', 'x'.repeat(1_000_000), 'x'.repeat(1024)],
     ['holds no half character', `${'x'.repeat(1023)}ü`, 'x'.repeat(1023)],
@@ -90,8 +90,8 @@ describe('the stored prefix of an answer', () => {
   })
 })
 
-describe('replay', () => {
-  test('sends the same bytes under the same key, on a new schedule', async () => {
+describe('a replay of a delivery', () => {
+  test('sends the same bytes with the same Idempotency-Key, on a new retry schedule', async () => {
     await using receiver = await startReceiver(status(400))
     const endpoint = await register(agent, receiver.url)
     const id = await sendEvent(service.database, agent, endpoint)

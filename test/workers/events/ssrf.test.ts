@@ -10,7 +10,7 @@ import {
 import type { Agent, TestService } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Holds the answers of each name, one answer a lookup. The last answer stays. An empty answer is an unknown name. */
+/** Holds the DNS answers of each name, one answer for each lookup. The last answer repeats. Empty means unknown. */
 const names = new Map<string, string[][]>()
 let lookups = 0
 
@@ -154,7 +154,7 @@ test.each([
   expect((await put({ [field]: url })).body.message).toEndWith(reason)
 })
 
-describe('a name', () => {
+describe('a host name of a webhook URL', () => {
   test.each(RESOLVED)('that resolves to %p is not dialled', async (...addresses) => {
     const host = `n${names.size}.example`
     names.set(host, [addresses])
@@ -189,7 +189,7 @@ describe('a name', () => {
   })
 })
 
-test('a verification fetches no private address', async () => {
+test('the verification of an endpoint fetches no private address', async () => {
   names.set('inside.example', [['127.0.0.1']])
   const { body } = await put({ urlPattern: `http://inside.example:${receiver.port}/` })
   const verification = await waitFor('a verdict', async () => {

@@ -1,4 +1,4 @@
-/** Tests that a late run sends nothing, and that a run whose delivery has ended sends nothing either. */
+/** Tests that a late run of a delivery job, or a run whose delivery has ended, sends no request. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordAttempts } from '../../../sql/events/attempts.ts'
 import { createDelivery } from '../../../sql/events/deliveries.ts'
@@ -71,28 +71,28 @@ async function run(deliveryId: string, meanwhile?: () => Promise<unknown>) {
   return turns
 }
 
-test('a run whose attempt was recorded sends nothing and takes no turn', async () => {
+test('a run of a delivery job whose attempt was recorded sends nothing and takes no turn', async () => {
   const { id } = await newDelivery()
   await recordAttempts(pool, [attemptOf(id, 1)])
   expect(await run(id)).toEqual({ entered: 0, left: 0 })
   expect(receiver.requests).toHaveLength(0)
 })
 
-test('a run whose attempt is recorded during the wait for a turn sends nothing and gives the turn back', async () => {
+test('a run of a delivery job whose attempt is recorded during the wait for a turn sends nothing and gives the turn back', async () => {
   const { id } = await newDelivery()
   const turns = await run(id, () => recordAttempts(pool, [attemptOf(id, 1)]))
   expect(receiver.requests).toHaveLength(0)
   expect(turns.left).toBeGreaterThan(0)
 })
 
-test('a run whose endpoint is deleted during the wait for a turn sends nothing', async () => {
+test('a run of a delivery job whose endpoint is deleted during the wait for a turn sends nothing', async () => {
   const { id, projectId, endpointId } = await newDelivery()
   await run(id, () => deleteEndpoint(pool, { projectId, id: endpointId }))
   expect(receiver.requests).toHaveLength(0)
   expect((await row(pool, 'webhook_deliveries', id)).error).toBe('the endpoint was deleted')
 })
 
-test('a run that waited for its turn sends once, and a second run sends nothing', async () => {
+test('a run of a delivery job that waited for its turn sends once, and a second run sends nothing', async () => {
   const { id } = await newDelivery()
   await run(id, async () => {})
   await run(id)
@@ -100,7 +100,7 @@ test('a run that waited for its turn sends once, and a second run sends nothing'
   expect((await row(pool, 'webhook_deliveries', id)).status).toBe('delivered')
 })
 
-test('a run gives its turn back before it records the answer', async () => {
+test('a run of a delivery job gives its turn back before the run records the response', async () => {
   const { id } = await newDelivery()
   const client = await pool.connect()
   try {

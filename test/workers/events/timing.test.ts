@@ -9,7 +9,7 @@ import {
 import type { Agent, TestService } from '../../support/service.ts'
 import '../../support/process/alone.ts'
 
-/** The bench measures lateness. This test finds a wrong step of the schedule, which is off by at least 3 s. */
+/** Limits the lateness of a retry. A wrong step of the retry schedule is off by at least 3 s. */
 const LATE_MAX_MS = 2_500
 const DELIVERIES = 40
 
@@ -21,10 +21,10 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('retries come 1 s and 4 s after the end of the previous answer, and never earlier', async () => {
+test('webhook retries come 1 s and 4 s after the end of the previous response, and never earlier', async () => {
   await using receiver = await startReceiver((request, response) => {
     const third = request.headers['x-service-delivery-attempt'] === '3'
-    // The answer is slow, because the delay must count from the end of the answer.
+    // The response is slow, because the retry delay must count from the end of the response.
     setTimeout(() => response.writeHead(third ? 200 : 500).end(), 200)
   })
   const endpoint = await register(agent, receiver.url)

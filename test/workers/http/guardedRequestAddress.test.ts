@@ -47,7 +47,7 @@ describe('the dialled address', () => {
     'metadata',
   ])('the literal address %s is refused before a connection is opened', async (host) => {
     const before = connections
-    // The resolver answers a public address, so the refusal comes before the lookup.
+    // The resolver would give a public address, so the refusal comes before the DNS lookup.
     const answer = await get(`http://${host}:${await local}/`, { resolve: answering('8.8.8.8') })
     expect(answer).toEqual({ ...blocked, detail: 'address is not public' })
     expect(connections).toBe(before)

@@ -29,7 +29,7 @@ const send = (owner: string, path = '/', allowPrivate = true) =>
     ...{ allowPrivate, kept: { by, owner } },
   })
 
-test('requests of one owner share a connection, which serves no other owner and no forbidden address', async () => {
+test('HTTP requests of one owner share a connection, which serves no other owner and no forbidden address', async () => {
   for (let n = 0; n < 5; n++) expect((await send('a')).ok).toBe(true)
   expect(connections.opened).toBe(1)
   expect((await send('b')).ok).toBe(true)
@@ -38,14 +38,14 @@ test('requests of one owner share a connection, which serves no other owner and 
   expect(connections.opened).toBe(2)
 })
 
-test('an idle connection is closed within a second, before the first retry', async () => {
+test('an idle HTTP connection is closed within a second, before the first retry of a webhook', async () => {
   await send('a')
   const startedMs = performance.now()
   await waitFor('no connection', () => connections.closed === connections.opened)
   expect(performance.now() - startedMs).toBeLessThan(1_000)
 })
 
-test('a truncated answer ends its connection', async () => {
+test('a truncated HTTP response ends its connection', async () => {
   const { opened } = connections
   expect(await send('c', '/large')).toMatchObject({ ok: true, truncated: true })
   expect((await send('c')).ok).toBe(true)

@@ -38,7 +38,7 @@ beforeAll(async () => {
 })
 afterAll(() => server[Symbol.asyncDispose]())
 
-test('mx returns the mail exchangers, and the null MX', async () => {
+test('the DNS function mx returns the mail exchangers, and the null MX', async () => {
   const found = await dns.mx('a.test')
   expect(found.toSorted((a, b) => a.priority - b.priority)).toEqual([
     { priority: 10, exchange: 'mx1.a.test' },
@@ -48,11 +48,11 @@ test('mx returns the mail exchangers, and the null MX', async () => {
   expect(none.map(({ exchange }) => exchange.replace('.', ''))).toEqual([''])
 })
 
-test('addresses returns IPv4 and IPv6, also behind an alias', async () => {
+test('the DNS function addresses returns IPv4 and IPv6, also behind an alias', async () => {
   expect(await dns.addresses('a.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('alias.test')).toEqual(['192.0.2.1', '2001:db8::1'])
   expect(await dns.addresses('four.test')).toEqual(['192.0.2.4'])
-  // Some servers answer for one record type and fail for the other.
+  // Some name servers answer for A records and fail for AAAA records.
   expect(await dns.addresses('half.test')).toEqual(['192.0.2.5'])
 })
 
@@ -63,32 +63,32 @@ test('the strings of a TXT record are joined', async () => {
   expect(await dns.txt('long.test')).toEqual(['x'.repeat(20 * 255)])
 })
 
-test('an answer of a thousand bytes needs no TCP', async () => {
+test('a DNS answer of a thousand bytes needs no TCP', async () => {
   expect(await dns.txt('wide.test')).toEqual(['x'.repeat(4 * 255)])
   expect(server.askedOverTcp).not.toContain('TXT wide.test')
 })
 
-test('the id of a query cannot be guessed from the previous id', async () => {
+test('the id of a DNS query cannot be guessed from the previous id', async () => {
   const before = server.ids.length
   for (let n = 0; n < 20; n++) await dns.txt('a.test')
   const ids = server.ids.slice(before)
   expect(new Set(ids.map((id, n) => id - (ids[n - 1] ?? 0))).size).toBeGreaterThan(10)
 })
 
-test('a query is sent again when the query or its answer is lost', async () => {
+test('a DNS query is sent again when the query or its answer is lost', async () => {
   expect(await queryTxt('lost.test', once(ENDLESS_MS))).toEqual(['found'])
 })
 
-test('a failing server is queried a second time', async () => {
+test('a failing name server is queried a second time', async () => {
   expect(await dns.txt('shaky.test')).toEqual(['found'])
 })
 
-test('a server that refuses the query is skipped at once', async () => {
+test('a name server that refuses the query is skipped at once', async () => {
   const servers = ['127.0.0.1:1', server.address]
   expect(await queryTxt('a.test', { servers, timeoutMs: ENDLESS_MS, tries: 1 })).toHaveLength(2)
 })
 
-test('a missing, forged or invalid answer over TCP counts as a timeout', async () => {
+test('a missing, forged or invalid DNS answer over TCP counts as a timeout', async () => {
   for (const name of ['closed.test', 'forged.test', 'junk.test']) {
     expect([name, await code(queryTxt(name, once(ENDLESS_MS)))]).toEqual([name, 'ETIMEOUT'])
   }
@@ -116,7 +116,7 @@ test.if(networkInterfaces().lo?.some(({ address }) => address === '::1') === tru
   },
 )
 
-test('a missing record gives an empty list, and a failing or silent server gives an error', async () => {
+test('a missing DNS record gives an empty list, and a failing or silent name server gives an error', async () => {
   for (const name of ['none.test', 'four.test']) {
     expect([await dns.mx(name), await dns.txt(name)]).toEqual([[], []])
   }

@@ -23,10 +23,10 @@ test('the records of a sender are looked up once for many messages', async () =>
   expect(server.asked).toEqual(['TXT sender.test', 'TXT none.test'])
 })
 
-test('record types are cached separately', async () => {
+test('DNS record types are cached separately', async () => {
   const name = 'both.test'
   await using server = await startNameServer([
-    // A DKIM key of 2048 bits also has one text in two strings.
+    // A TXT record can have one text in two strings, as a DKIM key of 2048 bits does.
     { type: 'TXT', name, data: ['te', 'xt'] },
     { type: 'A', name, data: '192.0.2.1' },
   ])
@@ -62,7 +62,7 @@ test('the timeout of a silent name server is cached', async () => {
   expect([await failed(), await failed(), asked]).toEqual(['ETIMEOUT', 'ETIMEOUT', 1])
 })
 
-test('an absence is cached for every record type', async () => {
+test('the absence of a DNS name is cached for every record type', async () => {
   await using server = await startNameServer([txt('text.test', 'text')])
   const lookUp = createLookUp(createDns([server.address]), [server.address])
   for (const name of ['none.test', 'text.test']) {
@@ -74,7 +74,7 @@ test('an absence is cached for every record type', async () => {
   expect(server.asked).toEqual(['A none.test', 'A text.test'])
 })
 
-test('a changed record is seen half a minute later', async () => {
+test('a changed DNS record is seen half a minute later', async () => {
   const records = [txt('sender.test', 'old')]
   await using server = await startNameServer(records)
   const lookUp = createLookUp(createDns([server.address]), [])
@@ -93,7 +93,7 @@ test('a changed record is seen half a minute later', async () => {
   }
 })
 
-/** Returns a DNS that answers this text for every name. `asked` holds the names in order. */
+/** Returns a DNS lookup that gives the text for every name. The list `asked` has the looked-up names in order. */
 function counting(text: string) {
   const asked: string[] = []
   const txt = async (name: string) => {
@@ -103,10 +103,10 @@ function counting(text: string) {
   return { asked, lookUp: createLookUp({ txt }, []) }
 }
 
-/** Senders choose the size of a record and, by their signatures, the length of a name. */
+/** Is the text of a large record. A sender chooses the size of a DNS record and the length of its name. */
 const MEGABYTE = 'x'.repeat(1024 * 1024)
 
-test('the cache is bounded and evicts the oldest record', async () => {
+test('the DNS cache has a maximum size and evicts the oldest record', async () => {
   for (const [text, prefix] of [
     [MEGABYTE, ''],
     ['', MEGABYTE],
@@ -121,7 +121,7 @@ test('the cache is bounded and evicts the oldest record', async () => {
   }
 })
 
-test('an answer that arrives after its eviction is returned', async () => {
+test('a DNS answer that arrives after the eviction of its cache entry is still returned', async () => {
   const { promise, resolve: release } = Promise.withResolvers<string[]>()
   const txt = (name: string) => (name === 'slow.test' ? promise : Promise.resolve([MEGABYTE]))
   const lookUp = createLookUp({ txt }, [])

@@ -25,13 +25,13 @@ const refusal = (asked: Promise<unknown>) =>
     (error: ChildError) => [error.name, error.message],
   )
 
-test('a child does one request after another', async () => {
+test('a child process does one request after another', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('pid')
   expect((await children.run('pid')).result).toBe(first)
 })
 
-test('a child that throws is killed, and the error holds the message of the child', async () => {
+test('a child process that throws is killed, and the error has the message of the child', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('pid')
   expect(await refusal(children.run('throw'))).toEqual(['ChildError', 'Error: no such letter'])
@@ -39,14 +39,14 @@ test('a child that throws is killed, and the error holds the message of the chil
   expect((await children.run('pid')).result).not.toBe(first)
 })
 
-test('an idle child that ended gets no further request', async () => {
+test('an idle child process that ended gets no further request', async () => {
   const children = childrenOf('childProgram.ts')
   const { result: first } = await children.run('end soon')
   await waitFor('the end of the child', () => !isAlive(first))
   expect((await children.run('pid')).result).not.toBe(first)
 })
 
-test('a child that works without an end is killed when its parent is killed', async () => {
+test('a child process with endless work is killed when its parent is killed', async () => {
   await using parent = startProcess('test/workers/process/parentProgram.ts', {})
   const pid = Number((await printed(parent, /child (\d+)/))[1])
   const spentMs = processorMs(pid)!
@@ -55,7 +55,7 @@ test('a child that works without an end is killed when its parent is killed', as
   await waitFor('the end of the child', () => !isAlive(pid), 15_000)
 })
 
-test('a child that does not start, and a request that cannot be sent, give a ChildError', async () => {
+test('a child process that does not start, and a request that cannot be sent, give a ChildError', async () => {
   const [name, message] = await refusal(childrenOf('absent.ts').run('pid'))
   expect([name, message]).toEqual(['ChildError', 'the program ended with 1'])
   const unsent = await refusal(childrenOf('childProgram.ts').run(() => {}))

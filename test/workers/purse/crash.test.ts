@@ -1,4 +1,4 @@
-/** Kills workers at random moments of many purchases: nothing is paid twice, and no mandate is exceeded. */
+/** Kills workers at random moments of many purchases. No purchase is paid twice, and no mandate is exceeded. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { RECOVERY_LIMIT_MS } from '../../support/process/alone.ts'
 import { printed, type ServiceProcess, startProcess } from '../../support/process/process.ts'
@@ -34,7 +34,7 @@ async function startWorker(): Promise<ServiceProcess> {
   return worker
 }
 
-test(`after ${KILLS} kills −9 during ${PURCHASES} purchases each authorization pays once, within the mandate`, async () => {
+test(`after ${KILLS} kills −9 during ${PURCHASES} purchases each authorization pays at most once, within the mandate`, async () => {
   const buyer = await newBuyer(till)
   const mandateId = await buyer.giveMandate({ hosts: [seller.host], maxTotal: '0.5' })
   const bought = await Promise.all(
@@ -43,7 +43,7 @@ test(`after ${KILLS} kills −9 during ${PURCHASES} purchases each authorization
   for (let kill = 0; kill < KILLS; kill++) {
     await using worker = await startWorker()
     const seen = seller.asked.length + seller.received.length
-    // Draws the moment of the kill: after some further requests at the seller.
+    // The worker is killed after a random number of further requests at the seller.
     const further = 1 + Math.floor(Math.random() * 12)
     await waitFor(
       'some requests',

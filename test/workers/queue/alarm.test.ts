@@ -4,7 +4,7 @@ import { silentLog } from '../../support/service.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/process/alone.ts'
 
-test('the alarm rings when a job is due, with few rings before the next job is due', async () => {
+test('the job alarm rings when a job is due, with few rings before the next job is due', async () => {
   const dueMs = [60, 61, 62, 200].map((ms) => performance.now() + ms)
   const rings: number[] = []
   const alarm = startAlarm({
@@ -21,13 +21,13 @@ test('the alarm rings when a job is due, with few rings before the next job is d
   for (const due of dueMs) {
     // A timer can fire a moment early, so the first ring after the due time counts.
     const after = rings.find((ring) => ring >= due)!
-    // The next look would come after 500 ms, so a ring within 450 ms was set for the due time.
+    // The next look into the queue would come after 500 ms, so a ring within 450 ms was set for the job's due time.
     expect(after - due).toBeLessThan(450)
   }
   expect(rings.filter((ring) => ring >= dueMs[2]! && ring < dueMs[3]! - 5).length).toBeLessThan(3)
 })
 
-test('the alarm goes on after a failed look, and rings less often while fetching is slow', async () => {
+test('the job alarm continues after a failed look into the queue, and rings less often while fetching is slow', async () => {
   let looks = 0
   const rings: number[] = []
   const alarm = startAlarm({
@@ -44,7 +44,7 @@ test('the alarm goes on after a failed look, and rings less often while fetching
   expect((rings[4]! - rings[0]!) / 4).toBeGreaterThanOrEqual(70)
 })
 
-test('the alarm stops at once, even during a look', async () => {
+test('the job alarm stops at once, even during a look into the queue', async () => {
   const look = Promise.withResolvers<number | null>()
   const alarm = startAlarm({
     nextInMs: () => look.promise,

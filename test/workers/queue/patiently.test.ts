@@ -11,7 +11,7 @@ const failing = (code: string, times = Number.POSITIVE_INFINITY) => {
   return { state, work }
 }
 
-test('work is tried again after an absent database or a deadlock until the work is done', async () => {
+test('database work is tried again after an outage or a deadlock until the work is done', async () => {
   for (const code of ['ECONNREFUSED', '40P01']) {
     const { state, work } = failing(code, 2)
     expect(await patiently(work)).toBe('done')
@@ -19,13 +19,13 @@ test('work is tried again after an absent database or a deadlock until the work 
   }
 })
 
-test('another error ends the work at once', async () => {
+test('database work ends at once with an error that is neither an outage nor a deadlock', async () => {
   const { state, work } = failing('23505')
   await expect(patiently(work)).rejects.toThrow('23505')
   expect(state.calls).toBe(1)
 })
 
-test('work ends with an error when the database stays away longer than the patience', async () => {
+test('database work ends with an error when the outage is longer than the patience', async () => {
   const { state, work } = failing('ECONNREFUSED')
   await expect(patiently(work, 250)).rejects.toThrow('ECONNREFUSED')
   expect(state.calls).toBeGreaterThan(1)

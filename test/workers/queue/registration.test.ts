@@ -18,7 +18,7 @@ import '../../support/whole.ts'
  */
 const ROUND_TRIPS_OF_START = 16
 
-/** Graphile Worker reads the ids of its tasks once, in its first fetch. */
+/** Matches the query for task ids, which Graphile Worker sends once, in its first fetch. */
 const READS_TASK_IDS = /_private_tasks/
 
 type VerifyDomain = Task<'verify_domain'>
@@ -66,7 +66,7 @@ for (const moment of MOMENTS) {
   })
 }
 
-test('a pool whose very first fetch fails works within 15 s', async () => {
+test('a worker pool whose very first fetch fails works within 15 s', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const seen: string[] = []
@@ -81,7 +81,7 @@ test('a pool whose very first fetch fails works within 15 s', async () => {
   await pool.stop()
 })
 
-test('a pool does not run a waiting job that was given to another pool', async () => {
+test('a worker pool does not run a waiting job that was given to another pool', async () => {
   await using database = await createTestDatabase()
   await using proxy = await startPostgresProxy(database.url)
   const runs: string[] = []

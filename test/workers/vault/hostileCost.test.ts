@@ -1,4 +1,4 @@
-/** Tests that an answer built to be expensive to mask delays no other project. */
+/** Tests that a response that is expensive to mask delays no other project. */
 import { expect, test } from 'bun:test'
 import { startReceiver } from '../../support/events/receiver.ts'
 import { register, sendEvent, waitForEnd } from '../../support/events/webhooks.ts'
@@ -24,7 +24,7 @@ test('webhooks of another project arrive while the answer of a hostile server is
   const attacker = await service.newAgent()
   const victim = await service.newAgent()
   const endpoint = await register(victim, receiver.url)
-  // Seven values of 8 KB share a prefix. A search for each value in turn took 30 s.
+  // Seven values of 8 KB share a prefix. A separate search for each value took 30 s.
   const data = Object.fromEntries(
     Array.from({ length: 7 }, (_, n) => [`field${n}`, 'a'.repeat(8_190) + n]),
   )

@@ -1,4 +1,4 @@
-/** Tests servers that echo the secret in many encodings: no part of the secret comes through. */
+/** Tests servers that echo the secret in many encodings. The agent gets no part of the secret. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Server } from 'node:http'
 import { createServer } from 'node:tls'
@@ -151,7 +151,7 @@ function answerOf(): Buffer[] {
 
 let ca = ''
 let port = 0
-/** Holds the bounds of the secret: its owner lets the secret stand anywhere in the body. */
+/** Holds the bounds of the secret. The owner allows the secret anywhere in the request body. */
 const BOUNDS = {
   ...{ allowedMethods: null, allowedPaths: null, placement: ['body'] },
   get allowedHosts() {
@@ -195,7 +195,7 @@ function shows(text: string, secret: string, depth = 2): boolean {
     try {
       tries.push(decode())
     } catch {
-      // The text does not have this form.
+      // The decoder failed, because the text does not have the encoding of this decoder.
     }
   }
   attempt(() => decodeURIComponent(text))
@@ -256,7 +256,7 @@ test(
   { timeout: 180_000 },
 )
 
-test('a name with a private address is not dialled, and a certificate of another authority is not trusted', async () => {
+test('a host name with a private address is not dialled, and a certificate of another authority is not trusted', async () => {
   const request: UseRequest = {
     ...{ method: 'GET', url: `https://hostile.example:${port}/`, headers: {}, body: null },
   }

@@ -5,7 +5,7 @@ import { requestKey } from '../../../../api/client/paywalls/paidRequest.ts'
 const payment = (validBefore: unknown) => ({ payload: { authorization: { validBefore } } })
 const encode = (value: unknown) => btoa(JSON.stringify(value))
 
-test('a request keeps its idempotency key while the validity period of its payment lasts', async () => {
+test('a paid request keeps its idempotency key during the validity period of its payment', async () => {
   const nowS = Math.floor(Date.now() / 1_000)
   const open = payment(String(nowS + 60))
   const key = await requestKey(encode(open), ['a'])
@@ -32,7 +32,7 @@ async function first<Answer>(answers: PaidAnswers<Answer>, key: string): Promise
   return asked.sale
 }
 
-test('the oldest stored responses are dropped when their total is too large, and are not sold again', async () => {
+test('the oldest stored paid responses are dropped when their total size is too large, and are not sold again', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n < 200; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 256 * 1024 })
@@ -52,7 +52,7 @@ test('the store of paid responses remembers ten thousand requests', async () => 
   expect((await answers.ask('key 0')).kind).toBe('first')
 })
 
-test('the end of a paid request counts once', async () => {
+test('only the first end of a paid request counts: a later sale does not replace the stored response', async () => {
   const answers = new PaidAnswers<number>()
   const sale = await first(answers, 'a')
   const waits = answers.ask('a')

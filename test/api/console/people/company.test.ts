@@ -30,7 +30,7 @@ afterAll(async () => {
 const cookieOf = (headers: Headers) => headers.get('set-cookie')!.split(';')[0]!
 const withCookies = (...cookies: string[]) => consoleClient(service.url, cookies.join('; '))
 
-/** Connects the provider's account with this login to a person. */
+/** Connects the identity provider's account with the given login name to a person. */
 async function connect(person: ConsoleClient, login: string) {
   const begun = await person.post('/company-account')
   const browser = cookieOf(begun.headers)
@@ -39,7 +39,7 @@ async function connect(person: ConsoleClient, login: string) {
   return await client.post('/company-account/answer', { query: back.search })
 }
 
-/** Signs in with the provider's account of this login. */
+/** Signs in with the identity provider's account of the given login name. */
 async function enter(login: string) {
   const begun = await withCookies().post('/company-sign-ins', {})
   const browser = cookieOf(begun.headers)
@@ -48,7 +48,7 @@ async function enter(login: string) {
   return { answer, browser, query: back.search }
 }
 
-test('a person connects their account, and signs in with it', async () => {
+test('a person connects an account of the identity provider, and signs in with the account', async () => {
   const person = await signInAs(service, 'operator')
   expect((await person.get('/company-account')).body).toEqual({ issuer: null })
   expect((await connect(person, 'ada')).status).toBe(204)
@@ -82,7 +82,7 @@ test('an account of the identity provider belongs to one person', async () => {
   ])
 })
 
-test('a provider response is valid once, in the browser that began, for the purpose that began', async () => {
+test('a response of the identity provider is valid once, only in the browser and for the purpose of its request', async () => {
   const person = await signInAs(service, 'operator')
   await connect(person, 'carol')
   const begun = await withCookies().post('/company-sign-ins', {})
@@ -105,7 +105,7 @@ test('a provider response is valid once, in the browser that began, for the purp
   }
 })
 
-test('a forged provider response is refused with an error of the protocol, and signs nobody in', async () => {
+test('a forged response of the identity provider is refused with a protocol error, and signs nobody in', async () => {
   for (const change of [
     (query: URLSearchParams) => query.set('code', 'wrong'),
     (query: URLSearchParams) => query.set('iss', 'https://evil.example'),
@@ -137,7 +137,7 @@ test('neither the database nor a log holds a secret of the sign-in exchange', as
   expect(stored).not.toContain(provider.secret)
 })
 
-test('without a provider, or with an unreachable provider, the response says so', async () => {
+test('a company sign-in gets an error that names a missing or unreachable identity provider', async () => {
   await using plain = await startTestService({ smtp: false, workers: false })
   const none = await consoleClient(plain.url, '').post('/company-sign-ins', {})
   expect([none.status, none.body.message]).toEqual([404, 'OIDC_ISSUER is not set'])

@@ -1,4 +1,7 @@
-/** Tests what each role sees at the console. roles.test.ts tests that the service refuses the rest. */
+/**
+ * Tests what each role sees at the console. roles.test.ts tests that the service refuses each request that a role does
+ * not allow.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { createSignInLink } from '../../../../sql/account/people/consoleSessions.ts'
@@ -24,7 +27,7 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]()
 })
 
-/** Opens the console for a person with this role in one project. */
+/** Opens the console for a person with the given role in one project. */
 async function openAs(role: 'viewer' | 'owner' | 'operator'): Promise<Page> {
   const person = await signInAs(service, role, role === 'operator' ? [] : [agent.project.id])
   const token = await createSignInLink(service.database.pool, person.personId)

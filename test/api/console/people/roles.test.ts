@@ -63,7 +63,7 @@ const EXAMPLES: Record<string, string> = {
 const fill = (path: string, projectId: string) =>
   path.replace(/:(\w+)/g, (_, name) => (name === 'projectId' ? projectId : (EXAMPLES[name] ?? 'x')))
 
-test('each console route serves the roles that it is for, and no other role', async () => {
+test('each console route serves the roles that may call the route, and no other role', async () => {
   const { pool } = service.database
   const deleted = await service.newAgent()
   const deletedToo = await service.newAgent()
@@ -218,7 +218,7 @@ test('a person who changes their name keeps the role that an operator sets concu
   }
 })
 
-test('an owner sees and changes only the named projects, and sets no limits', async () => {
+test('an owner sees and changes only the owner’s projects, and sets no limits of a project', async () => {
   const owner = await signInAs(service, 'owner', [own.project.id])
   const { body } = await owner.get('/v0/platform/projects')
   expect(body.projects.map(({ projectId }: any) => projectId)).toEqual([own.project.id])
@@ -314,7 +314,7 @@ test('the first operator cannot be removed, and nobody changes their own role', 
   expect((await first.patch('/person', { email: 'other@people.example' })).status).toBe(409)
 })
 
-test('people list and end their own sessions, and an operator those of everybody', async () => {
+test('people list and end their own console sessions, and an operator lists and ends the sessions of everybody', async () => {
   const one = await signInAs(service, 'viewer', [own.project.id])
   const other = await signInAs(service, 'viewer', [own.project.id])
   const { sessions } = (await one.get('/sessions')).body

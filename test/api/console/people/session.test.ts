@@ -17,7 +17,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const stranger = () => consoleClient(service.url, '')
 const newToken = () => createSignInLink(service.database.pool)
 
-test('a link signs in once, also under concurrent use', async () => {
+test('a sign-in link signs in once, also under concurrent use', async () => {
   const token = await newToken()
   expect(await hasSignedIn(service.database.pool)).toBe(false)
   const answers = await Promise.all(
@@ -31,7 +31,7 @@ test('a link signs in once, also under concurrent use', async () => {
   expect(await hasSignedIn(service.database.pool)).toBe(true)
 })
 
-test('a GET of the sign-in link, as previews send it, does not use it up', async () => {
+test('a link preview that sends a GET does not use up the sign-in link', async () => {
   const token = await newToken()
   for (const method of ['GET', 'HEAD']) {
     expect((await fetch(`${service.url}/console/login#${token}`, { method })).status).toBe(200)
@@ -42,7 +42,7 @@ test('a GET of the sign-in link, as previews send it, does not use it up', async
   expect((await stranger().post('/sessions', { token })).status).toBe(201)
 })
 
-test('a link expires after fifteen minutes', async () => {
+test('a sign-in link expires after fifteen minutes', async () => {
   const token = await newToken()
   await service.database.pool.query(
     "update console_links set expires_at = clock_timestamp() - interval '1 ms' where used_at is null",
@@ -131,7 +131,7 @@ test('console routes need a session, and an API key is refused', async () => {
   }
 })
 
-test('a session ends at sign-out, after two idle hours, or after twelve hours', async () => {
+test('a console session ends at sign-out, after two idle hours, or after twelve hours', async () => {
   const { pool } = service.database
   const ends: [string, (id: string) => Promise<unknown>][] = [
     [
@@ -170,7 +170,7 @@ test('a session ends at sign-out, after two idle hours, or after twelve hours', 
   expect((await third.get('/session')).status).toBe(401)
 })
 
-test('requests of the operator extend the session, but polling does not', async () => {
+test('requests of the operator extend the console session, but polling by the page does not', async () => {
   const { pool } = service.database
   const operator = await signIn(service)
   const { sessionId } = (await operator.get('/session')).body
@@ -194,7 +194,7 @@ test('requests of the operator extend the session, but polling does not', async 
   expect(await idleMinutes()).toBe(0)
 })
 
-test('a cross-site request is refused, with or without a cookie', async () => {
+test('a cross-site request to the console is refused, with or without a cookie', async () => {
   const operator = await signIn(service)
   const foreign: Record<string, string | null>[] = [
     { 'x-purser-console': null },
@@ -219,7 +219,7 @@ test('a cross-site request is refused, with or without a cookie', async () => {
   expect(keys.filter((key: any) => key.name === 'mine')).toEqual([])
 })
 
-test('wrong tokens and cookies count against the rate limit of their address', async () => {
+test('wrong sign-in tokens and session cookies count against the rate limit of the sender’s IP address', async () => {
   await using limited = await startTestService({
     smtp: false,
     workers: false,
@@ -251,7 +251,7 @@ test('a malformed sign-in token is a 400 that names the field', async () => {
   }
 })
 
-test('expired links and sessions are deleted, but the mark of the first sign-in stays', async () => {
+test('expired sign-in links and console sessions are deleted, but the mark of the first sign-in stays', async () => {
   const { pool } = service.database
   await pool.query("update console_links set expires_at = clock_timestamp() - interval '1 hour'")
   await pool.query("update console_sessions set expires_at = clock_timestamp() - interval '1 s'")

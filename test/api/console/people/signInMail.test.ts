@@ -26,12 +26,12 @@ const mailTo = (address: string) =>
   )
 const tokenOf = (text: string | undefined) => /#([\w-]{43})/.exec(text ?? '')![1]!
 
-/** Requests a link as a browser does. */
+/** Requests a sign-in link by mail as a browser does. */
 async function askFor(email: string) {
   const answer = await consoleClient(service.url, '').post('/sign-in-mails', { email })
   return { answer, browser: cookieOf(answer.headers) }
 }
-/** Waits until the jobs that mail links have ended. */
+/** Waits until the jobs that send sign-in links by mail have ended. */
 const untilMailed = () =>
   waitFor('the mails of links', async () => {
     const { rowCount } = await service.database.pool.query(
@@ -75,7 +75,7 @@ test('a sign-in link by mail works once, only in the browser that requested it',
   ).toBeDefined()
 })
 
-test('an unknown address gets the same response, and no mail is sent', async () => {
+test('a sign-in request for an unknown email address gets the same response, and no mail is sent', async () => {
   const agent = await service.newAgent()
   const person = await signInAs(service, 'viewer', [agent.project.id])
   const [known, unknown] = [await askFor(person.email), await askFor('nobody@people.example')]
@@ -87,7 +87,7 @@ test('an unknown address gets the same response, and no mail is sent', async () 
   expect(mailed).not.toContain('nobody@people.example')
 })
 
-test('an address gets at most ten sign-in links an hour', async () => {
+test('an email address gets at most ten sign-in links an hour', async () => {
   const person = await signInAs(service, 'operator')
   await withinOneMinute()
   const answers = await Promise.all(Array.from({ length: 14 }, () => askFor(person.email)))
@@ -107,7 +107,7 @@ const askForStatus = async () =>
   (await consoleClient(service.url, '').post('/sign-in-mails', { email: 'x@people.example' }))
     .status
 
-test('an address gets no sign-in link once the service hosts its domain', async () => {
+test('an email address gets no sign-in link once the service hosts the domain of the address', async () => {
   const person = await signInAs(service, 'operator')
   const email = `eve@agents-${crypto.randomUUID()}.example`
   const { pool } = service.database

@@ -74,7 +74,7 @@ test('an agent writes a draft in steps, and sends the draft once', async () => {
   expect((await agent.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('the draft of a reply joins the thread, and a draft may have a time to send', async () => {
+test('the draft of a reply joins the thread when it is sent, and a draft may have a time to send', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()
@@ -98,7 +98,7 @@ test('a draft that cannot be sent is kept', async () => {
   expect((await agent.get(DRAFTS)).body.count).toBe(2)
 })
 
-test('a request to send a draft sends the version that it read', async () => {
+test('a request to send a draft sends the draft that the request read, or is a 409 after a concurrent change', async () => {
   const agent = await service.newAgent()
   const { draftId } = await create(agent, { to: ['a@example.com'], subject: 's', text: 'first' })
   const [sent, changed] = await Promise.all([
@@ -123,14 +123,14 @@ test.each([
   [{ sendAt: '2020-01-01T00:00:00Z' }, 'sendAt must lie in the future'],
   [{ attachments: [{ ...file, content: '?' }] }, 'attachments[0].content must be base64'],
   [{ headers: { From: 'x' } }, ''],
-])('%j is a 400', async (body, said) => {
+])('a draft with %j is a 400', async (body, said) => {
   const agent = await service.newAgent()
   const answer = await agent.post(DRAFTS, body)
   expect([answer.status, answer.body.error]).toEqual([400, 'bad_request'])
   expect(answer.body.message).toStartWith(said)
 })
 
-test('only its project sees a draft, changes need mail:send, and the number of drafts is limited', async () => {
+test('only the project of a draft sees the draft, changes need mail:send, and the number of drafts is limited', async () => {
   const [agent, stranger] = [await service.newAgent(), await service.newAgent()]
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const { draftId } = await create(agent, {})

@@ -365,7 +365,7 @@ test('the worker refuses to send bytes other than the approved ones', async () =
   }
 })
 
-test('approval requests belong to their project, and only a platform key reads them', async () => {
+test('approval requests belong to their project, and only a platform key reads approval requests', async () => {
   const [agent, other] = [await heldAgent(service), await heldAgent(service)]
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)
@@ -414,7 +414,7 @@ test('a deleted project loses its drafts, approval requests, links and known rec
       .rowCount
   await waitFor('the link', async () => (await links()) === 1)
   await service.platform.delete(`/v0/platform/projects/${agent.project.id}`)
-  // The inbound pool deletes the rows.
+  // The inbound worker pool deletes the rows of the project.
   await waitFor('the purge', async () => {
     for (const table of ['drafts', 'approvals', 'known_recipients', 'messages']) {
       const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [

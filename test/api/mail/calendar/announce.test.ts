@@ -1,4 +1,4 @@
-/** Tests events that an agent announces by mail, with guests, their answers, changes and cancellations. */
+/** Tests events that an agent announces by mail, with guests, the answers of guests, changes and cancellations. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { heldAgent, heldPath, requestOf } from '../../../support/mail/held.ts'
 import { sendMail } from '../../../support/mail/outbound.ts'
@@ -74,7 +74,7 @@ test('guests get and answer the invitation, and the organizer sees their answers
   const change = await sendMail(host, { to: [guest.address], event: moved })
   expect(change.event).toEqual({ uid, sequence: 1 })
   await untilInvite(guest, 'the change', ({ sequence }) => sequence === 1)
-  // The guest has not answered the new time.
+  // The guest has not answered the new time of the event, so the guest's calendar is empty.
   expect(await calendar(guest)).toEqual([])
   const [atHost] = await untilCalendar(
     host,
@@ -105,7 +105,7 @@ test('a series is announced with its time zone, and one instance of the series i
   const { uid } = sent.event
   const starts = (events: any[]) => events.map(({ start }) => start.at)
   const events = await untilCalendar(host, 'the series', ({ length }) => length === 4)
-  // Clocks change on 31 March 2030.
+  // Clocks in the event's time zone change on 31 March 2030.
   expect(starts(events)).toEqual([
     '2030-03-18T09:00:00.000Z',
     '2030-03-25T09:00:00.000Z',
@@ -146,7 +146,7 @@ test('an agent announces whole-day events, and times that have their own time zo
   expect(time).toMatchObject({ allDay: false, start: { at: '2030-06-01T07:00:00.000Z' } })
 })
 
-test('the mail has the invitation beside the text and as a file, so that every mail program shows it', async () => {
+test('the mail has the invitation beside the text and as a file, so that every mail program shows the invitation', async () => {
   const [host, guest] = [await service.newAgent(), await service.newAgent()]
   const { messageId } = await sendMail(host, {
     to: [guest.address],
@@ -169,7 +169,7 @@ test('an event is added to the calendar when its mail is queued to be sent, not 
   const sent = await sendMail(agent, { to: [guest.address], event: EVENT })
   expect(sent.deliveryStatus).toBe('held')
   const request = await requestOf(service, agent, sent.messageId)
-  // The agent reads another mail that is not held meanwhile.
+  // Meanwhile another agent sends an event in a mail that is not held, and the worker adds that event.
   const other = await service.newAgent()
   await sendMail(other, { event: EVENT })
   await untilCalendar(other, 'the event of another', ({ length }) => length === 1)
@@ -205,7 +205,7 @@ test('a scheduled event does not delay the reading of invitations that are due n
   expect(rows).toEqual([{ due: true }])
 })
 
-test('a repeated call with the same key announces one event', async () => {
+test('a repeated call with the same Idempotency-Key announces one event', async () => {
   const host = await service.newAgent()
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: EVENT }
   const key = { 'idempotency-key': 'once' }

@@ -1,4 +1,4 @@
-/** Tests invitations that arrive by mail: what an agent reads, and what changes its calendar. */
+/** Tests invitations that arrive by mail: which data an agent reads, and which mails change the agent's calendar. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { calendarFile, type EventLines } from '../../../support/mail/invitations.ts'
 import {
@@ -141,7 +141,7 @@ test('an accepted event is added to the calendar, and the answer reaches the org
     method: 'REPLY',
     uid: 'accepted@example.com',
     attendees: [{ address: agent.address, state: 'accepted' }],
-    // The organizer's inbox has not announced such an event.
+    // The effect is a proposal, because the organizer's inbox has not announced the event.
     effect: 'proposal',
   })
   await rsvp(agent, message, { answer: 'declined', comment: 'Alas' })
@@ -157,7 +157,7 @@ test('updates and cancellations take effect by SEQUENCE, whatever their order of
   expect(third.invites[0].effect).toBe('updated')
   const second = await invite(agent, { uid, sequence: 1, lines: ['SUMMARY:Second'] })
   expect(second.invites[0]).toMatchObject({ effect: 'outdated', state: 'outdated' })
-  // The time is the same, so the answer remains.
+  // The update keeps the time of the event, so the agent's answer remains valid.
   expect((await calendar(agent))[0]).toMatchObject({ summary: 'Third', answer: 'accepted' })
   expect(await reread(agent, first)).toMatchObject({ state: 'outdated' })
   const late = await rsvp(agent, first, { answer: 'declined' })
@@ -193,9 +193,9 @@ test('an update or a cancellation from anybody but the organizer is a proposal a
   const real = await invite(agent, { uid })
   await accept(agent, real)
   const forgeries = [
-    // Here another sender uses the name of the organizer.
+    // In this mail another sender uses the name of the organizer.
     { from: 'ada@example.com', envelopeFrom: 'mallory@evil.test' },
-    // Here an authenticated sender is not the organizer.
+    // In this mail an authenticated sender is not the organizer.
     { from: 'mallory@evil.test' },
   ]
   for (const sender of forgeries) {
@@ -216,7 +216,7 @@ test('an update or a cancellation from anybody but the organizer is a proposal a
   expect(await reread(agent, real)).toMatchObject({ state: 'current', answer: 'accepted' })
 })
 
-test('the organizer of an event replaces a stranger who announced it first', async () => {
+test('the organizer of an event replaces a stranger who announced the event first', async () => {
   const agent = await service.newAgent()
   const uid = 'first@example.com'
   const forged = await invite(
@@ -261,7 +261,7 @@ test('a change moves or cancels one instance of a series and leaves the other in
     end: 'DTEND:20300319T160000Z',
   })
   expect(moved.invites[0]).toMatchObject({ recurrenceId: '2030-03-18T09:00:00.000Z' })
-  // The agent has not answered the new time yet.
+  // The agent has not answered the new time of the instance yet.
   expect(await starts()).toEqual(['2030-03-04T09:00:00.000Z', '2030-03-25T09:00:00.000Z'])
   await rsvp(agent, moved, { answer: 'tentative' })
   await waitFor('the moved instance', async () =>
@@ -363,7 +363,7 @@ test('files that are no calendar, and rules without an end, do no harm', async (
   expect(good.invites[0].effect).toBe('new')
 })
 
-test('an answer needs an invitation, and the error names what is wrong', async () => {
+test('an answer needs an invitation, and an invalid answer gets an error that names the fault', async () => {
   const agent = await service.newAgent()
   const plain = await invite(agent, { method: 'PUBLISH', uid: 'published@example.com' })
   expect((await rsvp(agent, plain, { answer: 'accepted' })).body.message).toBe(

@@ -1,4 +1,4 @@
-/** Makes the same calls with both values of `ANSWERS`. Clients of other services with this wire format need `full`. */
+/** Makes the same API calls with both values of `ANSWERS`. Clients written for other mail services need `full`. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import {
   type Agent,
@@ -49,7 +49,7 @@ for (const answers of ['standard', 'full'] as const) {
       })
     })
 
-    test(`the response of reply has all addresses, ${isFull ? 'with' : 'without'} inboxId, and is repeated for a key`, async () => {
+    test(`the response of reply has all addresses, ${isFull ? 'with' : 'without'} inboxId, and is repeated for a repeated Idempotency-Key`, async () => {
       const path = `${messagePath(sent.body.messageId)}/reply`
       const reply = () =>
         agent.post(path, { text: 'And?', replyAll: true }, { 'idempotency-key': 'again' })
@@ -68,7 +68,7 @@ for (const answers of ['standard', 'full'] as const) {
       expect((await reply()).body).toEqual(body)
     })
 
-    test(`a list shows items ${isFull ? 'with' : 'without'} inboxId`, async () => {
+    test(`a list of messages shows items ${isFull ? 'with' : 'without'} inboxId`, async () => {
       for (const query of ['', '?q=Shall']) {
         const [item] = (await agent.get(`/v0/messages${query}`)).body.messages.slice(-1)
         const wanted = isFull ? more(ITEM, 'inboxId', 'cc', 'extractedText') : more(ITEM)
@@ -80,7 +80,7 @@ for (const answers of ['standard', 'full'] as const) {
       }
     })
 
-    test(`the response to PUT of a credential is ${isFull ? 'with' : 'without'} its times`, async () => {
+    test(`the response to PUT of a credential is ${isFull ? 'with' : 'without'} the credential’s times`, async () => {
       const put = () => agent.put('/v0/vault/bank', { type: 'CUSTOM', data: { pin: '1' } })
       const { body } = await put()
       expect(fieldsOf(body).includes('lastUsedAt')).toBe(isFull)

@@ -63,7 +63,7 @@ test('attachments are served byte for byte as downloads that a browser does not 
   expect((await third.arrayBuffer()).byteLength).toBe(0)
 })
 
-test('a hostile type or file name does not break the headers', async () => {
+test('a hostile media type or file name of an attachment does not break the response headers', async () => {
   const who = await service.newAgent()
   await deliverRaw(
     service.smtp!.port,
@@ -143,7 +143,7 @@ test('an expired original of a received or sent message is a 410, and the messag
   }
 })
 
-test('an unknown message or attachment, or one of another project, is a 404', async () => {
+test('an unknown message or attachment, or a message of another project, is a 404', async () => {
   const stranger = await service.newAgent()
   const path = messagePath('<files@example.com>')
   for (const [who, suffix, message] of [

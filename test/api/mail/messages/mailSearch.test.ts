@@ -98,7 +98,7 @@ describe('search filters messages', () => {
     test(JSON.stringify(query), async () => expect(await find(query)).toEqual([...found]))
   }
 
-  test('the filter after includes its own time, and before excludes its own time', async () => {
+  test('the search filter after includes the given time, and the filter before excludes the given time', async () => {
     const [newest] = (await agent.get('/v0/messages?limit=1')).body.messages
     expect(await find({ after: newest.createdAt })).toContain('5')
     expect(await find({ before: newest.createdAt })).not.toContain('5')
@@ -115,7 +115,7 @@ describe('search filters messages', () => {
     for (const query of [{ q: 'zebra' }, { to: 'zoe@example.com' }, { to: 'quiet' }]) {
       expect(await find(query as Record<string, string>, sender)).toHaveLength(1)
     }
-    // Another project does not find the message.
+    // The search of another project does not find the message.
     expect(await find({ q: 'zebra' })).toEqual([])
     expect(await find({ q: 'invoice' }, sender)).toEqual([])
   })
@@ -170,7 +170,7 @@ testWhole('search pages hold each message once, in order, also for common words'
     subject: 's',
     text: 'common hundredth fiftieth past',
   })
-  // Simulates 70,000 more messages, some with other words, and one word that only old messages have.
+  // Adds 70,000 messages, some with other words, and one word that only old messages have.
   const key = searchKey(many.project.id)
   await pool.query(
     `insert into messages (project_id, thread_row, direction, message_id, message_id_hash, subject, text_body, labels,

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Returns the number of stored raw mails with this text. */
+/** Returns the number of stored raw mails that contain the given text. */
 const keptWith = async (text: string) => {
   const { rows } = await service.database.pool.query(
     'select from raw_mails where position($1::bytea in bytes) > 0',
@@ -137,7 +137,7 @@ test('a reply to a deleted message still joins its thread', async () => {
   expect(await listThreads(agent)).toHaveLength(1)
 })
 
-test('deleting a message from one inbox keeps it in the other', async () => {
+test('deleting a message from one inbox keeps the message in another inbox', async () => {
   const [one, two] = [await service.newAgent(), await service.newAgent()]
   await service.deliver({
     from: 'ada@example.com',

@@ -89,7 +89,7 @@ test('wait?has=code returns the first message that has a code', async () => {
   })
 })
 
-test('with after, the oldest earlier message with a code is returned at once', async () => {
+test('a wait with the parameter after returns the oldest earlier message with a code at once', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {
@@ -114,7 +114,7 @@ test('with after, the oldest earlier message with a code is returned at once', a
   })
 })
 
-test('a key without mail:codes gets no codes and links, and may not wait for a code', async () => {
+test('an API key without mail:codes gets no codes and links, and may not wait for a code', async () => {
   const agent = await service.newAgent({ scopes: ['mail:read'] })
   await deliver(agent, 'scope')
   const [item] = await waitForMessages(agent, 1)
@@ -137,14 +137,14 @@ test('a key without mail:codes gets no codes and links, and may not wait for a c
   expect(read).not.toHaveProperty('links')
 })
 
-test('a key with only mail:codes cannot read mail', async () => {
+test('an API key with only mail:codes cannot read mail', async () => {
   const agent = await service.newAgent({ scopes: ['mail:codes'] })
   await using mcp = await connectMcp(service.url, agent.key)
   expect(await failTool(mcp, 'mail.wait_for_code', { timeout: 0 })).toContain('mail:read')
   expect((await agent.get('/v0/messages/wait?has=code&timeout=0')).status).toBe(403)
 })
 
-test('removing the scope ends a running wait for a code', async () => {
+test('removing the scope mail:codes ends a running wait for a code', async () => {
   const agent = await service.newAgent()
   const before = await waiters()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')

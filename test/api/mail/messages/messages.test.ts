@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-/** Sends `count` messages to an outside address; the tests below read the sender's own list. */
+/** Makes an agent that sends `count` messages to an outside address. Tests read the sender's message list. */
 async function agentWithMessages(count: number): Promise<Agent> {
   const agent = await service.newAgent()
   await Promise.all(
@@ -27,7 +27,7 @@ async function agentWithMessages(count: number): Promise<Agent> {
   return agent
 }
 
-/** Reads every page and returns all items. `between` runs after each page. */
+/** Reads every page of a list and returns all items. The function `between` runs after each page. */
 async function readAll(agent: Agent, path: string, key: string, between = async () => {}) {
   const items: any[] = []
   let token: string | undefined
@@ -72,7 +72,7 @@ test('paging repeats and loses no message while messages are added', async () =>
   expect([...before].every((id) => seen.includes(id as string))).toBe(true)
 })
 
-test('limit is 50 by default, at most 100, and a whole number of at least 1', async () => {
+test('the page size limit is 50 by default, at most 100, and a whole number of at least 1', async () => {
   const agent = await agentWithMessages(101)
   expect((await agent.get('/v0/messages')).body.count).toBe(50)
   expect((await agent.get('/v0/messages?limit=1')).body.count).toBe(1)
@@ -105,7 +105,7 @@ test('an invalid page token is refused', async () => {
   }
 })
 
-test('the last page has no page token, even when the page is full', async () => {
+test('the last page of a list has no page token, even when the page is full', async () => {
   const agent = await agentWithMessages(4)
   const first = (await agent.get('/v0/messages?limit=2')).body
   const second = (await agent.get(`/v0/messages?limit=2&pageToken=${first.nextPageToken}`)).body
@@ -168,7 +168,7 @@ test('invalid label changes are refused', async () => {
     [{ addLabels: [''] }, 'addLabels[0] must be a string of 1 to 64 characters'],
     [{ removeLabels: ['x'.repeat(65)] }, 'removeLabels[0] must be a string of 1 to 64 characters'],
     [{ addLabels: [1] }, 'addLabels[0] must be a string of 1 to 64 characters'],
-    // A filter cannot name such a label.
+    // The labels filter separates labels by commas, so no filter can name a label with a comma.
     [
       { addLabels: ['a', 'b,c'] },
       'addLabels[1] must have no comma (the filter separates by it), and no blanks around it',
@@ -209,7 +209,7 @@ test('concurrent label changes lose no label', async () => {
   expect(body.labels).toHaveLength(31)
 })
 
-test('a message is found by every spelling of its id, and only in its project', async () => {
+test('a message is found by every URL spelling of its id, and only in its project', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const bare = messageId.slice(1, -1)

@@ -15,7 +15,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 const send = async (agent: Agent, subject: string) =>
   (await agent.post('/v0/messages/send', { to: ['a@example.com'], subject, text: subject })).body
 
-test('send starts a thread, replies join the thread, and it shows messages oldest first', async () => {
+test('send starts a thread, replies join the thread, and the thread shows its messages oldest first', async () => {
   const agent = await service.newAgent()
   const sent = await send(agent, 'Offer')
   const replies: any[] = []
@@ -76,7 +76,7 @@ test('paging repeats and loses no thread while threads move to the top', async (
     )
     seen.push(...body.threads.map((thread: any) => thread.threadId))
     token = body.nextPageToken
-    // The oldest threads, which no page has shown yet, move past the cursor, and new threads appear.
+    // The oldest threads, which no page has shown yet, move before the page cursor, and new threads appear.
     for (let n = 0; n < 2 && oldest < 12; n++, oldest++) {
       await agent.post(`${messagePath(sent[oldest].messageId)}/reply`, { text: 'bump' })
     }

@@ -25,7 +25,7 @@ const countSent = async (agent: Agent) => {
   return rows[0]
 }
 
-test('a repeated key and request get the first response again, and one mail is sent', async () => {
+test('a repeated send request with the same Idempotency-Key gets the first response again, and one mail is sent', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', MAIL, keyed('k-1'))
   expect(first.status).toBe(201)
@@ -44,7 +44,7 @@ test('a repeated key and request get the first response again, and one mail is s
   expect([theirs.status, ids.has(theirs.body.messageId)]).toEqual([201, false])
 })
 
-test('a repeated reply gets its first response, even after the original message is deleted', async () => {
+test('a repeated reply with the same Idempotency-Key gets the first response, even after the original message is deleted', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL)).body
   const path = `${messagePath(messageId)}/reply`
@@ -56,7 +56,7 @@ test('a repeated reply gets its first response, even after the original message 
   expect((await countSent(agent)).messages).toBe(1)
 })
 
-test('a key that repeats with another request is a 409 and sends nothing', async () => {
+test('another send request with a used Idempotency-Key is a 409 and sends no mail', async () => {
   const agent = await service.newAgent()
   const { messageId } = (await agent.post('/v0/messages/send', MAIL, keyed('k'))).body
   for (const [path, body] of [
@@ -88,7 +88,7 @@ test('an Idempotency-Key has 1 to 255 visible ASCII characters', async () => {
   expect(long.status).toBe(201)
 })
 
-test('a refused request does not use up its Idempotency-Key', async () => {
+test('a refused send request does not use up its Idempotency-Key', async () => {
   const agent = await service.newAgent()
   const bad = await agent.post('/v0/messages/send', { ...MAIL, to: ['nobody'] }, keyed('k'))
   expect(bad.status).toBe(400)

@@ -62,7 +62,7 @@ test('a mail with sendAt is sent at that time, and not before', async () => {
   expect(done.labels).toEqual(['sent'])
 })
 
-test('a reply with sendAt waits too, and a repeated call gets the same response after that time', async () => {
+test('a reply with sendAt waits too, and a repeated call after the time in sendAt gets the same response', async () => {
   const agent = await service.newAgent()
   const first = await sendMail(agent)
   const reply = { text: 'Later', sendAt: inMs(1_200) }
@@ -129,7 +129,7 @@ test('a mail that is being sent cannot be cancelled', async () => {
   expect([status, body.error]).toEqual([409, 'conflict'])
 })
 
-test('a mail that is cancelled at its time is either cancelled or sent, never both', async () => {
+test('a scheduled mail that is cancelled at its sending time is either cancelled or sent, never both', async () => {
   const agent = await service.newAgent()
   const ends = await Promise.all(
     Array.from({ length: 12 }, async (_, n) => {

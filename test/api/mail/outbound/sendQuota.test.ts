@@ -26,7 +26,7 @@ const used = async (projectId: string) => {
   return rows[0]
 }
 
-test('each recipient counts once, and sends beyond the limit are 429 until the next day', async () => {
+test('each recipient counts once against the send quota, and sends beyond the quota are 429 until the next day', async () => {
   const agent = await service.newAgent()
   const first = await agent.post('/v0/messages/send', {
     ...mail(...people(15), 'A1@example.com'),
@@ -52,7 +52,7 @@ test('each recipient counts once, and sends beyond the limit are 429 until the n
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
   const other = await service.newAgent()
   expect((await other.post('/v0/messages/send', mail('x@example.com'))).status).toBe(201)
-  // The clock moves to the next day.
+  // The quota rows move one day back, so the next day begins.
   await service.database.pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [
     agent.project.id,
   ])
@@ -60,7 +60,7 @@ test('each recipient counts once, and sends beyond the limit are 429 until the n
   expect((await used(agent.project.id)).used).toBe(20)
 })
 
-test('the limit is exact for concurrent sends on several processes and affects only its project', async () => {
+test('the send quota is exact for concurrent sends on several processes, and affects only its project', async () => {
   const [agent, neighbour] = [await service.newAgent(), await service.newAgent()]
   const second = startApi(service.config, service.database.url, silentLog)
   try {
@@ -96,7 +96,7 @@ test('repeated and refused requests do not count against the send quota', async 
   expect(new Set(twins.map(({ status }) => status))).toEqual(new Set([201]))
   expect((await used(agent.project.id)).used).toBe(20)
   expect((await send('over', 'x@example.com')).status).toBe(429)
-  // A refusal does not use up the key, so the same call succeeds on the next day.
+  // A refused send does not use up the Idempotency-Key, so the same call succeeds on the next day.
   await service.database.pool.query('update send_quotas set day = day - 1')
   await service.database.pool.query(
     `insert into suppressions (project_id, address, reason) values ($1, 'a0@example.com', 'bounce')`,
@@ -107,7 +107,7 @@ test('repeated and refused requests do not count against the send quota', async 
   expect((await used(agent.project.id)).used).toBe(3)
 })
 
-test('beyond the limit each of several calls with one key is a 429', async () => {
+test('beyond the send quota each of several calls with one Idempotency-Key is a 429', async () => {
   const agent = await service.newAgent()
   await agent.post('/v0/messages/send', mail(...people(20)))
   const twins = await Promise.all(
@@ -119,7 +119,7 @@ test('beyond the limit each of several calls with one key is a 429', async () =>
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
 })
 
-test('a call beyond the limit does not affect concurrent calls within it', async () => {
+test('a call beyond the send quota does not affect concurrent calls within the quota', async () => {
   const agent = await service.newAgent()
   const wanted = [1, 1, 30, ...Array(10).fill(1), 30, 2]
   const answers = await Promise.all(
@@ -131,7 +131,7 @@ test('a call beyond the limit does not affect concurrent calls within it', async
   expect(await used(agent.project.id)).toEqual({ used: 14, recipients: 14 })
 })
 
-test('a send limit of 0 disables the limit', async () => {
+test('a send quota of 0 disables the quota', async () => {
   await using open = await startTestService({
     smtp: false,
     workers: false,

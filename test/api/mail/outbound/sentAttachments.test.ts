@@ -115,7 +115,7 @@ test('a reply delivers attachments to another local inbox, and search finds thei
   }
 })
 
-test('an attached message is sent as message/rfc822, or as plain bytes where it is no valid message', async () => {
+test('an attached message is sent as message/rfc822, or as plain bytes if the message is invalid', async () => {
   const agent = await service.newAgent()
   const plain = 'Subject: inner\r\nMessage-ID: <inner@example.com>\r\n\r\nHello\r\n'
   const rough = 'Subject: inner\n\nGrüße\n'

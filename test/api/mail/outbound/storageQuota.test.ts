@@ -95,7 +95,7 @@ test('the stored size counts every stored and deleted message, whoever stores or
   }
 })
 
-test('a project has at most 1,000 open streams and waits, and another project can still open one', async () => {
+test('a project has at most 1,000 open streams and waits, and another project can still open a stream', async () => {
   const [agent, other] = [await service.newAgent(), await service.newAgent()]
   const { url, pool } = service.database
   const feed = startEventFeed(url, pool, silentLog)

@@ -35,7 +35,7 @@ test('a model writes a draft, sends the draft, and learns that the owner decides
   ])
 })
 
-test('a model schedules a mail, cancels it, and deletes a draft', async () => {
+test('a model schedules a mail, cancels the mail, and deletes a draft', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const sendAt = new Date(Date.now() + 3_600_000).toISOString()

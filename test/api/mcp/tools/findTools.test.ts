@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('search finds the same messages as REST, with highlights', async () => {
+test('the MCP search tool finds the same messages as REST, with highlights', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const found = await callTool(mcp, 'mail.search', { q: 'invoice -draft', from: 'ada@example.com' })
   const rest = (await agent.get('/v0/messages?q=invoice+-draft&from=ada%40example.com')).body
@@ -44,7 +44,7 @@ test('search finds the same messages as REST, with highlights', async () => {
   )
 })
 
-test('attachments are read as text, and on request as base64 up to a maximum size', async () => {
+test('MCP tools read attachments as text, and on request as base64 up to a maximum size', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const { attachments } = await callTool(mcp, 'mail.get_message', {
     messageId: '<invoice@example.com>',
@@ -74,7 +74,7 @@ test('attachments are read as text, and on request as base64 up to a maximum siz
   )
 })
 
-test('the wait tool returns the next message, or found false after the timeout', async () => {
+test('the wait tool returns the next message, or `found: false` after the timeout', async () => {
   await using mcp = await connectMcp(service.url, agent.key)
   const waiting = mcp.callTool({ name: 'mail.wait', arguments: { subject: 'code', timeout: 30 } })
   await service.deliver({ from: 'a@example.com', to: agent.address, subject: 'Other', text: 'x' })
@@ -98,7 +98,7 @@ test('the wait tool returns the next message, or found false after the timeout',
   expect(await failTool(mcp, 'mail.wait', { timeout: 61 })).toContain('timeout must')
 })
 
-test('a wait ends when its caller disconnects', async () => {
+test('a call of the wait tool ends when its caller disconnects', async () => {
   const other = await service.newAgent()
   const waiters = async () =>
     Number(

@@ -8,7 +8,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-test('rules are added, listed and deleted as over REST', async () => {
+test('MCP tools add, list and delete email rules as REST does', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const rule = await callTool(mcp, 'mail.add_rule', {
@@ -29,7 +29,7 @@ test('rules are added, listed and deleted as over REST', async () => {
   expect((await agent.get('/v0/email-rules')).body.count).toBe(0)
 })
 
-test('suppressed addresses are listed and removed', async () => {
+test('MCP tools list and remove suppressed addresses', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   await service.database.pool.query(

@@ -24,7 +24,7 @@ const SEVEN = [
   'mail.get_thread',
 ]
 
-test('a whole conversation over MCP shows the same data as REST', async () => {
+test('a whole mail conversation over MCP shows the same data as REST', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const me = await callTool(mcp, 'whoami')
@@ -90,7 +90,7 @@ test('MCP lists have the same pages as REST lists', async () => {
   expect(threads.nextPageToken).toBeString()
 })
 
-test('every tool has a description with an example, hints and strict schemas', async () => {
+test('every MCP tool has a description with an example, hints and strict schemas', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const { tools } = await mcp.listTools()
@@ -132,7 +132,7 @@ test('underscore names apply to tool lists, calls and texts', async () => {
   )
 })
 
-test('hidden text of a mail is in no tool result', async () => {
+test('no MCP tool result contains the hidden text of a mail', async () => {
   const agent = await service.newAgent()
   await deliverRaw(
     service.smtp!.port,
@@ -176,7 +176,7 @@ test('underscore names change no word of a mail, a secret or an error', async ()
   expect(secret).toContain('mail.send')
 })
 
-test('a key sees only the tools of its scopes, and a call of another tool names the missing scope', async () => {
+test('an API key sees only the tools of its scopes, and a call of another tool gets an error with the missing scope', async () => {
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   await using mcp = await connectMcp(service.url, reader.key)
   const { tools } = await mcp.listTools()
@@ -205,7 +205,7 @@ test('a key sees only the tools of its scopes, and a call of another tool names 
   expect((await callTool(mcp, 'mail.list_messages')).count).toBe(0)
 })
 
-test('an invalid call is a tool error that says how to fix it', async () => {
+test('an invalid tool call gets a tool error that says how to fix the call', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const cases: [string, object, string][] = [

@@ -125,7 +125,7 @@ test('errors of vault tools say how to fix a call and never contain a secret', a
   }
 })
 
-test('a reader and a writer each see only the vault tools of their scopes', async () => {
+test('a reader key and a writer key each see only the vault tools of their scopes', async () => {
   const reader = await service.newAgent({ scopes: ['vault:read'] })
   await using mcp = await connectMcp(service.url, reader.key, '/mcp?names=underscore')
   const { tools } = await mcp.listTools()
@@ -138,7 +138,7 @@ test('a reader and a writer each see only the vault tools of their scopes', asyn
   expect(await failTool(mcp, 'vault_get', { name: 'theirs' })).toStartWith('not_found: ')
 })
 
-test('a secret is used and signs over MCP without being shown', async () => {
+test('MCP tools use a secret and sign with a secret without showing the secret', async () => {
   const agent = await service.newAgent()
   await using mcp = await connectMcp(service.url, agent.key)
   const uri = 'https://bank.example'
@@ -158,7 +158,7 @@ test('a secret is used and signs over MCP without being shown', async () => {
   const input = { algorithm: 'hmac-sha256', text: 'x' }
   const signed = await callTool(mcp, 'vault.sign', { name: 'mac', ...input })
   expect(signed).toEqual((await agent.post(vaultPath('mac', '/sign'), input)).body)
-  // No worker runs here, so the use waits.
+  // No worker runs in this test, so the use waits.
   const first = await agent.post(vaultPath('held', '/use?timeout=0'), {
     request: { url: `${uri}/`, body: { password: '{{password}}' } },
   })

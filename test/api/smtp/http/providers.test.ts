@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-// @ts-expect-error: plain JavaScript, as Cloudflare runs it
+// @ts-expect-error: the Cloudflare worker is plain JavaScript without types
 import emailWorker from '../../../../deploy/cloudflare/emailWorker.js'
 import { handOver, INBOUND_ENV, signedRequest } from '../../../support/mail/signedMail.ts'
 import {
@@ -26,7 +26,7 @@ const newSecret = async () => {
 const mailOf = (id: string) =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\nHi.\r\n`
 
-test('a secret of a domain delivers to that domain alone, and is shown once', async () => {
+test('a caller with the inbound secret of a domain delivers mail to that domain only, and the secret is shown once', async () => {
   const agent = await service.newAgent()
   const { keyId, secret } = await newSecret()
   const send = (to: string[]) =>
@@ -49,7 +49,7 @@ test('a secret of a domain delivers to that domain alone, and is shown once', as
   })
 })
 
-test('a new secret leaves the former one a day; a revoked one ends', async () => {
+test('after a new inbound secret the former secret is valid for a day, and revoked secrets are refused at once', async () => {
   await using own = await startTestService({ env: INBOUND_ENV })
   const agent = await own.newAgent()
   const at = own.smtp!.httpPort!
@@ -70,20 +70,20 @@ test('a new secret leaves the former one a day; a revoked one ends', async () =>
   const leftH = (Date.parse(former.expiresAt) - Date.now()) / 3_600_000
   expect(leftH).toBeWithin(23.9, 24.1)
   await own.platform.delete(INBOUND)
-  // The listener has not seen these keys: nothing is remembered.
+  // The listener has not used the two secrets before the revocation, so its cache does not hold the secrets.
   expect((await send(first)).status).toBe(401)
   expect((await send(second)).status).toBe(401)
   const { body: third } = await own.platform.post(INBOUND)
   expect(third.keyId).toBe('mail.test#3')
 })
 
-test('a foreign domain has no secrets, and without INBOUND_SECRETS nobody has', async () => {
+test('an unknown domain gets no inbound secret, and without INBOUND_SECRETS no domain gets an inbound secret', async () => {
   expect((await service.platform.post('/v0/platform/domains/other.test/inbound')).status).toBe(404)
   await using closed = await startTestService({ workers: false, smtp: false })
   expect((await closed.platform.post(INBOUND)).status).toBe(409)
 })
 
-test('the Cloudflare worker hands over mail, rejects what we refuse for good, and fails on the rest', async () => {
+test('the Cloudflare worker hands over mail, rejects mail that the service refuses for good, and fails on other errors', async () => {
   const agent = await service.newAgent()
   const { keyId, secret } = await newSecret()
   const env = {
@@ -91,7 +91,7 @@ test('the Cloudflare worker hands over mail, rejects what we refuse for good, an
     PURSER_KEY: keyId,
     PURSER_SECRET: secret,
   }
-  /** The runtime's message: envelope, bytes, and `setReject`. */
+  /** Runs the worker with a message as the Cloudflare runtime passes it: envelope, bytes and `setReject`. */
   const run = async (to: string, mail: string | Uint8Array<ArrayBuffer>, vars = env) => {
     const rejections: string[] = []
     const setReject = (reason: string) => rejections.push(reason)
@@ -107,7 +107,7 @@ test('the Cloudflare worker hands over mail, rejects what we refuse for good, an
   await expect(run(agent.address, mailOf('wrong'), wrong)).rejects.toThrow('Purser answered 401')
 })
 
-test("Postmark's webhook delivers with its secret address, its word on SPF stands apart, and repeats are one mail", async () => {
+test("Postmark's webhook delivers by its secret URL, its SPF result is stored apart, and a repeat adds no second mail", async () => {
   const agent = await service.newAgent()
   const { postmarkUrl } = await newSecret()
   const url = new URL(postmarkUrl)

@@ -31,7 +31,7 @@ const send = (raw: RawMail) => handOver(port, signedRequest(raw))
 const mailOf = (id: string, text = 'Hi.') =>
   `Message-ID: <${id}@example.com>\r\nFrom: ada@example.com\r\nSubject: ${id}\r\n\r\n${text}\r\n`
 
-test('a mail over HTTP reaches the inbox byte for byte, and says what nobody could check', async () => {
+test('a mail over HTTP reaches the inbox byte for byte, and shows the provider’s SPF result apart from the own check', async () => {
   const mail = Buffer.from(mailOf('first', 'Gr\xfc\xdfe\0'), 'latin1')
   const { status, body } = await send({ to: [agent.address], mail, spf: 'pass' })
   expect({ status, body }).toEqual({
@@ -47,7 +47,7 @@ test('a mail over HTTP reaches the inbox byte for byte, and says what nobody cou
   expect(Buffer.from(await raw.arrayBuffer()).equals(mail)).toBe(true)
 })
 
-test('an allow rule trusts our own checks alone, whatever the mail service says', async () => {
+test('an allow rule trusts only the checks of this service, whatever the mail provider reports about SPF', async () => {
   const own = await service.newAgent()
   await own.post('/v0/email-rules', {
     type: 'ALLOW',
@@ -65,18 +65,18 @@ test('an allow rule trusts our own checks alone, whatever the mail service says'
   expect((await own.get('/v0/messages')).body.count).toBe(0)
 })
 
-test('the same request again makes no second message', async () => {
+test('a repeated HTTP delivery of the same mail makes no second message', async () => {
   const own = await service.newAgent()
   const request = signedRequest({ to: [own.address], mail: mailOf('twice') })
   expect((await handOver(port, request)).status).toBe(200)
   expect((await handOver(port, request)).status).toBe(200)
-  // A later mail shows that the earlier ones are read.
+  // A later mail in the inbox proves that the worker has read the earlier mails.
   await send({ to: [own.address], mail: mailOf('later') })
   const messages = await waitForMessages(own, 2)
   expect(messages.map(({ subject }) => subject)).toEqual(['later', 'twice'])
 })
 
-test('who holds no secret delivers nothing', async () => {
+test('an HTTP delivery without a valid secret is refused', async () => {
   const to = [agent.address]
   const nowS = Math.floor(Date.now() / 1000)
   const signed = signedRequest({ to })
@@ -108,7 +108,7 @@ test('who holds no secret delivers nothing', async () => {
   }
 })
 
-test('an envelope that cannot be read is 400 and names what is wrong', async () => {
+test('an HTTP delivery with an invalid envelope is a 400 that names the error', async () => {
   const faults: [envelope: string, message: string][] = [
     ['{}', 'Purser-Envelope: "from" must be an address, or empty'],
     ['{"from":"","to":[]}', 'Purser-Envelope: "to" must be a list of 1 to 100 addresses'],
@@ -122,7 +122,7 @@ test('an envelope that cannot be read is 400 and names what is wrong', async () 
   }
 })
 
-test('unknown recipients are named beside those that were served; 404 if there is none', async () => {
+test('the response of an HTTP delivery names accepted and unknown recipients, and is 404 if no recipient is known', async () => {
   const own = await service.newAgent()
   const some = await send({ to: ['nobody@mail.test', own.address], mail: mailOf('some') })
   expect(some).toMatchObject({
@@ -140,7 +140,7 @@ test('unknown recipients are named beside those that were served; 404 if there i
   })
 })
 
-test('a message above the limit is 413, with and without a length', async () => {
+test('an HTTP delivery above the size limit is 413, with and without a Content-Length', async () => {
   const mail = Buffer.alloc(35 * 1024 * 1024 + 1, 'x')
   const request = signedRequest({ to: [agent.address], mail })
   expect((await handOver(port, request)).status).toBe(413)
@@ -148,7 +148,7 @@ test('a message above the limit is 413, with and without a length', async () => 
   expect((await handOver(port, chunked)).status).toBe(413)
 })
 
-test('a cut connection leaves nothing', async () => {
+test('an HTTP delivery with a cut connection stores no mail', async () => {
   const mail = 'x'.repeat(100_000)
   const { headers } = signedRequest({ to: [agent.address], mail })
   const lines = Object.entries({ ...headers, host: 'x', 'content-length': String(mail.length) })
@@ -161,7 +161,7 @@ test('a cut connection leaves nothing', async () => {
   await waitFor('its end', async () => readdirSync(folder).length === 0)
 })
 
-test('too many messages are 503 and keep nothing', async () => {
+test('too many HTTP deliveries get 503, and the refused mails are not stored', async () => {
   await using narrow = await startTestService({
     env: { ...INBOUND_ENV, SMTP_MESSAGES_PER_IP: '1' },
   })
@@ -176,14 +176,14 @@ test('too many messages are 503 and keep nothing', async () => {
   expect(messages).toHaveLength(1)
 })
 
-test('without secrets there is no port; other paths and methods are answered', async () => {
+test('without INBOUND_SECRETS the HTTP port for mail is closed; other paths and methods get an error response', async () => {
   await using closed = await startTestService({ workers: false })
   expect(closed.smtp!.httpPort).toBeNull()
   expect((await handOver(port, { method: 'POST', body: 'x' }, '/v0/other')).status).toBe(404)
   expect((await handOver(port, { method: 'GET' })).status).toBe(405)
 })
 
-test('while the database is away, mail with a known key is accepted and arrives later', async () => {
+test('while the database is unreachable, mail with a known secret is accepted over HTTP and arrives later', async () => {
   await using away = await startTestService({ env: INBOUND_ENV, proxied: true })
   const own = await away.newAgent()
   const at = away.smtp!.httpPort!

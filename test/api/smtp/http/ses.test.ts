@@ -17,7 +17,7 @@ import { waitFor } from '../../../support/waitFor.ts'
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:mail'
 const CERTIFICATE_URL = 'https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-1.pem'
 const own = newRsaCertificate('sns.amazonaws.com')
-/** What SNS answers at an address. */
+/** Holds the response of the fake SNS for each URL. */
 const answers = new Map([
   [CERTIFICATE_URL, own.ca],
   ['https://sns.eu-west-1.amazonaws.com/other.pem', newRsaCertificate('sns.evil.example').ca],
@@ -59,7 +59,7 @@ afterAll(async () => {
 type Fields = Record<string, string>
 let messages = 0
 
-/** A message of SNS, signed as SNS signs it. `after` changes fields that are signed already. */
+/** Makes an SNS message with a signature of SNS. `after` changes fields after the signature. */
 function sns(
   message: unknown,
   {
@@ -125,7 +125,7 @@ const received = (id: string, action: object = { type: 'SNS', encoding: 'BASE64'
   content: mailOf(id).toString('base64'),
 })
 
-test('a mail within the notification arrives byte for byte, once, with the word of SES on SPF apart', async () => {
+test('a mail inside an SES notification arrives once, byte for byte, and the SPF result of SES is stored apart', async () => {
   const body = sns(received('inline'), { fields: { Subject: 'Amazon SES' } })
   expect((await post(body)).status).toBe(200)
   expect((await post(body)).status).toBe(200)
@@ -140,7 +140,7 @@ test('a mail within the notification arrives byte for byte, once, with the word 
   expect(Buffer.from(await raw.arrayBuffer()).equals(mailOf('inline'))).toBe(true)
 })
 
-test('a mail in the bucket is fetched; a missing object and a bucket that is away are 503, another bucket 400', async () => {
+test('a mail of SES is fetched from its S3 bucket; a missing object or unreachable bucket is 503, a foreign bucket 400', async () => {
   const action = (objectKey: string, bucketName = 'mail') => ({ type: 'S3', bucketName, objectKey })
   await bucket.store.put('large', mailOf('stored'))
   expect((await post(sns(received('', action('purser/large'))))).status).toBe(200)
@@ -156,7 +156,7 @@ test('a mail in the bucket is fetched; a missing object and a bucket that is awa
   await bucket.proxy.mend()
 })
 
-test('what SNS did not sign is refused, and nothing is fetched for a foreign topic', async () => {
+test('a notification without a signature of SNS is refused, and no mail is fetched for a foreign SNS topic', async () => {
   const stranger = newRsaCertificate('sns.amazonaws.com')
   const forged: [what: string, body: string, status: number][] = [
     ['another key', sns(received('a'), { key: stranger.key }), 401],
@@ -226,7 +226,7 @@ test('what SNS did not sign is refused, and nothing is fetched for a foreign top
   expect(asked).toEqual([])
 })
 
-test('a subscription of the topic is confirmed at SNS alone', async () => {
+test('the service confirms an SNS subscription only at a URL of SNS', async () => {
   const SubscribeURL = 'https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&Token=t'
   answers.set(SubscribeURL, '<ConfirmSubscriptionResponse/>')
   asked = []
@@ -239,7 +239,7 @@ test('a subscription of the topic is confirmed at SNS alone', async () => {
   expect((await post(sns('x', { type: 'UnsubscribeConfirmation' }))).status).toBe(200)
 })
 
-test('while SNS cannot be asked for its certificate, the answer is 503 and nothing is lost', async () => {
+test('while the certificate of SNS cannot be fetched, a notification gets 503 and no mail is lost', async () => {
   const SigningCertURL = 'https://sns.eu-west-1.amazonaws.com/away.pem'
   const body = sns(received('away'), { fields: { SigningCertURL } })
   expect((await post(body)).status).toBe(503)
@@ -247,7 +247,7 @@ test('while SNS cannot be asked for its certificate, the answer is 503 and nothi
   expect((await post(body)).status).toBe(200)
 })
 
-test('a rule of SES without Base64 is named, since other encodings change bytes', async () => {
+test('a notification of an SES rule without Base64 is refused, because other encodings change bytes', async () => {
   const { status, body } = await post(sns(received('utf8', { type: 'SNS', encoding: 'UTF8' })))
   expect([status, body.message]).toEqual([
     400,
@@ -255,7 +255,7 @@ test('a rule of SES without Base64 is named, since other encodings change bytes'
   ])
 })
 
-test('bounces and complaints of SES reach the copy that they are about', async () => {
+test('bounces and complaints of SES take effect on the sent copy that they report', async () => {
   const suppressed = async (one: Agent) =>
     (await one.get('/v0/suppressions')).body.suppressions.map(({ address, reason }: any) => [
       address,

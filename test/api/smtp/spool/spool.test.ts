@@ -36,7 +36,7 @@ describe('a copy of the spool', () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
-    // Another process takes the copy.
+    // Another process opens the copy of the spool.
     const second = new Spool(join(folder, 'here'))
     mkdirSync(join(folder, 'there'))
     second.copyTo(join(folder, 'there'))
@@ -59,7 +59,7 @@ describe('a copy of the spool', () => {
   })
 })
 
-test('mail of many connections at once is stored whole; an error leaves the next mail alone', async () => {
+test('the spool stores mails of many concurrent connections whole, and a failed mail does not affect the next mail', async () => {
   const spool = new Spool(folder)
   const texts = Array.from({ length: 300 }, (_, n) => `${n} ${'x'.repeat(n * 300)}`)
   await Promise.all(texts.map((text) => spool.accept(mail(text))))
@@ -78,7 +78,7 @@ test('mail of many connections at once is stored whole; an error leaves the next
   await spool.close()
 })
 
-test('a closed spool has all mail that was accepted, and opens again', async () => {
+test('a closed spool still has all accepted mail when it is opened again', async () => {
   const spool = new Spool(folder)
   const accepted = spool.accept(mail('one'))
   await spool.close()
@@ -88,7 +88,7 @@ test('a closed spool has all mail that was accepted, and opens again', async () 
   await again.close()
 })
 
-test('a deleted address is unknown at once', async () => {
+test('a deleted inbox address is unknown to the spool at once', async () => {
   const spool = new Spool(folder)
   spool.addresses.update({ add: ['a@mail.test', 'b@mail.test'] })
   expect(spool.addresses.find(['x@mail.test', 'a@mail.test'])).toBe('a@mail.test')
@@ -103,7 +103,7 @@ test('a deleted address is unknown at once', async () => {
   await spool.close()
 })
 
-test('a small mail moves while a large one waits', async () => {
+test('a small spooled mail moves to the database while a large spooled mail waits', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const { rows } = await pool.query('select email_address from projects where id = $1', [
@@ -137,7 +137,7 @@ test('a small mail moves while a large one waits', async () => {
   await spool.close()
 })
 
-describe('turns', () => {
+describe('turns of spooled mail', () => {
   const floodTo = (inbox: string, remoteIp: string) => ({
     ...mail('x'.repeat(60_000)),
     inboxes: [{ address: inbox, envelopeTo: inbox }],
@@ -145,7 +145,7 @@ describe('turns', () => {
   })
   const BATCH = { count: 10, maxBytes: 100_000_000 }
 
-  test('a flood into one inbox moves behind another inbox, and at a lower priority', async () => {
+  test('a flood into one inbox moves after the mail of another inbox, and at a lower priority', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) {
@@ -155,7 +155,7 @@ describe('turns', () => {
     await spool.remove(first.map(({ sourceKey }) => sourceKey))
     turns.moved(first.map(({ id }) => id))
     await spool.accept({ ...mail('Hello'), remoteIp: '198.51.100.1' })
-    // The flood is no part of its batch.
+    // The batch of the other inbox contains no mail of the flood.
     const second = turns.next(BATCH)
     expect(second.map(({ inboxes, priority }) => [inboxes[0]!.address, priority])).toEqual([
       ['a@mail.test', 0],
@@ -170,7 +170,7 @@ describe('turns', () => {
     await spool.close()
   })
 
-  test('a network that writes to many inboxes moves behind another network', async () => {
+  test('mail of a network that writes to many inboxes moves after the mail of another network', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) await spool.accept(floodTo(`i${n}@mail.test`, '192.0.2.1'))
@@ -182,7 +182,7 @@ describe('turns', () => {
     await spool.close()
   })
 
-  test('no mail is forgotten when SQLite uses the number of a row again', async () => {
+  test('no spooled mail is forgotten when SQLite uses a row number again', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     const seen: string[] = []

@@ -20,7 +20,7 @@ const requirements = {
   ...{ payTo, asset: SEPOLIA.usdcAddress },
 }
 
-test('an endpoint counts settled payments alone', async () => {
+test('the totals of an endpoint count settled payments only', async () => {
   await using till = await startTestTill({ env: { SETTLEMENT_WAIT_MS: '400' } })
   const { client, service } = till
   const seller = await till.newSeller()
@@ -31,7 +31,7 @@ test('an endpoint counts settled payments alone', async () => {
   await client.setAutomine(false)
   const { header } = await pay({}, { account })
   const { body: doomed } = await redeem(seller, header)
-  // The payer's own transfer must find it in the pool, or it would be refused before it is sent.
+  // The payment's transaction must be pooled before the payer's own transfer, or the service would refuse to send it.
   await waitFor('the transaction', async () => {
     const { rows } = await service.database.pool.query(
       'select from chain_transactions where payment_id = $1 and sent_at is not null',
@@ -46,7 +46,7 @@ test('an endpoint counts settled payments alone', async () => {
     const { state } = await row(service.database.pool, 'payments', doomed.paymentId)
     return state === 'failed'
   })
-  // A facilitator's refusal names the payment that failed, so that its seller finds the cause.
+  // The facilitator's refusal names the failed payment, so that the seller finds the cause.
   const refused = await seller.post('/v0/x402/settle', {
     x402Version: 1,
     paymentPayload: JSON.parse(Buffer.from(header, 'base64').toString()),

@@ -1,4 +1,4 @@
-/** The service asks each registered URL whether it wants a payment. */
+/** Tests that the service asks each registered URL whether the URL wants a payment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Receiver, startReceiver, status } from '../../../support/events/receiver.ts'
 import { startWebhookService } from '../../../support/events/webhooks.ts'
@@ -21,14 +21,14 @@ const v2 = encodeHeader({
   accepts: [requirementV2({ network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp', amount: '1' })],
 })
 
-/** Answers as a stock seller of version 2: the challenge is in the header, and the body is `{}`. */
+/** Responds like a common seller of x402 version 2: the challenge is in the header, and the body is `{}`. */
 const header =
   (value: string): Receiver['answer'] =>
   (_request, response) => {
     response.writeHead(402, { 'payment-required': value }).end('{}')
   }
 
-/** Takes POST only. */
+/** Responds as a seller that accepts only POST. */
 const postOnly =
   (code: number): Receiver['answer'] =>
   (request, response) => {

@@ -26,7 +26,7 @@ const put = (owner: Agent, more: Record<string, unknown> = {}) =>
 const resourceOf = (owner: Agent, url: string) =>
   findEndpointByResource(service.database.pool, owner.project.id, parseResourceUrl(url).matchKey)
 
-test('an endpoint that names no network has the one that the payment workers have found', async () => {
+test('an endpoint without a network gets the network of the chain to which the payment workers are connected', async () => {
   const env = { RPC_URL: 'http://127.0.0.1:1' }
   await using apart = await startWebhookService({ env, pools: [] })
   const owner = await apart.newAgent()
@@ -45,8 +45,8 @@ test('an endpoint that names no network has the one that the payment workers hav
   expect((await put(owner, { network: 'base-sepolia' })).status).toBe(400)
 })
 
-describe('PUT', () => {
-  test('registers an endpoint and shows its secret this once', async () => {
+describe('PUT of an endpoint', () => {
+  test('registers the endpoint and shows the webhook secret only in this response', async () => {
     const owner = await service.newAgent()
     const { status: code, body } = await put(owner, {
       urlPattern: 'HTTP://LocalHost:80/Weather?city=x#y',
@@ -81,7 +81,7 @@ describe('PUT', () => {
     expect(JSON.stringify([got.body, (await owner.get(PATH)).body])).not.toContain('whsec_')
   })
 
-  test('takes the network in both spellings', async () => {
+  test('accepts the network in both spellings of x402', async () => {
     const owner = await service.newAgent()
     for (const network of ['eip155:84532', 'base-sepolia']) {
       expect((await put(owner, { network })).body.network).toBe('base-sepolia')
@@ -89,7 +89,7 @@ describe('PUT', () => {
     expect((await put(owner, { network: 'eip155:8453' })).body.message).toMatch(/^network must be/)
   })
 
-  test('changes the endpoint of the same host and path, and keeps what is left out', async () => {
+  test('changes the endpoint of the same host and path, and keeps the fields that the request omits', async () => {
     const owner = await service.newAgent()
     const first = await put(owner, { description: 'one', webhookUrl: 'http://127.0.0.1:1/hook' })
     const again = await put(owner, { urlPattern: 'http://127.0.0.1:1/a?b=c', priceUsdc: '2' })
@@ -114,7 +114,7 @@ describe('PUT', () => {
     expect(fresh.body.webhookSecret).not.toBe(first.body.webhookSecret)
   })
 
-  test('twenty at once make one endpoint with one secret', async () => {
+  test('twenty concurrent requests for one URL make one endpoint with one secret', async () => {
     const owner = await service.newAgent()
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => put(owner, { webhookUrl: 'http://127.0.0.1:1/hook' })),
@@ -153,13 +153,13 @@ describe('PUT', () => {
     ['webhookSecret', { webhookUrl: 'http://a.example/', webhookSecret: 'x'.repeat(257) }],
     ['webhookSecret', { webhookUrl: 'http://a.example/', webhookSecret: 'ü'.repeat(20) }],
     ['webhookSecret', { webhookSecret: 'x'.repeat(20) }],
-  ])('refuses a bad %s: %j', async (field, more) => {
+  ])('refuses an invalid value of %s: %j', async (field, more) => {
     const { status: code, body } = await put(await service.newAgent(), more)
     expect([code, body.error]).toEqual([400, 'bad_request'])
     expect(body.message).toStartWith(`${field} `)
   })
 
-  test('keeps to the bound on endpoints', async () => {
+  test('is refused when the project has the maximum number of endpoints', async () => {
     const owner = await service.newAgent()
     await service.database.pool.query(
       `insert into seller_endpoints (id, project_id, url_pattern, match_key, price_atomic, network)
@@ -185,7 +185,7 @@ describe('PUT', () => {
   })
 })
 
-describe('one endpoint', () => {
+describe('an endpoint', () => {
   test('is changed by PATCH', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body
@@ -215,7 +215,7 @@ describe('one endpoint', () => {
     expect(await owner.post(`${PATH}/${endpointId}/rotate-secret`)).toMatchObject({ status: 404 })
   })
 
-  test('is gone once deleted, and its URL is free again', async () => {
+  test('does not exist after its deletion, and its URL can be registered again', async () => {
     const owner = await service.newAgent()
     const { endpointId } = (await put(owner)).body
     expect((await owner.delete(`${PATH}/${endpointId}`)).status).toBe(204)
@@ -240,7 +240,7 @@ describe('one endpoint', () => {
   })
 })
 
-test('nothing of one project is seen or changed by another, or without the scope', async () => {
+test('endpoints of a project are neither seen nor changed by another project or by a key without the scope', async () => {
   await using receiver = await startReceiver()
   const stranger = await service.newAgent()
   const endpoint = await register(agent, receiver.url)
@@ -272,7 +272,7 @@ test('nothing of one project is seen or changed by another, or without the scope
   expect(receiver.requests).toHaveLength(1)
 })
 
-test('the delivery log is paged and filtered', async () => {
+test('the list of webhook deliveries has pages and filters', async () => {
   const owner = await service.newAgent()
   await using receiver = await startReceiver()
   const [one, two] = [await register(owner, receiver.url), await register(owner, receiver.url)]

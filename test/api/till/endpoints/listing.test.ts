@@ -1,4 +1,4 @@
-/** How an endpoint is called and listed: what a seller may say, and what is refused. */
+/** Tests which input, output and listing data a seller may give for an endpoint, and which data is refused. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Agent, startTestService, type TestService } from '../../../support/service.ts'
 
@@ -101,7 +101,7 @@ const refused: [string, object, RegExp][] = [
 ]
 
 for (const [name, body, message] of refused) {
-  test(`refused: ${name}`, async () => {
+  test(`the listing data of an endpoint are refused: ${name}`, async () => {
     const before = await put({})
     const { endpointId } = before.body
     for (const answer of [await put(body), await seller.patch(`${PATH}/${endpointId}`, body)]) {
@@ -112,7 +112,7 @@ for (const [name, body, message] of refused) {
   })
 }
 
-test('refused: a tool without a schema, and with an OpenAPI document', async () => {
+test('an MCP tool without an input schema, or with an OpenAPI document, is refused as an endpoint', async () => {
   const tool = 'mcp://tool/weather'
   const none = await put({ input: { method: 'GET' } }, tool)
   expect(none.body.message).toMatch(/^input\.inputSchema must be an object/)
@@ -120,7 +120,7 @@ test('refused: a tool without a schema, and with an OpenAPI document', async () 
   expect(body.message).toMatch(/^openApiUrl must come with a URL/)
 })
 
-test('refused: what no challenge could hold, also together with what is stored', async () => {
+test('listing data that are too long for a challenge, also together with the stored listing data, are refused', async () => {
   const half = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`key${n}`, 'value']))
   expect((await put(input({ queryParams: half }))).status).toBe(200)
   const { status, body } = await put({ output: { example: half } })
@@ -129,7 +129,7 @@ test('refused: what no challenge could hold, also together with what is stored',
   await put({ output: null })
 })
 
-test('a part that is left out stays, and null removes it', async () => {
+test('an omitted part of the listing data stays unchanged, and null removes the part', async () => {
   const queryParams = { city: null, list: [null] }
   await put({ serviceName: 'Weather', tags: ['a', 'A', 'b'], ...input({ queryParams }) })
   const { body } = await put({ serviceName: null })

@@ -1,4 +1,4 @@
-/** An MCP tool as an endpoint: it has a price, and no URL that the service could ask. */
+/** Tests MCP tools as endpoints. A tool has a price, and no URL that the service could check. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-test('a tool is registered, verified by the word of the project, and sold', async () => {
+test('an MCP tool is registered, counts as verified because its project says so, and is sold', async () => {
   const { status, body } = await seller.put(PATH, { urlPattern: TOOL, priceUsdc: '0.01' })
   expect([status, body.urlPattern]).toEqual([201, TOOL])
   expect(body.verification).toEqual({
@@ -56,7 +56,7 @@ test('a tool is registered, verified by the word of the project, and sold', asyn
   expect(verified.body.verification).toMatchObject({ status: 'verified', detail: STATED })
 })
 
-test('tools of one name in two projects are two endpoints', async () => {
+test('MCP tools with the same name in two projects are two endpoints', async () => {
   const other = await till.newSeller()
   const { address } = await newPayer(till.client, 0n)
   await changeProject(till.service.database.pool, other.project.id, { payTo: address })
@@ -73,7 +73,7 @@ test('tools of one name in two projects are two endpoints', async () => {
   expect(status).toBe(400)
 })
 
-test('a bad tool is a 400 that says its form', async () => {
+test('an invalid URL of an MCP tool is a 400 that shows the valid form', async () => {
   for (const urlPattern of [
     'mcp://tool/',
     'mcp://tool/a b',
@@ -96,7 +96,7 @@ test('a bad tool is a 400 that says its form', async () => {
   )
 })
 
-test('a tool is in the public list by its server alone: agents could not find it', async () => {
+test('an MCP tool is in the public list only with the URL of its server, because agents look for the server', async () => {
   const urlPattern = 'mcp://tool/hidden'
   const put = { urlPattern, priceUsdc: '0.01', discoverable: true }
   const MESSAGE =

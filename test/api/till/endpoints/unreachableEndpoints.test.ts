@@ -1,4 +1,4 @@
-/** An endpoint that the internet cannot reach gets no challenge. */
+/** Tests that an endpoint that is unreachable from the internet gets no challenge. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../../../api/client/main.ts'
 import { requirePayment } from '../../../../api/client/paywalls/fetchPaywall.ts'
@@ -33,7 +33,7 @@ const verdict = (id: string, wanted: string) =>
   })
 const nowhere = async () => `http://127.0.0.1:${await freePort()}/report`
 
-test('a challenge waits for the first check, and is refused with its detail', async () => {
+test('the challenge of a new unreachable endpoint waits for the first check, and is refused with the result of the check', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   const { status: code, body } = await challenge(resource)
@@ -42,7 +42,7 @@ test('a challenge waits for the first check, and is refused with its detail', as
   expect(body.message).toContain(`POST ${PATH}/${id}/verify`)
 })
 
-test('a challenge finds a seller that came back a moment after the last refusal', async () => {
+test('a challenge succeeds when the seller’s server is back a moment after the last refusal', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   await verdict(id, 'unreachable')
@@ -59,20 +59,20 @@ test('a challenge finds a seller that came back a moment after the last refusal'
   }
 })
 
-test('twenty refused challenges at once have a dead address checked twice at most', async () => {
+test('twenty concurrent refused challenges cause at most two checks of an unreachable URL', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   await verdict(id, 'unreachable')
   await challenge(resource)
   const answers = await Promise.all(Array.from({ length: 20 }, () => challenge(resource)))
-  // A check that takes long may be what asks: then a challenge is answered while it runs.
+  // A challenge that arrives during a long check may succeed, because the request may come from the check.
   const refused = answers.filter(({ status: code }) => code === 400)
   expect(refused.length).toBeGreaterThan(0)
-  // The message names the time of the check.
+  // The error message names the time of the check, so two checks give at most two messages.
   expect(new Set(refused.map(({ body }) => body.message)).size).toBeLessThanOrEqual(2)
 })
 
-test('verify checks anew and answers with the verdict', async () => {
+test('the verify operation checks the endpoint again and returns the verdict', async () => {
   const resource = await nowhere()
   const id = await register(resource)
   await verdict(id, 'unreachable')
@@ -97,14 +97,14 @@ for (const [name, check] of [
   ['a payer', async () => {}],
   ['its seller', (purser: Purser, id: string) => purser.sellers.verify(id)],
 ] as const) {
-  test(`a paywall of ours that comes back sells as soon as ${name} asks`, async () => {
+  test(`a paywall of this service that is reachable again sells as soon as ${name} asks`, async () => {
     const port = await freePort()
     const resource = `http://127.0.0.1:${port}/report`
     const purser = new Purser({ apiKey: seller.key, baseUrl: till.service.url })
     const serve = requirePayment({ purser, amount: PRICE, resource }, () => new Response('ha'))
     const open = () =>
       Bun.serve({ port, hostname: '127.0.0.1', fetch: (request) => serve(request) })
-    // First it is away, then it comes back: the check must not take its own question for a payer's.
+    // The paywall is unreachable, then reachable again. The check must not take its own request for a payer's request.
     const id = await register(resource)
     await verdict(id, 'unreachable')
     const shop = open()
@@ -118,21 +118,21 @@ for (const [name, check] of [
   })
 }
 
-test('an endpoint that fails otherwise still sells', async () => {
+test('an endpoint whose check fails for another reason than unreachability still sells', async () => {
   await using receiver = await startReceiver(status(500))
   const resource = `http://127.0.0.1:${receiver.port}/report`
   await verdict(await register(resource), 'failed')
   expect((await challenge(resource)).status).toBe(200)
 })
 
-test('a signed payment is never refused for it', async () => {
+test('a signed payment is never refused because the endpoint is unreachable', async () => {
   const resource = await nowhere()
   await verdict(await register(resource), 'unreachable')
   const { body } = await redeem(seller, (await pay()).header, { resource })
   expect(body.ok).toBe(true)
 })
 
-test('an unreachable endpoint is checked again within the hour', async () => {
+test('an unreachable endpoint is checked again within one hour', async () => {
   const id = await register(await nowhere())
   await verdict(id, 'unreachable')
   const inMs = await waitFor('the next check', async () => {

@@ -32,7 +32,7 @@ async function ask(header: string, changes: Record<string, unknown> = {}) {
   }
 }
 
-test('verify asks the chain and spends nothing; settle pays once', async () => {
+test('the facilitator’s verify asks the chain and spends nothing, and settle pays once', async () => {
   const { header } = await pay()
   const body = await ask(header)
   for (let n = 0; n < 2; n++) {
@@ -60,7 +60,7 @@ test('verify asks the chain and spends nothing; settle pays once', async () => {
   expect(list.payments[0]).toMatchObject({ txHash: settled.transaction, status: 'settled' })
 })
 
-test('a resource that is not registered can be paid for, to the project’s own address only', async () => {
+test('the facilitator settles a payment for an unregistered resource only to the project’s own address', async () => {
   const resource = 'mcp://tool/report'
   const { header } = await pay()
   const { body } = await seller.post('/v0/x402/settle', await ask(header, { resource }))
@@ -75,7 +75,7 @@ test('a resource that is not registered can be paid for, to the project’s own 
   })
 })
 
-test('what cannot be is answered 200 with a reason', async () => {
+test('an impossible payment gets a facilitator response with status 200 and a reason', async () => {
   const good = await ask((await pay()).header)
   const poor = await ask((await pay({}, { account: await newPayer(till.client, 1n) })).header)
   const table: [unknown, string][] = [

@@ -1,4 +1,4 @@
-/** The facilitator of x402 version 2, asked as seller middleware asks it. */
+/** Tests the facilitator of x402 version 2 with requests of seller middleware. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
@@ -43,7 +43,7 @@ const verify = async (body: unknown) => (await seller.post('/v0/x402/verify', bo
 const settle = async (body: unknown) => (await seller.post('/v0/x402/settle', body)).body
 const resource = (url: string) => ({ resource: { url, description: null } })
 
-test('supported names both versions, concrete networks, extensions and signers', async () => {
+test('the facilitator’s supported response names both x402 versions, concrete networks, extensions and signers', async () => {
   expect((await seller.get('/v0/x402/supported')).body).toEqual({
     kinds: [
       { x402Version: 1, scheme: 'exact', network: 'base-sepolia' },
@@ -56,7 +56,7 @@ test('supported names both versions, concrete networks, extensions and signers',
   })
 })
 
-test('verify twice, settle once, settle again is a duplicate with the hash', async () => {
+test('a payment can be verified twice and settled once; a second settle is a duplicate with the transaction hash', async () => {
   const body = face(payloadV2(await pay(), resource(RESOURCE)))
   for (let n = 0; n < 2; n++) {
     expect(await verify(body)).toEqual({ isValid: true, payer: payer.address })
@@ -93,7 +93,7 @@ test('verify twice, settle once, settle again is a duplicate with the hash', asy
   })
 })
 
-test('a payment and requirements of different versions are refused', async () => {
+test('the facilitator refuses a payment whose x402 version differs from the version of the requirements', async () => {
   const signed = await pay()
   const v1 = (await seller.post('/v0/payments/challenge', { amount: '0.01', resource: RESOURCE }))
     .body.accepts[0]
@@ -110,7 +110,7 @@ test('a payment and requirements of different versions are refused', async () =>
   }
 })
 
-test('a wrong payment is answered 200 with a reason and a message', async () => {
+test('an invalid payment gets a facilitator response with status 200, a reason and a message', async () => {
   const signed = await pay()
   const nowS = BigInt(Math.floor(Date.now() / 1000))
   const value = 'invalid_exact_evm_payload_authorization_value_mismatch'
@@ -167,12 +167,12 @@ test('a wrong payment is answered 200 with a reason and a message', async () => 
   }
 })
 
-test('validAfter "0" passes', async () => {
+test('a payment with validAfter "0" is settled', async () => {
   const body = face(payloadV2(await pay({ validAfter: 0n })))
   expect((await settle(body)).success).toBe(true)
 })
 
-test('both versions of one authorization at once: one grant', async () => {
+test('concurrent requests with one authorization in both x402 versions give one grant', async () => {
   const account = await newPayer(till.client)
   for (let round = 0; round < 5; round++) {
     const signed = await pay({}, { account })
@@ -195,7 +195,7 @@ test('both versions of one authorization at once: one grant', async () => {
   expect(mine).toHaveLength(5)
 })
 
-test('the same authorization for another resource is a duplicate', async () => {
+test('a used authorization for another resource is refused as a duplicate', async () => {
   const signed = await pay()
   const first = await settle(face(payloadV2(signed, resource('https://a.example/1'))))
   expect(first.success).toBe(true)
@@ -203,7 +203,7 @@ test('the same authorization for another resource is a duplicate', async () => {
   expect(second).toMatchObject({ success: false, errorReason: 'duplicate_settlement' })
 })
 
-test('no resource, null extensions and unknown members are fine', async () => {
+test('the facilitator settles payments with a null resource, null extensions and unknown members', async () => {
   const more = { extensions: null, resource: null, extra: { deep: [1] }, memo: 'x' }
   const settled = await settle(face(payloadV2(await pay(), more), { extra: null, tags: ['a'] }))
   expect(settled.success).toBe(true)
@@ -213,7 +213,7 @@ test('no resource, null extensions and unknown members are fine', async () => {
   expect((await settle(face(payloadV2(await pay(), odd)))).success).toBe(true)
 })
 
-test('a resource that is no URL counts as unnamed, and is refused of a seller', async () => {
+test('an invalid resource URL of a payer is ignored, and an invalid resource URL of a seller is refused', async () => {
   for (const url of ['no URL', '/report', '']) {
     const settled = await settle(face(payloadV2(await pay(), resource(url))))
     expect([url, settled.success]).toEqual([url, true])
@@ -225,7 +225,7 @@ test('a resource that is no URL counts as unnamed, and is refused of a seller', 
   }
 })
 
-test('addresses in any case, and the network in the spelling of version 1', async () => {
+test('the facilitator accepts addresses in any case, and the network in the spelling of x402 version 1', async () => {
   const { asset } = requirementV2()
   const accepted = requirementV2({ asset: asset.toLowerCase(), payTo: payTo.toLowerCase() })
   const loud = `0x${payTo.slice(2).toUpperCase()}`
@@ -233,7 +233,7 @@ test('addresses in any case, and the network in the spelling of version 1', asyn
   expect((await settle(body)).success).toBe(true)
 })
 
-test('a resource that only the payer names is no endpoint of another price', async () => {
+test('a resource that only the payer names is not matched to an endpoint with another price', async () => {
   const dear = 'https://api.example.com/dear'
   const id = await registerEndpoint(till.service.database.pool, {
     projectId: seller.project.id,
@@ -246,17 +246,17 @@ test('a resource that only the payer names is no endpoint of another price', asy
   expect(record).toMatchObject({ endpointId: null, resourceUrl: dear, resourceSource: 'payer' })
   expect(record.signedReceipt.body).toMatchObject({ endpointId: null, resourceSource: 'payer' })
 
-  // The seller's own word counts at any price.
+  // A resource that the seller names is matched to the endpoint at any price.
   const named = { extra: { name: 'USDC', version: '2', resource: dear } }
   const trusted = await settle(face(payloadV2(await pay(), resource(RESOURCE)), named))
   const { body: sale } = await seller.get(`/v0/payments/${trusted.paymentId}`)
   expect(sale).toMatchObject({ endpointId: id, resourceUrl: dear, resourceSource: 'seller' })
   expect(sale.signedReceipt.body).not.toHaveProperty('resourceSource')
-  // The record shows the price it was sold at, not that of today.
+  // The payment record shows the price at the time of the sale, not the current price.
   expect(sale.endpoint).toMatchObject({ id, priceUsdc: '0.01' })
 })
 
-test('a payment-identifier is stored, and names one payment of a payer in a project', async () => {
+test('a payment-identifier is stored, and belongs to one payment of a payer in a project', async () => {
   const id = `order_${crypto.randomUUID()}`
   const extensions = { 'payment-identifier': { info: { required: false, id } } }
   const named = async () => face(payloadV2(await pay(), { ...resource(RESOURCE), extensions }))
@@ -272,17 +272,17 @@ test('a payment-identifier is stored, and names one payment of a payer in a proj
     paymentIdentifier: id,
     signedReceipt: { body: { paymentIdentifier: id } },
   })
-  // Another payer may use the name: nobody takes the names of others.
+  // Another payer may use the same payment-identifier, so that no payer can block the identifiers of others.
   const stranger = await pay({}, { account: await newPayer(till.client) })
   const theirs = await settle(face(payloadV2(stranger, { ...resource(RESOURCE), extensions })))
   expect(theirs.success).toBe(true)
-  // Names belong to a project.
+  // A payment-identifier belongs to a project, so another project may use the same identifier.
   const neighbour = await till.newSeller()
   const { body } = await neighbour.post('/v0/x402/settle', await named())
   expect(body.success).toBe(true)
 })
 
-test('a payment on its way is no conflict with its own identifier', async () => {
+test('a repeated payment that is still being settled does not conflict with its own payment-identifier', async () => {
   const id = `order_${crypto.randomUUID()}`
   const extensions = { 'payment-identifier': { info: { required: false, id } } }
   const body = face(payloadV2(await pay(), { ...resource(RESOURCE), extensions }))
@@ -302,7 +302,7 @@ test('a payment on its way is no conflict with its own identifier', async () => 
   }
 })
 
-test('batches that name the same payments in another order do not lock each other out', async () => {
+test('concurrent batches that name the same payments in different orders cause no deadlock', async () => {
   const account = await newPayer(till.client)
   const ids = Array.from({ length: 10 }, () => `order_${crypto.randomUUID()}`)
   const orders = [...ids, ...ids.toReversed(), ...ids].map(async (id) => {
@@ -315,7 +315,7 @@ test('batches that name the same payments in another order do not lock each othe
   expect([...reasons]).toEqual(['payment_identifier_conflict'])
 })
 
-test('a project that takes no payments gets a verdict with its cause, not an error', async () => {
+test('a project without enabled payments gets a facilitator verdict with the cause, not an error', async () => {
   const owner = await till.newSeller()
   const body = face(payloadV2(await pay()))
   await changeProject(till.service.database.pool, owner.project.id, { paymentsEnabled: false })
@@ -336,7 +336,7 @@ test('a project that takes no payments gets a verdict with its cause, not an err
     false,
     message,
   ])
-  // The middleware must not start: it would offer what nobody settles.
+  // The 403 stops the start of the seller middleware, which would offer payments that nobody settles.
   expect((await owner.get('/v0/x402/supported')).status).toBe(403)
   expect((await verify({})).invalidReason).toBe('invalid_payment_requirements')
 })

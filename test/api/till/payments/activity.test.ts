@@ -23,7 +23,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const activity = async (query = '', agent = seller) =>
   await agent.get(`/v0/payments/activity${query}`)
 
-test('what came in is summed by day, endpoint and payer, for this project alone', async () => {
+test('the activity sums the income of a project by day, endpoint and payer, without other projects', async () => {
   const nothing = { count: 0, amountUsdc: '0', amountUsdcRaw: '0' }
   expect((await activity()).body).toEqual({
     since: expect.stringMatching(/T00:00:00\.000Z$/),
@@ -74,7 +74,7 @@ test('what came in is summed by day, endpoint and payer, for this project alone'
   expect((await activity('', stranger)).body).toMatchObject(nothing)
 })
 
-test('days are bounded, and the scope is asked for', async () => {
+test('the number of days of the activity is limited, and the activity requires its scope', async () => {
   for (const days of ['0', '91', '-1', '1.5', 'x', '']) {
     const { status, body } = await activity(`?days=${days}`)
     expect([days, status, body.message]).toEqual([
@@ -88,7 +88,7 @@ test('days are bounded, and the scope is asked for', async () => {
   expect((await activity('', bare)).body.message).toBe('Missing required scope: payments:accept')
 })
 
-test('a word in the place of an id is no payment', async () => {
+test('an unknown word instead of a payment id gets a 404', async () => {
   for (const [word, message] of [
     ['intents', 'Not found'],
     ['spend-limits', 'Not found'],

@@ -1,4 +1,4 @@
-/** The books of a seller beside the chain: groups, a reorganisation, own addresses, fees. */
+/** Compares the accounting entries of a seller with the chain: groups, a reorganisation, own addresses and fees. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Hex, parseAbi } from 'viem'
 import type { Agent } from '../../../support/service.ts'
@@ -23,7 +23,7 @@ const download = ({ key }: Pick<Agent, 'key'>, query = '') =>
     headers: { authorization: `Bearer ${key}` },
   })
 
-/** The entries of an answer in jsonl. */
+/** Returns the accounting entries of a response in JSON Lines. */
 async function entries(query = ''): Promise<Entry[]> {
   const response = await download(scene.seller, `format=jsonl${query}`)
   expect(response.status).toBe(200)
@@ -33,7 +33,7 @@ async function entries(query = ''): Promise<Entry[]> {
     .map((line) => JSON.parse(line))
 }
 
-/** What the chain says: each transfer to the seller, as transaction, index and amount. */
+/** Reads each transfer to the seller from the chain, as transaction, log index and amount. */
 const transfers = async () => {
   const logs = await scene.till.client.getContractEvents({
     address: SEPOLIA.usdcAddress,
@@ -51,7 +51,7 @@ const booked = (found: Entry[]) =>
     .map(({ txHash, logIndex, amountUsdcRaw }) => `${txHash} ${logIndex} ${amountUsdcRaw}`)
     .toSorted()
 
-test('the books equal the chain, with a group, a single payment and a reorganisation', async () => {
+test('the accounting entries of a seller equal the chain after a group, a single payment and a reorganisation', async () => {
   const { payments } = await scene.groupInPool([{}, {}, {}])
   await scene.mineOn()
   for (const payment of payments) await scene.settledBy(payment)
@@ -59,7 +59,7 @@ test('the books equal the chain, with a group, a single payment and a reorganisa
   const single = await redeemToEnd(scene.seller, header)
   expect(single.body.ok).toBe(true)
   expect(booked(await entries())).toEqual(await transfers())
-  // The newest block goes, and its payment settles again.
+  // A reorganisation removes the newest block, and the payment in this block settles again.
   await scene.till.client.setAutomine(false)
   await scene.reorganise()
   const taken = () => entries().then((found) => found.length === payments.length)
@@ -74,7 +74,7 @@ test('the books equal the chain, with a group, a single payment and a reorganisa
   )
 })
 
-test("the shares of a fee add up to the transaction's fee, to the wei", async () => {
+test('the fee shares of the payments in a group add up to the fee of the transaction, to the wei', async () => {
   const sums = Map.groupBy(await entries(), ({ txHash }) => txHash as Hex)
   expect(sums.size).toBeGreaterThan(1)
   for (const [hash, members] of sums) {
@@ -85,7 +85,7 @@ test("the shares of a fee add up to the transaction's fee, to the wei", async ()
   }
 })
 
-test('payments from own addresses stand apart from the income', async () => {
+test('the books list payments from the seller’s own addresses apart from the income', async () => {
   const account = await newPayer(scene.till.client)
   const path = `/v0/platform/projects/${scene.seller.project.id}`
   const { platform } = scene.till.service
@@ -109,7 +109,7 @@ test('payments from own addresses stand apart from the income', async () => {
   ])
 })
 
-test('a reader goes on with the cursor of the last entry, and picks a time', async () => {
+test('a reader of the books continues with the cursor of the last entry, and may choose a period', async () => {
   const all = await entries()
   expect(all.length).toBeGreaterThan(4)
   const after = encodeURIComponent(all[1]!.cursor)
@@ -124,7 +124,7 @@ test('a reader goes on with the cursor of the last entry, and picks a time', asy
   )
 })
 
-test('CSV has the same entries, and no formula', async () => {
+test('the CSV of the books has the same entries as JSON Lines, and no spreadsheet formula', async () => {
   const all = await entries()
   const { pool } = scene.till.service.database
   await pool.query(`update payments set resource_url = '=HYPERLINK("x","a,b")' where id = $1`, [
@@ -143,7 +143,7 @@ test('CSV has the same entries, and no formula', async () => {
   )
 })
 
-test('a wrong question is refused with its field, and another project sees nothing', async () => {
+test('an invalid query of the books is refused with the name of the field, and another project sees no entries', async () => {
   const cases: [string, string][] = [
     ['from=yesterday', 'from must be an ISO 8601 time with its zone, or a date'],
     ['to=2026-02-30', 'to must be an ISO 8601 time with its zone, or a date'],

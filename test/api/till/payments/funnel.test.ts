@@ -1,4 +1,4 @@
-/** From challenge to money: counts, filters of the list, and the header that was paid. */
+/** Tests the funnel from challenge to payment: counts, filters of the payment list, and the paid header. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startApi } from '../../../../api/http/server.ts'
 import { OfferCounts } from '../../../../api/till/payments/offerCounts.ts'
@@ -33,7 +33,7 @@ const NOTHING = {
   ...{ amountUsdc: '0', amountUsdcRaw: '0' },
 }
 
-test('challenges and refusals are counted when a process drains, payments at once', async () => {
+test('the funnel counts payments at once, and challenges and refusals when a process drains', async () => {
   const { config, database } = till.service
   expect((await funnel()).body).toMatchObject({ total: NOTHING, byDay: [], byEndpoint: [] })
   const other = startApi(config, database.url, silentLog)
@@ -74,7 +74,7 @@ test('challenges and refusals are counted when a process drains, payments at onc
   }
 })
 
-test('counts of several processes add up, and are kept while the database is away', async () => {
+test('the funnel adds the counts of several processes, and keeps the counts while the database is unreachable', async () => {
   const { pool } = till.service.database
   const another = await till.newSeller()
   const projectId = another.project.id
@@ -94,7 +94,7 @@ test('counts of several processes add up, and are kept while the database is awa
   isAway = false
   await Promise.all([first.stop(), second.stop()])
   expect((await funnel('', another)).body.total).toMatchObject({ challenges: 3, refused: 1 })
-  // Payments and counts of a project that is gone.
+  // These payments and counts belong to a deleted project.
   const day = '2026-01-05'
   const gone = { projectId: 'prj_none', endpointId, day, challenges: 1, refusals: 0 }
   await addOfferCounts(pool, [gone])
@@ -102,7 +102,7 @@ test('counts of several processes add up, and are kept while the database is awa
   expect(rows).toHaveLength(0)
 })
 
-test('the list filters by state, endpoint, payer, time and amount', async () => {
+test('the payment list is filtered by state, endpoint, payer, time and amount', async () => {
   const { pool } = till.service.database
   const shop = await till.newSeller()
   const resource = 'https://api.example.com/dear'
@@ -160,7 +160,7 @@ test('the list filters by state, endpoint, payer, time and amount', async () => 
   }
 })
 
-test('an owner sees the header that was paid, rebuilt from what is stored', async () => {
+test('an owner sees the paid header, which the service rebuilds from the stored payment', async () => {
   const { platform } = till.service
   for (const version of [1, 2] as const) {
     const signed = await pay()

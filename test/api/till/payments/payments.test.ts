@@ -26,7 +26,7 @@ const challenge = (body: Record<string, unknown>, agent = seller) =>
   agent.post('/v0/payments/challenge', { amount: PRICE, resource: RESOURCE, ...body })
 
 describe('challenge', () => {
-  test('is the body of a 402 that x402 clients take', async () => {
+  test('is the body of a 402 that x402 clients accept', async () => {
     const { status, headers, body } = await challenge({
       description: 'A report',
       mimeType: 'text/csv',
@@ -53,7 +53,7 @@ describe('challenge', () => {
     })
   })
 
-  test('a long description is cut, never inside a character', async () => {
+  test('has a long description truncated, never inside a character', async () => {
     for (const [given, kept] of [
       ['x'.repeat(501), 'x'.repeat(500)],
       [`${'x'.repeat(499)}🛒`, 'x'.repeat(499)],
@@ -63,7 +63,7 @@ describe('challenge', () => {
     }
   })
 
-  test('finds the endpoint however the resource is spelled', async () => {
+  test('finds the endpoint for every spelling of the resource URL', async () => {
     for (const resource of [
       'https://API.example.com:443/report?q=1#top',
       'http://api.example.com/report',
@@ -72,7 +72,7 @@ describe('challenge', () => {
     }
   })
 
-  test('what is wrong is named', async () => {
+  test('gets an error that names the invalid field', async () => {
     const table: [Record<string, unknown>, number, RegExp][] = [
       [{ amount: '0' }, 400, /^amount must/],
       [{ amount: '1e3' }, 400, /^amount must/],
@@ -94,7 +94,7 @@ describe('challenge', () => {
     }
   })
 
-  test('payments that are not enabled, and a key without the scope', async () => {
+  test('is refused if payments are not enabled or the key lacks the scope', async () => {
     const stranger = await till.newSeller()
     const { pool } = till.service.database
     for (const change of [{ paymentsEnabled: false }, { paymentsEnabled: true, payTo: null }]) {
@@ -113,7 +113,7 @@ describe('challenge', () => {
   })
 })
 
-test('payments are listed newest first, page by page, to their own project only', async () => {
+test('payments are listed newest first, in pages, and only to their own project', async () => {
   const other = await till.newSeller()
   const ids: string[] = []
   for (let n = 0; n < 5; n++)
@@ -132,7 +132,7 @@ test('payments are listed newest first, page by page, to their own project only'
   expect((await other.get('/v0/payments/pay_nothing')).status).toBe(404)
 })
 
-test('Idempotency-Key: another request under it is a conflict, a malformed one is refused', async () => {
+test('another redeem request with a used Idempotency-Key is a conflict, and a malformed Idempotency-Key is refused', async () => {
   const first = await pay()
   const key = { 'idempotency-key': 'order-1' }
   const { body } = await redeem(seller, first.header, {}, key)
@@ -147,14 +147,14 @@ test('Idempotency-Key: another request under it is a conflict, a malformed one i
     expect((await redeem(seller, first.header, changes, key)).status).toBe(409)
   }
   expect((await redeem(seller, (await pay()).header, {}, key)).status).toBe(409)
-  // Another project's key of the same text is another key.
+  // An Idempotency-Key belongs to a project, so another project can use the same text.
   const stranger = await till.newSeller()
   expect((await redeem(stranger, (await pay()).header, {}, key)).body.ok).toBe(true)
   const long = { 'idempotency-key': 'x'.repeat(256) }
   expect((await redeem(seller, first.header, {}, long)).status).toBe(400)
 })
 
-test('/readyz tells of the RPC', async () => {
+test('/readyz reports whether the RPC node of the chain is reachable', async () => {
   const ready = async () => (await fetch(`${till.service.url}/readyz`)).json()
   expect(await ready()).toMatchObject({ checks: { rpc: 'ok' } })
   const { pool } = till.service.database

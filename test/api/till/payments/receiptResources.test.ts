@@ -1,4 +1,4 @@
-/** A receipt names a resource that its project may sell, in a form that every reader reads alike. */
+/** Tests that a receipt names a resource that its project may sell, in a form that all readers read alike. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
 import { type Receiver, startReceiver, status } from '../../../support/events/receiver.ts'
@@ -46,7 +46,7 @@ const facilitate = (agent: Agent, face: 'verify' | 'settle', header: string, cha
     },
   })
 
-describe('no receipt is signed for', () => {
+describe('no receipt is signed for the resource', () => {
   test.each([
     'javascript:alert(1)',
     'data:text/html,x',
@@ -77,7 +77,7 @@ describe('no receipt is signed for', () => {
 const claimsOf = (jws: string) =>
   JSON.parse(Buffer.from(jws.split('.')[1]!, 'base64url').toString('utf8'))
 
-test('the signed JWS names project and endpoint', async () => {
+test('the signed JWS of a receipt names the project and the endpoint', async () => {
   const { body } = await redeemToEnd(seller, (await pay()).header)
   const { endpointId } = body.signedReceipt.body
   expect(endpointId).toStartWith('se_')
@@ -98,7 +98,7 @@ test('the signed JWS names project and endpoint', async () => {
 })
 
 describe('a resource that another project sells', () => {
-  /** Registers the URL for a project, and waits for its verification. */
+  /** Registers the URL for a project, and waits until the endpoint is verified. */
   async function register(agent: Agent, urlPattern: string): Promise<void> {
     const { body } = await agent.put('/v0/sellers/endpoints', { urlPattern, priceUsdc: '0.01' })
     await waitFor('a verdict', async () => {
@@ -127,11 +127,11 @@ describe('a resource that another project sells', () => {
   }
   const REFUSED = /^resource must not be that of another project/
 
-  test('gets no challenge, no redeem and no settlement of this one', async () => {
+  test('gets no challenge, no redeem and no settlement for a project that does not sell the resource', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()
-    // The thief comes first, and the URL answers 402: that proves nothing for the thief.
+    // The thief registers the URL first. The URL responds with 402, which does not prove that the thief sells there.
     await register(thief, resource)
     await register(seller, resource)
     const { header } = await pay({ to: address })
@@ -159,7 +159,7 @@ describe('a resource that another project sells', () => {
     expect((await redeemToEnd(seller, (await pay()).header, { resource })).body.ok).toBe(true)
   })
 
-  test('is sold by both where its 402 names both', async () => {
+  test('is sold by both projects if its 402 names both projects', async () => {
     const { thief: partner, address } = await newThief()
     await using shop = await shopOf(payTo, address.toLowerCase())
     const resource = `http://127.0.0.1:${shop.port}/both`
@@ -171,7 +171,7 @@ describe('a resource that another project sells', () => {
     }
   })
 
-  test('is free for others once its project is deleted', async () => {
+  test('can be sold by another project after the first project is deleted', async () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/gone`
     const [first, { thief: next }] = [await till.newSeller(), await newThief()]

@@ -1,4 +1,4 @@
-/** Receipts, verified by an independent library with what the service publishes. */
+/** Verifies receipts with an independent library and the published keys of the service. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { verify } from 'node:crypto'
 import { compactVerify, createLocalJWKSet, decodeProtectedHeader, importJWK } from 'jose'
@@ -52,7 +52,7 @@ async function expectGenuine(receipt: any): Promise<void> {
   await importJWK(jwk, 'EdDSA')
 }
 
-test('a receipt is genuine by the published keys, and a changed one is not', async () => {
+test('a receipt verifies with the published keys, and a changed receipt does not verify', async () => {
   const receipt = await receiptOf()
   await expectGenuine(receipt)
   expect(receipt.did).toBe('did:web:till.example.com')
@@ -64,7 +64,7 @@ test('a receipt is genuine by the published keys, and a changed one is not', asy
   await expect(compactVerify(changed, jwks)).rejects.toThrow()
 })
 
-test('the documents hold public halves only, and may be cached', async () => {
+test('the published key documents contain only public keys, and may be cached', async () => {
   const response = await fetch(`${till.service.url}/.well-known/jwks.json`)
   expect(response.headers.get('cache-control')).toContain('public')
   const text = await response.text()
@@ -83,7 +83,7 @@ test('the DID documents hold each key as JWK with its algorithm and as multibase
     const [jwk, multikey] = verificationMethod
     expect(multikey.publicKeyMultibase).toBe(receipt.publicKey)
     expect(assertionMethod).toEqual([jwk.id, multikey.id])
-    // Without an algorithm jose refuses the key.
+    // The library jose refuses a key without an algorithm.
     const { payload } = await compactVerify(receipt.jws, await importJWK(jwk.publicKeyJwk))
     expect(JSON.parse(new TextDecoder().decode(payload)).paymentId).toBe(receipt.body.paymentId)
   }
@@ -94,7 +94,7 @@ test('the DID documents hold each key as JWK with its algorithm and as multibase
   expect((await published('/identities/prj_none/did.json')).error).toBe('not_found')
 })
 
-test('pages of every origin may read the public documents, and nothing else', async () => {
+test('web pages of every origin may read the public key documents, and no other response', async () => {
   const open = async (path: string) => {
     const { headers } = await fetch(till.service.url + path)
     return [path, headers.get('access-control-allow-origin')]
@@ -132,7 +132,7 @@ test('pages of every origin may read the public documents, and nothing else', as
   }
 })
 
-test('a new key signs; receipts of the old one stay genuine, even when it is gone from the settings', async () => {
+test('a new key signs receipts, and receipts of the old key stay valid after the old key leaves the settings', async () => {
   const old = await receiptOf()
   await worker.stop()
   worker = await till.startWorker({ receiptSeeds: [seed(2), seed(1)] })
@@ -147,7 +147,7 @@ test('a new key signs; receipts of the old one stay genuine, even when it is gon
   await expectGenuine(rotated)
 })
 
-test('an operator may set no key in production', async () => {
+test('in production the settings must have an RPC URL and valid settlement, receipt and master keys', async () => {
   const { parseConfig } = await import('../../../../shared/config/config.ts')
   const production = {
     NODE_ENV: 'production',

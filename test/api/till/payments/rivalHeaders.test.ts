@@ -1,4 +1,4 @@
-/** Headers for one authorization that differ, or come at two resources at once: one is paid. */
+/** Tests that one of several rival headers is paid. Rivals share an authorization or reach two resources at once. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Agent } from '../../../support/service.ts'
@@ -31,7 +31,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-test('two redeems of a contract wallet’s header at two resources at once: one is paid', async () => {
+test('of two concurrent redeems of a contract wallet’s header at two resources, one is paid', async () => {
   for (let n = 0; n < 5; n++) {
     const { header } = await pay({ from: wallet })
     const answers = await Promise.all([
@@ -47,7 +47,7 @@ test('two redeems of a contract wallet’s header at two resources at once: one 
   }
 })
 
-test('a header that was changed is another header: no news of the payment of the first', async () => {
+test('a changed copy of a paid header is refused, and learns nothing about the payment', async () => {
   const { authorization, signature, header } = await pay({ from: wallet })
   expect((await redeem(seller, header)).body.ok).toBe(true)
   const a = authorization
@@ -64,7 +64,7 @@ test('a header that was changed is another header: no news of the payment of the
   expect([body.reason, body.paymentId]).toEqual(['duplicate_settlement', undefined])
 })
 
-test('a second header of the same nonce, for more, is not paid by the first', async () => {
+test('a second header with the same nonce and a higher amount is not paid by the first header', async () => {
   const price = '0.02'
   for (const from of [payer.address, wallet]) {
     const cheap = await pay({ from })
@@ -86,7 +86,7 @@ test('a second header of the same nonce, for more, is not paid by the first', as
   }
 })
 
-test('noise for a signature hears nothing of the payment that is claimed at the same time', async () => {
+test('a header with random bytes as its signature learns nothing about the payment that is claimed concurrently', async () => {
   for (let n = 0; n < 5; n++) {
     const { header, authorization } = await pay({ from: wallet })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)

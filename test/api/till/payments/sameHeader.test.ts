@@ -1,4 +1,4 @@
-/** One header pays for one resource. No state of the payment lets it pay for a second one. */
+/** Tests that one payment header pays for one resource only, in every state of the payment. */
 import { afterAll, afterEach, beforeAll, expect, setSystemTime, test } from 'bun:test'
 import type { Address } from 'viem'
 import type { Agent } from '../../../support/service.ts'
@@ -42,10 +42,11 @@ for (const { name, from, isLate, reason } of [
   { name: 'of a contract wallet', from: () => wallet, isLate: false, reason: null },
   { name: 'that has expired', from: () => payer.address, isLate: true, reason: before },
 ]) {
-  test(`a header ${name} pays for the first resource only, while it is pending and after it`, async () => {
+  test(`a header ${name} pays for the first resource only, while the payment is pending and after the payment`, async () => {
     await till.client.setAutomine(false)
     const { header } = await pay({ from: from() })
-    // On a busy machine the wallet can be asked too late; that claims nothing.
+    // On a busy machine the check of the contract wallet may come too late. Then no payment is claimed, so redeem
+    // repeats.
     const first = await waitFor('the payment to be on its way', async () => {
       const answer = await redeem(seller, header)
       return answer.body.reason === 'settlement_pending' ? answer : null

@@ -1,4 +1,4 @@
-/** What a project may cost the operator in a day: a least price, settlements and gas. */
+/** Tests the limits on a project's daily cost for the operator: a minimum price, settlements and gas. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { updateLimits } from '../../../../sql/account/projects/projectLimits.ts'
 import type { Agent } from '../../../support/service.ts'
@@ -55,7 +55,7 @@ const facilitate = (face: 'verify' | 'settle', header: string, amount = '10000')
     paymentRequirements: requirements(amount),
   })
 
-test('a payment below the least price is refused, and nothing is claimed', async () => {
+test('a payment below the minimum price is refused, and is not claimed', async () => {
   const dust = await pay({ value: 1n })
   const message = 'amount must be at least 0.001 USDC on this service'
   const redeemed = await redeem(seller, dust.header, { amount: '0.000001' })
@@ -79,7 +79,7 @@ test('a payment below the least price is refused, and nothing is claimed', async
   expect((await redeemToEnd(seller, least.header, { amount: '0.001' })).body.ok).toBe(true)
 })
 
-test('beyond the settlements of a day nothing is claimed; the same header pays on the next day', async () => {
+test('beyond the daily limit on settlements no payment is claimed, and the same header pays on the next day', async () => {
   const headers = await Promise.all(Array.from({ length: 6 }, async () => (await pay()).header))
   const answers = await Promise.all(headers.map((header) => redeemToEnd(seller, header)))
   expect(answers.filter(({ body }) => body.ok)).toHaveLength(3)
@@ -98,14 +98,14 @@ test('beyond the settlements of a day nothing is claimed; the same header pays o
     errorReason: 'settlement_limit_reached',
   })
   expect(await payments()).toBe(3)
-  // A paid header still gets its outcome.
+  // A header that was paid before the limit still gets its outcome.
   const paid = headers[answers.findIndex(({ body }) => body.ok)]!
   expect((await redeem(seller, paid)).body.reason).toBe('duplicate_settlement')
   expect(await project()).toMatchObject({
     usage: { dailySettlements: 3 },
     limits: { dailySettlements: 3, dailyGas: 10_000_000 },
   })
-  // Another project has its own budget.
+  // Another project has its own daily limit on settlements.
   const neighbour = await till.newSeller()
   expect((await redeemToEnd(neighbour, (await pay()).header)).body.ok).toBe(true)
 
@@ -117,7 +117,7 @@ test('beyond the settlements of a day nothing is claimed; the same header pays o
   expect((await project()).usage.dailySettlements).toBe(1)
 })
 
-test('gas counts by the receipts, reverts included, and once though two workers record it', async () => {
+test('the gas of a day is counted from transaction receipts with reverts, and once although two workers record it', async () => {
   const second = await till.startWorker()
   const paid = await redeemToEnd(seller, (await pay()).header)
   const wallet = await deployCode(till.client, acceptAll(1))
@@ -130,7 +130,7 @@ test('gas counts by the receipts, reverts included, and once though two workers 
   await second.stop()
 })
 
-test("a project's own limit goes before the service's, whether it is higher or lower", async () => {
+test('the daily gas limit of a project replaces the limit of the service, whether higher or lower', async () => {
   const { pool } = till.service.database
   const given = async (gas: number) => {
     await pool.query('delete from settlement_budgets where project_id = $1', [seller.project.id])
@@ -150,7 +150,7 @@ test("a project's own limit goes before the service's, whether it is higher or l
   expect((await redeem(seller, (await pay()).header)).body.reason).toBe('settlement_limit_reached')
 })
 
-test('beyond the gas of a day nothing is claimed; the operator can give more', async () => {
+test('beyond the daily gas limit no payment is claimed, and the operator can raise the limit', async () => {
   const set = (limits: object) =>
     till.service.platform.patch(`/v0/platform/projects/${seller.project.id}`, { limits })
   expect((await redeemToEnd(seller, (await pay()).header)).body.ok).toBe(true)
@@ -177,7 +177,7 @@ test('beyond the gas of a day nothing is claimed; the operator can give more', a
   )
 })
 
-test('limits change apart from each other', async () => {
+test('each limit of a project can be changed without the other limits', async () => {
   const { pool } = till.service.database
   const { id } = seller.project
   await updateLimits(pool, id, { storageBytes: 5, dailyGas: 7 })

@@ -1,4 +1,6 @@
-/** Acts on many: counted before, shown while they run, each on record. */
+/**
+ * Tests actions on many items. The console counts the items before, shows progress, and the audit log has each item.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
@@ -34,8 +36,8 @@ const entries = async (agent: Agent, action: string): Promise<[string, string][]
 const write = (agent: Agent, subject: string) =>
   agent.post('/v0/messages/send', { to: ['a@b.example'], subject, text: 'x' })
 
-describe.skipIf(!hasBrowser)('an owner', () => {
-  test('replays what failed since a time, after its number was shown', async () => {
+describe.skipIf(!hasBrowser)('an owner who acts on many items', () => {
+  test('replays the webhook deliveries that failed since a time, after the console shows their number', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 130, status: 'exhausted' })
     const { pool } = service.database
@@ -63,7 +65,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     expect(complaints).toEqual([])
   })
 
-  test('replays the chosen deliveries, and sees how many were refused and why', async () => {
+  test('replays the chosen webhook deliveries, and sees how many replays were refused and why', async () => {
     const agent = await service.newAgent()
     const gone = await addDeliveries(service, agent, { count: 2, status: 'aborted' })
     await agent.delete(`/v0/webhooks/${gone}`)
@@ -91,7 +93,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     ])
   })
 
-  test('labels messages that match a filter, over all pages', async () => {
+  test('labels all messages that match a filter, across all pages of the list', async () => {
     const agent = await service.newAgent()
     for (let n = 0; n < 103; n++) await write(agent, `tea ${n}`)
     await write(agent, 'rum')
@@ -114,7 +116,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     expect(body.messages[0].labels).not.toContain('cargo')
   })
 
-  test('deletes the chosen threads, with their messages counted, by the keyboard alone', async () => {
+  test('deletes the chosen threads by the keyboard alone, after the console shows the number of messages', async () => {
     const agent = await service.newAgent()
     for (const subject of ['kept', 'second', 'first']) await write(agent, subject)
     const { body } = await agent.get('/v0/threads')
@@ -142,7 +144,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     expect((await entries(agent, 'thread.delete')).toSorted()).toEqual(doomed.toSorted())
   })
 
-  test('stops in the middle by closing the dialog', async () => {
+  test('stops a running action on many items by closing the dialog', async () => {
     const agent = await service.newAgent()
     await addDeliveries(service, agent, { count: 100, status: 'exhausted' })
     await using console = await openConsole(browser, service)

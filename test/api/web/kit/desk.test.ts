@@ -1,4 +1,4 @@
-/** Keys, names of tabs, copies, and a connection that is lost. */
+/** Tests keyboard shortcuts, tab titles, copy buttons and a lost connection at the console. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
@@ -24,14 +24,14 @@ afterAll(async () => {
   await service?.[Symbol.asyncDispose]()
 })
 
-/** The row that has the focus, by the last word of its URL. */
+/** Returns the last part of the URL of the list row that has the focus. */
 const rowInFocus = (page: Page) =>
   page.evaluate<string | undefined>(
     `/event-\\d+/.exec(document.activeElement.closest('[data-row]')?.textContent ?? '')?.[0]`,
   )
 
-describe.skipIf(!hasBrowser)('keys', () => {
-  test('move in a list over its pages, open a row, and lead back to it', async () => {
+describe.skipIf(!hasBrowser)('the keyboard shortcuts of the console', () => {
+  test('move in a list across its pages, open a row, and lead back to the row', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/webhooks`)
@@ -40,7 +40,7 @@ describe.skipIf(!hasBrowser)('keys', () => {
     expect(await rowInFocus(page)).toBe('event-120')
     for (const key of ['j', 'j', 'k']) await page.keyboard.press(key)
     expect(await rowInFocus(page)).toBe('event-119')
-    // Beyond the first page.
+    // Row 60 is beyond the first page of the list.
     await waitFor('row 60', async () => {
       await page.keyboard.press('j')
       return (await rowInFocus(page)) === 'event-60'
@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)('keys', () => {
     await waitFor('the row', async () => (await rowInFocus(page)) === 'event-60')
   })
 
-  test('focus the search, leave a typing person alone, and are told', async () => {
+  test('focus the search, do nothing while a person types, and are listed in a dialog', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(`projects/${agent.project.id}/webhooks`)
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('keys', () => {
   })
 })
 
-test.skipIf(!hasBrowser)('each screen has a name of its own in the tab', async () => {
+test.skipIf(!hasBrowser)('each console screen has its own title in the browser tab', async () => {
   await using console = await openConsole(browser, service)
   const { page } = console
   const { body } = await agent.post('/v0/messages/send', {
@@ -97,7 +97,7 @@ test.skipIf(!hasBrowser)('each screen has a name of its own in the tab', async (
   expect(names).toContain(`Webhooks – ${agent.project.name} – Purser`)
 })
 
-test.skipIf(!hasBrowser)('an address is copied whole, by a button that names it', async () => {
+test.skipIf(!hasBrowser)('a button that names an address copies the whole address', async () => {
   await using console = await openConsole(browser, service)
   const { page, context } = console
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
@@ -108,7 +108,7 @@ test.skipIf(!hasBrowser)('an address is copied whole, by a button that names it'
 })
 
 test.skipIf(!hasBrowser)(
-  'offline, the console says so, keeps what it shows, and goes on',
+  'the console reports a lost connection, keeps the shown content, and continues when the service is back',
   async () => {
     await using console = await openConsole(browser, service)
     const { page, context } = console
@@ -119,7 +119,7 @@ test.skipIf(!hasBrowser)(
     await context.setOffline(true)
     await page.getByText(/^Offline since .* What is shown stays; it may be old\.$/).waitFor()
     expect(await row.count()).toBe(1)
-    // Another screen is not there; this one stays, and the other opens when the service is back.
+    // The new screen cannot load, so the old screen stays. The new screen opens when the service is back.
     await page.getByRole('link', { name: 'Activity' }).click()
     await waitFor('the address', async () => page.url().endsWith('/activity'))
     expect(await row.count()).toBe(1)

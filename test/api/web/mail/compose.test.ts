@@ -1,4 +1,4 @@
-/** Writing mail at the console: drafts, hidden recipients, files, a later time; and what stands beside a mail. */
+/** Tests writing mail at the console: drafts, Bcc, files and a later time. Tests also the details beside a mail. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { hasBrowser, openConsole, startBrowser } from '../../../support/console/browser.ts'
@@ -39,8 +39,8 @@ const kept = (agent: Agent, text: string) =>
 const actionsOf = async (agent: Agent): Promise<string[]> =>
   (await agent.get('/v0/logs')).body.logs.map(({ action }: any) => action)
 
-describe.skipIf(!hasBrowser)('an owner', () => {
-  test('writes with Bcc and a file; it is kept as one types, and sent once', async () => {
+describe.skipIf(!hasBrowser)('an owner who writes mail', () => {
+  test('writes a mail with Bcc and a file, which is saved as a draft while the owner types, and sent once', async () => {
     const [agent, shown, hidden] = [
       await service.newAgent(),
       await service.newAgent(),
@@ -82,13 +82,13 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     expect(complaints).toEqual([])
   })
 
-  test('is asked by Escape: goes on, keeps the draft, opens it again, and sends it later', async () => {
+  test('is asked after Escape, keeps the draft, opens the draft again, and sends the draft later', async () => {
     const agent = await service.newAgent()
     await using console = await openConsole(browser, service, { timeZone: 'Pacific/Auckland' })
     const { page } = console
     await console.open(`projects/${agent.project.id}/inbox`)
     await press(page, 'Write')
-    // Nothing was typed: there is nothing to ask.
+    // The owner has typed no text, so Escape closes the dialog without a question.
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'detached' })
     await press(page, 'Write')
@@ -120,7 +120,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     expect(sent.sendAt).toBe(new Date(`${day}T09:30:00+13:00`).toISOString())
   })
 
-  test('deletes a draft, and one of the agent', async () => {
+  test('deletes an own draft and a draft of the agent', async () => {
     const agent = await service.newAgent()
     await agent.post(DRAFTS, { subject: 'Of the agent', text: 'x' })
     await using console = await openConsole(browser, service)
@@ -140,7 +140,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     expect(await draftsOf(agent)).toEqual([])
   })
 
-  test('sees codes, events and the text of files beside the mail, and the mail all the while', async () => {
+  test('sees codes, events and the text of files beside a mail, while the mail stays visible', async () => {
     const agent = await service.newAgent()
     await agent.post('/v0/webhooks', {
       url: 'https://hooks.example.com/beside',
@@ -177,7 +177,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     expect(await events.count()).toBe(0)
   })
 
-  test('keeps the view that was chosen last, though an earlier one arrives after it', async () => {
+  test('sees the view that was chosen last, although the response of an earlier view arrives later', async () => {
     const agent = await service.newAgent()
     await service.deliver({
       from: 'ada@example.com',
@@ -202,7 +202,7 @@ describe.skipIf(!hasBrowser)('an owner', () => {
     const answered = page.waitForResponse('**/raw')
     arrive()
     await (await answered).finished()
-    // The button is free again when its answer was judged.
+    // The button is enabled again when the console has handled the response.
     await page.locator('button[aria-disabled="true"]').waitFor({ state: 'detached' })
     expect(await page.getByRole('region', { name: 'Original message' }).count()).toBe(0)
     await page.locator('pre', { hasText: 'The plain one.' }).waitFor()

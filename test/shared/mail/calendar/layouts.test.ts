@@ -1,4 +1,4 @@
-/** Reads calendar files in the layouts of large programs, and exchanges files with other libraries. */
+/** Reads calendar files in the layouts of common programs, and exchanges calendar files with other libraries. */
 import { describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import ical, { type VEvent } from 'node-ical'
@@ -212,7 +212,7 @@ test('node-ical finds the same instances of 300 drawn rules', () => {
       end: { local: end, zone },
     })
     const [invite] = readCalendar(Buffer.from(written), NOW_MS)
-    // Libraries differ about a start that the rule omits. Here the start counts as an instance.
+    // Libraries differ about a start that the recurrence rule omits. For this service the start is an instance.
     const ours = expand(invite!.source!, { ...WINDOW, max: 2_000 })
       .map(({ startMs }) => new Date(startMs).toISOString())
       .filter((at) => at !== invite!.start.at)
@@ -227,7 +227,7 @@ test('node-ical finds the same instances of 300 drawn rules', () => {
   }
 })
 
-/** Debian's python3-icalendar. */
+/** Is the Python that has Debian's package python3-icalendar. */
 const PYTHON = '/usr/bin/python3'
 const hasPython = spawnSync(PYTHON, ['-c', 'import icalendar']).status === 0
 if (!hasPython) {
@@ -294,7 +294,7 @@ print(json.dumps(calendar.to_ical().decode()))`
     expect(invite).toMatchObject({
       uid: 'python@example.com',
       summary: 'Schlüssel, "drei"; viele',
-      // The library writes the short name of the zone.
+      // The library icalendar writes the short name of the time zone.
       start: { at: '2030-03-18T09:00:00.000Z', zone: 'CET' },
       recurrence: {
         next: ['2030-03-18T09:00:00.000Z', '2030-04-15T08:00:00.000Z', '2030-05-20T08:00:00.000Z'],

@@ -91,7 +91,7 @@ describe('codes', () => {
     expect(mailLinks).toEqual([])
   })
 
-  test('a mail has a bounded number of codes', () => {
+  test('the number of codes that are found in a mail is limited', () => {
     const text = Array.from(
       { length: 500 },
       (_, n) => `Your one-time code is ${100_000 + n}.`,

@@ -52,7 +52,7 @@ test('mailauth accepts the signature of every form of body', async () => {
   }
 })
 
-test('a signature survives the changes of relays, and breaks if visible text or a visible field changes', async () => {
+test('a DKIM signature survives the changes of relays, and breaks if visible text or a visible field changes', async () => {
   const signed = dkimSign(message('Pay 10 to Ada.\r\n'), [SIGNER]).toString()
   const changed = (from: string, to: string) => Buffer.from(signed.replace(from, to))
   expect(await verdicts(changed('Two   spaces', 'Two spaces'))).toEqual(['pass'])
@@ -80,7 +80,7 @@ test('a signature survives the changes of relays, and breaks if visible text or 
   }
 })
 
-test('several keys sign one message, and each signature is valid alone', async () => {
+test('several DKIM keys sign one message, and each signature is valid alone', async () => {
   const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const signed = dkimSign(message('x\r\n'), [
     SIGNER,
@@ -92,7 +92,7 @@ test('several keys sign one message, and each signature is valid alone', async (
   expect(dkimSign(message('x'), []).equals(message('x'))).toBe(true)
 })
 
-test('signature lines have less than 120 characters, and the message is unchanged', () => {
+test('DKIM signature lines have less than 120 characters, and the message is unchanged', () => {
   const original = message('x\r\n')
   const signed = dkimSign(original, [{ ...SIGNER, domain: `${'x'.repeat(60)}.mail.test` }])
   expect(signed.subarray(-original.length).equals(original)).toBe(true)

@@ -5,7 +5,7 @@ import {
   parseContentId,
 } from '../../../../shared/mail/compose/sentAttachment.ts'
 
-test('media types with parameters are accepted, and malformed or multipart types are refused', () => {
+test('media types of attachments with parameters are accepted, and malformed or multipart types are refused', () => {
   for (const type of [
     'application/pdf',
     'IMAGE/svg+xml',
@@ -42,7 +42,7 @@ test('a Content-ID loses its angle brackets, and a malformed Content-ID is refus
   }
 })
 
-test('base64 is read strictly, but may have line breaks', () => {
+test('the base64 of an attachment is read strictly, but may have line breaks', () => {
   expect(decodeBase64('')?.toString()).toBe('')
   expect(decodeBase64('aGVs\r\nbG8=\n')?.toString()).toBe('hello')
   for (const text of ['a', 'aGVsbG8', 'aGVs bG8=', 'aGVsbG8-', '====', 'a===', 'data:,x', '=AAA']) {

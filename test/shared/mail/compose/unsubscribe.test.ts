@@ -4,7 +4,7 @@ import {
   unsubscribeFields,
 } from '../../../../shared/mail/compose/unsubscribe.ts'
 
-test('an https URL is escaped for the header, and another URL is refused', () => {
+test('an https URL for List-Unsubscribe is escaped for the header, and a URL of another scheme is refused', () => {
   expect(parseUnsubscribeUrl('https://example.com/u?id=1,2&x=<a>')).toBe(
     'https://example.com/u?id=1%2C2&x=%3Ca%3E',
   )

@@ -1,5 +1,6 @@
 /**
- * Reads files that real programs made, and compares the text with the text that a person expects. The author of
+ * Reads documents that real programs made, and compares the extracted text with the text that a person expects. The
+ * author of
  * `strangers/` had not seen the code. MADE.md names the programs.
  */
 import { expect, test } from 'bun:test'
@@ -14,13 +15,13 @@ type Expected = {
   contentType: string
   state: 'ready' | 'none' | 'failed'
   reason?: string
-  /** Holds phrases in the order of reading. */
+  /** Holds the expected phrases in the order of reading. */
   contains?: string[]
   absent?: string[]
   omitted?: string[]
   links?: string[]
   codes?: string[]
-  /** Holds phrases that may stand at any place. */
+  /** Holds the expected phrases that may be at any place of the text. */
   anywhere?: string[]
 }
 
@@ -42,7 +43,7 @@ async function differences(set: string, expected: Expected): Promise<string[]> {
   if (expected.reason !== undefined && reason !== expected.reason) found.push(`reason ${reason}`)
   if (read.state !== 'ready') return found
   const text = plain(read.text)
-  // A phrase may continue on the next line.
+  // An expected phrase may continue on the next line of the text.
   const flat = text.replaceAll('\n', ' ')
   let from = 0
   for (const phrase of expected.contains ?? []) {

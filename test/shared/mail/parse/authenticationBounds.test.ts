@@ -12,7 +12,7 @@ test.each([
   [`${HEAD}References:${'\r\n <x@y.test>'.repeat(1_000)}\r\n\r\nbody`, 'whole'],
   [`${HEAD}\r\n${`${'x'.repeat(76)}\r\n`.repeat(400_000)}`, 'whole'],
   [`${HEAD}\r\n${`${'x'.repeat(998)}\r\n`.repeat(1_000)}`, 'whole'],
-] as const)('the whole of a usual mail is checked (case %#)', (text, want) =>
+] as const)('the authentication of a usual mail checks the whole mail (case %#)', (text, want) =>
   expect(judge(text)).toBe(want),
 )
 
@@ -21,7 +21,9 @@ test.each([
   ['one endless line', 'x'.repeat(100_000)],
   ['blank lines', '\r\n'.repeat(20_000)],
   ['lines of blanks', ' \t\r\n'.repeat(20_000)],
-])('a body of %s is not hashed', (_, body) => expect(judge(`${HEAD}\r\n${body}`)).toBe('unsigned'))
+])('a mail body of %s is not hashed for DKIM', (_, body) =>
+  expect(judge(`${HEAD}\r\n${body}`)).toBe('unsigned'),
+)
 
 test.each([
   ['a field folded over thousands of lines', `${HEAD}X: a\r\n${' \r\n'.repeat(6_000)}`],
@@ -46,4 +48,6 @@ test.each([
     'thousands of authors in a first line that begins with a blank',
     ` From:${' a@b.test,'.repeat(3_000)}\r\n`,
   ],
-])('a header of %s is not read', (_, header) => expect(judge(`${header}\r\nbody`)).toBe('no'))
+])('a mail header of %s is not read for authentication', (_, header) =>
+  expect(judge(`${header}\r\nbody`)).toBe('no'),
+)

@@ -18,7 +18,7 @@ const OF: BounceOf = {
 const read = async (raw: string) =>
   readBounce(await PostalMime.parse(raw, { forceRfc822Attachments: true }))
 
-test('recipient, status and diagnostic of a report are read (RFC 3464)', async () => {
+test('recipient, status and diagnostic of a bounce report are read (RFC 3464)', async () => {
   expect(await read(standardBounce(OF))).toEqual({
     isReport: true,
     messageIds: ['<offer@mail.test>'],
@@ -78,7 +78,7 @@ test('mail without the form of a report is no bounce', async () => {
   }
 })
 
-test('a hostile report gives at most 100 recipients and no U+0000', async () => {
+test('a hostile bounce report gives at most 100 recipients and no U+0000', async () => {
   const many = Array.from(
     { length: 5_000 },
     (_, n) => `Final-Recipient: rfc822; a${n}@x.test\nAction: failed\nStatus: 5.1.1\n`,
@@ -106,7 +106,7 @@ test('a hostile report gives at most 100 recipients and no U+0000', async () => 
   expect(JSON.stringify(nul)).not.toContain('\\u0000')
 })
 
-test('permanent statuses about the address mean a dead address', () => {
+test('a permanent status code about the address of the recipient means a dead address', () => {
   for (const status of ['5.1.1', '5.1.10', '5.2.1', '5.2.2', '5.0.0', '5.4.1']) {
     expect([status, isAddressDead(status)]).toEqual([status, true])
   }

@@ -27,7 +27,7 @@ test('at most 2,000 parts are parsed, and a mail with more parts is labelled tru
   expect((await parseBounded(message(5_000))).email.attachments.length).toBeLessThanOrEqual(2_000)
 })
 
-test('the first million lines are parsed with bounded memory', async () => {
+test('the first million lines of a mail are parsed with bounded memory', async () => {
   const before = process.memoryUsage().rss
   const raw = Buffer.from(`From: a@b.c\r\n\r\n${'a\r\n'.repeat(5_000_000)}`)
   const { text, extractedText, labels } = await parseMail(raw, 'mail.test')
@@ -37,7 +37,7 @@ test('the first million lines are parsed with bounded memory', async () => {
   expect(process.memoryUsage().rss - before).toBeLessThan(700 * 1024 * 1024)
 })
 
-test('a line that begins with two hyphens begins no part', async () => {
+test('a line that begins with two hyphens but is no boundary begins no MIME part', async () => {
   const sql = '-- a comment\r\n'.repeat(10_000)
   const raw = Buffer.from(`${HEAD}--b 1\r\nContent-Type: text/plain\r\n\r\n${sql}--b 1--\r\n`)
   const { text } = await parseMail(raw, 'mail.test')
@@ -53,7 +53,7 @@ test.each([
   ['with a quoted pair', 'boundary="b\\"c"', 'b"c'],
   ['with a comment', 'boundary(x)=bc', 'bc'],
 ])(
-  '300,000 small parts use bounded memory if their boundary is %s',
+  '300,000 small MIME parts use bounded memory if their boundary is %s',
   async (_, parameter, boundary) => {
     const raw = Buffer.from(
       `From: a@b.c\r\nContent-Type: multipart/mixed; ${parameter}\r\n\r\n${`--${boundary}\r\n\r\nx\r\n`.repeat(300_000)}--${boundary}--\r\n`,
@@ -66,14 +66,15 @@ test.each([
   },
 )
 
-test('a header of 34 MB uses bounded memory', async () => {
+test('a mail header of 34 MB uses bounded memory', async () => {
   for (const field of ['X: a\r\n', ' \r\n']) {
     const raw = Buffer.from(`From: a@b.c\r\n${field.repeat(34e6 / field.length)}\r\nbody`)
     Bun.gc(true)
     const before = process.memoryUsage().rss
     const mail = await parseMail(raw, 'mail.test').catch(() => unparseableMail(raw, 'x'))
     expect(mail.contentHash).toHaveLength(32)
-    // The bound is half of the memory limit in workers/mail/inbound/mailParser.ts. Measured: 450 to 535 MB.
+    // The memory bound of the test is half of the memory limit in workers/mail/inbound/mailParser.ts. Measured: 450 to
+    // 535 MB.
     expect(process.memoryUsage().rss - before).toBeLessThan(768 * 1024 * 1024)
   }
 })

@@ -7,7 +7,7 @@ import { mailCorpora } from '../../../support/mail/corpora.ts'
 const bytes = (text: string) => new TextEncoder().encode(text)
 const read = (text: string) => parseMail(bytes(text), 'mail.test')
 
-test('addresses lose their display names, groups are expanded, and duplicates are dropped', async () => {
+test('parsed addresses lose their display names, groups are expanded, and duplicates are dropped', async () => {
   const mail = await read(
     'From: "Ada, L." <ada@x.test>\nTo: team: bob@x.test, <carl@x.test>;, bob@x.test\nCc: undisclosed-recipients:;\nReply-To: r@x.test\n\nx',
   )

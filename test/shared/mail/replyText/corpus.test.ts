@@ -1,10 +1,12 @@
-/** Scores replies whose authors had not seen the rules. */
+/** Scores the reply text of mails whose authors had not seen the rules. */
 import { describe, expect, test } from 'bun:test'
 import { replyCorpora } from '../../../support/mail/corpora.ts'
 import { scoreReplies } from './score.ts'
 
 describe('the reply text', () => {
-  /** Holds the least number of accepted mails and of exact core mails, and the most mails with words of others. */
+  /**
+   * Sets the minimum of accepted mails and of exact core mails, and the maximum of mails with words of other people.
+   */
   const bounds = {
     own: { accepted: 158, coreExact: 120, leaked: 1 },
     edges: { accepted: 200, coreExact: 198, leaked: 0 },

@@ -1,10 +1,10 @@
-/** Tests history on the line of the reply or without an end, unlisted devices, and sentences that resemble them. */
+/** Tests quoted history on the reply's line or without an end, unlisted devices, and sentences that resemble these. */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'I will be there at noon.'
 
-/** Puts `template` behind the own text. `|` marks a line end. */
+/** Returns the writer's text with `template` behind the text. In `template`, `|` marks a line end. */
 const withOwn = (template: string) => `${OWN}${template.replaceAll('|', '\n')}`.trim()
 
 describe('behind the own text', () => {

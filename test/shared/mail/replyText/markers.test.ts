@@ -1,10 +1,10 @@
-/** Holds lines in the form of mail clients. The mails around the lines were written for these tests. */
+/** Tests header blocks and separators of mail clients. The mails around the lines were written for these tests. */
 import { describe, expect, test } from 'bun:test'
 import { replyText } from '../../../../shared/mail/replyText/replyText.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** Returns the reply text of a mail with own text above `template`, in which `|` marks a line end. */
+/** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('a header block or a separator', () => {

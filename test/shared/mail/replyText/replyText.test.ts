@@ -4,7 +4,7 @@ import { cpuMsOf } from '../../../support/process/cpuTime.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** Returns the reply text of a mail with own text above `template`, in which `|` marks a line end. */
+/** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('inline answers and quote marks', () => {
@@ -145,7 +145,7 @@ describe('the reply text of hostile input is found in bounded CPU time for', () 
     ['zero-width spaces', '\u200b\n'.repeat(MB / 2)],
     ['alternating text and quotes', 'a\n> b\n'.repeat(MB / 6)],
   ]
-  // Measured: less than 0.2 s for each input. The bound leaves room for a busy machine.
+  // Measured: less than 0.2 s for each input. The test's limit is higher, because the machine may be busy.
   test.each(inputs)('%s', (_name, text) => {
     expect(cpuMsOf(() => replyText(text))).toBeLessThan(2000)
   })

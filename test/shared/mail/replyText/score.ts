@@ -21,7 +21,7 @@ const extract = async (mail: ReplyCase) => {
   return text?.trim() ? replyText(text) : replyTextFromHtml(html ?? '')
 }
 
-/** Counts mails. In `leaked` mails words of others are left. In `emptied` mails nothing is left of a reply. */
+/** Counts mails. A `leaked` mail still has words of other people. An `emptied` mail has lost its whole reply. */
 export type ReplyScore = {
   all: number
   accepted: number

@@ -1,11 +1,13 @@
-/** Tests languages and programs that no list names. Date, address and place in the mail tell the kind of a line. */
+/**
+ * Tests languages and mail programs that no list of the service names. Date, address and position show a line's kind.
+ */
 import { describe, expect, test } from 'bun:test'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
 import { cpuMsOf } from '../../../support/process/cpuTime.ts'
 
 const OWN = 'Yes, Tuesday works.\nSee you there!'
 
-/** Returns the reply text of a mail with own text above `template`, in which `|` marks a line end. */
+/** Returns the reply text of a mail with the writer's text above `template`, in which `|` marks a line end. */
 const below = (template: string) => replyText(`${OWN}\n\n${template.replaceAll('|', '\n')}`)
 
 describe('below the own text', () => {

@@ -29,7 +29,7 @@ const listed = (bytes: Uint8Array) => {
   return all
 }
 
-test('postings are read as they were written, also if the bytes of several leaves are joined', () => {
+test('search postings are read as they were written, also if the bytes of several leaves are joined', () => {
   const random = createRandom(1, 'postings')
   const draw = (below: number) => random.int(0, below - 1)
   for (let round = 0; round < 200; round++) {
@@ -54,14 +54,14 @@ test('postings are read as they were written, also if the bytes of several leave
   }
 })
 
-test('numbers up to 2^31 are read as they were written', () => {
+test('message numbers up to 2^31 in postings are read as they were written', () => {
   for (const value of [0, 1, 127, 128, 16_383, 16_384, 2 ** 30, 2 ** 31 - 1]) {
     const bytes = Uint8Array.from(leb128(value))
     expect(readLeb128(bytes, 0)).toEqual([value, bytes.length])
   }
 })
 
-test('terms are read from blocks in the order of their bytes', () => {
+test('search terms are read from blocks in the order of their bytes', () => {
   const random = createRandom(2, 'terms')
   const letters = ['a', 'b', 'é', '東', '京', '𝔘', '\ue000', '@', '.', '0']
   const words = new Set(
@@ -125,7 +125,7 @@ test('a segment finds the messages that contain the words of every clause', () =
   expect(['nobody', 'abc* nobody', '"a nobody"', 'a nobody'].map(may)).not.toContain(true)
 })
 
-test('sixteen neighbouring segments of one size are merged into one, the oldest first', () => {
+test('sixteen neighbouring segments of one size are merged into one segment, the oldest first', () => {
   const segments: { firstLeaf: number; lastLeaf: number }[] = []
   const sizes = () => segments.map(({ firstLeaf, lastLeaf }) => lastLeaf - firstLeaf + 1)
   for (let leaf = 1; leaf <= 1_000; leaf++) {

@@ -1,4 +1,4 @@
-/** Tests that `text` holds only the text that a person sees. */
+/** Tests that the field `text` of a mail has only the text that a person sees. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { parseMail } from '../../../../shared/mail/parse/parseMail.ts'
@@ -51,7 +51,7 @@ const HIDING: Record<string, string> = {
   'deeper than any tree': `${'<div>'.repeat(900)}<p style="display:none">${SECRET}</p>`,
 }
 
-test('hidden text reaches neither text nor extractedText, and its mail is labelled', async () => {
+test('hidden text of a mail reaches neither text nor extractedText, and the mail is labelled', async () => {
   for (const [way, hidden] of Object.entries(HIDING)) {
     const mail = await htmlMail(`<p>Before.</p>${hidden}<p>After.</p>`)
     expect([way, mail.text.includes(SECRET), mail.extractedText.includes(SECRET)]).toEqual([
@@ -64,7 +64,7 @@ test('hidden text reaches neither text nor extractedText, and its mail is labell
   }
 })
 
-test('visible text stays, and its mail is not labelled', async () => {
+test('visible text of a mail stays, and the mail is not labelled as having hidden text', async () => {
   for (const html of [
     // Layouts set the font size of a cell to 0, and the font size of its text to a visible size.
     '<td style="font-size:0"><span style="font-size:14px">Seen</span></td>',

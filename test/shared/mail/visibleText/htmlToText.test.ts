@@ -76,14 +76,14 @@ describe('hostile HTML is converted in bounded CPU time for', () => {
     ['spaces', `<p>a${' '.repeat(MB)}b</p>`],
     ['line ends', `<pre>${'\n'.repeat(MB)}</pre>`],
   ]
-  // Measured: less than 0.3 s for each input. The bound leaves room for a busy machine.
+  // Measured: less than 0.3 s for each input. The test's limit is higher, because the machine may be busy.
   test.each(inputs)('%s', (_name, html) => {
     expect(cpuMsOf(() => htmlToText(html))).toBeLessThan(2000)
   })
 })
 
 test('HTML with more than 60,000 tags and lines becomes no tree, and only loses its tags', () => {
-  // The list gets dashes only from a tree.
+  // The list items get dashes only if the HTML becomes a tree.
   const list = '<ul><li>x</ul>'
   const of = (lines: number) => htmlToText(`${'\n'.repeat(lines)}${list}`).trim()
   const tags = 3

@@ -1,4 +1,4 @@
-/** Compares generated lists of hosts with a naive model. A narrower list must allow no further host. */
+/** Compares generated lists of allowed hosts with a naive model. A narrower list must allow no further host. */
 import { expect, test } from 'bun:test'
 import {
   isAllowedHost,
@@ -43,7 +43,7 @@ const hostsNear = (list: readonly string[]) => [
   ...Array.from({ length: 10 }, () => host()),
 ]
 
-test('a wildcard is not narrower than an exact host', () => {
+test('a wildcard in a list of allowed hosts is not narrower than an exact host', () => {
   expect(isWithin(meetHosts, ['*.s3.amazonaws.com'], ['s3.amazonaws.com'])).toBe(false)
   expect(isWithin(meetHosts, ['s3.amazonaws.com'], ['*.s3.amazonaws.com'])).toBe(false)
   expect(isWithin(meetHosts, ['*.a.example.com', 'b.example.com'], ['*.example.com'])).toBe(true)

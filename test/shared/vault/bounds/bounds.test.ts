@@ -1,4 +1,4 @@
-/** Compares generated paths and placements with a naive model. A narrower list allows no further use. */
+/** Compares generated lists of paths and placements with a naive model. A narrower list must allow no further use. */
 import { expect, test } from 'bun:test'
 import {
   isAllowedPath,

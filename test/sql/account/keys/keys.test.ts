@@ -1,5 +1,5 @@
 /**
- * Tests that a key is valid until its revocation or the deletion of its project, and counts in its own rate window.
+ * Tests that an API key is valid until its revocation or the deletion of its project, and has its own rate window.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { generateKey } from '../../../../shared/apiKey.ts'
@@ -34,13 +34,13 @@ async function newKey() {
   const { keyId } = (await authenticate(rawKey))!.identity
   return { projectId: project.id, key: rawKey, keyId }
 }
-/** Returns another key with the same lookup prefix. */
+/** Returns another API key with the same lookup prefix. */
 const lookalike = (key: string) => key.slice(0, -1) + (key.endsWith('0') ? '1' : '0')
 
 const authenticate = async (key: string) =>
   (await authenticateAll(pool, [{ key, budget: '' }]))[0] ?? null
 
-test('a rotated key and a key of a deleted project have no identity and no scopes', async () => {
+test('a rotated API key and an API key of a deleted project have no identity and no scopes', async () => {
   const [rotated, deleted, live] = [await newKey(), await newKey(), await newKey()]
   await rotateProjectKey(pool, rotated.projectId)
   await deleteProject(pool, deleted.projectId)
@@ -51,16 +51,16 @@ test('a rotated key and a key of a deleted project have no identity and no scope
   expect(await findKeyScopes(pool, live.keyId)).toEqual(['mail:read'])
 })
 
-test('an unrevoked key of a deleted project has no identity', async () => {
+test('an unrevoked API key of a deleted project has no identity', async () => {
   const { projectId, key, keyId } = await newKey()
   await pool.query('update projects set deleted_at = now() where id = $1', [projectId])
   expect(await authenticate(key)).toBeNull()
   expect(await findKeyScopes(pool, keyId)).toBeNull()
 })
 
-test('a wrong key with a right prefix has no identity and does not count for the right key', async () => {
+test('a wrong API key with a known prefix has no identity and does not count for the right API key', async () => {
   const { key, projectId } = await newKey()
-  // A fresh window does not end between two requests.
+  // A fresh rate window does not end between two requests.
   await pool.query(
     `update rate_windows set window_start = window_start + interval '1 minute' where subject = $1`,
     [projectId],
@@ -79,7 +79,7 @@ test('storing a known platform key again changes nothing', async () => {
   expect(rows).toEqual([{ name: 'first' }])
 })
 
-test('a second revocation keeps the time of the first revocation, and other projects keep their keys', async () => {
+test('a second revocation of an API key keeps the time of the first, and other projects keep their API keys', async () => {
   const [{ projectId, keyId }, neighbour] = [await newKey(), await newKey()]
   await revokeProjectKey(pool, projectId)
   await pool.query(`update api_keys set revoked_at = '2020-01-01' where id = $1`, [keyId])
@@ -89,7 +89,7 @@ test('a second revocation keeps the time of the first revocation, and other proj
   expect(await findKeyScopes(pool, neighbour.keyId)).toEqual(['mail:read'])
 })
 
-/** Returns keys that were used once and whose windows do not end between two requests. */
+/** Returns API keys that were used once and whose rate windows do not end between two requests. */
 async function frozenKeys(count: number): Promise<string[]> {
   const made = await Promise.all(Array.from({ length: count }, () => newKey()))
   await pool.query(
@@ -99,7 +99,7 @@ async function frozenKeys(count: number): Promise<string[]> {
   return made.map(({ key }) => key)
 }
 
-test('keys of one batch are counted one by one, each in its budget', async () => {
+test('requests of one batch are counted for each API key separately, each in its own rate window', async () => {
   const [one = '', two = ''] = await frozenKeys(2)
   const wanted = (key: string, budget: '' | ':x402' = '') => ({ key, budget })
   const batch = [
@@ -116,7 +116,7 @@ test('keys of one batch are counted one by one, each in its budget', async () =>
   expect(await used()).toEqual([5, 3, 6, null, 2, 7])
 })
 
-test('batches that share keys in any order count each request once', async () => {
+test('concurrent batches with the same API keys in any order count each request once', async () => {
   const keys = await frozenKeys(5)
   const seen = await Promise.all(
     Array.from({ length: 40 }, (_, n) => {

@@ -1,4 +1,4 @@
-/** Tests that requests are counted per minute, and that each minute starts at 0. */
+/** Tests that requests are counted for each minute, and that the count of each minute starts at 0. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import {
   countAuthFailure,
@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Moves the window of a subject by this many minutes. */
+/** Moves the rate window of a subject by the given number of minutes. */
 const shift = (subject: string, minutes: number) =>
   pool.query(
     `update rate_windows set window_start = date_trunc('minute', clock_timestamp()) + $2 * interval '1 minute'
@@ -31,7 +31,7 @@ const startOf = async (subject: string): Promise<number | undefined> => {
   return rows[0]?.window_start.getTime()
 }
 
-test('after the end of a window the count restarts with the weight of the next request', async () => {
+test('after the end of a rate window the count restarts with the weight of the next request', async () => {
   await countRequests(pool, 'prj_a', 190)
   await shift('prj_a', -1)
   const before = (await startOf('prj_a'))!
@@ -41,16 +41,16 @@ test('after the end of a window the count restarts with the weight of the next r
   expect(await startOf('prj_a')).toBe(usage.resetsAt.getTime() - 60_000)
 })
 
-test('requests of one window add up by weight', async () => {
+test('the weights of the requests in one rate window add up', async () => {
   await countRequests(pool, 'prj_b', 2)
-  // A fresh window does not end between two counts.
+  // A fresh rate window does not end between two counts.
   await shift('prj_b', 1)
   const { used, resetsAt } = await countRequests(pool, 'prj_b', 5)
   expect(used).toBe(7)
   expect(resetsAt.getTime()).toBe((await startOf('prj_b'))! + 60_000)
 })
 
-test('a request whose clock is behind counts in the current window', async () => {
+test('a request of a process whose clock is behind counts in the current rate window', async () => {
   await countAuthFailure(pool, '192.0.2.1')
   await shift('ip:192.0.2.1', 2)
   const start = await startOf('ip:192.0.2.1')
@@ -58,7 +58,7 @@ test('a request whose clock is behind counts in the current window', async () =>
   expect(await startOf('ip:192.0.2.1')).toBe(start)
 })
 
-test('two concurrent requests are both counted', async () => {
+test('two concurrent requests are both counted in the rate window', async () => {
   await countRequests(pool, 'prj_c', 1)
   await shift('prj_c', 1)
   const hold = 'select from rate_windows where subject = $1 for update'
@@ -68,7 +68,7 @@ test('two concurrent requests are both counted', async () => {
   expect(counts.map(({ used }) => used).toSorted()).toEqual([2, 3])
 })
 
-test('a window is deleted an hour after its end', async () => {
+test('a rate window is deleted an hour after its end', async () => {
   for (const subject of ['prj_old', 'prj_new']) await countRequests(pool, subject, 1)
   await shift('prj_old', -62)
   await shift('prj_new', -58)

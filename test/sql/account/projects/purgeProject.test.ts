@@ -28,11 +28,11 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 const KEPT = [
-  // These rows stay for audit.
+  // The rows of these tables stay for audit.
   ...['payments', 'seller_endpoints', 'api_keys'],
-  // This row stays with the payments.
+  // The row of this table stays as long as the payments of the project.
   'project_retention',
-  // These rows are deleted with the messages and threads that they belong to.
+  // The rows of these tables are deleted with their messages and threads.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],
 ]
 
@@ -69,7 +69,7 @@ test('a purge of a live project deletes nothing', async () => {
   expect(await countsOf(projectId)).toEqual([1, 2, 2, 1, 1])
 })
 
-test('an erasure is not complete while a row is left', async () => {
+test('the erasure of a project is not complete while a row is left', async () => {
   await using own = await createTestDatabase()
   const projectId = await newProject(own.pool)
   await own.pool.query('insert into project_limits (project_id, daily_gas) values ($1, 1)', [
@@ -126,7 +126,7 @@ async function tablesInUse(): Promise<string[]> {
   return used
 }
 
-test('a purged project without payments leaves only its project row and its key', async () => {
+test('a purged project without payments leaves only its project row and its API key row', async () => {
   await using empty = await createTestDatabase()
   const shared = pool
   pool = empty.pool

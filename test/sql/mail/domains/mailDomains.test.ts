@@ -1,4 +1,4 @@
-/** Tests that mail domains are added once, unusable before their verification, and deleted with their own keys. */
+/** Tests that a mail domain is added once, is unusable before its verification, and is deleted with its DKIM keys. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { createProject, UnverifiedDomainError } from '../../../../sql/account/projects/projects.ts'
@@ -60,13 +60,13 @@ const jobsOf = async (domain: string) =>
   (await pool.query('select from graphile_worker.jobs where key = $1', [`verify_domain:${domain}`]))
     .rowCount
 
-test('a domain is added once, and a second addition leaves no key', async () => {
+test('a mail domain is added once, and a second addition leaves no DKIM key', async () => {
   const { dkimSelector } = await add('once.example')
   expect(await addMailDomain(pool, KEYRING, 'once.example')).toBeNull()
   expect(await selectors('once.example')).toEqual([dkimSelector])
 })
 
-test('a domain is unusable before its verification', async () => {
+test('a mail domain is unusable before its verification', async () => {
   await add('pending.example')
   const error = await projectAt('pending.example').catch((thrown) => thrown)
   expect(error).toBeInstanceOf(UnverifiedDomainError)
@@ -76,7 +76,7 @@ test('a domain is unusable before its verification', async () => {
   expect(await findVerifiedDomains(pool, asked)).toEqual(['ours.example'])
 })
 
-test('a check counts only for its own addition of the domain, and queues the next check', async () => {
+test('a DNS check counts only for the domain as it was added at the time of the check, and queues the next check', async () => {
   const { token } = await add('check.example')
   await dropJobs(pool)
   expect(await check('check.example', 'another')).toBe(false)
@@ -91,7 +91,7 @@ test('a check counts only for its own addition of the domain, and queues the nex
   expect((await findMailDomain(pool, 'check.example'))?.verifiedAt).toEqual(verifiedAt)
 })
 
-test('a domain without live projects is deleted with its own keys', async () => {
+test('a mail domain without live projects is deleted with its own DKIM keys', async () => {
   await verified('used.example')
   await verified('kept.example')
   const { project } = await projectAt('used.example')
@@ -133,7 +133,7 @@ test('domains are listed newest first, in pages', async () => {
   expect(next?.domain).toBe('l1.example')
 })
 
-test('the two newest keys of a domain sign, and keys are deleted one by one or all together', async () => {
+test('the two newest DKIM keys of a domain sign, and DKIM keys are deleted one by one or all together', async () => {
   const made: string[] = []
   for (let n = 0; n < 3; n++)
     made.push((await createDkimKey(pool, KEYRING, 'sign.example')).selector)

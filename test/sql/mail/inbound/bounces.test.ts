@@ -84,7 +84,7 @@ test('a bounce marks only its recipient of its message', async () => {
   }
 })
 
-test('an unproven bounce marks without a suppression, and a proven bounce is about its own recipient only', async () => {
+test('an unproven bounce marks the recipient without a suppression, and a proven bounce affects only its recipient', async () => {
   const to = ['ada@example.com', 'bob@example.com']
   const sent = await handedOver({ to })
   await record(sent.projectId, bounceOf([sent.messageId]))
@@ -128,7 +128,7 @@ test('a bounce for another project, a received message or no recipient is ignore
   expect([await suppressedOf(sent.projectId), await suppressedOf(stranger)]).toEqual([[], []])
 })
 
-test('the first known Message-ID decides', async () => {
+test('the first known Message-ID in a bounce names the bounced message', async () => {
   const [sure, guess] = [await handedOver(), await newSent(pool)]
   const other = await handedOver({ projectId: sure.projectId })
   await record(sure.projectId, bounceOf([guess.messageId, other.messageId, sure.messageId]))
@@ -177,7 +177,7 @@ test('a bounce waits for a concurrent record of the attempt', async () => {
 const KEYS = [masterKey('a', Buffer.alloc(32, 1)), masterKey('b', Buffer.alloc(32, 2))]
 const [current, old] = [bounceKeys(KEYS), bounceKeys(KEYS.slice(1))]
 
-test('only the bounce address of a copy leads to the copy, under each key', async () => {
+test('only the bounce address of a sent copy leads to the copy, with the current and the old bounce key', async () => {
   const sent = await newSent(pool, { to: ['Ada@example.com', 'bob@example.com'] })
   const { projectId, messageId } = sent
   const addressOf = (keys: BounceKeys, recipient: string, of = projectId) =>
@@ -203,7 +203,7 @@ test('only the bounce address of a copy leads to the copy, under each key', asyn
   }
 })
 
-test('an inbox whose name is too long for a tag sends from its own address', () => {
+test('an inbox whose name is too long for a bounce tag sends from its own address', () => {
   const copy = { projectId: 'p', messageId: '<m@x>', recipient: 'ada@example.com' }
   for (const [length, tagged] of [
     [38, true],

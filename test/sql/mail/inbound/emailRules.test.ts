@@ -36,7 +36,7 @@ const fill = (projectId: string, count: number) =>
     [projectId, count],
   )
 
-test('a rule is unique in its scope, and the opposite rule for the same address is refused', async () => {
+test('an email rule is unique in its scope, and the opposite rule for the same address is refused', async () => {
   const [one, two] = [await newProject(pool), await newProject(pool)]
   const first = await block(one, 'a@b.example')
   expect(first.isNew).toBe(true)
@@ -47,7 +47,7 @@ test('a rule is unique in its scope, and the opposite rule for the same address 
   expect((await allow(two, 'a@b.example')).isNew).toBe(true)
 })
 
-test('two concurrent additions of the same rule make one rule', async () => {
+test('two concurrent additions of the same email rule make one rule', async () => {
   const projectId = await newProject(pool)
   const hold = 'select from projects where id = $1 for no key update'
   const both = await whileHeld(pool, hold, [projectId], () =>
@@ -56,7 +56,7 @@ test('two concurrent additions of the same rule make one rule', async () => {
   expect(both.map(({ isNew }) => isNew).toSorted()).toEqual([false, true])
 })
 
-test('the bound of rules counts for each project separately', async () => {
+test('the limit on email rules applies to each project separately', async () => {
   const [full, neighbour] = [await newProject(pool), await newProject(pool)]
   await fill(full, RULES_MAX - 1)
   await fill(neighbour, RULES_MAX)
@@ -65,7 +65,7 @@ test('the bound of rules counts for each project separately', async () => {
   expect(await beyond.catch((error) => error)).toBeInstanceOf(TooManyRulesError)
 })
 
-test('rules are listed newest first and deleted, only by their project', async () => {
+test('email rules are listed newest first and deleted, only by their project', async () => {
   const [owner, stranger] = [await newProject(pool), await newProject(pool)]
   const { rule: old } = await block(owner, 'a@b.example')
   const { rule } = await block(owner, 'c@d.example')

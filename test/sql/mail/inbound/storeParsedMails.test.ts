@@ -68,8 +68,8 @@ describe('an inbound mail', () => {
   })
 })
 
-describe('the same message', () => {
-  test('received again is shown once, and its second raw mail is deleted', async () => {
+describe('a message that arrives again', () => {
+  test('is shown once, and its second raw mail is deleted', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail({ id: 'twice@example.com' })
     await receive(pool, projectId, raw)
@@ -85,7 +85,7 @@ describe('the same message', () => {
     expect(await readRaw(pool, again.inbound.rawId)).toBe('')
   })
 
-  test('received twice concurrently is shown once', async () => {
+  test('is shown once, even if the two copies are stored concurrently', async () => {
     const projectId = await newProject(pool)
     const raw = rawMail()
     const ids = [await takeIn(pool, [projectId], raw), await takeIn(pool, [projectId], raw)].flat()
@@ -130,7 +130,7 @@ describe('a Message-ID', () => {
     for (let n = 0; n < 11; n++) await receive(pool, projectId, rawMail({ id: 'y@example.com' }))
     const ids = await idsOf(projectId)
     expect(ids[8]).toBe('<y.8@example.com>')
-    // After eight probes the number is random.
+    // After eight probes the number in the Message-ID is random.
     expect(ids.slice(9)).not.toContain('<y.9@example.com>')
   })
 

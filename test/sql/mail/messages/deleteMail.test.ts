@@ -80,7 +80,7 @@ test('a deleted sent message leaves no hash, because no host can retransmit the 
   expect(await remembered(sent.projectId)).toBe(0)
 })
 
-test('a deletion and a concurrent storing of mail wait for each other', async () => {
+test('a deletion of mail and a concurrent storing of mail wait for each other', async () => {
   const sent = await newSent(pool)
   const { id } = await threadOf(sent.threadRow)
   const [inboundId] = await takeIn(pool, [sent.projectId], answer(sent.messageId))
@@ -102,7 +102,7 @@ test('two concurrent deletions in a thread leave no empty thread', async () => {
   expect(await threadOf(sent.threadRow)).toBeUndefined()
 })
 
-test('a deletion and a concurrent record of the attempt wait for each other', async () => {
+test('a deletion of a message and a concurrent record of its sending attempt wait for each other', async () => {
   const sent = await newSent(pool)
   const mail = await begin(pool, sent)
   const hold = 'select from outbound_mails where message_row = $1 for update'

@@ -87,7 +87,7 @@ describe('a list of messages', () => {
     }
   })
 
-  test('by labels holds the messages that have all the labels', async () => {
+  test('with a labels filter has only the messages that have all the labels', async () => {
     const projectId = await inbox(3)
     await label(projectId, 0, ['x', 'y'])
     await label(projectId, 1, ['x'])
@@ -97,7 +97,7 @@ describe('a list of messages', () => {
     expect(await names(projectId, { labels: ['x', 'z'] })).toEqual([])
   })
 
-  test('ends early at the bound of text bytes, but is never empty', async () => {
+  test('ends early at the limit on text bytes, but is never empty', async () => {
     const projectId = await inbox(3)
     const size = (n: number, bytes: number) =>
       pool.query('update messages set text_bytes = $3 where project_id = $1 and message_id = $2', [
@@ -121,7 +121,7 @@ test('a message is found and labelled only by its project', async () => {
   expect(await labelsOf(projectId, 0)).toEqual(['received', 'unread'])
 })
 
-test('a message and a thread take labels up to the bound', async () => {
+test('a message and a thread accept labels up to the limit', async () => {
   const projectId = await inbox(1)
   const { threadId } = (await findMessage(pool, projectId, '<m0@example.com>'))!
   const many = Array.from({ length: LABELS_MAX - 2 }, (_, n) => `l${n}`)
@@ -136,7 +136,7 @@ test('a message and a thread take labels up to the bound', async () => {
   expect(await labelsOf(projectId, 0)).toHaveLength(LABELS_MAX)
 })
 
-test('concurrent labels are all kept', async () => {
+test('labels that are added concurrently are all kept', async () => {
   const projectId = await inbox(1)
   const { row, threadId } = (await findMessage(pool, projectId, '<m0@example.com>'))!
   const hold = 'select from messages where row = $1 for no key update'

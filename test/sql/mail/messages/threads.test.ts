@@ -103,7 +103,7 @@ describe('a thread', () => {
     for (const id of ids.slice(2)) {
       await updateLabels(pool, { projectId, messageId: id, add: [], remove: ['unread'] })
     }
-    // The unread message is older than the twenty messages that are read.
+    // The unread message is older than the twenty messages that the digest reads.
     expect((await digest())?.unread).toBe(false)
   })
 })

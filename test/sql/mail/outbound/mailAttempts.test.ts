@@ -63,7 +63,7 @@ const storeRaw = async () => {
   return rows[0].id as string
 }
 
-describe('of two overlapping attempts', () => {
+describe('of two overlapping attempts of a mail', () => {
   test('the older attempt is not recorded', async () => {
     const sent = await newSent(pool)
     const [older, newer] = [await begin(pool, sent), await begin(pool, sent)]
@@ -120,7 +120,7 @@ describe('of two overlapping attempts', () => {
   })
 })
 
-describe('a part of an attempt', () => {
+describe('the record of a part of an attempt', () => {
   test('changes only its own recipients and leaves the attempt open', async () => {
     const to = ['a@one.example', 'b@two.example', 'c@three.example']
     const sent = await newSent(pool, { to })

@@ -1,4 +1,7 @@
-/** Tests send intents that are accepted together, each with its thread, its key and its project's quota. */
+/**
+ * Tests send intents that are accepted together, each with its thread, its idempotency key and the send quota of its
+ * project.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { deleteProject } from '../../../../sql/account/projects/deleteProject.ts'
 import { deleteThread } from '../../../../sql/mail/messages/deleteMail.ts'
@@ -25,7 +28,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 
 const accept = (intents: SendIntent[], limit: number | null = null) =>
   acceptIntents(pool, intents, limit)
-/** Returns the outcome of each intent in one word. */
+/** Returns the outcome of each send intent in one word. */
 const wordsOf = async (intents: SendIntent[], limit: number | null = null) =>
   (await accept(intents, limit)).map(({ kind }) => kind)
 const threadOf = async (threadRow: string) =>
@@ -37,7 +40,7 @@ const usedBy = async (projectId: string) =>
   (await pool.query('select used from send_quotas where project_id = $1', [projectId])).rows[0]
     ?.used
 
-describe('a message', () => {
+describe('a message of a send intent', () => {
   test('of a deleted project or thread is not accepted', async () => {
     const [live, gone] = [await newSent(pool), await newSent(pool)]
     const { id } = await threadOf(live.threadRow)
@@ -114,8 +117,8 @@ describe('a message', () => {
   })
 })
 
-describe('a key', () => {
-  test('is taken by the first intent of a batch, separately in each project', async () => {
+describe('an idempotency key', () => {
+  test('is taken by the first send intent of a batch, separately in each project', async () => {
     const [one, two] = [await newProject(pool), await newProject(pool)]
     const intents = [keyed(one, 'k', 1), keyed(one, 'k', 2), keyed(two, 'k', 3), newIntent(one)]
     expect(await wordsOf(intents)).toEqual(['accepted', 'repeat', 'accepted', 'accepted'])
@@ -144,7 +147,7 @@ describe('a key', () => {
     expect(await wordsOf([keyed(projectId, 'k', 3)])).toEqual(['repeat'])
   })
 
-  test('without an answer repeats nothing', async () => {
+  test('without a stored response repeats no response', async () => {
     const projectId = await newProject(pool)
     await pool.query(
       `insert into idempotency_keys (project_id, operation, key, request_hash) values ($1, 'send', 'k', '')`,
@@ -213,7 +216,7 @@ describe('a draft', () => {
   })
 })
 
-describe('a quota', () => {
+describe('a send quota', () => {
   const to = (projectId: string, count: number) =>
     newIntent(projectId, { to: Array.from({ length: count }, (_, n) => `a${n}@example.com`) })
 
@@ -234,7 +237,7 @@ describe('a quota', () => {
     expect(await usedBy(projectId)).toBe(2)
   })
 
-  test('holds against two concurrent processes', async () => {
+  test('is not exceeded by two concurrent processes', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 1)], 3)
     const hold = 'select from send_quotas where project_id = $1 for update'
@@ -245,7 +248,7 @@ describe('a quota', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('refuses the intents of a batch that exceed it, and accepts those that fit', async () => {
+  test('refuses the send intents of a batch that exceed the quota, and accepts the intents that fit', async () => {
     const projectId = await newProject(pool)
     const batch = [to(projectId, 3), to(projectId, 1), to(projectId, 2), to(projectId, 1)]
     expect(await wordsOf(batch, 2)).toEqual(['over quota', 'accepted', 'over quota', 'accepted'])
@@ -272,7 +275,7 @@ describe('a quota', () => {
     const first = wordsOf([keyed(projectId, 'a'), keyed(projectId, 'z')], 9)
     await blocked(pool, 1)
     const second = wordsOf([to(projectId, 1)], 9)
-    // Without the order of the locks, the second batch would store the quota, and the third would hold it.
+    // Without this lock order the second batch would store the quota, and the third batch would hold the quota.
     await Promise.race([second, blocked(pool, 2)])
     const third = wordsOf([keyed(projectId, 'a')], 9)
     await blocked(pool, 3)
@@ -285,7 +288,7 @@ describe('a quota', () => {
     ])
   })
 
-  test('holds against a concurrent process that stores the first mail of a project', async () => {
+  test('is not exceeded by a concurrent process that stores the first mail of a project', async () => {
     const projectId = await newProject(pool)
     const hold = `insert into send_quotas (project_id, day, used, allowed)
                   values ($1, (now() at time zone 'UTC')::date, 2, 3)`
@@ -296,7 +299,7 @@ describe('a quota', () => {
     expect(await usedBy(projectId)).toBe(3)
   })
 
-  test('counts no refused recipients, and nothing without a limit', async () => {
+  test('counts no refused recipients, and no recipients if there is no limit', async () => {
     const projectId = await newProject(pool)
     await accept([to(projectId, 3)])
     expect(await usedBy(projectId)).toBeUndefined()

@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** 4,500 messages make eighteen leaves, and sixteen of the leaves become one segment. */
+/** Sets the number of messages: 4,500 messages make eighteen leaves, and sixteen leaves become one segment. */
 const COUNT = 4_500
 const START = Date.UTC(2026, 0, 1)
 /** Tells for each word which messages hold the word. Message 0 is the newest. */
@@ -136,13 +136,13 @@ test.each(['none', 'half', 'all'] as const)(
         }
       }
     }
-    // Another inbox has the same words.
+    // The messages of another inbox contain the same words and must not be found.
     const own = await find('seldom', { projectId: neighbour })
     expect([own.messages.map(nameOf), own.more]).toEqual([[10], false])
   },
 )
 
-test('a message must match every query', async () => {
+test('a message must match every search query', async () => {
   const projectId = await fill(300)
   const find = async (...queries: string[]) => {
     const search = { projectId, labels: [], after: null, before: null, cursor: null, limit: 10 }

@@ -1,4 +1,4 @@
-/** Tests a group of payments from one purse: each payment counts for the bounds of the next payment. */
+/** Tests a group of payments from one purse. Each payment counts against the limits for the next payment. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash, randomBytes } from 'node:crypto'
 import { parseConfig } from '../../../../shared/config/config.ts'
@@ -45,7 +45,7 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-/** Makes a project with a purse and one mandate with these terms. */
+/** Makes a project with a purse and one mandate with the given terms. */
 async function newPurse(terms: Partial<MandateTerms> = {}) {
   const { pool } = database
   const projectId = await newProject(pool)
@@ -105,7 +105,7 @@ function offerOf(price: bigint, payTo: string): Offer {
   return chosen.offer
 }
 
-test('the limits of a mandate hold within a group of payments', async () => {
+test('a group of payments never exceeds the limits of the mandate', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, day: 25_000n } })
   const wanted = [10_000n, 10_000n, 6_000n, 5_000n, 1n]
   const group = []
@@ -120,7 +120,7 @@ test('the limits of a mandate hold within a group of payments', async () => {
   expect(await purse.reserved()).toEqual([25_000n, 25_000n])
 })
 
-test('the limit of payments a minute holds within a group', async () => {
+test('a group of payments never exceeds the limit on payments a minute', async () => {
   const purse = await newPurse({ paymentsPerMinute: 2 })
   const group = [await purse.wanted(1n), await purse.wanted(1n), await purse.wanted(1n)]
   expect(await purse.reserve(group)).toEqual(['signed', 'signed', 'refused too_many_payments'])
@@ -157,7 +157,7 @@ test('a new payee and a risen price are noticed within a group', async () => {
   expect(await purse.reserve(later)).toEqual(['ask price_rose', 'signed', 'ask price_rose'])
 })
 
-test('a warning is recorded once, by the payment that passes the threshold', async () => {
+test('the warning of a mandate is recorded once, for the payment that passes the threshold', async () => {
   const purse = await newPurse({ limits: { ...TERMS.limits, total: 10_000n } })
   const group = [await purse.wanted(8_000n), await purse.wanted(1_000n), await purse.wanted(1_000n)]
   await purse.reserve(group)

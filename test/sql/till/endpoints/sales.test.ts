@@ -48,7 +48,7 @@ async function sell(projectId: string, matchKey: string, payees: string[] | null
   return id
 }
 
-/** Reads one sale alone. */
+/** Reads the seller and the endpoint of one sale with separate statements. */
 async function readSale({ projectId, matchKey }: WantedSale) {
   const endpoint = await findEndpointByResource(pool, projectId, matchKey)
   return {

@@ -31,7 +31,7 @@ async function newCheck({ claims = true, claim = newClaim(projectId) } = {}): Pr
 }
 const refuse = (check: Check) => refuseCheck(pool, check.id, 'unexpected_verify_error')
 
-test('a passed check claims the authorization only if `claims` is set', async () => {
+test('a passed payment check claims the authorization only if `claims` is set', async () => {
   const [claiming, asking] = [await newCheck(), await newCheck({ claims: false })]
   for (const check of [claiming, asking]) await passCheck(pool, check)
   expect(await findCheck(pool, claiming.id)).toMatchObject({
@@ -43,7 +43,7 @@ test('a passed check claims the authorization only if `claims` is set', async ()
   expect(await findPayment(pool, asking.claim.id)).toBeNull()
 })
 
-test('a check of a claimed authorization names its payment', async () => {
+test('a payment check of a claimed authorization names the payment', async () => {
   const claim = newClaim(projectId)
   await claimPayments(pool, [claim])
   const check = await newCheck({ claim: newClaim(projectId, { nonce: claim.nonce }) })
@@ -51,7 +51,7 @@ test('a check of a claimed authorization names its payment', async () => {
   expect(await findCheck(pool, check.id)).toMatchObject({ state: 'passed', paymentId: claim.id })
 })
 
-test('an ended check stays unchanged', async () => {
+test('an ended payment check stays unchanged', async () => {
   const [refused, passed] = [await newCheck(), await newCheck()]
   await refuse(refused)
   await passCheck(pool, refused)
@@ -62,7 +62,7 @@ test('an ended check stays unchanged', async () => {
   expect(await findCheck(pool, passed.id)).toMatchObject({ state: 'passed', reason: null })
 })
 
-test('a check that is refused at the same time claims nothing', async () => {
+test('a payment check that is refused at the same time claims no authorization', async () => {
   const check = await newCheck()
   const refused = `update payment_checks set state = 'refused', reason = 'x' where id = $1`
   await whileHeld(pool, refused, [check.id], () => [passCheck(pool, check)])
@@ -70,7 +70,7 @@ test('a check that is refused at the same time claims nothing', async () => {
   expect(await findPayment(pool, check.claim.id)).toBeNull()
 })
 
-test('a check is kept for an hour', async () => {
+test('a payment check is kept for an hour', async () => {
   const [old, recent] = [await newCheck(), await newCheck()]
   await pool.query(
     `update payment_checks set created_at = created_at - interval '61 minutes' where id = $1`,

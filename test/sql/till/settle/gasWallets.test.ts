@@ -28,7 +28,7 @@ import {
 let database: TestDatabase
 let pool: TestDatabase['pool']
 let wallets = 0
-/** Holds a new wallet for each test. `elsewhere` is the same address on another chain. */
+/** Holds a new gas wallet for each test. `elsewhere` is the gas wallet with the same address on another chain. */
 let wallet: WalletId
 let elsewhere: WalletId
 
@@ -57,8 +57,8 @@ const openOf = async (id: string) =>
   (await findOpenTransactions(pool, [id])).map(({ hash }) => hash)
 const nextOf = (of: WalletId) => syncWallet(pool, of, 0n)
 
-describe('a wallet', () => {
-  test('never assigns a nonce twice, or a nonce that others used', async () => {
+describe('a gas wallet', () => {
+  test('never assigns a nonce twice, or a nonce that another program used', async () => {
     expect(await syncWallet(pool, wallet, 5n)).toBe(5n)
     expect(await syncWallet(pool, wallet, 3n)).toBe(5n)
     const [first] = await store([await newPayment(pool)])
@@ -196,7 +196,7 @@ describe('a transaction for an assigned nonce', () => {
   })
 })
 
-test('the head of the first broadcast is kept at later broadcasts', async () => {
+test('the stored head of a transaction’s first broadcast stays unchanged at later broadcasts', async () => {
   const { hash } = await newTransaction(pool, await newPayment(pool), wallet)
   await recordSends(pool, [{ hash, error: 'lost' }], 5n)
   await recordSends(pool, [{ hash, error: null }], 9n)

@@ -1,4 +1,4 @@
-/** Tests that verified payments without a job and without an open transaction are idle. */
+/** Tests which payments are idle: verified payments without a job and without an open transaction. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { NewClaim } from '../../../../sql/till/settle/claims.ts'
 import { findIdlePayments, queueSettlement } from '../../../../sql/till/settle/settlementQueue.ts'

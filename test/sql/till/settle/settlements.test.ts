@@ -144,7 +144,7 @@ describe('a settlement', () => {
   })
 })
 
-describe('a failure', () => {
+describe('a failure of a payment', () => {
   test('does not change or announce a settled payment', async () => {
     const { id } = await newSettled(pool)
     await fail(id)
@@ -208,7 +208,7 @@ describe('a mined transaction', () => {
   })
 })
 
-describe('a miss', () => {
+describe('a miss (a transaction that reverted or was displaced)', () => {
   const countOf = async (id: string) => (await findPayment(pool, id))?.revertCount
 
   test('ends the transaction, is counted once and queues the payment again', async () => {
@@ -255,7 +255,7 @@ describe('a miss', () => {
   })
 })
 
-describe('a postponement', () => {
+describe('a postponement of a payment', () => {
   const postpone = (ids: string[]) =>
     postponePayments(
       pool,

@@ -74,7 +74,7 @@ describe('a payment that is not final', () => {
   })
 })
 
-describe('finality', () => {
+describe('the finality of a payment', () => {
   test('is recorded once, only for a settled payment', async () => {
     const { id, txHash } = await newSettled(pool)
     const takenBack = await newSettled(pool)

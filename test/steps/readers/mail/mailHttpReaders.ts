@@ -21,7 +21,7 @@ import { HEADER, JSON_TEXT, MIME, TEXT, URL_TEXT } from '../../inputs/grammars.t
 import type { Reader } from '../reader.ts'
 import { MAIL_MAX, mailReader } from './mailReader.ts'
 
-/** Bounds a header field. The bound of Bun for all header fields together is lower. */
+/** Limits the length of one HTTP header field. Bun's limit for all header fields together is lower. */
 const FIELD_MAX = 64 * 1024
 const SECRET = new Uint8Array(32)
 

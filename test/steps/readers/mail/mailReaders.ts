@@ -60,7 +60,7 @@ const bytes = (text: string) => Buffer.from(text)
 const HEAD = 'From: a@b.test\r\nSubject: s\r\n'
 const mail = (fields: string, body: string) => bytes(`${HEAD}${fields}\r\n\r\n${body}`)
 const parse = (fields: string, body: string) => parseMail(mail(fields, body), 'mail.test')
-/** Removes the empty line that would end the header. */
+/** Removes the empty lines, because an empty line would end the mail header. */
 const inHeader = (text: string) => text.replace(/\r?\n(?=\r?\n)|\r(?=\r)/g, '')
 const MIXED = 'Content-Type: multipart/mixed; boundary=b'
 
@@ -172,7 +172,7 @@ export const MAIL_READERS: readonly Reader[] = [
   mailReader('search/searchQuery.ts parseField', TYPED_MAX, TEXT, (text) =>
     query.parseField('from', text),
   ),
-  // parseSearch bounds the terms. The text is the text of a message.
+  // parseSearch limits the number of search terms. The text is the text of a message.
   ...Object.entries({
     'segmentMatches.ts wantedTerms': (parsed: query.SearchQuery) => wantedTerms([parsed]),
     'segmentMatches.ts mayMatch': (parsed: query.SearchQuery) => mayMatch([parsed], new Map()),

@@ -1,4 +1,4 @@
-/** Is the body of a 402 of a seller. */
+/** Makes the body of the 402 that a seller sends. */
 import { buildChallenge } from '../../../../shared/till/x402.ts'
 import { payTo } from './payment.ts'
 

@@ -34,7 +34,7 @@ export function payloadV2(
   }
 }
 
-/** Reads a header of either version. */
+/** Decodes a payment header of x402 version 1 or 2. */
 export const decodeHeader = (header: string): any =>
   JSON.parse(Buffer.from(header, 'base64').toString())
 

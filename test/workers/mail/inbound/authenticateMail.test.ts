@@ -22,7 +22,7 @@ const ZONE: Zone = {
   'honest.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
   's1._domainkey.honest.test TXT': [[dkimRecord.slice(0, 200), dkimRecord.slice(200)]],
   '_dmarc.honest.test TXT': [['v=DMARC1; p=reject']],
-  // Mail of this domain comes from another address.
+  // SPF of victim.test allows only an IP address that the test client does not use.
   'victim.test TXT': [['v=spf1 ip4:192.0.2.1 -all']],
   '_dmarc.victim.test TXT': [['v=DMARC1; p=none']],
   'client.test TXT': [['v=spf1 ip4:127.0.0.1 -all']],
@@ -62,7 +62,7 @@ const write = (from: string, headers = '', body = 'Hello there.') =>
 const signed = async (message: string, domain = 'honest.test'): Promise<string> => {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
   const key = { signingDomain: domain, selector: 's1', privateKey: pem }
-  // Without a time this signer reads the clock twice. The second can change in between: 1 in 1,500 signatures was
+  // Without signTime the signer reads the clock twice. The second can change in between: 1 in 1,500 signatures was
   // wrong.
   const signTime = new Date()
   const { signatures } = await dkimSign(message, { ...key, signTime, signatureData: [key] })
@@ -72,13 +72,13 @@ const signed = async (message: string, domain = 'honest.test'): Promise<string> 
 const signedTenTimes = async (message: string, domain: string): Promise<string> => {
   const whole = await signed(message, domain)
   const signature = whole.slice(0, -message.length)
-  // Each selector needs its own lookup.
+  // Each DKIM selector needs its own DNS lookup.
   return (
     Array.from({ length: 10 }, (_, n) => signature.replace('s=s1', `s=s${n}`)).join('') + message
   )
 }
 
-/** Delivers a message with this envelope sender, and returns the authentication of the message. */
+/** Delivers a message with the given envelope sender, and returns the authentication of the message. */
 async function receive(message: string, sender: string) {
   const id = /Message-ID: (<[^>]+>)/.exec(message)![1]!
   await deliverRaw(service.smtp!.port, agent.address, message, { sender })
@@ -105,7 +105,7 @@ test('a signed message from the host of its domain passes SPF, DKIM and DMARC', 
   })
 })
 
-test('a changed body breaks the signature, and SPF still passes', async () => {
+test('a changed body breaks the DKIM signature, and SPF still passes', async () => {
   const message = (await signed(write('ada@honest.test'))).replace('Hello', 'Jello')
   expect(await receive(message, 'ada@honest.test')).toMatchObject({
     spf: 'pass',
@@ -120,7 +120,7 @@ test('DKIM passes when one signature passes and another signature fails', async 
   expect(await receive(message, 'list@victim.test')).toMatchObject({ dkim: 'pass', dmarc: 'pass' })
 })
 
-test('a forwarder breaks SPF, and the signature still passes', async () => {
+test('a forwarded mail fails SPF, and its DKIM signature still passes', async () => {
   expect(await receive(await signed(write('ada@honest.test')), 'list@victim.test')).toMatchObject({
     spf: 'fail',
     dkim: 'pass',
@@ -335,7 +335,7 @@ async function withSignatures(count: number, { position = 0, name = 'DKIM-Signat
   return all.map((one) => one.replace('DKIM-Signature', name)).join('') + message
 }
 
-test('only the first ten signatures are checked, in every spelling of the field name', async () => {
+test('only the first ten DKIM signatures are checked, in every spelling of the field name', async () => {
   const names = ['DKIM-Signature', 'dkim-signature ', 'DKIM-Signature\r\n ', 'DKIM-Signature\v']
   for (const name of names) {
     const tenth = await authenticated(await withSignatures(20, { position: 9, name }))
@@ -354,7 +354,7 @@ test('the DMARC policy of an author is looked up once', async () => {
 /** Returns the message with the ARC seal of a forwarder. */
 async function forwarded(message: string): Promise<string> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
-  // The two signatures of the seal must have the same time. By default each takes the current second.
+  // The two signatures of the ARC seal must have the same time. By default each signature takes the current second.
   const signTime = new Date()
   const seal = { signingDomain: 'honest.test', selector: 's1', privateKey: pem, signTime }
   const authResults = 'honest.test; spf=pass smtp.mailfrom=x.test'

@@ -38,7 +38,7 @@ async function sent(agent: Agent, to: string[], more: object = {}) {
   const message = await sendMail(agent, { to, ...more })
   const copies = await copiesAt(sink, message.messageId, to)
   await untilStatus(agent, message.messageId, 'sent')
-  /** Holds the envelope senders of the copies, in the order of `to`. */
+  /** The list returnPaths has the envelope sender of each copy, in the order of `to`. */
   return { ...message, returnPaths: to.map((one) => copies.get(one)!.from) }
 }
 
@@ -66,7 +66,7 @@ test('a bounce sets status, label, thread, suppression and event of its message'
   const { messages } = (await agent.get(`/v0/threads/${threadId}`)).body
   expect(messages.map((one: any) => one.labels)).toEqual([
     ['sent', 'bounced'],
-    // The report is unauthenticated. Only the address that the report came to proves the bounce.
+    // The report is unauthenticated. Only the bounce address to which the report was sent proves the bounce.
     ['received', 'unread', 'unauthenticated'],
   ])
   const { suppressions, count } = (await agent.get('/v0/suppressions')).body
@@ -309,7 +309,7 @@ test('a hand-written letter of a postmaster is no bounce, but a qmail report wit
   expect((await agent.get(messagePath(codeless.messageId))).body.deliveryStatus).toBe('bounced')
 })
 
-test('each copy has an envelope sender of its own, in the domain of the inbox', async () => {
+test('each copy of a sent message has its own envelope sender, in the domain of the inbox', async () => {
   const agent = await service.newAgent()
   const { returnPaths } = await sent(agent, ['one@example.com', 'two@example.com'])
   expect(new Set(returnPaths).size).toBe(2)

@@ -14,7 +14,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('recipients keep their display names in the header, and the answer holds only addresses', async () => {
+test('recipients keep their display names in the To header, and the API response has only addresses', async () => {
   const agent = await service.newAgent()
   const sent = await sendMail(agent, {
     to: [

@@ -11,7 +11,7 @@ import {
 } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Some messages are one line or only a header, so a few messages have no text. */
+/** Sets the least share of messages with text. Some messages of a corpus have only one line or only a header. */
 const READABLE_SHARE = 0.95
 const UNPARSEABLE_SHARE = 0.03
 const BATCH = 50
@@ -55,7 +55,7 @@ for (const { name, items: files } of mailCorpora()) {
       [agent.project.id],
     )
     const count = Object.fromEntries(states.map(({ state, n }) => [state, n]))
-    // The corpus holds some messages twice.
+    // The corpus contains some messages twice, and the second copy counts as a retransmission.
     expect(count.stored! + (count.retransmission ?? 0)).toBe(files.length)
     expect(count.retransmission ?? 0).toBeLessThan(files.length * 0.05)
 

@@ -59,7 +59,7 @@ test('a message that kills its parser, or takes too much time or memory, harms n
   await expect(small.parse(pieces, { projectId: 'inbox' })).rejects.toThrow(/too much memory/)
 })
 
-test('inboxes take turns: a flood of large mail delays another inbox by one message', async () => {
+test('inboxes take turns at the mail parser: a flood of large mail delays another inbox by one message', async () => {
   const parser = createMailParser('mail.test')
   const order: string[] = []
   const parse = async (inbox: string) => {

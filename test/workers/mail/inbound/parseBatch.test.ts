@@ -1,4 +1,6 @@
-/** Mails that arrive together are parsed by one job. A slow or harmful mail leaves the job. */
+/**
+ * Mails that arrive together are parsed by one job. A slow or harmful mail leaves the shared job and gets its own job.
+ */
 
 import { expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
@@ -30,7 +32,7 @@ const tasksOf = (pool: Pool, lookUp = trustingLookUp, slots = 200) =>
 
 type Arrival = { projectId: string; subject: string; changes?: Partial<SpooledMail>; text?: string }
 
-/** Takes in mails in one statement. @returns the ids of the inbound mails. */
+/** Stores inbound mails in one statement. @returns the ids of the inbound mails. */
 async function arrive(pool: Pool, arrivals: readonly Arrival[]): Promise<string[]> {
   const startMs = Date.now()
   const mails = await Promise.all(
@@ -86,7 +88,7 @@ test('mails that arrive together share a job, and a lone mail or a large mail ha
   expect(sizes).toEqual([32, 32, 6])
 })
 
-test('a batch of several inboxes is stored in few transactions, and a second run stores nothing again', async () => {
+test('a batch of mails for several inboxes is stored in few transactions, and a second run stores nothing again', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const projects = await Promise.all(Array.from({ length: 8 }, () => newProject(pool)))
@@ -189,7 +191,7 @@ test('the mails of a burst stay in their batches, even while the processor is bu
   expect(await subjectsOf(pool)).toHaveLength(640)
 })
 
-test('an inbox that another transaction holds does not delay the other inbox of its batch', async () => {
+test('an inbox locked by another transaction does not delay the other inbox of the same batch', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [held, free] = [await newProject(pool), await newProject(pool)]
@@ -234,7 +236,7 @@ test('a project that is deleted in the middle of a batch loses only its own mail
   expect(await subjectsOf(pool)).toEqual(['kept'])
 })
 
-test('a flood takes its share of the slots, and one job holds the other mails of the flood', async () => {
+test('a flood of mail takes its share of the slots, and one job has the other mails of the flood', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [flooded, quiet] = [await newProject(pool), await newProject(pool)]
@@ -244,7 +246,7 @@ test('a flood takes its share of the slots, and one job holds the other mails of
     return trustingLookUp(name, type)
   }
   const { parse_batch: parse } = tasksOf(pool, lookUp, 2)
-  // Each mail takes half of a slot, because of its size.
+  // Each mail of the flood takes half of a slot, because the mail is large.
   const text = 'x'.repeat(33_000)
   const flood = await arrive(
     pool,
@@ -319,7 +321,7 @@ testWhole(
     doomed.child.kill('SIGKILL')
     await doomed.exited
     await proxy.cut()
-    // A version without batches queued this job.
+    // This job has the form in which an earlier release without batches queued jobs.
     await pool.query(
       `select graphile_worker.add_job('parse_inbound', json_build_object('inboundId', $1::text), job_key := 'parse_inbound:' || $1)`,
       [ids[0]],

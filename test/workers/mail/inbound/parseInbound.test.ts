@@ -25,7 +25,7 @@ import {
 import { blocked, newProject } from '../../../support/till/tillRows.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 
-/** Delivers a message, sets the attempts of its job to seven, and starts a worker. */
+/** Delivers a message, sets the attempts of its parse job to seven, and starts a worker. */
 async function retried(service: TestService, agent: Agent, raw: string): Promise<Running> {
   await deliverRaw(service.smtp!.port, agent.address, raw)
   const { pool, url } = service.database
@@ -70,7 +70,7 @@ test('a sound message is parsed after several failed attempts of its job', async
 test('a message whose parsed mail cannot be stored is stored unparsed', async () => {
   await using service = await startTestService({ workers: false })
   const agent = await service.newAgent()
-  // This constraint stands for an unforeseen refusal.
+  // This constraint simulates an unforeseen refusal by the database.
   await service.database.pool.query(
     'alter table messages add constraint no_html check (html_body is null)',
   )
@@ -108,14 +108,14 @@ test('messages of one and two megabytes are parsed like a small message', async 
   })
 })
 
-/** Returns the tasks of a worker on this pool. */
+/** Returns the parse tasks of a worker that uses the given database pool. */
 const tasksOf = (pool: Pool, lookUp = trustingLookUp) =>
   createParseInbound(
     { pool, log: silentLog, lanes: new Lanes(1), outcomes: createHeldOutcomes(silentLog) },
     { mailDomain: 'mail.test', lookUp, blobs: noBlobs, bounceKeys: [], slots: 200 },
   )
 
-/** Runs the job of one inbound mail on this pool. */
+/** Runs the parse job of one inbound mail with the given database pool. */
 const run = (pool: Pool, inboundId: string, attempt = 1) =>
   tasksOf(pool).parse_inbound({ inboundId }, { attempt })
 
@@ -145,7 +145,7 @@ const watched = (
     },
   })
 
-test('a fifth large message waits for four large messages, and is stored after their end or deletion', async () => {
+test('a fifth large message waits until four large messages are parsed or deleted, and is then stored', async () => {
   await using database = await createTestDatabase()
   const { pool } = database
   const [gone, other, kept] = await Promise.all([1, 2, 3].map(() => newProject(pool)))
@@ -207,7 +207,7 @@ test('a message that the database refuses is tried again before the message is s
   expect(await labelsOf(pool, projectId)).toEqual([['received', 'unread', 'unauthenticated']])
 })
 
-test('an absent database does not count as a refusal, even after many attempts', async () => {
+test('an unreachable database does not count as a refusal of the message, even after many attempts', async () => {
   await using database = await createTestDatabase()
   const projectId = await newProject(database.pool)
   const [id] = await takeIn(database.pool, [projectId])
@@ -260,6 +260,6 @@ test('messages of one inbox parsed at the same time share a transaction', async 
     'select count(distinct xmin::text)::int as transactions from messages where project_id = $1',
     [projectId],
   )
-  // The first message has its own transaction. A mail whose answer arrives late can miss the second transaction.
+  // The first message has its own transaction. A mail whose DNS answer arrives late can miss the second transaction.
   expect(rows[0]!.transactions).toBeLessThan(5)
 })

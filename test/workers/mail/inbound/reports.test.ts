@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await startTestService({
     env: { POSTMASTER: `operator@${D}` },
     pools: ['inbound'],
-    // DMARC vouches only for reporter.test.
+    // The DNS has a DMARC policy only for reporter.test.
     lookUp: async (name, type) => {
       if (type !== 'TXT') throw dnsError('ENOTFOUND')
       if (name === 'reporter.test') return [['v=spf1 ip4:127.0.0.0/8 -all']] as never
@@ -95,7 +95,7 @@ test('a report reaches the inbox of the postmaster, and the operator reads its r
   expect((await operator.get('/v0/messages')).body.count).toBe(1)
 })
 
-test('a TLS report to tlsrpt counts, and a report about a foreign domain or a repeated report does not', async () => {
+test('a TLS report to tlsrpt is counted, and a report about a foreign domain or a repeated report is not counted', async () => {
   const xml = recent(dmarcXml(D, [PASSED]))
   await send({ filename: `a!${D}!1.xml.gz`, content: gzipped(xml) })
   await send({ filename: `b!x!1.xml.gz`, content: gzipped(dmarcXml('other.test', [PASSED], '18')) })
@@ -105,13 +105,13 @@ test('a TLS report to tlsrpt counts, and a report about a foreign domain or a re
     content: gzipped(tlsJson(D).replace('2026-11-22T23:59:59Z', newest().toISOString())),
   })
   await waitFor('the TLS report', async () => (await stored()).includes('tls-1'))
-  // One job reads at a time, in order.
+  // One job at a time reads the reports, in the order of arrival.
   expect(await stored()).toEqual(['17', 'tls-1'])
   const { days } = await reports()
   expect(days).toContainEqual(expect.objectContaining({ kind: 'tls', passed: 40, failed: 2 }))
 })
 
-test('a report of a sender without a DMARC pass is counted apart', async () => {
+test('an aggregate report from a sender without a DMARC pass is counted apart', async () => {
   const { days } = await reports()
   await send({
     from: 'noreply@liar.test',
@@ -122,7 +122,7 @@ test('a report of a sender without a DMARC pass is counted apart', async () => {
   expect((await reports()).days).toEqual(days)
 })
 
-test('a report that is a bomb does not stop the next report', async () => {
+test('an aggregate report that is a decompression bomb does not stop the next report', async () => {
   const bomb = gzipped('<feedback>'.padEnd(60 * 1024 * 1024, ' '))
   await send({ filename: `a!${D}!9.xml.gz`, content: bomb })
   await send({

@@ -217,7 +217,7 @@ async function startHost(host: string, onClient: (client: Socket) => void) {
   }
 }
 
-/** Forwards chunks to a sink, except for a chunk that `answer` answers. */
+/** Forwards chunks of a client to a sink, unless the function `answer` gives a reply to the chunk. */
 const forwardTo = (host: string, answer: (chunk: Buffer) => string | null) => (client: Socket) => {
   const outer = connect(first.port, host)
   outer.on('error', () => {}).pipe(client)
@@ -364,7 +364,7 @@ test('a hanging domain delays neither the other recipients nor their outcomes', 
     await untilStatus(agent, mixed.messageId, 'sent')
     for (const { messageId } of slow) expect(countAt(second, messageId)).toBe(1)
     expect(countAt(first, mixed.messageId)).toBe(1)
-    // The outcome at one domain does not end the attempt at the other domain.
+    // The outcome at the fast domain does not end the attempt at the hanging domain.
     const { rows } = await service.database.pool.query(
       `select o.attempt from outbound_mails o join messages m on m.row = o.message_row
        where m.message_id = $1`,

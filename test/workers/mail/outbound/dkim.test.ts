@@ -48,7 +48,7 @@ function published(line: string): [name: string, record: string] {
   return [name, [...strings.matchAll(/"([^"]*)"/g)].map(([, text]) => text).join('')]
 }
 
-test('mail is unsigned without a key, and the record that dkim:new prints verifies later mail', async () => {
+test('mail is unsigned without a DKIM key, and the DNS record that dkim:new prints verifies later mail', async () => {
   const agent = await service.newAgent()
   const plain = await sendMail(agent)
   expect((await sunkAt(sink, plain.messageId)).raw).not.toContain('DKIM-Signature')
@@ -69,7 +69,7 @@ test('mail is unsigned without a key, and the record that dkim:new prints verifi
   const { raw } = await sunkAt(sink, signed.messageId)
   expect(await verify(raw, records)).toEqual([['pass', 'mail.test']])
   expect(await verify(raw.replace('AAAA', 'BBBB'), records)).not.toEqual([['pass', 'mail.test']])
-  // The next key signs too, so that either of the two records verifies the mail.
+  // The second DKIM key signs too, so that either of the two DNS records verifies the mail.
   const second = await dkimNew('Mail.Test.')
   expect(second.stderr).toContain(name!.split('.')[0]!)
   const both = await sunkAt(sink, (await sendMail(agent)).messageId)

@@ -8,9 +8,9 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-/** Holds how many mails the smarthost takes at once from one process. */
+/** Limits the mails that one process hands to the smarthost at the same time. */
 const AT_ONCE = 5
-/** Holds a time longer than a job waits for the database before its effect, and than a dead pool keeps its jobs. */
+/** Sets an outage that is longer than a job waits for the database, and longer than a dead pool keeps its jobs. */
 const AWAY_MS = 13_000
 
 /** Holds the replies to the data of all mails. `answer` cuts the database off and then lets the replies go. */

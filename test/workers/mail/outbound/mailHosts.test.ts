@@ -39,7 +39,7 @@ test('only the ten preferred exchangers are looked up', async () => {
   expect(await addressesOf({ mx, a: { 'x9.test': ['8.8.8.1'] } })).toEqual(['8.8.8.1'])
 })
 
-test('only public addresses count, unless private addresses are allowed', async () => {
+test('only public addresses of a mail host are used, unless private addresses are allowed', async () => {
   const zone: Zone = {
     mx: {
       'a.test': [
@@ -72,7 +72,7 @@ test('when the service is an exchanger of the domain, only more preferred exchan
   expect(await faultOf(with_([10, 'mx.own.test']))).toContain('lead back here')
 })
 
-test('a null MX counts only when the domain has no other MX', async () => {
+test('a null MX is obeyed only when the domain has no other MX', async () => {
   const a = { 'x.test': ['8.8.8.1'], 'a.test': ['8.8.8.2'] }
   expect(await faultOf({ mx: { 'a.test': [[0, '.']] }, a })).toContain('null MX')
   const beside: Zone['mx'] = {

@@ -22,7 +22,7 @@ async function startOddRelay(sink: Sink) {
   return server
 }
 
-test('a refusal that Postgres cannot store is shown cleaned, and the message is not sent again', async () => {
+test('an SMTP refusal with characters that PostgreSQL cannot store is shown cleaned, and the message is not sent again', async () => {
   await using sink = await startSink()
   const relay = await startOddRelay(sink)
   const { port } = relay.address() as { port: number }

@@ -50,7 +50,7 @@ async function startRelay({ startTls, implicit = false }: Offer) {
   }
 }
 
-/** Sends two mails under these settings. @returns their outcomes and the log. */
+/** Sends two mails with the given settings. @returns the outcomes of the mails and the log. */
 async function sendUnder(env: Record<string, string>) {
   const lines: { msg: string; reason: string }[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
@@ -72,7 +72,7 @@ async function sendUnder(env: Record<string, string>) {
   return { outcomes, lines }
 }
 
-test('credentials never go out in plain text: mail is deferred, and the log says the reason once', async () => {
+test('relay credentials are never sent in plain text: the mail is deferred, and the log has the reason once', async () => {
   await using relay = await startRelay({ startTls: false })
   const { outcomes, lines } = await sendUnder({ SMTP_RELAY_URL: relay.url })
   expect(outcomes.map(({ state }) => state)).toEqual(['deferred', 'deferred'])
@@ -128,7 +128,7 @@ test('mail without credentials needs trusted STARTTLS when the relay offers STAR
   }
 })
 
-test('an unusable certificate file stops the start', () => {
+test('an unusable certificate file of the relay stops the start', () => {
   const direct = { dns: createDns(), ownName: 'own.test', allowPrivate: true }
   for (const file of [join(TLS, 'none.crt'), join(TLS, 'first.key')]) {
     const config = parseConfig({ SMTP_RELAY_URL: 'smtp://relay.test', SMTP_RELAY_CA_FILE: file })

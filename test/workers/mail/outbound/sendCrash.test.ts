@@ -7,7 +7,7 @@ import { startTestService } from '../../../support/service.ts'
 import { waitFor } from '../../../support/waitFor.ts'
 import '../../../support/whole.ts'
 
-test('a message whose worker died between the 250 and its commit is sent once more, with the same bytes', async () => {
+test('a message whose worker died between the reply 250 and the commit is sent once more, with the same bytes', async () => {
   await using sink = await startSink()
   await using service = await startTestService({ smtp: false, workers: false })
   const direct = new URL(service.database.url)

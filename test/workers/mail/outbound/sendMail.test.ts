@@ -26,7 +26,7 @@ afterAll(async () => {
   await sink[Symbol.asyncDispose]()
 })
 
-test('a send answers at once, and the message goes out as composed', async () => {
+test('a send request gets its response at once, and the worker sends the message as composed', async () => {
   const agent = await service.newAgent()
   const { status, body } = await agent.post('/v0/messages/send', {
     to: ['Ada@Example.COM', 'ada@example.com'],
@@ -182,7 +182,7 @@ test('a mail that gets a 4xx is sent again later and arrives once', async () => 
   expect(sink.mails.filter((mail) => mail.email.messageId === messageId)).toHaveLength(1)
 })
 
-test('a 5xx is final and visible in the message', async () => {
+test('a 5xx reply to a mail is final and is shown in the message', async () => {
   const agent = await service.newAgent()
   sink.refuseRecipient = () => ({ code: 550, message: '5.1.1 no such user' })
   const { messageId } = await sendMail(agent)

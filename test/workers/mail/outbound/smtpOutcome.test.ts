@@ -34,7 +34,7 @@ test('a refused greeting, login or TLS defers the message', () => {
   }
 })
 
-test('each recipient gets an outcome and a reply of its own', () => {
+test('each recipient of a message gets its own outcome and its own SMTP reply', () => {
   const rejectedErrors = [
     {
       ...failure({ responseCode: 550, command: 'RCPT TO', response: '550 5.1.1 no such user' }),
@@ -67,7 +67,7 @@ test('a missing mailbox is recognised only at RCPT', () => {
   })
 })
 
-test('a reply is kept as one line of bounded length, and is cut between characters', () => {
+test('an SMTP reply is kept as one line of limited length, and is truncated between characters', () => {
   const [told] = allOf(['a@x.test'], 'failed', ` a\r\n\tb\0c ${'x'.repeat(600)}`)
   expect(told?.error).toBe(`a b c ${'x'.repeat(494)}`)
   expect(allOf(['a@x.test'], 'failed', `${'x'.repeat(499)}😀`)[0]?.error).toBe(

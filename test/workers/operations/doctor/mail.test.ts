@@ -1,4 +1,7 @@
-/** Tests the mail sections with a name server of right and wrong zones, and with real SMTP and HTTPS servers. */
+/**
+ * Tests the mail sections of the doctor with a name server of correct and wrong zones, and with real SMTP and HTTPS
+ * servers.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import type { Answer } from 'dns-packet'
 import type { Config } from '../../../../shared/config/config.ts'
@@ -72,7 +75,7 @@ const mx = (name: string, exchange: string, preference = 10): Answer => ({
   data: { preference, exchange },
 })
 const address = (name: string, data: string): Answer => ({ type: 'A', name, data })
-/** Splits a key, because a key is longer than one string of a record. */
+/** Splits a DKIM key, because the key is longer than one string of a TXT record. */
 const long = (text: string) => text.match(/.{1,255}/g)!
 
 const rightZone = (): Answer[] => [
@@ -128,7 +131,7 @@ const wrong = (findings: readonly Finding[]) =>
 const of = (findings: readonly Finding[], check: string) =>
   findings.find((finding) => finding.check === check)!
 
-test('a right installation has nothing broken, and each check was made', async () => {
+test('the doctor makes every mail check, and finds no fault in a correct installation', async () => {
   const findings = await lookAt()
   // The certificate of the test ends in two days, and its addresses are private.
   expect(wrong(findings)).toEqual([`address of ${MX}`, 'certificate of the listener'])

@@ -17,7 +17,7 @@ const block = (number: number, hash = HASH) => ({
   hash,
   parentHash: HASH,
   timestamp: '0x5',
-  // Nodes add fields of their own.
+  // Nodes add their own fields to a response, which must not break the agreement.
   [`extra${number}`]: '0x1',
 })
 const receipt = (status: '0x0' | '0x1') => ({
@@ -85,7 +85,7 @@ test('the head is the highest block of a quorum, and no node far ahead or behind
   }
 })
 
-test('a read below the quorum throws RpcTrouble, which names the nodes', async () => {
+test('a chain read without a quorum of nodes throws RpcTrouble, which names the nodes', async () => {
   for (const answers of [
     ['silent', 429, upTo(100)],
     [upTo(100, OTHER), 'silent', upTo(100)],
@@ -98,7 +98,7 @@ test('a read below the quorum throws RpcTrouble, which names the nodes', async (
   }
 })
 
-test('a receipt counts when a quorum has the same receipt', async () => {
+test('a transaction receipt is accepted when a quorum of nodes has the same receipt', async () => {
   const holds = (status: '0x0' | '0x1'): Answers => ({
     eth_getTransactionReceipt: () => receipt(status),
   })
@@ -159,7 +159,7 @@ test('a silent node does not delay the answer of the other nodes', async () => {
   expect((await readBlock(nodes.rpc, 'latest'))?.number).toBe(100n)
 })
 
-test('each node is observed by whether its answer agrees, even after a late answer', async () => {
+test('the service records for each node whether its answer agrees, even if the answer is late', async () => {
   const { promise: late, resolve: answerNow } = Promise.withResolvers<void>()
   using nodes = await together([
     upTo(100),
@@ -206,7 +206,7 @@ test('one node that lies about chain, logs, code or a call loses, but two nodes 
     using one = await together([liar, honest, honest])
     const answer = JSON.stringify(await one.rpc.call(method, []))
     expect([method, answer.includes(HASH)]).toEqual([method, true])
-    // As many liars as the quorum win, so an operator must choose nodes of different owners.
+    // As many lying nodes as the quorum win, so an operator must choose nodes of different owners.
     using two = await together([liar, honest, liar])
     const wrong = JSON.stringify(await two.rpc.call(method, []))
     expect([method, wrong.includes(HASH)]).toEqual([method, false])

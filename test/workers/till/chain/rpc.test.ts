@@ -36,7 +36,7 @@ const block = (number: number, hash: string) => ({
   timestamp: '0x1',
 })
 
-test('an answer that is not JSON-RPC throws RpcTrouble', async () => {
+test('a node’s answer that is not JSON-RPC throws RpcTrouble', async () => {
   using elsewhere = node((messages) => results(messages, () => '0x1'))
   const good = [{ jsonrpc: '2.0', id: 0, result: '0x1' }]
   for (const answer of [
@@ -54,7 +54,7 @@ test('an answer that is not JSON-RPC throws RpcTrouble', async () => {
   }
 })
 
-test('a batch is split into requests of fifty, and each call gets its own answer', async () => {
+test('an RPC batch is split into requests of fifty calls, and each call gets its own answer', async () => {
   using fifty = node((messages) => results(messages, ({ params }) => params[0]).toReversed())
   const calls = Array.from({ length: 101 }, (_, n) => ({ method: 'echo', params: [n] }))
   const answers = await fifty.rpc.batch(calls)
@@ -62,7 +62,7 @@ test('a batch is split into requests of fifty, and each call gets its own answer
   expect(fifty.requests.map((messages) => messages.length)).toEqual([50, 50, 1])
 })
 
-test('a batch of large calls is split into requests of a megabyte', async () => {
+test('an RPC batch of large calls is split into requests of a megabyte', async () => {
   using large = node((messages) => results(messages, ({ id }) => id))
   const calls = Array.from({ length: 5 }, () => ({ method: 'echo', params: ['f'.repeat(400_000)] }))
   expect(await large.rpc.batch(calls)).toHaveLength(5)
@@ -78,7 +78,7 @@ test('a transaction that the node already knows counts as sent', async () => {
   expect(outcome).toEqual([null, null, null, 'nonce'])
 })
 
-test('events are searched two thousand blocks at a time, from block 0 at the earliest', async () => {
+test('the RPC client searches events in two thousand blocks at a time, from block 0 at the earliest', async () => {
   using empty = node((messages) => results(messages, () => []))
   const { requests, rpc } = empty
   const authorization = { asset: SEPOLIA.usdcAddress, payer: payer.address, nonce: newHash() }
@@ -97,7 +97,7 @@ test('events are searched two thousand blocks at a time, from block 0 at the ear
   ])
 })
 
-test('a lower block does not replace the head, and another block of the same height does', async () => {
+test('a lower block does not replace the known head, and another block of the same height replaces the head', async () => {
   let newest = block(7, '0x07')
   using lagging = node((messages) => results(messages, () => newest))
   const view: Parameters<typeof refreshHead>[0] = { rpc: lagging.rpc, head: null }

@@ -96,7 +96,7 @@ const FAULTS: Record<string, () => void> = {
     void bad.answers.set('eth_sendRawTransaction', () => `0x${'cd'.repeat(32)}`),
   'refusing calls': () =>
     void bad.errors.set('eth_call', () => ({ code: 3, message: 'execution reverted' })),
-  // The node rests afterwards.
+  // After a 429 the service sends the node no requests for a time.
   'refusing with 429': () => {
     bad.fault = { status: 429 }
   },
@@ -119,7 +119,7 @@ function tellHits(): { hits: number } {
 test.each(Object.entries(FAULTS))('payments go on while one node is %s', async (_, breakIt) => {
   breakIt()
   const told = tellHits()
-  // The tip is read from time to time, and every other value is read at each payment.
+  // The service reads the fee tip from time to time, and every other value at each payment.
   if (bad.answers.has('eth_maxPriorityFeePerGas')) {
     await waitFor('the fees to be read', () => told.hits > 0)
   }

@@ -191,7 +191,7 @@ test('a payment that the token refuses fails before anything is sent', async () 
   expect(await nonceOf()).toBe(before + 1)
 })
 
-test('an unused nonce is filled, and later nonces are mined', async () => {
+test('an unused nonce of the gas wallet is filled, so that later nonces are mined', async () => {
   const { pool } = till.service.database
   const before = await nonceOf()
   await pool.query('update gas_wallets set next_nonce = next_nonce + 3')

@@ -1,4 +1,4 @@
-/** Tests strangers and payers who harm a group between its sending and its block: nothing is paid twice or lost. */
+/** Tests strangers and payers who harm a sent group before its block. No payment is paid twice or lost. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { createWalletClient, type Hex, http, parseGwei } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
@@ -114,7 +114,7 @@ test('a payer whose code burns all gas reverts the group, then the others settle
   for (const { id } of payments.slice(1)) {
     expect(await row(pool, 'payments', id)).toMatchObject({ revert_count: 0, goes_alone: true })
   }
-  // The code is gone again, and the payer still goes alone.
+  // The account's code is removed, and payments of the payer still go alone.
   await scene.rest()
   await till.client.setCode({ address: spoiler.address, bytecode: '0x' })
   const later = await claimAll(seller, await scene.lasting([{ account: spoiler }, {}, {}]))

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, GROUP_STATES, LOOK_STATES } from '../../../../workers/till/settle/laneStates.ts'
 
-/** Returns the lines of a diagram for a table, without steps that change nothing. */
+/** Returns the lines of a state diagram for a transition table, without steps that keep the state. */
 const draw = (states: Record<string, Record<string, string>>) =>
   Object.entries(states).flatMap(([from, events]) =>
     Object.entries(events)
@@ -18,13 +18,13 @@ test('ARCHITECTURE.md draws the states of looks and groups', () => {
   expect(drawn.map((line) => line.trim()).toSorted()).toEqual(tables.toSorted())
 })
 
-test('a request during a look leads to one more look', () => {
+test('a settlement request during a look into the queue leads to one more look', () => {
   const asked = after(LOOK_STATES, after(LOOK_STATES, 'idle', 'asked'), 'asked')
   expect(after(LOOK_STATES, asked, 'looked')).toBe('looking')
   expect(after(LOOK_STATES, 'looking', 'looked')).toBe('idle')
 })
 
-test('a third group, and an end without a group, throw an error', () => {
+test('the lane states throw an error for a third group, and for the end of a group that did not begin', () => {
   expect(() => after(GROUP_STATES, 'two groups', 'begun')).toThrow('begun in the state two groups')
   expect(() => after(GROUP_STATES, 'free', 'ended')).toThrow('ended in the state free')
 })

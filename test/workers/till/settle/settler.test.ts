@@ -1,4 +1,4 @@
-/** Tests how one run sends, ends or postpones each payment. */
+/** Tests how one run of the settler sends, ends or postpones each payment. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { toFunctionSelector } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'

@@ -126,7 +126,7 @@ testWhole(
   },
 )
 
-test('a redeem answers pending when its API stops, and the payment still settles', async () => {
+test('a redeem gets the response pending when its API process stops, and the payment still settles', async () => {
   await startWorkerProcess()
   await till.client.setAutomine(false)
   const { header } = await pay()

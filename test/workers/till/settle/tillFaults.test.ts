@@ -1,4 +1,7 @@
-/** Tests that trouble of the service or of its RPC never fails a payment. Every payment here settles or waits. */
+/**
+ * Tests that trouble of the service or of its RPC never fails a payment. Every payment of these tests settles or
+ * waits.
+ */
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../shared/till/devnetAccounts.ts'
 import { some, testWhole } from '../../../support/database/extent.ts'

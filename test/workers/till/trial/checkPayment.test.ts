@@ -1,4 +1,4 @@
-/** Tests the check that simulates a payment on the chain before anything is claimed. */
+/** Tests the check that simulates a payment on the chain before the payment is claimed. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Address } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'
@@ -55,7 +55,7 @@ const isQueued = async (checkId: string) => {
   return rows.map(({ key }) => key).includes(`check_payment:${checkId}`)
 }
 
-describe('a check', () => {
+describe('a check of a payment', () => {
   test('passes when a deployed wallet accepts the signature, and drops the deployment', async () => {
     const id = await newCheck(await pay({ from: wallet }), {
       factory: FACTORY,

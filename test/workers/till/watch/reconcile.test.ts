@@ -1,4 +1,4 @@
-/** Tests reconciliation one look at a time. */
+/** Tests the reconciliation of settlements with the chain, one look at the chain at a time. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import type { Hex } from 'viem'
 import { newCheckId } from '../../../../shared/ids.ts'
@@ -137,7 +137,7 @@ test('a settlement with a wrong block hash becomes final only after another look
   expect([final, finalized_at === null]).toEqual([block_hash, false])
 })
 
-test('a lower head is believed after eight looks in a row', async () => {
+test('a lower head of the chain is believed after eight looks in a row', async () => {
   const { head } = till.chain
   await look(7)
   till.chain.head = { ...head, number: head.number + 100n }
@@ -151,7 +151,7 @@ test('a lower head is believed after eight looks in a row', async () => {
   expect(till.chain.head.number).toBe(head.number)
 })
 
-test('the first look queues lost payments and deletes stale checks', async () => {
+test('the first look of a process queues lost payments and deletes stale checks', async () => {
   const id = await till.claim(await pay())
   const check = newCheckId()
   await createCheck(till.pool, {
@@ -166,7 +166,7 @@ test('the first look queues lost payments and deletes stale checks', async () =>
   expect(await findCheck(till.pool, check)).toBeNull()
 })
 
-describe('a gap in the nonces', () => {
+describe('a gap in the nonces of a gas wallet', () => {
   const next = () =>
     till.client.getTransactionCount({ address: WALLET.address, blockTag: 'pending' })
 

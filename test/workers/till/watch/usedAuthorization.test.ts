@@ -26,7 +26,7 @@ const refusedBefore = (txHash: string) => ({
   failureDetail: `the authorization was used before, by ${txHash}`,
 })
 
-/** Makes the node forget the state of all blocks up to this block. */
+/** Makes the node forget the state of all blocks up to the given block. */
 const forgetUpTo = (head: bigint) =>
   till.proxy.errors.set('eth_call', ([, block]) =>
     /^0x/.test(block) && BigInt(block) <= head

@@ -3,9 +3,9 @@ import { deployWallet } from '../../../../support/till/smartWallet.ts'
 import { fund, pay, payer, redeem, startTestTill } from '../../../../support/till/till.ts'
 import { waitFor } from '../../../../support/waitFor.ts'
 
-test('what the caller was told is not paid is not claimed later', async () => {
+test('a payment that redeem refused because no worker checked the wallet is not claimed later', async () => {
   await using till = await startTestTill({ worker: false, env: { SETTLEMENT_WAIT_MS: '300' } })
-  // The chain is known, and then nobody is there to ask it.
+  // The service knows the chain, and then no worker runs that could query the chain.
   await (await till.startWorker()).stop()
   const seller = await till.newSeller()
   const wallet = await deployWallet(till.client, payer.address)

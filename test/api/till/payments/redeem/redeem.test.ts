@@ -30,7 +30,7 @@ const balance = (address: `0x${string}`) =>
     args: [address],
   })
 
-test('a payment is settled once the money has moved', async () => {
+test('redeem reports a payment as settled after the USDC has moved on the chain', async () => {
   const before = await balance(payTo)
   const { header, authorization } = await pay()
   const { status, headers, body } = await redeem(seller, header)

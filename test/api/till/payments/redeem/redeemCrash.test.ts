@@ -1,4 +1,4 @@
-/** An API process is killed in the middle of a redeem; the caller asks another one. */
+/** Tests that an API process is killed during a redeem, and that the caller repeats the redeem at another process. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { DEVNET_ACCOUNTS } from '../../../../../shared/till/devnetAccounts.ts'
 import { printed, startProcess } from '../../../../support/process/process.ts'
@@ -26,12 +26,12 @@ afterAll(() => till[Symbol.asyncDispose]())
 const sent = () => till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
 for (const { step, statement } of [
-  { step: 'before it has claimed the payment', statement: 'begin-idempotent' },
-  { step: 'with the claim stored, and not known to be', statement: 'claim-payments' },
-  { step: 'as it reads what became of the payment', statement: 'find-payments' },
-  { step: 'with the grant stored, and not answered', statement: 'take-grants' },
+  { step: 'before the payment is claimed', statement: 'begin-idempotent' },
+  { step: 'after the claim is stored, and before the process knows', statement: 'claim-payments' },
+  { step: 'while the process reads the state of the payment', statement: 'find-payments' },
+  { step: 'after the grant is stored, and before the response', statement: 'take-grants' },
 ]) {
-  test(`killed ${step}`, async () => {
+  test(`a redeem grants once although its API process is killed ${step}`, async () => {
     const before = await sent()
     const url = new URL(till.service.database.url)
     await using database = await startTcpProxy(Number(url.port))

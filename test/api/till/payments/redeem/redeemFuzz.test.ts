@@ -1,4 +1,4 @@
-/** Ten thousand headers that nobody should send: every answer is a verdict, and none is a grant. */
+/** Tests ten thousand mutated payment headers. Every response is a verdict, and no response is a grant. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { amount } from '../../../../support/database/extent.ts'
 import type { Agent } from '../../../../support/service.ts'
@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** mulberry32: the same headers in every run. */
+/** Returns a mulberry32 generator, which makes the same headers in every run. */
 function randomOf(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -58,7 +58,8 @@ function mutate(header: string, random: (below: number) => number): string {
   const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
   switch (random(6)) {
     case 0: {
-      // Not zero: no HTTP header can hold it, and no JSON body of ours may.
+      // The new byte is not zero, because neither an HTTP header nor a JSON body of the service may contain a zero
+      // byte.
       const bytes = Buffer.from(header)
       for (let n = 0; n <= random(4); n++) bytes[random(bytes.length)] = 1 + random(255)
       return bytes.toString('latin1')
@@ -88,7 +89,7 @@ function mutate(header: string, random: (below: number) => number): string {
   }
 }
 
-test(`${HEADERS} mutated headers: never a 5xx, never a hang, never a grant`, async () => {
+test(`${HEADERS} mutated payment headers cause no 5xx, no hang and no grant`, async () => {
   const random = randomOf(402)
   const { header } = await pay()
   const reasons = new Map<string, number>()
@@ -101,7 +102,7 @@ test(`${HEADERS} mutated headers: never a 5xx, never a hang, never a grant`, asy
       const startedMs = performance.now()
       const { status, body } = await redeem(seller, mutant)
       slowestMs = Math.max(slowestMs, performance.now() - startedMs)
-      // The same payment in another spelling (case of a checksum, say) is that payment.
+      // A mutation that only respells the payment (the case of a checksum, for example) leaves the payment valid.
       if (status !== 200 || typeof body.ok !== 'boolean') throw new Error(`${status} for ${mutant}`)
       const said = body.ok ? 'ok' : body.reason
       reasons.set(said, (reasons.get(said) ?? 0) + 1)

@@ -29,7 +29,7 @@ const sentByGasWallet = () =>
 const many = <Item>(count: number, make: (n: number) => Promise<Item>): Promise<Item[]> =>
   Promise.all(Array.from({ length: count }, (_, n) => make(n)))
 
-test('50 redeems of one header at once: one transaction, one grant', async () => {
+test('50 concurrent redeems of one payment header lead to one transaction and one grant', async () => {
   const before = await sentByGasWallet()
   const { header } = await pay()
   const answers = await many(50, () => redeem(seller, header))
@@ -46,7 +46,7 @@ test('50 redeems of one header at once: one transaction, one grant', async () =>
   })
 })
 
-test('with one shared Idempotency-Key all of 50 get the same stored answer', async () => {
+test('50 concurrent redeems with one shared Idempotency-Key get the same stored response', async () => {
   const before = await sentByGasWallet()
   const { header } = await pay()
   const keyed = { 'idempotency-key': 'one-and-the-same' }
@@ -59,7 +59,7 @@ test('with one shared Idempotency-Key all of 50 get the same stored answer', asy
   expect((await redeem(seller, header)).body.ok).toBe(false)
 })
 
-test('the same header at another resource, for another amount, or from another project', async () => {
+test('a payment header is refused for a second resource, for another amount and for another project', async () => {
   const other = 'https://api.example.com/other'
   await registerEndpoint(till.service.database.pool, {
     projectId: seller.project.id,
@@ -85,7 +85,7 @@ test('the same header at another resource, for another amount, or from another p
   })
 })
 
-test('500 distinct payments at once are all settled, through one gas wallet', async () => {
+test('one gas wallet settles 500 distinct concurrent payments', async () => {
   const payments = await many(500, () => pay())
   const before = await sentByGasWallet()
   const startedMs = performance.now()
@@ -96,7 +96,7 @@ test('500 distinct payments at once are all settled, through one gas wallet', as
   )
   const ms = performance.now() - startedMs
   expect(answers.filter(({ body }) => !body.ok).map(({ body }) => body)).toEqual([])
-  // One transaction carries several payments: its hash and the event's index name one.
+  // One transaction carries several payments, so the transaction hash and the log index together name a payment.
   const transfers = new Set(answers.map(({ body }) => `${body.txHash}:${body.logIndex}`))
   expect(transfers.size).toBe(500)
   const transactions = new Set(answers.map(({ body }) => body.txHash)).size
@@ -107,7 +107,7 @@ test('500 distinct payments at once are all settled, through one gas wallet', as
   )
 })
 
-test('several gas wallets share the work', async () => {
+test('several gas wallets share the settlement of concurrent payments', async () => {
   const keys = [generatePrivateKey(), generatePrivateKey()]
   await using shared = await startTestTill({ worker: { settlementKeys: keys } })
   const addresses = keys.map((key) => privateKeyToAccount(key).address)
@@ -116,7 +116,7 @@ test('several gas wallets share the work', async () => {
   }
   const shop = await shared.newSeller()
   const hashes = new Set<unknown>()
-  // A group of one wallet may take all that waits: the other has work as soon as the first is busy.
+  // One gas wallet's group may take all waiting payments, so the other wallet gets work only while the first is busy.
   await waitFor('a transaction of each wallet', async () => {
     const payments = await many(60, () => pay())
     const answers = await many(60, (n) => redeem(shop, payments[n]!.header))

@@ -1,4 +1,4 @@
-/** Payments from wallets that are not deployed yet (ERC-6492): one transaction deploys them and moves the money. */
+/** Tests payments from undeployed wallets (ERC-6492). One transaction deploys the wallet and moves the money. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Address, parseAbi } from 'viem'
 import { DEVNET_ACCOUNTS } from '../../../../../shared/till/devnetAccounts.ts'
@@ -52,7 +52,7 @@ const sentByGasWallet = () =>
   till.client.getTransactionCount({ address: DEVNET_ACCOUNTS.gasWallet.address })
 
 describe('a wallet of an allowed factory', () => {
-  test('is deployed and pays in one transaction; after that it needs no factory', async () => {
+  test('is deployed and pays in one transaction, and its later payments need no factory', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()
     const { body } = await redeem(seller, await payFrom(wallet))
@@ -64,7 +64,7 @@ describe('a wallet of an allowed factory', () => {
     expect(await balanceOf(wallet.address)).toBe(980_000n)
   })
 
-  test('pays once, however many redeem its header at once', async () => {
+  test('pays once, although many callers redeem the same header concurrently', async () => {
     const wallet = await newWallet()
     const before = await sentByGasWallet()
     const header = await payFrom(wallet)
@@ -74,7 +74,7 @@ describe('a wallet of an allowed factory', () => {
     expect(await balanceOf(wallet.address)).toBe(990_000n)
   })
 
-  test('pays twice when two of its payments come before it is there', async () => {
+  test('pays twice when two of its payments arrive before its deployment', async () => {
     const wallet = await newWallet()
     const headers = [await payFrom(wallet), await payFrom(wallet)]
     const answers = await Promise.all(headers.map((header) => redeem(seller, header)))
@@ -82,7 +82,7 @@ describe('a wallet of an allowed factory', () => {
     expect(await balanceOf(wallet.address)).toBe(980_000n)
   })
 
-  test('is not deployed to be verified only', async () => {
+  test('is not deployed if its payment is only verified', async () => {
     const wallet = await newWallet()
     const header = await payFrom(wallet)
     const challenge = { amount: PRICE, resource: RESOURCE }
@@ -97,20 +97,20 @@ describe('a wallet of an allowed factory', () => {
   })
 })
 
-describe('nothing is sent, and nothing is claimed, for', () => {
+describe('no transaction is sent, and no payment is claimed, for', () => {
   const refused: [string, (wallet: Wallet) => Promise<string>, string][] = [
     [
-      'a factory nobody allowed',
+      'a wallet of a factory that is not allowed',
       (wallet) => payFrom(wallet, { factory: SEPOLIA.usdcAddress }),
       'eip6492_factory_not_allowed',
     ],
     [
-      'a deployment that fails',
+      'a wallet whose deployment fails',
       (wallet) => payFrom(wallet, { factoryData: '0x1234' }),
       'smart_wallet_deployment_failed',
     ],
     [
-      'a signature the wallet does not take',
+      'a signature that the wallet rejects',
       async (wallet) => {
         const { authorization } = await pay({ from: wallet.address })
         return headerOf(authorization, wallet.wrap(`0x${'ab'.repeat(65)}`))
@@ -125,7 +125,7 @@ describe('nothing is sent, and nothing is claimed, for', () => {
       const { body } = await redeem(seller, await header(wallet))
       expect(body).toMatchObject({ ok: false, stage: 'verify', reason })
       expect(await sentByGasWallet()).toBe(before)
-      // The same wallet and an honest header still pay: the refusal spent nothing.
+      // The same wallet still pays with an honest header, because the refusal spent no nonce.
       expect((await redeem(seller, await payFrom(wallet))).body.ok).toBe(true)
     })
   }

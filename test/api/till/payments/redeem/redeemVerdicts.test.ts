@@ -51,13 +51,13 @@ type Row = {
   authorization?: () => Partial<Authorization>
   domain?: UsdcNetwork
   respell?: (signature: Hex) => Hex
-  /** Changed after it was signed. */
+  /** Lists the fields of the authorization that change after the signature. */
   tamper?: Partial<Authorization>
   envelope?: Record<string, unknown>
   asked?: Record<string, unknown>
-  /** What the chain says of the same authorization and the bytes as they were sent. */
+  /** Tells whether the chain accepts the same authorization with the bytes that were sent. */
   chain: boolean
-  /** Null: paid. */
+  /** Names the reason of the refusal. Null means paid. */
   reason: string | null
 }
 
@@ -68,90 +68,130 @@ const after = 'invalid_exact_evm_payload_authorization_valid_after'
 const recipient = 'invalid_exact_evm_payload_recipient_mismatch'
 
 const ROWS: Row[] = [
-  { name: 'ok', chain: true, reason: null },
-  { name: 'ERC-1271 wallet', authorization: () => ({ from: wallet }), chain: true, reason: null },
-  { name: 'v 0 or 1', respell: v0, chain: false, reason: null },
-  { name: '64-byte signature (EIP-2098)', respell: compact, chain: false, reason: null },
-  { name: 'value over', authorization: () => ({ value: 10_001n }), chain: true, reason: value },
-  { name: 'value under', authorization: () => ({ value: 9_999n }), chain: true, reason: value },
-  { name: 'zero amount', authorization: () => ({ value: 0n }), chain: true, reason: value },
+  { name: 'a valid payment', chain: true, reason: null },
   {
-    name: 'wrong payTo',
+    name: 'a payment of an ERC-1271 wallet',
+    authorization: () => ({ from: wallet }),
+    chain: true,
+    reason: null,
+  },
+  { name: 'a signature with v 0 or 1', respell: v0, chain: false, reason: null },
+  { name: 'a 64-byte signature (EIP-2098)', respell: compact, chain: false, reason: null },
+  {
+    name: 'a value above the price',
+    authorization: () => ({ value: 10_001n }),
+    chain: true,
+    reason: value,
+  },
+  {
+    name: 'a value below the price',
+    authorization: () => ({ value: 9_999n }),
+    chain: true,
+    reason: value,
+  },
+  { name: 'a value of zero', authorization: () => ({ value: 0n }), chain: true, reason: value },
+  {
+    name: 'a wrong payTo address',
     authorization: () => ({ to: DEVNET_ACCOUNTS.gasWallet.address }),
     chain: true,
     reason: recipient,
   },
   {
-    name: 'self-payment',
+    name: 'a payment to the payer',
     authorization: () => ({ to: payer.address }),
     chain: true,
     reason: recipient,
   },
   {
-    name: 'expired',
+    name: 'an expired authorization',
     authorization: () => ({ validBefore: nowS() - 1n }),
     chain: false,
     reason: before,
   },
   {
-    name: 'expires in 5 s',
+    name: 'an authorization that expires in 5 s',
     authorization: () => ({ validBefore: nowS() + 5n }),
     chain: true,
     reason: before,
   },
   {
-    name: 'not yet valid',
+    name: 'an authorization that is not yet valid',
     authorization: () => ({ validAfter: nowS() + 60n }),
     chain: false,
     reason: after,
   },
   {
-    name: 'no funds',
+    name: 'a payer without funds',
     authorization: () => ({ value: 10n ** 17n }),
     asked: { amount: '100000000000' },
     chain: false,
     reason: 'insufficient_funds',
   },
   {
-    name: 'tampered value',
+    name: 'a value changed after the signature',
     tamper: { value: 10_000n },
     authorization: () => ({ value: 1n }),
     chain: false,
     reason: signature,
   },
-  { name: 'wrong chain in the domain', domain: onBase, chain: false, reason: signature },
-  { name: 'wrong name in the domain', domain: wrongName, chain: false, reason: signature },
-  { name: 'other network', envelope: { network: 'base' }, chain: true, reason: 'invalid_network' },
+  { name: 'a wrong chain in the EIP-712 domain', domain: onBase, chain: false, reason: signature },
   {
-    name: 'CAIP-2 network',
+    name: 'a wrong token name in the EIP-712 domain',
+    domain: wrongName,
+    chain: false,
+    reason: signature,
+  },
+  {
+    name: 'another network than that of the endpoint',
+    envelope: { network: 'base' },
+    chain: true,
+    reason: 'invalid_network',
+  },
+  {
+    name: 'a network in CAIP-2 form',
     envelope: { network: 'eip155:84532' },
     chain: true,
     reason: null,
   },
-  { name: 'scheme upto', envelope: { scheme: 'upto' }, chain: true, reason: 'unsupported_scheme' },
-  { name: 'version 3', envelope: { x402Version: 3 }, chain: true, reason: 'invalid_x402_version' },
-  { name: 'high s', respell: highS, chain: false, reason: signature },
   {
-    name: 'zero signature',
+    name: 'the payment scheme upto',
+    envelope: { scheme: 'upto' },
+    chain: true,
+    reason: 'unsupported_scheme',
+  },
+  {
+    name: 'x402 version 3',
+    envelope: { x402Version: 3 },
+    chain: true,
+    reason: 'invalid_x402_version',
+  },
+  { name: 'a signature with a high s', respell: highS, chain: false, reason: signature },
+  {
+    name: 'a signature of zeros',
     respell: () => `0x${'00'.repeat(65)}`,
     chain: false,
     reason: signature,
   },
-  { name: 'short signature', respell: () => '0x1234', chain: false, reason: signature },
   {
-    name: 'two signatures',
+    name: 'a signature that is too short',
+    respell: () => '0x1234',
+    chain: false,
+    reason: signature,
+  },
+  {
+    name: 'two signatures in one header',
     respell: (text) => `0x${text.slice(2).repeat(2)}`,
     chain: false,
     reason: 'invalid_exact_evm_payload_undeployed_smart_wallet',
   },
   {
-    name: 'ERC-6492 with a factory nobody allowed',
+    name: 'an ERC-6492 wallet of a factory that is not allowed',
     respell: wrapped,
     chain: false,
     reason: 'eip6492_factory_not_allowed',
   },
   {
-    name: 'ERC-1271 wallet, noise for a signature',
+    name: 'an ERC-1271 wallet with random bytes as the signature',
     authorization: () => ({ from: wallet }),
     respell: () => `0x${'ab'.repeat(100)}`,
     chain: false,
@@ -161,7 +201,7 @@ const ROWS: Row[] = [
 
 describe('redeem', () => {
   for (const row of ROWS) {
-    test(row.name, async () => {
+    test(`compares its verdict with the chain: ${row.name}`, async () => {
       const changes = row.authorization?.() ?? {}
       const made = await pay(changes, row.domain === undefined ? {} : { network: row.domain })
       const authorization = { ...made.authorization, ...row.tamper }
@@ -178,7 +218,7 @@ describe('redeem', () => {
     })
   }
 
-  test('a used authorization', async () => {
+  test('refuses a used authorization as a duplicate, as the chain does', async () => {
     const { header, authorization, signature: signed } = await pay()
     expect((await redeem(seller, header)).body.ok).toBe(true)
     expect(await chainAccepts(till.client, authorization, signed)).toBe(false)
@@ -186,7 +226,7 @@ describe('redeem', () => {
   })
 })
 
-test('noise for a signature neither spends a nonce nor takes a grant', async () => {
+test('a header with random bytes as its signature neither spends a nonce nor gets a grant', async () => {
   for (const from of [payer.address, wallet]) {
     const { authorization, header } = await pay({ from })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)
@@ -198,7 +238,7 @@ test('noise for a signature neither spends a nonce nor takes a grant', async () 
   }
 })
 
-test('50 redeems of one wallet contract’s header at once: one grant', async () => {
+test('50 concurrent redeems of one contract wallet’s header give one grant', async () => {
   const { header } = await pay({ from: wallet })
   const answers = await Promise.all(Array.from({ length: 50 }, () => redeem(seller, header)))
   expect(answers.filter(({ body }) => body.ok)).toHaveLength(1)
@@ -207,7 +247,7 @@ test('50 redeems of one wallet contract’s header at once: one grant', async ()
   )
 })
 
-test('the object in place of its base64', async () => {
+test('redeem accepts the payment as a JSON object instead of base64', async () => {
   const { header } = await pay()
   const object = JSON.parse(Buffer.from(header, 'base64').toString())
   expect((await redeem(seller, object)).body.ok).toBe(true)

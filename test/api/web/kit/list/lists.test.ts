@@ -1,4 +1,6 @@
-/** Lists of the console: filters in the address, rows in sight alone, and the place that Back returns to. */
+/**
+ * Tests lists of the console: filters in the URL, elements only for visible rows, and the scroll position after Back.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import {
@@ -14,7 +16,7 @@ import '../../../../support/whole.ts'
 
 const TABLE = 'Webhook deliveries'
 const ROWS = 640
-/** Four pages of fifty: those in sight, and one screen above and below. */
+/** Limits the rows that are elements to four pages of fifty: the visible rows, and one screen above and below. */
 const ROWS_SHOWN_MAX = 200
 
 let service: TestService
@@ -42,7 +44,9 @@ const urls = (page: Page) => cellsOf(page, TABLE, 'To')
 const numberOf = (url: string) => Number(/event-(\d+)/.exec(url)![1])
 const rowOf = (page: Page, n: number) => page.getByRole('row', { name: `/event-${n}/` })
 
-/** Scrolls down until a row is there. @returns the most rows that were elements at once. */
+/**
+ * Scrolls down until the row with number n appears. @returns the greatest number of rows that were elements at once.
+ */
 async function scrollTo({ page }: ConsolePage, n: number): Promise<number> {
   let most = 0
   await waitFor(`row ${n}`, async () => {
@@ -56,16 +60,16 @@ async function scrollTo({ page }: ConsolePage, n: number): Promise<number> {
   return most
 }
 
-describe.skipIf(!hasBrowser)('a long list', () => {
+describe.skipIf(!hasBrowser)('a long list of the console', () => {
   for (const width of [1440, 360]) {
-    test(`loads as one scrolls, and holds few rows at ${width} px`, async () => {
+    test(`loads rows while a person scrolls, and has few row elements at ${width} px`, async () => {
       await using console = await openConsole(browser, service, { width })
       const { page, complaints } = console
       await console.open(screen())
       expect(await scrollTo(console, 1)).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
       const end = await urls(page)
       expect(end.length).toBeLessThanOrEqual(ROWS_SHOWN_MAX)
-      // No row is missing or doubled among those that are there, and each knows its number.
+      // The row elements have consecutive numbers, so no row is missing or doubled.
       const numbers = end.map(numberOf)
       expect(numbers).toEqual(numbers.map((_, at) => numbers[0]! - at))
       expect(await rowOf(page, 1).getAttribute('aria-rowindex')).toBe(String(ROWS + 1))
@@ -78,7 +82,7 @@ describe.skipIf(!hasBrowser)('a long list', () => {
     })
   }
 
-  test('has its place when one comes back: the rows, the scroll and the focus', async () => {
+  test('keeps its rows, scroll position and focus when a person comes back', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
@@ -97,7 +101,7 @@ describe.skipIf(!hasBrowser)('a long list', () => {
     await waitFor('the focus', () =>
       row.evaluate((element: any) => element.contains(element.ownerDocument.activeElement)),
     )
-    // A screen that is no list has its place too, though its content comes later.
+    // A screen without a list keeps its scroll position too, although its content loads later.
     const { body } = await agent.post('/v0/messages/send', {
       to: ['a@b.example'],
       subject: 'Long',
@@ -114,13 +118,13 @@ describe.skipIf(!hasBrowser)('a long list', () => {
       'the place in the thread',
       async () => Math.abs((await page.evaluate<number>('scrollY')) - top) < 5,
     )
-    // A new visit begins at the top.
+    // A new visit of the list begins at the top.
     await console.open('projects')
     await console.open(screen())
     expect(await page.evaluate<number>('scrollY')).toBe(0)
   })
 
-  test('shows what comes in at the top, and keeps the place of one who reads further down', async () => {
+  test('shows new rows at the top, and keeps the scroll position of a person who reads further down', async () => {
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 160 })
     await using console = await openConsole(browser, service)
@@ -147,8 +151,8 @@ describe.skipIf(!hasBrowser)('a long list', () => {
   })
 })
 
-describe.skipIf(!hasBrowser)('filters', () => {
-  test('find rows of later pages, stand in the address, and go with Back', async () => {
+describe.skipIf(!hasBrowser)('the filters of a console list', () => {
+  test('find rows of later pages, are part of the URL, and are removed by Back', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     await console.open(screen())
@@ -175,11 +179,11 @@ describe.skipIf(!hasBrowser)('filters', () => {
     expect(numberOf((await urls(page))[0]!)).toBe(1)
   })
 
-  test('of days are those of the time zone of the person', async () => {
+  test('use the days of the person’s time zone', async () => {
     const { pool } = service.database
     const other = await service.newAgent()
     const webhookId = await addDeliveries(service, other, { count: 3 })
-    // In Auckland, UTC+13, the second is on the 11th, and the first and the third are not.
+    // In Auckland (UTC+13) only the second message is on 11 January.
     for (const [n, at] of [
       [1, '2026-01-10T10:59:59Z'],
       [2, '2026-01-10T11:00:00Z'],
@@ -200,7 +204,7 @@ describe.skipIf(!hasBrowser)('filters', () => {
     expect(await page.getByLabel('Since').inputValue()).toBe('2026-01-11')
   })
 
-  test('stand on every list', async () => {
+  test('exist on every list of the console', async () => {
     await using console = await openConsole(browser, service)
     const { page } = console
     const project = `projects/${agent.project.id}`

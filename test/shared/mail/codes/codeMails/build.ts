@@ -7,12 +7,12 @@ type Purpose = 'verify' | 'reset' | 'sign-in' | 'unsubscribe' | 'other'
 
 type Content = {
   subject: string
-  /** At least one of `text` and `html` is set. */
+  /** Is the plain text of the mail. Each mail has at least one of `text` and `html`. */
   text?: string
   html?: string
-  /** Holds the values that a person would type. */
+  /** Holds the codes that a person would type. */
   codes: string[]
-  /** Holds each address with its purpose. */
+  /** Holds the address of each link with the purpose of the link. */
   links: Record<string, Purpose>
 }
 
@@ -20,7 +20,7 @@ export type CodeMail = Content & { id: string }
 
 export type Layout = { name: string; make: (v: Voice, x: Values) => Content }
 
-/** Names the lines of a voice, in the order of the fixtures. */
+/** Names the lines of a service's voice, in the order of the lines in the fixtures. */
 const FIELDS = [
   'brand',
   'subject',
@@ -147,5 +147,5 @@ export const paragraph = (text: string) => `<p style="margin:0 0 16px">${escaped
 export const anchor = (href: string, text: string) =>
   `<a class="btn" href="${escaped(href)}" target="_blank">${escaped(text)}</a>`
 
-/** A footer with a year, an address and a telephone number. */
+/** Is a mail footer with a year, an address and a telephone number. */
 export const FOOTER_TEXT = '© 2026 · Hafenstrasse 48, 20457 · +49 40 482 913 0'

@@ -13,7 +13,7 @@ import { singles } from './singles.ts'
 
 const isOdd = (name: string) => hashOf(name) % 2 === 1
 
-/** Tells whether a voice is aside. One voice of each language is. */
+/** Tells whether a voice is aside. One voice of each language is aside. */
 const isVoiceAside = ({ name, language }: Voice) => name.endsWith('.a') === isOdd(language)
 
 const LAYOUTS = [...codeLayouts, ...moreCodeLayouts, ...linkLayouts, ...plainLayouts]

@@ -7,7 +7,7 @@ const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/.
 const part = (type: 'plain' | 'html', content: string) =>
   `Content-Type: text/${type}; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n${base64(content)}`
 
-/** Returns the bytes of a mail. */
+/** Returns the bytes of a mail with codes or links for the parser. */
 const rawOf = ({ id, subject, text, html }: CodeMail) =>
   Buffer.from(
     [
@@ -22,7 +22,7 @@ const rawOf = ({ id, subject, text, html }: CodeMail) =>
     ].join('\r\n'),
   )
 
-/** Counts the right cases among all cases. */
+/** Counts the correct cases among all cases of a rate. */
 export type Share = { right: number; all: number }
 
 export const percent = ({ right, all }: Share): number => Math.round((1000 * right) / all) / 10
@@ -47,7 +47,7 @@ export type Score = {
   first: Share
   links: { precision: Share; recall: Share }
   calibration: Calibration
-  /** Holds each mail with a difference. */
+  /** Lists each mail whose found codes or links differ from the expected values. */
   misses: string[]
 }
 

@@ -1,4 +1,4 @@
-/** A forward with a comment stays whole (docs/contract.md §4). */
+/** Holds forwarded mails. A forward with a comment stays whole (docs/contract.md §4). */
 import { broken, chosen, escaped, fill, quoted, type ReplyMail } from './build.ts'
 
 /** Makes a forward: a comment, a banner, and the header and the text of the other mail. */
