@@ -3,7 +3,7 @@
  * each invisible character, and a short note for a long run of blanks.
  */
 
-/** Limits the blank lines in a row, and the blanks in a line, that are shown as they are. */
+/** Limits the consecutive blank lines, and the blanks within one line. Longer runs are shown as a count. */
 const LINES_MAX = 20
 const BLANKS_MAX = 200
 

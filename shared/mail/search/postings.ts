@@ -8,7 +8,7 @@
  * neighbouring segments can be joined end to end.
  */
 
-/** Limits the messages of one leaf. */
+/** Limits the messages whose words share one leaf of the search segment. */
 export const LEAF_MESSAGES = 240
 /**
  * A leaf with this many bytes of text is full, even if it has fewer messages. Otherwise many messages would have no

@@ -7,7 +7,7 @@ export async function readChainStatus(db: Queryable): Promise<{
   network: NetworkName | null
   /** Is the error of the last call to the RPC node. Null means that the call succeeded. */
   rpcError: string | null
-  /** Counts the milliseconds since the payment workers' report. */
+  /** Counts the milliseconds since the payment workers last reported the chain. */
   ageMs: number
 } | null> {
   const { rows } = await db.query<{

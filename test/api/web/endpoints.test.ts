@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('an owner of endpoints', () => {
 })
 
 test.skipIf(!hasBrowser)(
-  'a viewer changes no endpoint, and does not replay, label or write',
+  'a viewer changes no endpoint, replays no webhook, labels no message and writes no mail',
   async () => {
     const { agent, one } = await register()
     const viewer = await signInAs(service, 'viewer', [agent.project.id])

@@ -21,7 +21,7 @@ afterAll(() => till[Symbol.asyncDispose]())
 const sell = () => new Response('ha')
 
 for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
-  test(`the ${name} paywall sends a browser a page with the price, and the payment header`, async () => {
+  test(`the ${name} paywall answers a browser with a page that shows the price, beside the payment header of the 402`, async () => {
     const description = `Jokes & "puns" <script>alert('1')</script>`
     await using shop = await open({ purser, amount: '0.01', description }, sell)
     await purser.sellers.put({ urlPattern: shop.url, priceUsdc: '0.01' })

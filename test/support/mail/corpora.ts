@@ -24,7 +24,7 @@ const corporaOf = <Item>(
     : []),
 ]
 
-/** Returns the paths of mails as SMTP delivered them. Each mail is one file. */
+/** Returns the file paths of a corpus. Each file holds one mail with the bytes that SMTP delivered. */
 export const mailCorpora = (): Corpus<string>[] =>
   corporaOf('mails', 'eml', (folder) =>
     (readdirSync(folder, { recursive: true }) as string[])

@@ -137,7 +137,7 @@ testWhole(
     expect(await worker.exited).toBe(0)
     const { body } = await agent.get(`/v0/webhooks/deliveries/${id}`)
     expect(body).toMatchObject({ status: 'delivered', attemptCount: 1 })
-    // Only this delivery is checked, because jobs of the workers killed above wait for the sweeper.
+    // The test checks only the newest delivery, because the sweeper must first free the jobs of the killed workers.
     expect(await findJob(service.database, id)).toBeNull()
     expect(receiver.requests).toHaveLength(1)
   },

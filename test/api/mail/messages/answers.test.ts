@@ -80,7 +80,7 @@ for (const answers of ['standard', 'full'] as const) {
       }
     })
 
-    test(`the response to PUT of a credential is ${isFull ? 'with' : 'without'} the credential’s times`, async () => {
+    test(`the response to PUT of a credential is ${isFull ? 'with' : 'without'} the times of last use and last rotation`, async () => {
       const put = () => agent.put('/v0/vault/bank', { type: 'CUSTOM', data: { pin: '1' } })
       const { body } = await put()
       expect(fieldsOf(body).includes('lastUsedAt')).toBe(isFull)

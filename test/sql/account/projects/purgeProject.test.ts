@@ -30,7 +30,7 @@ afterAll(() => database[Symbol.asyncDispose]())
 const KEPT = [
   // The rows of these tables stay for audit.
   ...['payments', 'seller_endpoints', 'api_keys'],
-  // The row of this table stays as long as the payments of the project.
+  // The row of `project_retention` stays as long as the payments of its project.
   'project_retention',
   // The rows of these tables are deleted with their messages and threads.
   ...['message_labels', 'outbound_mails', 'thread_identifiers'],

@@ -177,7 +177,7 @@ test('a bounce waits for a concurrent record of the attempt', async () => {
 const KEYS = [masterKey('a', Buffer.alloc(32, 1)), masterKey('b', Buffer.alloc(32, 2))]
 const [current, old] = [bounceKeys(KEYS), bounceKeys(KEYS.slice(1))]
 
-test('only the bounce address of a sent copy leads to the copy, with the current and the old bounce key', async () => {
+test('only the bounce address of a sent copy leads to that copy, whether the current or the old key signed the address', async () => {
   const sent = await newSent(pool, { to: ['Ada@example.com', 'bob@example.com'] })
   const { projectId, messageId } = sent
   const addressOf = (keys: BounceKeys, recipient: string, of = projectId) =>

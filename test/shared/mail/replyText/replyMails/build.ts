@@ -9,7 +9,7 @@ export type ReplyMail = {
   expected: string
   /** Holds further texts that a careful reader may call the reply. */
   alt?: string[]
-  /** Every reader agrees about a `core` mail. The contract decides about a `policy` mail. */
+  /** Tells how the wanted text is known: readers agree about a `core` mail; docs/contract.md decides a `policy` mail. */
   tier: 'core' | 'policy'
 }
 

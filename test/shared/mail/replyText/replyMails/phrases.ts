@@ -8,7 +8,7 @@ export type Phrases = {
   short: string
   /** Is new text with greeting, sign-off and name, which stay in the reply text. */
   long: string
-  /** Is the answered text. */
+  /** Is the text of the earlier mail that the reply quotes. */
   original: string
 }
 
