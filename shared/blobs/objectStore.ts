@@ -109,7 +109,7 @@ export function openObjectStore(
         reason = refused
       } catch (error) {
         if (error instanceof TooLongError) throw error
-        // The error itself must not be logged, because Bun's error names the signed URL of the object.
+        // Bun's error object must not be logged, because the object names the signed URL of the blob.
         reason = (error as { code?: string }).code ?? (error as Error).name
         // A second time-out would double the time that the caller waits.
         if ((error as Error).name === 'TimeoutError') break

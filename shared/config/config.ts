@@ -208,7 +208,7 @@ const KEYS = [
 /**
  * Reads the environment. An empty variable counts as absent.
  * @param secrets lists the secrets that the process uses. Production must set them.
- * @throws {ConfigError} The error names every variable that cannot be used, and every variable that may be misspelt.
+ * @throws {ConfigError} The error names every variable whose value is invalid, and every variable that may be misspelt.
  */
 export function parseConfig(
   env: Record<string, string | undefined>,

@@ -141,7 +141,7 @@ export const judgeReportAddresses = (refused: readonly string[], mailDomain: str
         `POSTMASTER=operator@${mailDomain}   # an inbox of yours`,
       )
 
-/** Judges local parts of addresses that are reserved for the operator and that a project took earlier. */
+/** Reports the inboxes of projects at addresses that are now reserved for the operator, such as `postmaster`. */
 export function judgeReservedNames(
   taken: readonly { address: string; projectId: string; name: string }[],
 ): Finding[] {

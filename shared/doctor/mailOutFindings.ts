@@ -248,7 +248,9 @@ export function judgeRelay(
 
 const megabytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(0)
 
-/** Judges whether the name in EHLO leads to the address that the service sends from (RFC 5321 §4.1.4). */
+/**
+ * Judges whether the host name in EHLO resolves to the IP address from which the service sends mail (RFC 5321 §4.1.4).
+ */
 export const judgeEhlo = (
   address: string,
   mailHostname: string,

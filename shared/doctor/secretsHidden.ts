@@ -1,7 +1,10 @@
 import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
-/** Secrets with fewer characters are not hidden, because they also occur in the doctor's own words. */
+/**
+ * Secrets with fewer characters stay visible in the doctor's report, because such short texts also occur in the
+ * report's own words.
+ */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'
 

@@ -57,8 +57,8 @@ export type MessageEventData = {
 }
 
 /**
- * Lists what an invite does to the calendar. `outdated` means that the calendar knows a later state of the event.
- * `proposal` means that nothing proves that the sender may change the event, so nothing changes.
+ * Lists the effects that an invite can have on the calendar. `outdated` means that the calendar already has a newer
+ * revision of the event. `proposal` means that the sender is not proven to be the organizer, so nothing changes.
  */
 export const INVITE_EFFECTS = [
   'new',

@@ -51,7 +51,7 @@ export class Costs {
     }
   }
 
-  /** Returns the total cost of these sharers. */
+  /** Returns the sum of the costs that these sharers have caused. */
   of(sharers: readonly string[]): number {
     const nowMs = this.#nowMs()
     let sum = 0

@@ -4,8 +4,8 @@ export class NoTurnError extends Error {}
 type Waiter = { enter: () => void; refuse: () => void }
 
 /**
- * Shares turns between sharers. The next free turn goes to the waiting sharers by rotation. So a sharer with a thousand
- * callers delays another sharer by one turn only.
+ * Divides a limited number of turns fairly among sharers. The next free turn goes to the waiting sharers by rotation.
+ * So a sharer with a thousand waiting callers delays another sharer by one turn only.
  */
 export class FairTurns {
   readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }

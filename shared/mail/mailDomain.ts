@@ -129,8 +129,8 @@ export type DomainStatus = 'pending' | 'verified' | 'failed'
 /**
  * Returns the status of a domain after a check, and the delay until the next check. The delay null means that a failed
  * domain is checked only on request.
- * @param wantingMs is the time since the first check without the required DNS records. 0 means that the records are
- * there.
+ * @param wantingMs is the time in milliseconds since a check first missed a required DNS record. 0 means that no record
+ * is missing.
  */
 export function afterCheck(
   before: DomainStatus,

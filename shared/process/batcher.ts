@@ -8,7 +8,7 @@ import { withinNone } from './workContext.ts'
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
-  /** Resolves when no item waits and no statement runs. */
+  /** Waits until the batcher holds no waiting item and runs no SQL statement. */
   drain(): Promise<void>
 }
 

@@ -48,7 +48,7 @@ export function logOptions(service: string, level: string): LoggerOptions {
         '*.masterKeys',
         'err.config',
         'err.options',
-        // Postgres quotes refused values in these fields. The values can be mail and secrets.
+        // Postgres quotes refused values in these fields of its errors. The values can be mail or secrets.
         'err.where',
         'err.detail',
         'err.internalQuery',

@@ -61,7 +61,7 @@ const writeTraceparent = ({ traceId, spanId, traceFlags }: SpanContext): string 
 
 /**
  * Reads a `traceparent` header of version 00, or the same fields of a later version (W3C Trace Context §3.2.2).
- * @returns null if the text is not valid.
+ * @returns null if the text is no valid `traceparent` header.
  */
 function readTraceparent(text: string): SpanContext | null {
   const [, traceId = '', spanId = '', flags = ''] =

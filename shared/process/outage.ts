@@ -14,7 +14,10 @@ export type Outage = {
 }
 
 const REMINDER_MS = 60_000
-/** A success within this time after a failure does not end the outage. For example, a full disk still allows reads. */
+/**
+ * An outage ends only if the dependency has not failed for this time. One success soon after a failure proves nothing:
+ * a full disk still allows reads.
+ */
 const QUIET_MS = 2_000
 
 /**

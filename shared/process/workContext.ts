@@ -14,7 +14,7 @@ const storage = new AsyncLocalStorage<WorkContext>()
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 
-/** Runs work for several callers, without the request or job of any caller in the log lines. */
+/** Runs work that serves several callers. Its log lines then name no caller's request or job. */
 export const withinNone = <Result>(work: () => Result): Result => storage.run({}, work)
 
 /**

@@ -5,7 +5,7 @@
 import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
 
-/** Holds the limits of a mandate that need no sum over time. Amounts are in atomic units. */
+/** Holds the limits of a mandate that apply to each single payment. Amounts are in atomic units. */
 export type MandateBounds = {
   network: string
   hosts: readonly string[]
@@ -26,8 +26,8 @@ export const covers = (
   network === place.network && (isAllowedHost(hosts, place.host) || resources.includes(place.url))
 
 /**
- * Returns the reason for the first limit of a mandate that a payment breaks. @returns null if the payment breaks no
- * limit.
+ * Returns the reason to refuse a payment that exceeds a limit of the mandate. @returns null if the payment is within
+ * all limits.
  */
 export function brokenBound(
   { payees, perPaymentAtomic }: MandateBounds,

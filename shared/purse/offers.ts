@@ -156,7 +156,7 @@ export type Offer = {
 }
 
 /**
- * Replaces the seller's words in an offer. A seller that knows a secret of the vault could repeat the secret in these
+ * Removes the seller's words from an offer. A seller that knows a secret of the vault could repeat the secret in these
  * words.
  */
 export const WORDLESS = { resource: null, description: null } as const

@@ -175,7 +175,10 @@ export function classifySignature(signature: Hex): SignatureKind {
 }
 
 export type AuthorizationVerdict =
-  /** The payer `from` signed as an EOA. `signature` is the normalised form that is sent to the chain. */
+  /**
+   * The payer at the address `from` is an EOA and signed the payment. `signature` is the normalised form that is sent
+   * to the chain.
+   */
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
    * The payment is valid only if the contract at `from` accepts it on chain (ERC-1271). `signature` is unwrapped from
@@ -195,7 +198,7 @@ const invalid = (reason: X402Reason): AuthorizationVerdict => ({ kind: 'invalid'
 
 export type VerifyAuthorizationParameters = {
   payload: PaymentPayload
-  /** Holds the price and the payee, from the entry of the challenge that the payer saw. */
+  /** Holds the price and the payee of the payment requirement that the payer saw in the x402 challenge. */
   requirement: Pick<
     PaymentRequirements,
     'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'

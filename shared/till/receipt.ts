@@ -78,9 +78,7 @@ function jwsPayload(body: ReceiptBody) {
   }
 }
 
-/**
- * Returns the JWS payload of older receipts, which were signed before project and endpoint were part of the payload.
- */
+/** Returns the JWS payload of a receipt in the older format, which lacks the project and the endpoint. */
 function earlierJwsPayload(body: ReceiptBody) {
   const { projectId: _, endpointId: __, ...earlier } = jwsPayload(body)
   return earlier

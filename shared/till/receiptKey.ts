@@ -60,7 +60,7 @@ export function didWeb(baseUrl: string): string {
  * Derives a receipt key and its names.
  *
  * @param seed holds 32 secret bytes, an RFC 8032 private key.
- * @throws RangeError if the seed has another length.
+ * @throws RangeError if the seed does not have 32 bytes.
  */
 export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): ReceiptKey {
   if (seed.length !== SEED_BYTES) {
@@ -106,7 +106,7 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
  * Core §5.2.1 wants only one form in one method.
  *
  * @param keys lists the same keys as {@link receiptJwks}. All keys have one DID.
- * @param options.subject is the DID of the document, if it differs from the DID of the keys.
+ * @param options.subject is the DID of the document. By default it is the DID of the keys.
  * @throws RangeError if there is no key.
  */
 export function receiptDidDocument(

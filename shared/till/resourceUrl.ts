@@ -23,7 +23,7 @@ export type ResourceUrl = {
  * Parses and normalises a resource URL.
  *
  * @param text is an absolute http(s) URL of at most 2,048 characters, without user or password.
- * @throws ResourceUrlError. Its message describes the fault, without the field's name.
+ * @throws ResourceUrlError. Its message describes the fault without the name of the request field.
  *
  * @example
  * parseResourceUrl('HTTPS://API.Example.com:443/a?x=1#y')

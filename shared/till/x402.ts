@@ -178,7 +178,7 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /** `x402Version` is the version in which to respond to a malformed payment. */
+  /** `x402Version` is the version of the response to a malformed payment. */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
 /** Returns the x402 version in which to respond to a payment, which is the version of its payload. */
@@ -193,8 +193,8 @@ function refused(reason: X402Reason, detail: string, x402Version: X402Version = 
  * Reads a decoded payment object (MCP `_meta`, facilitator body). The object's own `x402Version` decides how the
  * payment is read.
  *
- * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse it. For an
- * unknown version or scheme the reason says so, because the inner format is unknown.
+ * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse the
+ * payment. An unknown version or scheme is a reason, because the format of its payload is unknown.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
   const envelope = envelopeSchema.safeParse(value).data ?? {}

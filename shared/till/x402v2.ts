@@ -125,8 +125,8 @@ const IDENTIFIER_EXTENSION = {
 }
 
 /**
- * Encodes the `PAYMENT-REQUIRED` header of a challenge. If a long description or URL needs space, the signed offer is
- * dropped first, then the description, then the metadata. So the header stays under 3 kB, unless the URL is too long.
+ * Encodes the `PAYMENT-REQUIRED` header of a challenge. If the header would exceed 3 kB, the signed offer is dropped
+ * first, then the description, then the metadata. So only a very long URL makes the header longer than 3 kB.
  *
  * @param offerKey signs the offer. Null means that the header gets no offer.
  */

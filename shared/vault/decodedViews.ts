@@ -36,7 +36,7 @@ class ViewBuilder {
     this.#to[this.#length++] = to
   }
 
-  /** Adds characters that all come from one piece of the source text. */
+  /** Adds decoded characters that all came from the same piece of the source text. */
   add(text: string, from: number, to: number): void {
     for (let n = 0; n < text.length; n++) this.put(text.charCodeAt(n), from, to)
   }
@@ -171,7 +171,7 @@ type Run = { text: string; index: number }
 const runsOf = (text: string, pattern: RegExp): Run[] =>
   Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
 
-/** The size is enough, because a decoded run never has more bytes than the run has characters. */
+/** This size of the buffer is enough, because a decoded run never has more bytes than the run has characters. */
 const builderFor = (runs: readonly Run[]) =>
   new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
 

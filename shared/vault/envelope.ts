@@ -195,8 +195,8 @@ const parts = ({ purpose, projectId, name, version }: SecretContext): string[] =
 ]
 
 /**
- * Joins the parts of associated data. The length of each part comes first, so that two different lists of parts never
- * give the same bytes.
+ * Joins the parts of the associated data of an encrypted secret. The length of each part precedes the part, so that two
+ * different lists of parts never give the same bytes.
  */
 function associatedData(list: string[]): Buffer {
   return Buffer.concat(

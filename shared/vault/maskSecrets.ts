@@ -80,8 +80,9 @@ export class Masker {
   }
 
   /**
-   * Finds the secrets in a text. @param siblings holds texts that came from the same source by removing escapes only,
-   * with their depth. Different orders of removing often give the same text.
+   * Finds the secrets in a text. @param siblings maps each text that was already searched to its depth. These texts
+   * came from the same source by removing escapes. The map avoids a second search, because different orders of removal
+   * often give the same text.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
@@ -115,8 +116,8 @@ export class Masker {
 }
 
 /**
- * Adds the ranges of secrets in a decoded text, converted to ranges of its source text. The ranges are disjoint, so the
- * total time is at most proportional to the decoded text.
+ * Adds the ranges of the secrets that were found in a decoded text, as ranges of its source text. The ranges do not
+ * overlap, so the time is at most proportional to the length of the decoded text.
  */
 function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))

@@ -4,7 +4,7 @@
  * a text that takes longer.
  */
 
-/** Is the part of a text from the character `start` to `end` (excluded). */
+/** Is a range of a text. `start` is the first character, and `end` is the character after the last. */
 export type Range = { start: number; end: number }
 
 const BYTES = 256
@@ -12,7 +12,10 @@ const BYTES = 256
 /** Searches for fixed needles. Needles and texts are binary strings: one character is one byte. */
 export class NeedleSearch {
   readonly #edges: Edges
-  /** Holds for each node of the needles' tree the node of its longest proper suffix that some needle begins with. */
+  /**
+   * Maps each tree node to its fallback node. The text of the fallback node is the longest proper suffix of the node's
+   * text that begins a needle.
+   */
   readonly #fallback: Int32Array
   /**
    * Holds for each node of the tree the length of the longest needle that ends at the node. 0 means that none ends
@@ -149,7 +152,7 @@ class Edges {
     this.#shift = 32 - bits
   }
 
-  /** Returns the child of a node of the tree. 0 means that there is none. */
+  /** Returns the child of a tree node for the next byte. 0 means that the node has no such child. */
   get(node: number, byte: number): number {
     return this.#targets[this.#place(node * BYTES + byte + 1)]!
   }

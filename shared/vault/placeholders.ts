@@ -1,4 +1,4 @@
-/** Finds the placeholders of a request and their values. */
+/** Finds the placeholders in a request with a secret, and the credential's values that replace them. */
 import { OutOfBoundsError } from './bounds/bounds.ts'
 import { type CredentialData, CredentialInputError, totpKeyOf } from './credential.ts'
 import { SECRET_MIN_LENGTH } from './maskSecrets.ts'
@@ -72,7 +72,7 @@ type Value = {
   names: string[]
 }
 
-/** Finds the value of a field of a credential. */
+/** Returns a function that finds the value of a credential field by its name. */
 function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
   const own = (fields: Record<string, unknown>, name: string): string | null => {
     const value = Object.hasOwn(fields, name) ? fields[name] : undefined

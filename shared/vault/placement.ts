@@ -35,7 +35,10 @@ const NO_PLACE =
 /** Writes the name of a header, parameter or field as placement entries do. */
 export const placeName = (name: string): string => name.replace(/[\s%\p{Cc}]/gu, encodeURIComponent)
 
-/** Returns the canonical form of a placement entry of a credential. @returns null if the text is malformed. */
+/**
+ * Returns the canonical form of an entry of a credential's placement list, which says where the secret may stand.
+ * @returns null if the text is malformed.
+ */
 export function parsePlacement(text: string): string | null {
   const [, field, word, kind, given = ''] = ENTRY.exec(text) ?? []
   const before = field === undefined ? '' : `${field}@`
@@ -75,7 +78,7 @@ export const meetPlacements: Meet = (one, other) => {
 
 /**
  * Tells whether the placement lets a field of a credential stand at one of the given places.
- * @param fields lists all names of the field, because `apiKey` and `key` may be the same field.
+ * @param fields lists all names of one field, because `apiKey` and `key` may name the same field.
  */
 export const mayStand = (
   placement: readonly string[],
@@ -89,7 +92,10 @@ export const mayStand = (
     }),
   )
 
-/** Returns the default places of a credential's field under these names in a JSON body and in a form. */
+/**
+ * Returns the default placement of a credential field: the members of a JSON body and the fields of a form with the
+ * given names.
+ */
 const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 

@@ -12,8 +12,8 @@ const SEED_BYTES = 32
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
- * Lists the fields of a credential that may sign, the default first. No other field signs, whatever the type. A
- * password may not sign, because an attacker could test words against the signature.
+ * Lists the credential fields that may hold a signing key, the default field first. No other field is used as a signing
+ * key. A password is not used, because an attacker could test guessed passwords against the signature.
  */
 const SIGNING_FIELDS = {
   hmac: {
@@ -32,7 +32,7 @@ const SIGNING_FIELDS = {
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Returns the text of the credential's field that signs.
+ * Returns the text of the credential field that holds the signing key.
  * @throws {CredentialInputError}
  */
 export function signingField(

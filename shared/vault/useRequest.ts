@@ -55,7 +55,7 @@ const OWN_HEADERS = new Set([
   ...['accept-encoding', 'accept-charset', 'a-im'],
   // These headers ask for a part of the answer. A part of a secret in the answer would not be masked.
   ...['range', 'request-range', 'if-range'],
-  // These headers would let a caller test guesses of the answer (RFC 9110 §13.1, RFC 9530).
+  // With these headers a caller could test guesses about the hidden parts of the response (RFC 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
   // Some servers trust these headers more than the method and the path, whose bounds are checked.
@@ -66,7 +66,7 @@ const OWN_HEADERS = new Set([
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Checks the request of a use, except the fields of its placeholders.
+ * Checks a request with a secret, except the credential fields that its placeholders name.
  * @param allowLoopback accepts `http://` to this machine, for a trial (ALLOW_PRIVATE_NETWORKS).
  * @throws {CredentialInputError} for the first fault.
  */
@@ -134,7 +134,10 @@ function checkHeaders(headers: Record<string, string>): void {
   }
 }
 
-/** Is a request with its placeholders filled in, and the list of texts that the answer must not show. */
+/**
+ * Describes an HTTP request whose placeholders are filled in. `secrets` lists the texts that the HTTP response must not
+ * show.
+ */
 export type FilledRequest = {
   method: UseMethod
   url: string
@@ -145,7 +148,7 @@ export type FilledRequest = {
 
 /**
  * Fills in the values of the placeholders, within the bounds of the credential.
- * @param nowMs is the time of a one-time code.
+ * @param nowMs is the time for which a one-time code is computed.
  * @throws {CredentialInputError} for a placeholder without a value, or a value that does not fit its place.
  * @throws {OutOfBoundsError}
  */

@@ -13,7 +13,7 @@ export type Window = { fromMs: number; untilMs: number; max: number }
  */
 const SOURCE_MAX_CHARS = 100_000
 
-/** Holds the value of a time property of an event with its time zone. */
+/** Holds a time of a calendar event (such as DTSTART) with its time zone. */
 export type PlacedTime = { value: ICAL.Time; zone: Zone }
 
 /** Maps each TZID to the definition of its time zone in a calendar file. */

@@ -8,7 +8,7 @@ const LINKS_LOOKED_AT = 100
 
 /**
  * Finds the link that opens the meeting of an event. @returns null if no link is found.
- * @param named lists the links of fields that hold only a link, the most certain link first.
+ * @param named lists the contents of calendar fields that hold nothing but a link, the most certain field first.
  * @param texts holds the event's place and description.
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {

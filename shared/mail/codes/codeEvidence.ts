@@ -120,7 +120,7 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
   ]
 }
 
-/** Matches the words and signs that say what a number is: `482913 is your code`. */
+/** Matches the words and signs that may stand between a number and its label: `482913 is your code`. */
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
@@ -131,7 +131,7 @@ const USE_CHARS = 40
 const BETWEEN =
   /^ ?(?:(?:is|ist|lautet|est|es|é|è|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|yang|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
 
-/** Matches the space between the columns of a table row: `Code ........ 482913`. */
+/** Matches the space or the dots between two columns of a table row, as in `Code ........ 482913`. */
 const LEADER = /[ .·_…|]{2,}/g
 const GAP_CHARS = 40
 
@@ -142,7 +142,10 @@ function distance(chars: number): string {
   return chars <= 60 ? 'near' : 'far'
 }
 
-/** Returns the nearest label of each kind in the candidate's sentence, and the verbs of the sentence, as evidence. */
+/**
+ * Returns the evidence from the candidate's sentence: its verbs, and for each kind of label the label nearest to the
+ * candidate.
+ */
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
   const evidence: string[] = []
@@ -168,7 +171,8 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
-  // In `Enter 482913` or `digita: 482913` the words before the number are only a verb, or a verb and one word.
+  // In `Enter 482913` the word before the number is a verb. At most one other word stands between such a verb and the
+  // number.
   if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
   else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))

@@ -36,7 +36,7 @@ const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
-/** A candidate with a lower confidence is probably no one-time code. */
+/** A candidate with less confidence than this value is probably no one-time code. */
 const LIKELY = 0.5
 
 type Mail = { subject: string; text: string; html: string | null }
@@ -63,7 +63,7 @@ export function findCodes(mail: Mail): Code[] {
 
 const bare = (value: string) => value.replaceAll('-', '').toLowerCase()
 
-/** Keeps only one of two spellings of the same code: 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913. */
+/** Removes the second spelling of a code, so that 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913, count once. */
 const withoutTwins = (codes: readonly Code[]): Code[] =>
   codes.filter(
     ({ value }, n) =>
@@ -145,7 +145,9 @@ export function judgedOf({ subject, text, html }: Mail): Judged[] {
   return withCompany(judged, [subject, text, html ?? ''])
 }
 
-/** Adds the evidence from other candidates, and from other places of the mail with the same value. */
+/**
+ * Adds the evidence that other candidates give, and the evidence that the same value gives at other places of the mail.
+ */
 function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
   const linked = new Set(

@@ -33,11 +33,14 @@ const UNWANTED = new RegExp(
 const ENDS =
   /disable|deactivate|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
 
-/** Matches texts that say nothing about the linked page: `Click here`. */
+/** Matches link texts that do not say where the link leads, such as `Click here`. */
 const VAGUE =
   /^(?:(?:please )?(?:click|tap|press)|here|continue|next|open|yes|go|start|klick|hier|weiter|ja(?!\p{L})|cliquez|ici|continuer|oui|haga clic|pulse|aquí|continuar|sí(?!\p{L})|clique|aqui|sim|clicca|qui(?!\p{L})|continua|klik|ga (?:verder|door)|här|fortsätt|her(?!\p{L})|fortsæt|fortsett|tästä|jatka|kliknij|tutaj|dalej|tak(?!\p{L})|klikněte|zde|pokračovat|ano|kattints|ide|tovább|igen|apasă|aici|da(?!\p{L})|εδώ|πατήστε|ναι|tıkla|buraya|devam|evet|нажмите|здесь|сюда|продолжить|да(?!\p{L})|натисніть|тут|こちら|はい|点击|點擊|这里|继续|여기|계속|هنا|اضغط|לחץ|כאן|nhấn|klik di sini|คลิก)/u
 
-/** Tells whether a link's text says nothing about its purpose, so that only the words before the link can. */
+/**
+ * Tells whether the text of a link says nothing about the link's purpose. The words before the link then decide about
+ * the purpose.
+ */
 export const isVague = (text: string): boolean =>
   text.length <= 40 && VAGUE.test(text.trim().toLowerCase())
 

@@ -197,7 +197,7 @@ function linksOfHtml(html: string): Found[] {
     },
     isDone: () => found.length === LINKS_READ,
   })
-  // A link without an end tag ends with the mail.
+  // A link whose end tag is missing ends at the end of the mail.
   if (found.length < LINKS_READ) finish()
   return found
 }
@@ -229,7 +229,7 @@ function linksOfText(text: string): Found[] {
   return found
 }
 
-/** Returns the words before the link. They are from the link's own sentence, or from the last line that has words. */
+/** Returns the words directly before a link: the last sentence on the link's line, or on the last line with words. */
 function nearLines(before: string): string {
   const lines = before.split('\n')
   const own = lines.pop()!

@@ -44,7 +44,7 @@ export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): s
   return fits ? address : from
 }
 
-/** Holds the two parts of the tag in a bounce address. Null means that the address is of another kind. */
+/** Holds the two parts of the tag in a bounce address. */
 export type BounceTag = { hash: Buffer; mac: string }
 
 /** Reads the bounce tag of an envelope recipient. The tag proves nothing until {@link isTagOf} has checked it. */

@@ -22,7 +22,7 @@ export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   const out = new TextWriter()
   if (hidesText) out.omitted.add('hidden-text')
   for (const { href, text } of findLinks({ subject: '', text: '', html })) out.link(href, text)
-  // Holds the space, tab or line end that separates the next word from the previous word.
+  // Holds the separator between two words: a space, a tab or a line end.
   let gap = ''
   let isUnread = false
   let isRow = false

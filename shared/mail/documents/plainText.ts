@@ -3,7 +3,7 @@ import { type DocumentText, TextWriter } from './document.ts'
 
 /** Limits the bytes of a file that are read to guess its charset. */
 const GUESSED_BYTES = 64 * 1024
-/** Is the largest number of bytes of one character. */
+/** Is the largest number of bytes that one character takes in any charset. */
 const BYTES_PER_CHAR = 4
 
 /** Reads the text of a plain file in any charset. */

@@ -1,6 +1,6 @@
 import { cellText, type Omission, type TextWriter } from './document.ts'
 
-/** Limits the table cells that a span or a repetition adds. */
+/** Limits the table cells that are added for a cell that spans or repeats columns. */
 const REPEATED_MAX = 200
 /** Limits the depth of tables inside of table cells. */
 const TABLES_MAX = 20
@@ -57,8 +57,8 @@ export class TextFlow {
   }
 
   /**
-   * Ends a table cell. @param span is the number of columns that the cell takes. `repeats` means that the cell stands
-   * in each of these columns.
+   * Ends a table cell. @param span is the number of columns that the cell covers. `repeats` means that each of these
+   * columns shows the cell's text.
    */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)

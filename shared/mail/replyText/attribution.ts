@@ -91,16 +91,16 @@ function endsSentence(view: string): boolean {
 }
 
 /**
- * Joins two lines of an attribution. Mail that was pasted undecoded keeps its quoted-printable soft breaks: `w=` +
- * `rote:`.
+ * Joins two lines of an attribution. In a mail that was pasted undecoded, a line may end with a quoted-printable soft
+ * break: `w=` and `rote:`.
  */
 function join(upper: string, lower: string): string {
   return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
 }
 
 /**
- * Returns the attribution whose last line is `end`, or undefined. An attribution may be wrapped, so its first line is
- * searched upward as far as `from`.
+ * Finds an attribution (`On …, Bob wrote:`) by its last line, the line `end`. A wrapped attribution begins on an
+ * earlier line, but not before the line `from`. @returns undefined if no attribution ends there.
  */
 export function attributionEndingAt(
   views: readonly string[],
@@ -167,7 +167,7 @@ export function attributionStart(text: string): number {
   return start
 }
 
-/** Returns the sender's own text before an attribution on the attribution's first line. */
+/** Returns the sender's own text that stands on the same line before an attribution (`On …, Bob wrote:`). */
 function ownPrefix(view: string): string {
   const prefix = view.slice(0, attributionStart(view)).trim()
   if (

@@ -67,12 +67,12 @@ const MY_THEN_VERB = new RegExp(
   `^(?:Per|Von|Mit|Aus|Via|Über) (?:\\S+ ){0,3}${oneOf(MY_WORDS)} \\p{Lu}\\S*-\\p{Lu}\\S* \\p{Ll}+$`,
   'u',
 )
-/** Matches a device line with a symbol, `via` and a name: `⌚ via Tikker`. */
+/** Matches a line that a mail program added and that names the device by a symbol, `via` and a name: `⌚ via Tikker`. */
 const VIA_NAME = /^\p{So}\ufe0f? ?via \p{Lu}\S*(?: \p{Lu}\S*)?$/u
 const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\b/
 /**
- * Matches a device whose case ending means the preposition: `Foo 12:sta`, `iPhonetik`. A number or an inner capital
- * marks a device.
+ * Matches a device name whose grammatical case stands for "from": `Foo 12:sta`, `iPhonetik`. The name has a number or a
+ * capital inside the word.
  */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 const ANY_DEVICE =
@@ -92,8 +92,8 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
 }
 
 /**
- * Tells whether a sentence follows a line that looks like a device line. The line may then be a heading of the writer,
- * such as `Sent from Berlin`.
+ * Tells whether a full sentence follows a line such as `Sent from Berlin`. The line may then be the writer's own
+ * heading, and no device line.
  */
 function goesOn(views: readonly string[], index: number): boolean {
   let next = index + 1
@@ -115,7 +115,8 @@ function bare(view: string): string {
 
 /**
  * Recognises a line that names an unlisted device or program.
- * @param alone tells whether the line begins a paragraph. Below other text the line must say `my`.
+ * @param alone is true if the line begins a paragraph. Otherwise the line counts as a device line only if the line says
+ * `my`.
  */
 function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (view.length > 120) return false

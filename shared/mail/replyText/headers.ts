@@ -10,7 +10,7 @@ export const MAX_HEADER_LINES = 14
 /** Limits the characters of a header label. The longest listed label has so many. */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
-/** Limits the characters of a date like `Sent: Wednesday, 30 September 2026 09:14`. */
+/** Limits the characters of a date in a header block, such as `Sent: Wednesday, 30 September 2026 09:14`. */
 const MAX_DATE_LENGTH = 60
 /** Matches a line `label: value`. A label has few words. */
 const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
@@ -134,7 +134,8 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // Headers without a date may be a request to write a mail, unless they name only a sender.
+  // A block of header labels without a date may be the writer's own request to send a mail. A block that names only a
+  // sender is no such request.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 

@@ -68,8 +68,7 @@ export function replyText(text: string): string {
  * Returns the new text of an HTML-only mail. Before the conversion to plain text, the quote containers of Gmail,
  * Outlook, Apple Mail, Yahoo and Thunderbird become quote marks, and signature containers are removed.
  * @param html is the whole HTML body.
- * @returns plain text as {@link replyText} returns it. If the mail has no quoted history, links show their URL: `text
- * [https://…]`.
+ * @returns the new text as plain text. If the mail has no quoted history, links show their URL: `text [https://…]`.
  */
 export function replyTextFromHtml(html: string): string {
   const marked = htmlToMarkedText(html, false)
@@ -125,7 +124,10 @@ function isQuoted(view: string, bars: boolean): boolean {
   )
 }
 
-/** Returns the lines below `index`, from the first line that is not blank. They may belong to a header block. */
+/**
+ * Returns the lines below the line `index`, from the first line that is not blank. A caller tests whether these lines
+ * are a header block.
+ */
 function linesBelow(views: readonly string[], index: number): readonly string[] {
   let first = index + 1
   while (first < index + 3 && views[first] === '') first++

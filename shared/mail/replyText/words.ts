@@ -102,7 +102,10 @@ export const ORIGINAL_RUNS: readonly string[] = phrases(`
   |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
 `)
 
-/** Lists "forwarded". A line with such a word marks the mail as a forward, which stays whole. */
+/**
+ * Lists the words for "forwarded" in many languages. A line with such a word marks the mail as a forward, so the mail
+ * is not shortened.
+ */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
   |reenviada|encaminhada|encaminhado|reenviat|inoltrato|redirecționat|redirecţionat|doorgestuurd|przekazan|przekazyw

@@ -41,7 +41,7 @@ function firstFile(archive: Uint8Array): Uint8Array {
   const word = (at: number) => header.getUint16(at, true)
   const start = HEADER.bytes + word(HEADER.nameLength) + word(HEADER.extraLength)
   const method = word(HEADER.method)
-  // The deflated stream marks its own end, and nothing behind it is read.
+  // The deflated stream marks its own end, and no byte after the stream is read.
   if (method === DEFLATED) return inflateRawSync(archive.subarray(start), LIMIT)
   if (method !== STORED) throw new ReportError('its archive is packed in a way that is not known')
   return archive.subarray(start, start + header.getUint32(HEADER.packedSize, true))

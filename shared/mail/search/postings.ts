@@ -11,8 +11,8 @@
 /** Limits the messages whose words share one leaf of the search segment. */
 export const LEAF_MESSAGES = 240
 /**
- * A leaf with this many bytes of text is full, even if it has fewer messages. Otherwise many messages would have no
- * leaf yet, and a search reads all words of such messages.
+ * A leaf of the search segment is full at this number of bytes of text, even if the leaf has few messages. Otherwise
+ * many long messages would wait for a leaf, and a search must read all words of waiting messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Is the size in bytes of a bitmap with one bit for each message of a leaf. */
@@ -94,7 +94,7 @@ export function leb128(value: number): number[] {
   return bytes
 }
 
-/** Reads a number of {@link leb128}. @returns the number and the position where it ends. */
+/** Reads a number that {@link leb128} wrote. @returns the number, and the index of the byte after it. */
 export function readLeb128(bytes: Uint8Array, start: number): [value: number, end: number] {
   let value = 0
   let at = start

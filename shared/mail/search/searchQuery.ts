@@ -105,7 +105,8 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // `pairsOf` ends a run of letters with the last letter alone. In a longer run of the text, this letter begins a pair.
+  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. The run of a message may be longer,
+  // and this letter then begins a pair.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }

@@ -173,7 +173,8 @@ const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2
 
 /**
- * Holds the positions of each term, in order, as Postgres packs them: two bits of weight, fourteen bits of position.
+ * Maps each search term to its positions in the order of the text. A position is packed as Postgres packs it: two bits
+ * of weight and fourteen bits of position.
  */
 type Places = Map<string, number[]>
 const POSITION_BITS = 14

@@ -90,8 +90,8 @@ export function mayMatch(
 }
 
 /**
- * Returns the messages whose words fit every query. The order of words, fields and excluded words are not checked. So a
- * returned message may be no match, but no match is left out.
+ * Returns the messages that contain the words of every query. The function does not check the order of words, the
+ * fields, or excluded words. So a returned message may not match, but no matching message is left out.
  * @param placesOf gives the messages of a wanted term, by the term's key.
  */
 export function segmentMatches(

@@ -161,7 +161,8 @@ export class StyleSheet {
         .sort((a, b) => a.weight - b.weight || a.order - b.order)
         .map(({ declarations }) => declarations),
     )
-    // If no rule reads the ancestors, the result is valid for every element with the same name, id and classes.
+    // If no style rule reads the ancestors of an element, its style holds for every element with the same name, id and
+    // classes.
     const isOwn = candidates.every(({ compounds }) => compounds.length === 1)
     if (isOwn && this.#known.size < MAX_KNOWN) this.#known.set(looks, found)
     return found

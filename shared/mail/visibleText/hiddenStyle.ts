@@ -1,7 +1,7 @@
 /** Decides from an element's style whether a person can see the element's text. */
 import type { Declarations } from './cssRules.ts'
 
-/** Is a colour of three bytes. Text in an `unknown` colour is never judged to be invisible. */
+/** Is a colour of three bytes, or `unknown`. Text in an unknown colour is never judged to be invisible. */
 type Colour = readonly [number, number, number] | 'unknown'
 
 /** Describes how a person can see an HTML element. Child elements inherit the description. */

@@ -216,7 +216,7 @@ function bounded(html: string, convert: (html: string) => string): string {
 /**
  * Returns the whole text of an HTML mail. Paragraphs and line breaks are kept, links become `text [https://…]`, quotes
  * stand behind `> `, and images are left out.
- * @param html is any HTML, hostile HTML too. Up to 2,000,000 characters are read.
+ * @param html is the HTML of a mail. Hostile HTML is allowed. At most 2,000,000 characters are read.
  * @returns plain text with lines separated by `\n`.
  * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
  */

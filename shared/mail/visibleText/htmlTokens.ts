@@ -17,7 +17,7 @@ export type HtmlSink = {
   /** Receives the index of the `>` of an opening tag. */
   begin?(end: number): void
   end?(name: string): void
-  /** Tells that the sink needs no further token. The reader calls this function after each tag. */
+  /** Tells whether the sink needs no further token. The reader calls this function after each tag. */
   isDone?(): boolean
 }
 

@@ -115,7 +115,7 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // A footnote on its own line would cut the sentence in two.
+    // A footnote stands in brackets inside its sentence, because a line for the footnote would cut the sentence in two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')

@@ -64,7 +64,7 @@ export class ZipArchive {
     return [...this.#entries.keys()]
   }
 
-  /** Returns the unpacked size that the zip archive states for a file. */
+  /** Returns the unpacked size of a file, as the directory of the zip archive states it. */
   sizeOf(name: string): number {
     return this.#entries.get(name)?.size ?? 0
   }

@@ -3,8 +3,8 @@ import type { Run } from './pdfRuns.ts'
 /** Runs of words stand on one line if their base lines differ by less than this fraction of the letter size. */
 const SAME_LINE = 0.45
 /**
- * Limits how many lines above a table cell may continue the cell's row, because the cell beside it may have several
- * lines.
+ * Limits the number of lines above a table cell that may belong to the same row. The neighbouring cell of the row may
+ * have several lines.
  */
 const LINES_BACK = 8
 /**

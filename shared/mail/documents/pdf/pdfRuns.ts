@@ -265,7 +265,7 @@ class Walk {
       if (one === null) continue
       if (typeof one === 'number') {
         at -= (one / 1000) * fontSize * scale
-        // A number between texts moves to the next cell of a table, or adjusts the distance of letters.
+        // A number in a PDF text array moves to the next table cell, or adjusts the distance between two letters.
         if (Math.abs(one) > 180 && text !== '') {
           this.#put(text, from, at + (one / 1000) * fontSize * scale, rise)
           from = at
@@ -318,14 +318,14 @@ class Walk {
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }
-    // These are the text rendering modes of ISO 32000-1 §9.3.6: 3 paints nothing, 7 only clips, 1 and 5 paint the
-    // outline.
+    // The numbers are text rendering modes (ISO 32000-1 §9.3.6). Mode 3 paints nothing, mode 7 only clips, and modes 1
+    // and 5 paint the outline of the letters.
     if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
     const colour = mode === 1 || mode === 5 ? stroke : fill
     return isAlike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
   }
 
-  /** Returns the colour that is painted below a point. A page is white by default. */
+  /** Returns the colour of the page behind a point. A page is white by default. */
   #groundAt(x: number, y: number): Colour {
     for (let n = this.#fills.length - 1; n >= 0; n--) {
       const { box, colour } = this.#fills[n]!
@@ -353,7 +353,10 @@ function bounds(given: unknown): Box | null {
   return numbers as unknown as Box
 }
 
-/** Tells whether a path is one rectangle along the axes. Its four corners then share two values of x and two of y. */
+/**
+ * Tells whether a PDF path is one rectangle whose sides are parallel to the axes. Its four corners then have two
+ * different values of x and two of y.
+ */
 function isRectangle(data: unknown): boolean {
   const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)
   // The data of a rectangle's path has a move, three or four lines of three numbers each, and a close.

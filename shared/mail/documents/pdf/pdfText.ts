@@ -4,7 +4,7 @@ import type { Box } from './pdfGeometry.ts'
 import { layOut } from './pdfLayout.ts'
 import { runsOf } from './pdfRuns.ts'
 
-/** Limits the pages that are read of one PDF file. */
+/** Limits the number of pages that the reader takes from one PDF file. */
 const PAGES_MAX = 300
 /**
  * Limits the processor time in milliseconds. No further PDF page begins after this time. The child process has twice as
