@@ -68,7 +68,7 @@ export type RetentionClass = keyof typeof RETENTION_CLASSES
 export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[]
 
 /**
- * Gives the days for which rows of each retention class are kept. In the service's settings, null means for ever. In a
- * project's settings, null means the days of the service.
+ * Gives the days for which rows of each retention class are kept. The field that has this type says what null means:
+ * for ever, or the default.
  */
 export type Retention = Record<RetentionClass, number | null>

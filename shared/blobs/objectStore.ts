@@ -28,7 +28,7 @@ export type ObserveStore = (request: {
   seconds: number
 }) => void
 
-/** Every request to the object store has this time limit, plus time for its bytes. */
+/** Limits the milliseconds of a request to the object store. The transfer of the bytes gets additional time. */
 const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
 /**
@@ -146,7 +146,7 @@ export const openStoreOf = (
 
 /**
  * Tells why a response of the object store counts as an outage. A missing bucket is an outage, too. @returns null if
- * the response completes the request.
+ * the response is a normal result of the operation.
  */
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null

@@ -3,7 +3,7 @@ import { counted, type Finding, findingsIn } from './finding.ts'
 const { ok, warning, broken } = findingsIn('database')
 const storage = findingsIn('storage')
 
-/** Describes the database as one connection sees it. */
+/** Describes the database server by the values that one connection read from it. */
 export type DatabaseFacts = {
   version: string
   /** Has the format of `server_version_num`. */

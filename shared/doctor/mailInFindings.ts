@@ -129,8 +129,8 @@ export const judgeStartTls = (isOffered: boolean): Finding =>
       )
 
 /**
- * Judges whether an inbox takes the reports that this service's DNS records ask for. `refused` lists report addresses
- * that no inbox has.
+ * Judges whether inboxes exist for the report addresses in this service's DNS records. `refused` lists the report
+ * addresses that no inbox has.
  */
 export const judgeReportAddresses = (refused: readonly string[], mailDomain: string): Finding =>
   refused.length === 0

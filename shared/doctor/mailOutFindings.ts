@@ -112,7 +112,9 @@ export function judgeSpf({
 
 const KEY_CHARS_1024 = 216
 
-/** Judges the published record of a DKIM key. @param found lists the TXT records at the name of the key. */
+/**
+ * Judges the DNS record of a DKIM key. @param found lists the TXT records that DNS returned for the name of the key.
+ */
 export function judgeDkim(
   { domain, selector, record }: { domain: string; selector: string; record: string },
   found: readonly string[],
@@ -204,8 +206,8 @@ export function judgeRelay(
 ): Finding[] {
   const check = `relay ${host}`
   if (login === 'silent') {
-    // The fix names port 587, because hosting providers such as Hetzner block the ports 25 and 465 and leave port 587
-    // open.
+    // The fix in the finding names port 587. Hosting providers such as Hetzner block the ports 25 and 465, and leave
+    // port 587 open.
     return [
       broken(
         check,

@@ -59,7 +59,8 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   if ('failure' in policy) return broken(check, policy.failure, wanted)
   const { mode, maxAgeS, coversUs } = policy
   if (!coversUs && mode !== 'none') {
-    // If the policy does not name this mail host, nobody could deliver mail in the mode `enforce`.
+    // A sender that follows an `enforce` policy delivers only to the hosts in the policy. If the policy lacks this mail
+    // host, nobody can deliver mail.
     const found = `it does not name ${mailHostname}`
     return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
   }

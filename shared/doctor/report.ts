@@ -24,7 +24,9 @@ const AREA: Record<Section, Finding['area']> = {
   chain: 'chain',
 }
 
-/** Makes the finding for a section of the report that no runner checks. */
+/**
+ * Makes the finding for a section of the report that nobody checks, because no worker of the section's runner is alive.
+ */
 export const withoutRunner = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(
     `${SECTION_RUNNER[section]} workers`,

@@ -40,7 +40,8 @@ const changeOf = (variable: string): string =>
     : `${variable}=${EXAMPLES[variable] ?? defaultOf(variable) ?? '…   # docs/settings.md'}`
 
 /**
- * Returns the value that an absent environment variable has. @returns undefined if no default can be written as text.
+ * Returns the default value of an environment variable as text. @returns undefined if the variable has no default, or
+ * if its default is neither a text nor a number.
  */
 function defaultOf(variable: string): string | undefined {
   const { data } = variables.safeParse({})

@@ -79,7 +79,7 @@ export type InviteNotice = {
   effect: InviteEffect
 }
 
-/** Tells whether an attachment's text was read, in the event `attachment.read`. */
+/** Is the data of the event `attachment.read`. `state` tells whether the attachment's text was read. */
 export type AttachmentRead = {
   attachmentId: string
   state: 'ready' | 'none' | 'failed'

@@ -3,8 +3,8 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Runs a limited number of tasks at once. The next task belongs to the sharers that have cost least so far. Tasks of
- * the same sharers keep their order.
+ * Limits the number of tasks that run at once. The next task to run belongs to the sharers that have caused the least
+ * cost so far. Tasks of the same sharers run in their order.
  */
 export class CostTurns {
   readonly #costs: Costs

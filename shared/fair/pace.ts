@@ -25,7 +25,9 @@ export class Pace {
     this.#nowMs = nowMs
   }
 
-  /** Counts bytes that arrived. @returns the milliseconds to wait before the next bytes of these sharers are read. */
+  /**
+   * Counts bytes that these sharers sent. @returns the milliseconds to wait before more bytes of the sharers are read.
+   */
   take(sharers: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0
     const nowMs = this.#nowMs()

@@ -7,7 +7,10 @@ const RETURN_MS = 250
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
 
-/** Is a granted turn, which lasts until `leave` is called, or the time after which a refused job may try again. */
+/**
+ * Is the response to a job that asks for a turn. A granted turn lasts until the job calls `leave`. A refused job may
+ * ask again after `returnInMs`.
+ */
 export type ShareTurn =
   | { granted: true; leave: () => void }
   | { granted: false; returnInMs: number }

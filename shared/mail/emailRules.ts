@@ -65,7 +65,7 @@ const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
  */
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 
-/** Tells whether email rules refuse a message without a check of its sender. */
+/** Tells whether the email rules refuse a message already by its addresses, before the sender is authenticated. */
 export const isRefused = (
   rules: readonly Rule[],
   senders: Senders,

@@ -15,7 +15,8 @@ type Schedule = {
 }
 
 const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
-  // The smarthost has its own queue. Retries to the smarthost only bridge its restarts and outages.
+  // The smarthost has a queue of its own for the recipients' hosts. So this service retries only until the smarthost
+  // itself accepts the mail again.
   relay: {
     delaysS: [15, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S],
     giveUpS: 24 * HOUR_S,

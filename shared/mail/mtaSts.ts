@@ -1,6 +1,6 @@
 /**
- * Reads and writes MTA-STS policies (RFC 8461). With MTA-STS a domain says which hosts take its mail, and that these
- * hosts prove their names by TLS.
+ * Reads and writes MTA-STS policies (RFC 8461). With such a policy a domain names the hosts that take its mail, and
+ * promises that each host has a valid TLS certificate.
  */
 
 export const MTA_STS_MODES = ['none', 'testing', 'enforce'] as const

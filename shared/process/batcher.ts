@@ -2,9 +2,9 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { withinNone } from './workContext.ts'
 
 /**
- * Batches items of concurrent callers into one SQL statement (docs/decisions/batching.md). An item runs at once if no
- * statement runs. Items that arrive meanwhile form the next batch. The next batch runs when the previous statement has
- * ended. It also runs when the previous statement is late and fewer than `parallel` statements run.
+ * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If no statement runs, an
+ * item runs at once. Items that arrive during a statement form the next batch. The next batch runs when the statement
+ * has ended. It also runs when the statement is late and fewer than `parallel` statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
@@ -51,7 +51,8 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // If the database connection broke, the batch may be committed. A second run could send a mail twice.
+      // If the database connection broke, the batch may still be committed, so the batch is not run again. A second run
+      // could send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return
@@ -85,8 +86,8 @@ export function createBatcher<Item, Result>(options: {
   }
 
   /**
-   * Tells whether the next batch waits for the end of the last statement. The waiting items are checked again when the
-   * statement is late.
+   * Tells whether the next batch waits until the running SQL statement ends. When the statement is late, a timer checks
+   * the waiting items again.
    */
   const gathers = (): boolean => {
     if (options.lateMs === undefined || busy === 0) return false

@@ -29,7 +29,7 @@ export type ServiceMessage =
 export type Running = {
   /** Resolves with the reason when the service ends by itself. Without this field, a service never ends by itself. */
   ended?: Promise<string>
-  /** Holds facts for the parent process, such as a port that the service chose itself. */
+  /** Holds facts about the service for its parent process, such as a port that the service chose. */
   facts?: Record<string, string>
   /** Refuses new work and finishes accepted work. The promise then resolves. */
   stop(): Promise<void>

@@ -10,7 +10,7 @@ export type WorkContext = {
 
 const storage = new AsyncLocalStorage<WorkContext>()
 
-/** Runs work with additional facts for its log lines. The facts of the outer work remain. */
+/** Runs work, and adds facts to the log lines of the work. The facts of the outer work remain. */
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 

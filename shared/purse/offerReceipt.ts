@@ -72,7 +72,7 @@ export type ProofSubject = {
   payTo: string
   asset: string
   amountAtomic: bigint
-  /** Lists the names of the paid resource: the seller's name, and the dialled URL. */
+  /** Lists the names of the paid resource: the name in the seller's challenge, and the requested URL. */
   resources: readonly string[]
 }
 

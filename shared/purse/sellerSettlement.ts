@@ -37,7 +37,7 @@ export type SellerSettlement = {
 
 /**
  * Reads the header with the seller's settlement. @param header is base64 of JSON. Null means that it is absent.
- * @returns null if the header is absent or malformed.
+ * @returns null if the settlement header is absent or malformed.
  */
 export function readSellerSettlement(header: string | null): SellerSettlement | null {
   if (header === null || header.length > HEADER_CHARS_MAX) return null

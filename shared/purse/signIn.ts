@@ -46,7 +46,7 @@ export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
  * Reads the sign-in challenge of a 402.
- * @param dialled.url is the URL that returned the 402.
+ * @param dialled.url is the requested URL, to which the seller answered with the 402.
  * @returns null if there is no challenge, or if it is not for this host, this chain, or this time.
  */
 export function readSignIn(

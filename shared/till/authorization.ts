@@ -155,8 +155,8 @@ export type SignatureKind =
   | { kind: 'malformed' }
 
 /**
- * Classifies a signature by its form. A signature of 65 bytes that no EOA can have made is `contract`, because contract
- * wallets use such bytes too. Safe marks approved hashes by v = 1 and eth_sign by v above 30.
+ * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made is `contract`, because
+ * contract wallets use such bytes too. For example, Safe marks approved hashes by v = 1 and eth_sign by v above 30.
  *
  * @param signature is in lower-case hex.
  */

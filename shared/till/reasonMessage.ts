@@ -4,7 +4,7 @@ import type { X402Reason } from './x402.ts'
 
 type Detail = {
   network: UsdcNetwork
-  /** Explains more about the refused payment, such as the malformed member. */
+  /** Explains the reason in more detail, such as which member of the payment is malformed. */
   detail?: string | null | undefined
 }
 

@@ -31,7 +31,10 @@ const receiptBodySchema = z.strictObject({
   network: z.enum(['base', 'base-sepolia']),
   resource: z.string(),
   txHash: z.string(),
-  /** Says that only the payer named `resource` (x402 version 2). If the member is absent, the seller named it. */
+  /**
+   * The value `payer` says that only the payer named the paid `resource` (x402 version 2). If the member is absent, the
+   * seller named the resource.
+   */
   resourceSource: z.literal('payer').optional(),
   /** Is the name that the payer gave to the payment (x402 `payment-identifier`). */
   paymentIdentifier: z.string().optional(),

@@ -47,7 +47,7 @@ type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
  * @param baseUrl is the base URL of `/.well-known/did.json`, such as `https://till.example.com`.
  * @throws TypeError if `baseUrl` is no URL.
  *
- * @example didWeb('http://127.0.0.1:3000') // 'did:web:127.0.0.1%3A3000'
+ * @example didWeb('http://127.0.0.1:3000') // returns 'did:web:127.0.0.1%3A3000'
  */
 export function didWeb(baseUrl: string): string {
   const { host, pathname } = new URL(baseUrl)
@@ -120,7 +120,8 @@ export function receiptDidDocument(
       id: kid,
       type: 'JsonWebKey2020',
       controller: did,
-      // The library jose refuses an OKP key without its algorithm.
+      // Receipts are checked with the library jose, which refuses an Ed25519 key (type OKP) that lacks the member
+      // `alg`.
       publicKeyJwk: { ...jwk, alg: ALG },
       publicKeyMultibase,
     })),

@@ -48,7 +48,7 @@ export function parseResourceUrl(text: string): ResourceUrl {
     throw new ResourceUrlError('must not hold a user name or password')
   }
   const url = `${parsed.origin}${parsed.pathname}`
-  // Percent-encoding can triple the length of a URL. The limit holds for the stored form too.
+  // The limit is checked again on the stored form of the URL, because percent-encoding can triple the length.
   if (url.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }

@@ -167,7 +167,7 @@ const GAP = 1
 
 type Run = { text: string; index: number }
 
-/** Returns the runs of a pattern, as `text` and `index`. */
+/** Returns each match of a pattern in a text, with the index of the match. */
 const runsOf = (text: string, pattern: RegExp): Run[] =>
   Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
 
@@ -241,7 +241,8 @@ export type RunDecoder = {
 }
 
 /**
- * Creates a decoder. @param bytesMin runs that hold fewer bytes are skipped, because they cannot hold what is searched.
+ * Creates a decoder of encoded runs. @param bytesMin is the length in bytes of the shortest text that is searched. Runs
+ * that decode to fewer bytes are skipped.
  */
 export function createRunDecoder(bytesMin: number): RunDecoder {
   // Lines of wrapped base64 are joined.

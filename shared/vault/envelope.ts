@@ -44,8 +44,8 @@ export type SecretContext = {
    */
   projectId: string
   /**
-   * Is the name within the purpose: the credential's name, the id of the endpoint, use or purchase, the name of the
-   * DKIM key's DNS record, or the purse's address.
+   * Is the unique name of the secret among the secrets of the same purpose. It is a credential's name, the id of an
+   * endpoint, use or purchase, the DNS name of a DKIM key, or a purse's address.
    */
   name: string
   version: number
@@ -87,7 +87,10 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
 /** Returns 32 bytes that identify a master key without revealing it. */
 export const masterKeyCheck = ({ key }: MasterKey): Buffer => deriveKey(key, 'purser/check')
 
-/** Holds the master keys of a process. The first master key encrypts, and all master keys decrypt. */
+/**
+ * Holds the master keys of a process. The first master key encrypts new secrets, and every master key can decrypt its
+ * own secrets.
+ */
 export class Keyring {
   readonly #wrapping: ReadonlyMap<string, KeyObject>
   readonly #currentId: string
@@ -131,7 +134,8 @@ export class Keyring {
 
   /**
    * Wraps the data key of a secret again, under the current master key. The ciphertext is neither read nor changed.
-   * @throws {UnknownMasterKeyError} {BrokenSealError}
+   * @throws {UnknownMasterKeyError} if the keyring lacks the master key. @throws {BrokenSealError} if the wrapped key
+   * was changed.
    */
   rewrap(wrapped: WrappedKey, context: SecretContext): WrappedKey {
     const dataKey = this.#unwrap(wrapped, context)

@@ -44,8 +44,8 @@ function contentType(headers: Record<string, string>): { essence: string; isClea
 }
 
 /**
- * Returns the function that escapes a value for a body of this content type, so that the value never ends the string
- * around it.
+ * Returns a function that escapes a credential's value for a body of the given content type. The escaped value cannot
+ * end the string in which it stands.
  */
 function escapeFor(essence: string): (value: string) => string {
   if (isForm(essence)) return encodeURIComponent

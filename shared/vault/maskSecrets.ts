@@ -11,7 +11,7 @@ import {
 } from './decodedViews.ts'
 import { NeedleSearch, type Range } from './needleSearch.ts'
 
-/** Replaces a secret in a masked text. */
+/** Stands in a masked text in place of a secret. */
 const MASK = '[masked]'
 /** Is the shortest secret that is masked. Shorter values occur in every text by chance. */
 export const SECRET_MIN_LENGTH = 3
@@ -30,7 +30,7 @@ const WORK_MIN = 256 * 1024
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Encoded runs of this many bytes are always decoded, even if the secrets are longer. */
+/** Encoded runs that decode to at least this many bytes are always decoded, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
 /** Reports that the text to mask needs too much decoding. No part of the text may be shown. */
@@ -39,8 +39,8 @@ export class TooManyLayersError extends Error {}
 type Work = { left: number }
 
 /**
- * Finds and masks the same secrets in several texts. A megabyte takes up to a second of processor time, so
- * workers/vault masks in a child process.
+ * Finds and masks the same secrets in several texts. A text of a megabyte takes up to a second of processor time, so
+ * workers/vault runs the masker in a child process.
  */
 export class Masker {
   readonly #needles: NeedleSearch

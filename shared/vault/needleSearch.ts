@@ -31,7 +31,7 @@ export class NeedleSearch {
     this.#fallback = linkSuffixes(tree)
   }
 
-  /** Returns the parts of a text that needles cover, in order. Parts that overlap or touch are joined. */
+  /** Returns the ranges of a text that needles cover, in order. Ranges that overlap or touch become one range. */
   find(text: string): Range[] {
     const found: Range[] = []
     let node = 0

@@ -26,10 +26,11 @@ export type UsedCredential = {
 
 /**
  * Fills the placeholders of one text.
- * @param places returns the places of a placeholder after the first `at` characters of the text. The credential must
- * allow one of these places for a secret.
- * @param write escapes a value for its place in the text.
- * @throws {CredentialInputError} {OutOfBoundsError}
+ * @param places returns the places of a placeholder in the request. The placeholder begins after the first `at`
+ * characters of the text. The credential must allow a secret in one of these places.
+ * @param write escapes a value so that the value fits its place in the text.
+ * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if a secret may not stand at
+ * its place.
  */
 export type Fill = (
   text: string,
@@ -68,7 +69,7 @@ type Value = {
   text: string
   isSecret: boolean
   secrets: string[]
-  /** Lists every name of the credential's field. */
+  /** Lists every name under which a placeholder can name the credential's field. */
   names: string[]
 }
 
@@ -112,8 +113,8 @@ const basicAuth = (username: string | null, password: string | null): string | n
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
 /**
- * Returns the secrets of the credential that the request did not send. They are masked too, because a server may know
- * more secrets than the request sent.
+ * Returns the secrets of the credential that the request did not contain. The response is searched for these secrets
+ * too, because a server may know more secrets than the request sent.
  */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []

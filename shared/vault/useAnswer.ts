@@ -1,4 +1,4 @@
-/** Lists the reasons why the answer to a use has no body. */
+/** Lists the reasons why the result of a request with a secret does not contain the body of the HTTP response. */
 export const BODY_OMITTED = [
   'too-large',
   'partial',

@@ -51,9 +51,10 @@ const OWN_HEADERS = new Set([
   // The HTTP client itself writes these headers.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // These headers ask for an answer in an encoding in which secrets cannot be masked.
+  // With these headers a caller could request an encoding of the response in which secrets cannot be masked.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // These headers ask for a part of the answer. A part of a secret in the answer would not be masked.
+  // These headers request a part of the response. If the part cut a secret in two, the masker would not find the
+  // secret.
   ...['range', 'request-range', 'if-range'],
   // With these headers a caller could test guesses about the hidden parts of the response (RFC 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],

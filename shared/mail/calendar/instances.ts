@@ -144,8 +144,8 @@ function* merged(some: readonly number[], others: Iterable<number>): Generator<n
 }
 
 /**
- * Returns the local time of an instant in the event's time zone. If only the calendar file knows the zone, the offset
- * is computed from the file's definition.
+ * Returns the local time of an instant in the event's time zone. For a zone without an IANA name, the offset comes from
+ * the definition in the calendar file.
  */
 export function localAt(atMs: number, { value, zone }: PlacedTime): string {
   if (zone.name !== null || zone === FLOATING) {

@@ -2,8 +2,8 @@ import type ICAL from 'ical.js'
 import { findIana } from 'windows-iana'
 
 /**
- * Converts local times of one time zone. `name` is the IANA name. Null means that only the calendar file knows the
- * zone.
+ * Converts local times of one time zone. `name` is the zone's IANA name. It is null for a zone that only the calendar
+ * file defines.
  */
 export type Zone = {
   name: string | null

@@ -22,8 +22,8 @@ import {
 } from './codeWords.ts'
 
 /**
- * Holds a line of a mail part, in the plain form of codeShapes.ts. The words of the line are read once, when they are
- * first needed.
+ * Holds a line of a mail part, as codeShapes.ts normalises it. The words of the line are recognised once, at their
+ * first use.
  */
 export class CodeLine {
   readonly #text: string
@@ -225,8 +225,8 @@ function belowEvidence(below: CodeLine | undefined, isAlone: boolean): string[] 
 }
 
 /**
- * Returns the evidence that the candidate's line gives. @param rest is the line without the candidate. Undefined means
- * that the line holds only the candidate.
+ * Returns the evidence that a candidate's line gives about the candidate. @param rest is the line without the
+ * candidate. Undefined means that the line holds only the candidate.
  */
 function lineEvidence(
   line: CodeLine,

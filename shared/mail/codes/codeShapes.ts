@@ -1,4 +1,4 @@
-/** Finds the texts of a line that have the shape of a one-time code. */
+/** Finds the parts of a line that have the shape of a one-time code. */
 
 export type CodeKind = 'numeric' | 'alphanumeric' | 'words'
 
@@ -171,7 +171,7 @@ function letters(value: string): Shape | undefined {
     const isKey = KEY.test(value)
     return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false, isKey }
   }
-  // Random letters have fewer vowels than a word.
+  // Letters that a program has drawn at random contain fewer vowels than a word.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
   if (!isUpper || bare.length < 6 || vowels > bare.length / 5) return undefined

@@ -101,7 +101,10 @@ function linesOf(text: string): string[] {
   return lines
 }
 
-/** Matches a line that may hold a candidate. Few lines do, and the words around all other lines are not read. */
+/**
+ * Matches a line that may hold a candidate for a one-time code. Few lines match, and the words around the other lines
+ * are never read.
+ */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 
 /** Holds a candidate with the evidence for and against a one-time code. */

@@ -86,7 +86,7 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   const near = isBare ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   const own = byPath === 'reset' ? byPath : (byText ?? byPath)
-  // A page that is the same for everybody confirms nothing, such as https://bank.example/login or
+  // A link confirms something only if the link is personal. Everybody gets the same https://bank.example/login or
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near

@@ -10,7 +10,7 @@ export type DocumentKind =
  * first.
  */
 export const OMISSIONS = [
-  // The omitted text has the colour of its background, or is transparent.
+  // `invisible-text` means that the text has the colour of its background, or is transparent.
   'invisible-text',
   'tiny-text',
   'off-page-text',
@@ -21,7 +21,7 @@ export const OMISSIONS = [
   'speaker-notes',
   'comments',
   'deleted-text',
-  // The file holds more than the limits allow.
+  // `truncated` means that the file holds more than the reader's limits allow.
   'truncated',
 ] as const
 export type Omission = (typeof OMISSIONS)[number]
@@ -115,5 +115,5 @@ const tidy = (text: string): string =>
     .replace(/^\n+/, '')
     .trimEnd()
 
-/** Writes a cell of a table in one line, because tabs and line ends separate cells and rows. */
+/** Writes the text of a table cell as one line, because tabs separate cells and line ends separate rows. */
 export const cellText = (text: string): string => text.replace(/\s+/g, ' ').trim()

@@ -11,7 +11,7 @@ const NO_TEXT_ENDING =
 /** Matches pictures that are made of text. */
 const TEXT_IMAGE = /^image\/svg/i
 
-/** Tells whether a file may hold text. Only the file's name and media type are read. */
+/** Tells whether a file may hold text, by its name and its media type. The bytes of the file are not read. */
 export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
   !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
 

@@ -39,8 +39,8 @@ export type MailHeaders = {
 }
 
 /**
- * Returns the text that the signature of mail over HTTP covers. The text stands for the whole request, because it holds
- * the digest of the body.
+ * Returns the text that is signed for a mail over HTTP. The text contains the digest of the body, so the signature also
+ * proves the body.
  */
 export const signedText = ({ key, timestamp, envelope, digest }: Omit<MailHeaders, 'signature'>) =>
   `v1\n${key}\n${timestamp}\n${envelope}\n${digest}`

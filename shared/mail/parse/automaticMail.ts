@@ -10,7 +10,7 @@ const LIST_LABEL = 'list'
 type Header = { key: string; value: string }
 
 /**
- * Returns the labels that follow from the header fields of a message.
+ * Returns the labels of automatic and list mail that the header fields of a message give.
  * @param headers are the header fields, with names in lower case.
  */
 export function automaticLabels(headers: readonly Header[]): string[] {

@@ -33,8 +33,8 @@ export type Bounce = {
   messageIds: string[]
   recipients: BouncedRecipient[]
   /**
-   * Names the returned copy, which is known from the envelope recipient of the bounce. Null means that nothing proves
-   * the bounce.
+   * Identifies the sent copy that came back. The envelope recipient of the bounce proves this copy. Null means that
+   * nothing proves the bounce.
    */
   proof: ReturnedCopy | null
 }
@@ -152,7 +152,8 @@ function recipientsOfText(
     found.set(place[0], { ...failed, addresses: [place[0]] })
   }
   const listed = named?.match(ADDRESS) ?? []
-  // The report is read once for all addresses in X-Failed-Recipients, and not once for each address.
+  // All addresses in X-Failed-Recipients share one status and one diagnostic text, so the report is searched for them
+  // only once.
   const whole =
     listed.length === 0 ? null : { status: statusOf(report), diagnostic: oneLine(report) }
   for (const address of listed) {

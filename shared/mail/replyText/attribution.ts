@@ -1,6 +1,6 @@
 /**
- * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not. The verbs
- * are recognised in the languages of words.ts. In other languages an attribution is recognised by date and address.
+ * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), on one line or wrapped.
+ * words.ts lists the verbs of many languages. In all other languages, a date and an address mark the attribution.
  */
 
 import { isDeviceLine } from './device.ts'
@@ -23,14 +23,17 @@ const MIDLINE_RULE = /(?<=\s)-{3,}\s/
 /** Matches the end of a sentence: a full stop, another closing mark, or a smiley. */
 const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
 const MAX_SENTENCES = 20
-/** Matches an abbreviation at the end of a text. `2. maalisk.` and `Il giorno lun.` end no sentence. */
+/**
+ * Matches a text that ends with an abbreviation, such as `2. maalisk.` or `Il giorno lun.`. The full stop of an
+ * abbreviation ends no sentence.
+ */
 const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
 const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /**
- * Matches a line that may continue the line above. Such a line starts with a time, a year, a lower-case or a caseless
- * letter, or an address.
+ * Matches a line that may continue the sentence of the line above. Such a line starts with a time, a year, a lower-case
+ * letter, a caseless letter, or an address.
  */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
@@ -38,7 +41,7 @@ const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
-/** Tells whether a verb such as "wrote" occurs in a line, and whether the line ends with this verb. */
+/** Tells whether a line contains a verb such as "wrote", and whether the verb stands at the end of the line. */
 export function findVerb(text: string): 'none' | 'within' | 'last' {
   const lower = fold(text)
   const run = WROTE_RUNS.find((candidate) => lower.includes(candidate))
@@ -183,7 +186,7 @@ function ownPrefix(view: string): string {
 /**
  * Finds an attribution that has the quoted text on its line, and maybe the new text before it. Relays and some phones
  * join lines. The result is undefined unless the line has a date, a time, a bracketed address and a verb.
- * @returns the text before the attribution.
+ * @returns the new text before the attribution, or undefined if the line has no attribution.
  */
 export function attributionWithin(line: string): string | undefined {
   const text = line.slice(0, MAX_JOINED_LENGTH)

@@ -102,7 +102,10 @@ function goesOn(views: readonly string[], index: number): boolean {
   return /^[^>].*[.!?。！？]$/u.test(view)
 }
 
-/** Tells whether a line ends with a verb of sending whose subject is not the writer. */
+/**
+ * Tells whether a line ends with a verb such as "gesendet" and lacks a subject such as "ich". The writer of the mail
+ * did not write such a line.
+ */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
 }

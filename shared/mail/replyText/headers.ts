@@ -7,7 +7,7 @@ import { HEADER_LABELS, type HeaderKind } from './words.ts'
 
 /** Limits the lines of a header block above a quoted message: five headers with wrapped recipients. */
 export const MAX_HEADER_LINES = 14
-/** Limits the characters of a header label. The longest listed label has so many. */
+/** Limits the characters of a header label such as `From`. The longest label in the lists has this length. */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
 /** Limits the characters of a date in a header block, such as `Sent: Wednesday, 30 September 2026 09:14`. */
@@ -26,8 +26,8 @@ export function headerKind(view: string): HeaderKind | undefined {
 type Label = { kind: HeaderKind; index: number }
 
 /**
- * Tells whether a header label begins at this index. A label begins a word, or begins with a capital or caseless letter
- * behind the previous value: `AnnSent: 9:14To: Tom`.
+ * Tells whether a header label begins at this index of a line. A label begins a word. It may also follow the previous
+ * value without a space, if it begins with a capital or a caseless letter: `AnnSent: 9:14To: Tom`.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
@@ -82,7 +82,7 @@ function isOneLineHeader(view: string): boolean {
  * Finds the headers of a quoted message behind the new text of a line. The line holds all headers, or the lines below
  * continue them.
  * @param line has up to 4,000 characters.
- * @param below holds the next lines, normalised.
+ * @param below holds the lines below the line, without quote marks and decoration.
  * @returns the index of the first header, or undefined.
  */
 export function headersWithin(line: string, below: readonly string[]): number | undefined {

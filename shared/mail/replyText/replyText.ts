@@ -38,7 +38,10 @@ import { dropFooter, startsSignature } from './signature.ts'
  */
 const MAX_MARKER_LINES = 10_000
 
-/** Matches a mark that stands alone below the text, because the list, quote or table of the mark was removed. */
+/**
+ * Matches a line that is only a punctuation mark. Such a mark remains when the list, quote or table around it was
+ * removed.
+ */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
 
@@ -93,7 +96,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   return trimUnseen(dropFooter(joinOwn(scan)))
 }
 
-/** Marks the lines inside a closed ``` fence. These lines are not searched for quotes or signatures. */
+/** Marks the lines inside a closed ``` fence. A fenced line is never taken as a quote or a signature. */
 function fencedLines(views: readonly string[]): Uint8Array {
   const fenced = new Uint8Array(views.length)
   let open = -1
@@ -275,8 +278,8 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
 }
 
 /**
- * Recognises an example: `Run this:` with up to three `>` lines below. These lines are prompts or a citation, and no
- * quoted history.
+ * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. Such lines are prompts or a
+ * citation, and no quoted history.
  */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   const lines = lastQuote - lastOwn

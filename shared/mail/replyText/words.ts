@@ -88,7 +88,10 @@ export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
   ),
 )
 
-/** Lists "message", as in `-----Original Message-----`. The word matches only between two runs of dashes. */
+/**
+ * Lists the words for "message", as in `-----Original Message-----`. Such a word counts only between two runs of
+ * dashes.
+ */
 export const MESSAGE_RUNS: readonly string[] = phrases(`
   message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomo|zpráv|správ|sporočil
   |poruk|сообщени|письм|повідомлен|лист|съобщение|порука|brev|meddelande|meddelelse|melding|besked

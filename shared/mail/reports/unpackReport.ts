@@ -34,7 +34,7 @@ const HEADER = { bytes: 30, method: 8, packedSize: 18, nameLength: 26, extraLeng
 const [STORED, DEFLATED] = [0, 8] as const
 
 function firstFile(archive: Uint8Array): Uint8Array {
-  // The archive begins with the end of its directory, so it has no file.
+  // A zip archive that begins with the record of its directory's end holds no file.
   if (archive[2] === 0x05) return archive.subarray(0, 0)
   if (archive.length < HEADER.bytes) throw new ReportError('its archive is damaged')
   const header = new DataView(archive.buffer, archive.byteOffset, HEADER.bytes)

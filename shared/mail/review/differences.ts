@@ -49,7 +49,7 @@ export function markDifferences(text: string, other: string, mark: string): Piec
   return pieces
 }
 
-/** Marks each match of a pattern in a text. */
+/** Cuts a text into pieces, and marks the pieces that match a pattern. */
 export function markMatches(text: string, pattern: RegExp, mark: string): Piece[] {
   const pieces: Piece[] = []
   let done = 0

@@ -23,7 +23,7 @@ export type Reviewed = {
     size: number
     contentId?: string | null | undefined
   }[]
-  /** Holds the invitations as the recipients' calendar programs read them. */
+  /** Holds each invitation of the mail in the text form that a recipient's calendar program shows. */
   invitations?: readonly string[]
 }
 

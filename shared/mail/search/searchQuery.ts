@@ -22,10 +22,12 @@ const TERMS_MAX = 64
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
 
-/** Holds terms that must be adjacent. `prefix` means that the last term is a prefix. */
+/**
+ * Holds search terms that must stand next to each other. `prefix` means that the last term is the beginning of a word.
+ */
 export type Phrase = { terms: string[]; prefix: boolean }
 
-/** Is a search query. A message matches if every clause holds. */
+/** Is a search query. A message matches the query if the message satisfies every clause. */
 export type SearchQuery = {
   clauses: { anyOf: Phrase[]; not: boolean; field: SearchField | null }[]
 }

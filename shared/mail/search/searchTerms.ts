@@ -56,7 +56,7 @@ function fold(word: string): string {
   return plain.replace(/[ßæœøłđıς]/g, (letter) => LIGATURES[letter]!)
 }
 
-/** Returns the terms of a text, in order. */
+/** Returns the search terms of a text, in order. */
 export function termsOf(text: string): Term[] {
   const terms: Term[] = []
   eachTerm(text, (term, start, end) => {
@@ -88,7 +88,8 @@ function eachTerm(text: string, visit: (term: string, start: number, end: number
 }
 
 /**
- * Visits the terms of a text without their offsets. For ASCII text this takes half the time of visiting with offsets.
+ * Calls `visit` with each search term of a text, without the term's offsets. For ASCII text this takes half the time of
+ * a visit with offsets.
  */
 function eachWord(text: string, visit: (term: string) => boolean): void {
   const isAscii = ASCII.test(text)
@@ -212,8 +213,8 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
   let position = 1
   let bytes = 0
   /**
-   * Adds a term at a position to the vector. @returns the number of positions of the term. 0 means that the vector is
-   * full.
+   * Adds a term at a position of the message to the search vector. @returns how many positions the term has in the
+   * vector. 0 means that the vector is full.
    */
   const put = (term: string, place: number): number => {
     const found = places.get(term)

@@ -9,7 +9,7 @@ import { byteString } from './termBlocks.ts'
  */
 export type WantedTerm = { term: string; prefix: boolean }
 
-/** Names consecutive leaves whose terms are stored together. */
+/** Is a range of leaves whose search terms are stored together. */
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**
@@ -24,7 +24,7 @@ export class Places {
     this.#bits = new Uint8Array(((lastLeaf - firstLeaf + 1) * LEAF_MESSAGES) / 8)
   }
 
-  /** Returns the set with all places of all leaves, including places without a message. */
+  /** Returns a set that contains every place of every leaf in the range, even if no message has the place. */
   static all(range: LeafRange): Places {
     const all = new Places(range)
     all.#bits.fill(0xff)
@@ -92,7 +92,7 @@ export function mayMatch(
 /**
  * Returns the messages that contain the words of every query. The function does not check the order of words, the
  * fields, or excluded words. So a returned message may not match, but no matching message is left out.
- * @param placesOf gives the messages of a wanted term, by the term's key.
+ * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(
   range: LeafRange,

@@ -71,7 +71,7 @@ export class BlockWriter {
   }
 }
 
-/** Visits the terms of a block in order, until `visit` returns false. */
+/** Calls `visit` with each term of a block in order, until `visit` returns false. */
 export function eachTermOf(
   { terms }: Pick<TermBlock, 'terms'>,
   visit: (term: string, postings: Uint8Array) => boolean,

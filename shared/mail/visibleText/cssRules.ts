@@ -136,7 +136,7 @@ export class StyleSheet {
     }
   }
 
-  /** Tells whether the style sheet has no rule that hides anything. */
+  /** Tells whether no rule of the style sheet hides an element. */
   get isEmpty(): boolean {
     return this.#rules.size === 0
   }

@@ -8,7 +8,7 @@ const ATTRIBUTE_MAX_CHARS = 8_000
 
 /** Receives the tokens of HTML in their order. Names are in lower case. Comments are left out. */
 export type HtmlSink = {
-  /** Receives a piece of text. An entity is decoded and comes as a separate piece. */
+  /** Receives a piece of the text between HTML tags. Each decoded entity comes as a piece of its own. */
   text?(text: string, isEntity: boolean): void
   /** Receives the name of an HTML tag that opens at `start`. The tag's attributes follow. */
   name?(name: string, start: number): void

@@ -6,7 +6,7 @@ const DEPTH_MAX = 20
 /**
  * Describes the fault of a JSON value that is nested too deeply or is too long. Null means that the value has no fault.
  * The check stops as soon as a limit is exceeded.
- * @param charsMax is the approximate maximum length of the value as text.
+ * @param charsMax limits the approximate length of the value's JSON text.
  */
 export function jsonFault(value: unknown, charsMax: number): string | null {
   let left = charsMax

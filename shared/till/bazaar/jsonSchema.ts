@@ -7,7 +7,7 @@
 export type SchemaFault = { path: string; must: string }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
-/** Lists schema keywords for human readers. No value breaks such a keyword. */
+/** Lists the keywords of JSON Schema that are notes for human readers, so every value satisfies such a keyword. */
 const NOTES = new Set(
   [
     '$schema',

@@ -7,7 +7,7 @@ const CHARS_MAX = 32
 export const TAGS_MAX = 5
 export const ICON_URL_MAX_LENGTH = 2_048
 
-/** Matches printable ASCII only, because its length is the same in every programming language. */
+/** Matches words of printable ASCII. The length of other text can differ between programming languages. */
 export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
 
 const WORD = new RegExp(WORD_PATTERN)

@@ -17,7 +17,7 @@ const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 export const REVEALS = ['agent', 'owner'] as const
 export type Reveal = (typeof REVEALS)[number]
 
-/** Says in error messages how an allowed host must look. */
+/** States the format of an allowed host, for error messages. */
 export const ALLOWED_HOST_RULE =
   'be a host such as api.example.com, *.example.com or api.example.com:8443, without scheme and path'
 

@@ -5,14 +5,14 @@
  */
 export type Meet = (one: string, other: string) => string | null
 
-/** Tells whether the list `wanted` allows nothing that the list `present` does not allow. */
+/** Tells whether the list `present` allows everything that the list `wanted` allows. */
 export const isWithin = (
   meet: Meet,
   wanted: readonly string[],
   present: readonly string[],
 ): boolean => wanted.every((entry) => present.some((other) => meet(entry, other) === entry))
 
-/** Returns the entries that both lists allow. */
+/** Returns a list that allows only what both lists allow. */
 export function common(meet: Meet, one: readonly string[], other: readonly string[]): string[] {
   const both = one.flatMap((entry) => other.map((next) => meet(entry, next)))
   return [...new Set(both.filter((entry) => entry !== null))]

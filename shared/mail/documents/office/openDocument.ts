@@ -6,7 +6,10 @@ import { readMainPart, readPart } from './packageParts.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Maps each element whose words a person does not see, or not at first, to the reason for leaving out the words. */
+/**
+ * Maps each element of an OpenDocument file whose words a person does not see at first to the reason for leaving the
+ * words out.
+ */
 const LEFT_OUT: Readonly<Record<string, Omission>> = {
   annotation: 'comments',
   'tracked-changes': 'deleted-text',
@@ -37,8 +40,8 @@ export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp
   const styles = new OpenStyles()
   readPart(archive, 'styles.xml', styles.visitor())
   const reader = (begin: string) => new Reader(out, styles, { kind, begin }).visitor()
-  // The part styles.xml holds the headers and footers of pages. In slides it holds only placeholders, so only text
-  // documents read it.
+  // The file styles.xml of a text document holds the headers and footers of the pages, so it is read. In slides it
+  // holds only placeholders.
   if (kind === 'odt') readPart(archive, 'styles.xml', reader('master-styles'))
   readMainPart(archive, 'content.xml', reader('body'))
   return out.done()
@@ -60,7 +63,10 @@ class Reader {
   readonly #begin: string
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
-  /** Holds the open element that is left out, its depth, and the reason. */
+  /**
+   * Describes the outermost element that the reader is leaving out: its name, the depth of nesting inside it, and the
+   * reason.
+   */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()
   #column = 0

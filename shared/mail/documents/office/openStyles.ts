@@ -20,7 +20,7 @@ const POINTS: Readonly<Record<string, number>> = {
   px: 0.75,
 }
 
-/** Reads a length and returns points. @returns undefined if the text is no length. */
+/** Converts a length such as `2cm` to points. @returns undefined if the text is no length. */
 export function lengthOf(text: string | undefined): number | undefined {
   const [, digits, unit] = /^(-?\d{1,9}(?:\.\d{1,12})?)(pt|in|cm|mm|px)$/.exec(text ?? '') ?? []
   return digits === undefined ? undefined : Number(digits) * POINTS[unit!]!

@@ -85,7 +85,10 @@ const DAY_MS = 86_400_000
 const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
 const DAYS_MAX = 2_958_466
 
-/** Writes the number of a cell roughly as a person sees it: dates in ISO 8601, percentages with a percent sign. */
+/**
+ * Writes the number in a spreadsheet cell roughly as a person sees the number: dates in ISO 8601, percentages with a
+ * percent sign.
+ */
 export function shownValue(value: number, format: string, is1904: boolean): string {
   if (!Number.isFinite(value)) return ''
   // Words in quotes, escaped letters and colours are not part of the number format.

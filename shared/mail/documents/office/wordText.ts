@@ -63,7 +63,7 @@ function readStyles(archive: ZipArchive, part: string | undefined): Styles {
   return { inks, shaded }
 }
 
-/** Returns the ink (colour, background, size) that a property of a run of words states. */
+/** Returns the colour, background or size that one property of a run of words states. */
 function inkOf(name: string, attributes: Attributes): Ink {
   const value = attributeOf(attributes, 'val')
   if (name === 'vanish' || name === 'webHidden' || name === 'specVanish') {
@@ -93,7 +93,8 @@ function styledInk({ inks }: Styles, id: string | undefined): Ink {
 }
 
 /**
- * Holds the state of an open paragraph. Paragraphs may be inside other paragraphs, because text boxes hold paragraphs.
+ * Holds the state of a paragraph that the reader has not finished. A paragraph can contain a text box with paragraphs
+ * of its own.
  */
 type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
 

@@ -30,7 +30,7 @@ export class ZipArchive {
   #unpacked = 0
   readonly isCut: boolean
 
-  /** Reads the directory of the zip archive. @throws {DocumentError} */
+  /** Reads the list of files at the end of a zip archive. @throws {DocumentError} */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -136,7 +136,7 @@ function nameOf(raw: Uint8Array, isUtf8: boolean): string {
 /** Limits the file names of an archive that are written. */
 const SHOWN_MAX = 2_000
 
-/** Lists the names and sizes of the files in an archive. */
+/** Writes the names and sizes of the files in a zip archive as the archive's text. */
 export function listArchive(archive: ZipArchive): DocumentText {
   const out = new TextWriter()
   const { names } = archive

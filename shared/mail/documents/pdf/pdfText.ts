@@ -30,7 +30,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
       out.omitted.add('truncated')
       break
     }
-    // A damaged page does not prevent the reading of the other pages.
+    // If one page is damaged, the reader goes on with the other pages.
     const page = await pdf.getPage(n).catch(() => null)
     if (page === null) continue
     await readPage(page, out, layers).catch(() => {})
