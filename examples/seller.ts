@@ -25,9 +25,9 @@ const server = Bun.serve({
       console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
       return new Response(null, { status: genuine ? 200 : 400 })
     }
-    // Behind a proxy, buyers use another origin than this server sees.
+    // Behind a proxy, the origin in a buyer's URL differs from the origin that this server sees.
     const price = { resource: (ORIGIN ?? origin) + pathname, amount: '0.01' }
-    // The first header is of x402 version 2, the second header of version 1.
+    // Version 2 of x402 sends the payment in `payment-signature`, and version 1 sends it in `x-payment`.
     const paymentHeader =
       request.headers.get('payment-signature') ?? request.headers.get('x-payment')
     if (!paymentHeader) {

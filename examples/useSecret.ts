@@ -18,7 +18,7 @@ await vault.put('api-token', {
   reveal: 'owner',
 })
 
-// The agent tries to read the token, and then uses it.
+// The agent first tries to read the token, and is refused. Then the agent uses the token in a request.
 const refused = await vault.get('api-token').catch((error) => error)
 console.log(`reading it: ${refused instanceof ForbiddenError ? 'refused' : 'not refused'}`)
 const used = await vault.use('api-token', {

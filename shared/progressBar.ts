@@ -14,7 +14,7 @@ export function progressBar(
 ): (done: number) => void {
   let shown = -1
   return (done) => {
-    // New secrets can be stored during a run, so the total may grow.
+    // Another process may store new secrets during the run, so more secrets may be done than were counted at first.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

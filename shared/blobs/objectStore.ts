@@ -4,7 +4,7 @@ import { createOutage } from '../process/outage.ts'
 
 /** Gives access to a bucket of an S3-compatible store. */
 export type ObjectStore = {
-  /** Writes an object. A second write of the same bytes changes nothing. @throws {BlobsAwayError} */
+  /** Writes an object to the bucket. A second write of the same bytes changes nothing. @throws {BlobsAwayError} */
   put(name: string, bytes: Uint8Array): Promise<void>
   /**
    * Reads an object of at most `maxBytes` bytes. @returns null if the object does not exist. @throws {BlobsAwayError}

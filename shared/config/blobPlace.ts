@@ -5,7 +5,7 @@ export type BlobPlace = {
   prefix: string
   endpoint: string
   region: string
-  /** Tells whether the bucket is part of the host name instead of the path. */
+  /** Tells whether the URL of an object has the bucket in its host name. Otherwise the bucket is in the path. */
   virtualHosted: boolean
 }
 

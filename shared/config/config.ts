@@ -93,12 +93,12 @@ export type Config = {
   chain: {
     /** Lists the URLs of one chain node, or of several chain nodes that must agree. */
     rpcUrls: readonly string[]
-    /** This many chain nodes must give the same result before money moves. */
+    /** Is the number of chain nodes that must give the same result before the service moves money. */
     rpcQuorum: number
     /** Tells whether the chain node is the devnet that `npm start` runs. */
     embeddedDevnet: boolean
     devnetPort: number
-    /** Tells whether `DEVNET_PORT` is set. If it is not set, the devnet may take another port. */
+    /** Tells whether the operator has set `DEVNET_PORT`. Otherwise the devnet may listen on another port. */
     devnetPortIsGiven: boolean
     /** Holds the private keys of the gas wallets. */
     settlementKeys: readonly `0x${string}`[]
@@ -117,7 +117,7 @@ export type Config = {
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /** Holds the master keys. The first key encrypts. Undefined means that one key is generated (in development only). */
   masterKeys: readonly MasterKey[] | undefined
-  /** Is the lowest price of an endpoint in whole atomic USDC. 0 means that every price is allowed. */
+  /** Is the lowest price in atomic USDC that a seller may set for an endpoint. 0 means that every price is allowed. */
   minPriceAtomic: number
   /** Limits the milliseconds that a redeem call waits for a settlement. */
   settlementWaitMs: number

@@ -21,7 +21,7 @@ const NAMES_MAX = 3
 /**
  * Judges a certificate.
  * @param isDemanded tells whether the peers of this server refuse a certificate of an unknown authority.
- * @param fix is the line that gives the server another certificate.
+ * @param fix is the line of a setting with which the operator gives the server another certificate.
  */
 export function judgeCertificate({
   area,

@@ -85,7 +85,8 @@ export type Reached = 'answered' | 'refused' | 'silent' | 'unreachable'
 const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
 
 /**
- * Judges the SMTP listener at one public address, as far as this machine can test it.
+ * Judges whether strangers can reach the SMTP listener at one public address of this service, as far as a test from
+ * this machine can tell.
  * @param local tells whether the listener responds at SMTP_HOST and SMTP_PORT. Null means that another machine has
  * these settings.
  */

@@ -38,7 +38,10 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
   return broken(check, 'no host answers; the network of this machine has a fault', RELAY_FIX)
 }
 
-/** Tells whether the provider chose the reverse DNS name. Such a name holds the digits of the address. */
+/**
+ * Tells whether a reverse DNS name looks like the provider's default. Such a name contains the numbers of the IP
+ * address.
+ */
 const isGeneric = (name: string, address: string): boolean => {
   const digits = address.split(/[.:]/).filter((part) => part !== '')
   return digits.length > 1 && digits.every((part) => name.includes(part))

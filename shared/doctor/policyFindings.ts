@@ -25,7 +25,8 @@ export function judgeSts({
   domain: string
   records: readonly string[]
   /**
-   * Holds the served MTA-STS policy. Null means that the doctor requested no policy, because no record announces one.
+   * Holds the MTA-STS policy that the policy host served. Null means that the doctor did not request the policy,
+   * because no DNS record announces one.
    */
   policy: SeenPolicy | null
   settings: PolicySettings
@@ -100,8 +101,8 @@ export type CaaRecord = { tag: string; value: string }
 
 /**
  * Judges whether the CAA records let the issuer of a certificate renew it.
- * @param set holds the CAA records of the nearest name upward that has any, with that name. Null means that no name has
- * CAA records.
+ * @param set holds the CAA records that apply to the name. They stand at the name itself or at the nearest parent
+ * domain with such records. Null means that no domain has CAA records.
  * @param issuer is the organisation in the certificate. The text is empty if there is no certificate.
  */
 export function judgeCaa(

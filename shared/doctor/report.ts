@@ -1,6 +1,9 @@
 import { type Finding, findingsIn } from './finding.ts'
 
-/** Maps each section of a report to the runner that has the settings to check the section. */
+/**
+ * Maps each section of a doctor's report to the runner that checks the section, because this runner has the settings
+ * for the check.
+ */
 export const SECTION_RUNNER = {
   service: 'webhooks',
   mail: 'outbound',
@@ -10,7 +13,7 @@ export const SECTION_RUNNER = {
 export type Section = keyof typeof SECTION_RUNNER
 export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 
-/** Holds the findings of each section of a doctor's report that has been checked. */
+/** Holds the findings of the sections of a doctor's report that are already checked. */
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**

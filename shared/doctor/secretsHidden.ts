@@ -27,8 +27,8 @@ export function secretsOf(config: Config): string[] {
 const forms = (bytes: Buffer): string[] => [bytes.toString('base64'), bytes.toString('hex')]
 
 /**
- * Returns the user, the password, and everything behind the host of a URL, because the URL of an RPC node has its API
- * key there.
+ * Returns the parts of a URL that can be secret: the user, the password, the path and the query. The path of an RPC
+ * node's URL can hold an API key.
  */
 function secretsOfUrl(text: string | null | undefined): string[] {
   if (typeof text !== 'string' || !URL.canParse(text)) return []

@@ -9,7 +9,7 @@ type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
-  /** Holds the waiting tasks of each group of sharers. */
+  /** Holds the waiting tasks. Tasks with the same sharers form one group. */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
 
@@ -19,7 +19,7 @@ export class CostTurns {
   }
 
   /**
-   * Waits for a turn of these sharers. @returns a function that ends the turn. A second call of the function does
+   * Waits until these sharers get a turn. @returns a function that ends the turn. A second call of the function does
    * nothing.
    */
   async enter(sharers: readonly string[]): Promise<() => void> {
@@ -33,7 +33,7 @@ export class CostTurns {
     }
   }
 
-  /** Runs a task in a turn, and charges the task's sharers for its time. */
+  /** Waits for a turn, runs the task, and charges the task's sharers with the time that the task took. */
   async run<Result>(sharers: readonly string[], work: () => Promise<Result>): Promise<Result> {
     const end = await this.enter(sharers)
     const startMs = performance.now()
@@ -54,7 +54,7 @@ export class CostTurns {
     return promise
   }
 
-  /** Gives a freed turn to the waiting task whose sharers have cost least. */
+  /** Gives a freed turn to the waiting task whose sharers have caused the least cost. */
   #next(): void {
     let lightest: [string, Waiting] | undefined
     let least = Number.POSITIVE_INFINITY

@@ -1,4 +1,6 @@
-/** Limits how many sharers have recorded processor time. A sharer that has no debt left is forgotten. */
+/**
+ * Limits the number of sharers whose processor time is recorded. A sharer is forgotten when its budget is full again.
+ */
 const SHARERS_MAX = 10_000
 
 /**

@@ -13,8 +13,8 @@ export class Pace {
   readonly #paidAtMs = new Map<string, number>()
 
   /**
-   * Sets the rate of reading. @param bytesPerS is the bytes a second of one sharer. 0 means no limit. `burstS` is the
-   * number of seconds whose bytes may pass at once.
+   * Sets the rate of reading. @param bytesPerS is the number of bytes a second that one sharer may send. 0 means no
+   * limit. `burstS` is the number of seconds for which the sharer may send its bytes at once.
    */
   constructor(
     { bytesPerS, burstS }: { bytesPerS: number; burstS: number },

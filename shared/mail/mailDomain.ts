@@ -10,7 +10,7 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   name: string
   value: string
-  /** Is the preference of an MX record. Null means that the record has another type. */
+  /** Is the preference of an MX record. Records of other types have null. */
   priority: number | null
   /** Tells whether the domain is verified only with this DNS record. */
   required: boolean
@@ -98,7 +98,7 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/** Is the finding if the name servers did not respond, so that nothing is known about the record. */
+/** Is the finding about a DNS record if the name servers did not respond, so that nothing is known about the record. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**

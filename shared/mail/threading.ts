@@ -37,7 +37,7 @@ export function parseReferences(header: string | undefined): string[] {
 
 /** Holds the header fields of a message that link it to a thread. */
 export type ThreadLinks = {
-  /** Is the Message-ID in the bytes of the sent or received message. */
+  /** Is the Message-ID that the header of the sent or received message contains. */
   messageId: string
   inReplyTo: string[]
   references: string[]

@@ -19,11 +19,11 @@ type Waiting<Item, Result> = {
 }
 
 export function createBatcher<Item, Result>(options: {
-  /** Runs one statement for the items, and returns one result for each item, in order. */
+  /** Runs one SQL statement for all the items, and returns one result for each item in the order of the items. */
   run: (items: Item[]) => Promise<Result[]>
   /** Limits the items in one SQL statement. */
   batchMax: number
-  /** Limits the SQL statements that run at the same time. */
+  /** Limits the number of SQL statements that run at the same time. */
   parallel: number
   /**
    * Is the time after which a running statement is late. The next statement may then begin. A longer time makes the
@@ -31,7 +31,8 @@ export function createBatcher<Item, Result>(options: {
    */
   lateMs?: number
   /**
-   * Gives the weight of an item, and the maximum weight of one SQL statement. A heavier item runs in its own statement.
+   * Defines the weight of an item, and the maximum total weight of the items in one SQL statement. An item above the
+   * maximum runs in its own statement.
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
@@ -61,7 +62,7 @@ export function createBatcher<Item, Result>(options: {
     }
   }
 
-  /** Sorts the waiting items by rank. @returns the number of items that may run together. */
+  /** Sorts the waiting items by rank. @returns how many of the first items may run in one SQL statement. */
   const sortByRank = (): number => {
     const { batchMax, rank } = options
     if (rank === undefined || queue.length < 2) return batchMax

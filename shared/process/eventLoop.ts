@@ -8,7 +8,7 @@ const RESOLUTION_MS = 20
  */
 const WINDOW_MS = 10_000
 
-/** Measures how long the event loop of this process made tasks wait. */
+/** Measures for how long the event loop of this process delayed its tasks. */
 export class EventLoopDelay {
   readonly #histogram: IntervalHistogram
   readonly #nowMs: () => number

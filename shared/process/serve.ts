@@ -1,7 +1,7 @@
 import { listenError } from './listenError.ts'
 
 /**
- * Calls `Bun.serve`. The error for an unusable address names the wrong variable.
+ * Calls `Bun.serve`. Bun's own error for an unusable address would not name the setting that must change.
  * @throws {ConfigError} if the process cannot listen on the address.
  */
 export function serve(

@@ -99,7 +99,8 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
-    // If there is a parent process, it names the misspelt variables once, because it has the same environment.
+    // A parent process has the same environment as its services and warns about misspelt variables once. So a service
+    // with a parent process does not warn.
     if (!host.connected) {
       for (const one of misspeltVariables(host.env)) opened.warn(misspeltLine(one))
     }

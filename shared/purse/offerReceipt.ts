@@ -7,7 +7,7 @@ import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
 
-/** Limits the characters of a signed offer or receipt that are kept. */
+/** Limits the characters of a signed offer or receipt that is stored. A longer text is not stored. */
 const PROOF_CHARS_MAX = 8192
 
 export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', 'unchecked'] as const

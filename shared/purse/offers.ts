@@ -142,7 +142,8 @@ function parsed(json: string): unknown {
 }
 
 /**
- * Is an offer that may be signed, because its scheme, chain, token and lifetime are accepted. `payTo` is in lower case.
+ * Describes an offer of a seller that the purse may sign: its scheme, chain, token and lifetime are accepted. `payTo`
+ * is in lower case.
  */
 export type Offer = {
   challenge: SellerChallenge

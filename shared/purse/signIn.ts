@@ -47,7 +47,8 @@ export type SignIn = { info: SignInInfo; caip2: string }
 /**
  * Reads the sign-in challenge of a 402.
  * @param dialled.url is the requested URL, to which the seller answered with the 402.
- * @returns null if there is no challenge, or if it is not for this host, this chain, or this time.
+ * @returns null if the 402 holds no sign-in challenge, or if the challenge is for another host, another chain or
+ * another time.
  */
 export function readSignIn(
   extensions: unknown,

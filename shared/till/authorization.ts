@@ -151,7 +151,7 @@ export type SignatureKind =
   | { kind: 'eoa'; signature: Hex }
   /** Only a contract at `from` can accept these signature bytes (ERC-1271). */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
-  /** The signature bytes are malformed: they are too short, or their ERC-6492 wrapping cannot be decoded. */
+  /** The bytes are no signature: they are too short, or their ERC-6492 wrapping cannot be decoded. */
   | { kind: 'malformed' }
 
 /**
@@ -223,7 +223,7 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   // A payment to oneself is refused, because it succeeds on chain without moving money. Anyone could get receipts for
   // an address of their own.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
-  // The amount must equal the price exactly, because an over-payment is meant for another resource.
+  // The amount must equal the price exactly, because a payment above the price was signed for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
     return 'invalid_exact_evm_payload_authorization_value'
   }

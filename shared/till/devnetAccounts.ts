@@ -22,6 +22,6 @@ export const DEVNET_ACCOUNTS = {
   payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
   /** May upgrade the proxy contract of the token. The proxy refuses all other calls of this account. */
   proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
-  /** Deployed the token, and has every role of the token: owner, minter, pauser, blacklister. */
+  /** Is the account that deployed the token contract and has all its roles: owner, minter, pauser and blacklister. */
   tokenOwner: { address: '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720' },
 } as const

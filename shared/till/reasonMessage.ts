@@ -63,7 +63,7 @@ const MESSAGES: Record<X402Reason, (network: UsdcNetwork) => string> = {
     'The payment is on its way. Send the same payment again, and sign no new one.',
 }
 
-/** Returns the message for a reason to refuse a payment. */
+/** Returns the sentence that tells a seller or payer why a payment was refused. */
 export function reasonMessage(reason: X402Reason, { network, detail }: Detail): string {
   const message = MESSAGES[reason](network)
   return detail ? `${message} (${detail})` : message

@@ -18,7 +18,7 @@ import { USDC_NETWORKS } from './usdc.ts'
 const receiptBodySchema = z.strictObject({
   version: z.literal(1),
   paymentId: z.string(),
-  /** Repeats the value of `paymentId` for older clients. */
+  /** Has the value of `paymentId`, for clients that know only the older name `paymentInId`. */
   paymentInId: z.string(),
   /** Is the id of the endpoint. Null means that the facilitator settled the payment for an unregistered resource. */
   endpointId: z.string().nullable(),

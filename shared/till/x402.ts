@@ -11,8 +11,8 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /**
- * Lists the reason codes for refused payments. The codes of x402 v1 §9 come first, then codes of later facilitators for
- * cases that v1 lacks.
+ * Lists the reason codes for refused payments. The codes of x402 v1 §9 come first. The other codes come from later
+ * facilitators, for cases that v1 does not name.
  */
 export const X402_REASONS = [
   'insufficient_funds',
@@ -48,7 +48,7 @@ export const X402_REASONS = [
 
 export type X402Reason = (typeof X402_REASONS)[number]
 
-/** Returns a reason code as an x402 version spells it, because version 2 has renamed one code of version 1. */
+/** Returns the spelling of a reason code in an x402 version, because version 2 has renamed one code of version 1. */
 export const wireReason = (reason: string, x402Version: X402Version): string =>
   x402Version === 2 && reason === 'invalid_exact_evm_payload_authorization_value'
     ? `${reason}_mismatch`
@@ -146,7 +146,7 @@ export type BuildChallengeParameters = {
   mimeType?: string | undefined
   /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema?: Record<string, unknown> | null | undefined
-  /** Is the reason code of a refused payment. Without a refused payment it is {@link PAYMENT_REQUIRED_ERROR}. */
+  /** Is the reason code of the refused payment. Without a payment the challenge says {@link PAYMENT_REQUIRED_ERROR}. */
   error?: string | undefined
 }
 

@@ -29,7 +29,7 @@ class ViewBuilder {
     this.#to = new Int32Array(lengthMax)
   }
 
-  /** Adds a byte that comes from one piece of the source text. */
+  /** Adds one decoded byte, with the range of the source text from which the byte was decoded. */
   put(code: number, from: number, to: number): void {
     this.#bytes[this.#length] = code
     this.#from[this.#length] = from
@@ -41,7 +41,7 @@ class ViewBuilder {
     for (let n = 0; n < text.length; n++) this.put(text.charCodeAt(n), from, to)
   }
 
-  /** Adds a piece of the source text unchanged. */
+  /** Copies a piece of the source text that needs no decoding. */
   copy(source: string, from: number, to: number): void {
     this.#bytes.write(source.slice(from, to), this.#length, 'latin1')
     for (let at = from; at < to; at++) {
@@ -137,7 +137,7 @@ const QUOTED_PRINTABLE: Unescape = {
   decode: ([, pair]) => (pair === undefined ? '' : byte(hex(pair))),
 }
 
-/** Removes the escapes of one kind from a text. @returns null if the text has none. */
+/** Decodes all escapes of one kind in a text. @returns null if the text has no such escape. */
 function unescaped(text: string, { token, decode }: Unescape): View | null {
   let builder: ViewBuilder | null = null
   let at = 0
@@ -162,7 +162,7 @@ for (const [n, character] of [
 BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
-/** Is the number of bytes between two decoded runs, so that the runs are not read as one. */
+/** Is the number of bytes between two decoded runs, so that no secret is found across both runs. */
 const GAP = 1
 
 type Run = { text: string; index: number }
@@ -245,7 +245,7 @@ export type RunDecoder = {
  * that decode to fewer bytes are skipped.
  */
 export function createRunDecoder(bytesMin: number): RunDecoder {
-  // Lines of wrapped base64 are joined.
+  // The pattern also matches base64 that is wrapped over several lines.
   const charactersMin = Math.ceil((bytesMin * 4) / 3)
   const base64 = new RegExp(`[\\w+/-](?:(?:\\r?\\n[ \\t]*)?[\\w+/-]){${charactersMin - 1},}`, 'g')
   const hexadecimal = new RegExp(`(?:(?:0x)?[\\da-f]{2}[ :,-]{0,2}){${bytesMin},}[\\da-f]?`, 'gi')

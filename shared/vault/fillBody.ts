@@ -90,7 +90,7 @@ type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean
  * digits.
  */
 function fillJson(text: string, fill: Fill): string {
-  // A text with a backslash is parsed too, because an escape can write a brace.
+  // A JSON text without `{{` is also parsed if it has a backslash, because an escape can stand for a brace.
   if (!/\{\{|\\/.test(text)) return text
   if (!isValidJson(text)) {
     if (hasPlaceholder(text)) throw fault('request.body must be JSON, as its content-type says')

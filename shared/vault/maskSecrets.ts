@@ -19,14 +19,14 @@ export const SECRET_MIN_LENGTH = 3
 /** Limits the layers of encoding that are searched. */
 const DEPTH_MAX = 3
 /**
- * Limits the characters of all decoded texts together, for each character of the text to mask. A text that needs more
- * is not shown.
+ * Limits how many characters may be decoded in total for each character of a text that is masked. A text that needs
+ * more decoding is not shown.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
 /**
- * Base64 in changed case does not decode. Its characters that do not depend on the bytes beside a secret are searched,
- * if there are at least this many.
+ * Base64 whose letter case was changed cannot be decoded. So the masker searches for the characters of a secret's
+ * base64 that do not depend on neighbouring bytes, if there are at least this many.
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
@@ -165,8 +165,8 @@ function needlesOf(secret: string): string[] {
 }
 
 /**
- * Returns the base64 characters of a secret that do not depend on the bytes beside the secret, for the three
- * alignments.
+ * Returns three base64 spellings of a secret, one for each alignment of its bytes. The characters that also depend on
+ * the neighbouring bytes are cut off.
  */
 function base64Cores(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {

@@ -50,7 +50,7 @@ export class NeedleSearch {
   }
 }
 
-/** Adds a part of the text that ends after all other parts. */
+/** Adds a range that ends after all ranges in the list. The function joins ranges that overlap or touch. */
 function cover(found: Range[], start: number, end: number): void {
   let first = start
   for (let last = found.at(-1); last !== undefined && last.end >= first; last = found.at(-1)) {
@@ -94,8 +94,8 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
 }
 
 /**
- * Links each node of the tree to the node of its longest suffix, the shortest nodes first. A node also gets the needles
- * that end at its suffix.
+ * Links each tree node to the node of its longest suffix. Shorter nodes are linked first. A node also takes over the
+ * needle that ends at its suffix node.
  */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {
   const fallback = new Int32Array(count)

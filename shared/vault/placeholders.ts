@@ -17,7 +17,7 @@ const SHOWN_PLACE_MAX_LENGTH = 100
  */
 const PLACEHOLDERS_MAX = 100
 
-/** Holds the parts of a credential that fill the placeholders. */
+/** Holds the parts of a credential whose values can replace placeholders. */
 export type UsedCredential = {
   type: string
   data: CredentialData
@@ -25,7 +25,7 @@ export type UsedCredential = {
 }
 
 /**
- * Fills the placeholders of one text.
+ * Replaces the placeholders in one text by the credential's values.
  * @param places returns the places of a placeholder in the request. The placeholder begins after the first `at`
  * characters of the text. The credential must allow a secret in one of these places.
  * @param write escapes a value so that the value fits its place in the text.
@@ -38,7 +38,10 @@ export type Fill = (
   write: (value: string, field: string) => string,
 ) => string
 
-/** Creates the function that fills placeholders. @param sent collects the secrets that are filled into the request. */
+/**
+ * Creates the function that replaces placeholders by the credential's values. @param sent collects the secrets that the
+ * request then contains.
+ */
 export function createFill(
   credential: UsedCredential,
   { placement, nowMs, sent }: { placement: readonly string[]; nowMs: number; sent: Set<string> },

@@ -28,7 +28,7 @@ export function definitionsOf(calendar: ICAL.Component): Definitions {
   )
 }
 
-/** Returns the times of a calendar property. Values of another type are left out. */
+/** Returns the times that a calendar property holds. Values that are no times are left out. */
 export function timesOf(property: ICAL.Property | null, definitions: Definitions): PlacedTime[] {
   const tzid = property?.getFirstParameter('tzid') ?? ''
   return (property?.getValues() ?? []).flatMap((given: unknown) => {
@@ -66,7 +66,7 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
 /**
  * Returns the instances of a recurring event. The function runs in a child process, because a stranger's rule may have
  * no end and no instance.
- * @param source is the result of {@link sourceOf}.
+ * @param source is the calendar source of the recurring event, which {@link sourceOf} has written.
  */
 export function expand(source: string, { fromMs, untilMs, max }: Window): Instance[] {
   const calendar = new ICAL.Component(ICAL.parse(source))
@@ -75,7 +75,7 @@ export function expand(source: string, { fromMs, untilMs, max }: Window): Instan
   return instancesOf(event, definitionsOf(calendar), { fromMs, untilMs, max })
 }
 
-/** Returns the instances of an event, in order. */
+/** Returns the instances of a calendar event in a window of time, in ascending order. */
 export function instancesOf(
   event: ICAL.Component,
   definitions: Definitions,

@@ -9,7 +9,7 @@ const LINKS_LOOKED_AT = 100
 /**
  * Finds the link that opens the meeting of an event. @returns null if no link is found.
  * @param named lists the contents of calendar fields that hold nothing but a link, the most certain field first.
- * @param texts holds the event's place and description.
+ * @param texts holds the text of the event's LOCATION and of its DESCRIPTION.
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {
   for (const text of named) {

@@ -62,13 +62,16 @@ export type Found = {
 
 /** Limits the lines above a candidate that are read for words about codes. */
 const ABOVE_MAX_LINES = 8
-/** A mail of at most this many lines tells only one thing. */
+/** In a mail with at most this many lines, all lines are about one subject. */
 const SHORT_LINES = 3
-/** Lists the label kinds that say what a number is. Words of the kind `access` do not say it. */
+/**
+ * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` say only what the number is
+ * for.
+ */
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
-/** Returns the evidence for one-time codes that all candidates of a mail share. */
+/** Returns the evidence that a mail as a whole gives. This evidence holds for all candidates of the mail. */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
   const evidence = KINDS.filter((kind) => subject.has(kind)).map((kind) => `subject:${kind}`)
@@ -82,7 +85,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   return evidence
 }
 
-/** Matches a whole quotation before a candidate. */
+/** Matches a quotation that is closed before a candidate. */
 const QUOTATION = /"[^"]*"|[“„][^“”„]*[“”]|«[^«»]*»|「[^「」]*」/g
 
 /** Returns the evidence about one candidate. */
@@ -113,7 +116,7 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
     ...(isYear ? ['shape:year'] : []),
     ...(isKey ? ['shape:key'] : []),
     ...(isPlace ? ['shape:place'] : []),
-    // A text like WELCOME15 is a word with a number, and probably a voucher.
+    // A text like WELCOME15 joins a word and a number, so it is probably a voucher.
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
     // Mails with advice show example codes like 123456 and 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),

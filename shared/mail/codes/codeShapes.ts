@@ -31,7 +31,7 @@ const asciiDigit = (digit: string): string => {
   return zero === undefined ? digit : String(code - zero)
 }
 
-/** Unifies the digits, spaces and dashes of a text, and removes invisible characters. */
+/** Converts all digits, spaces and dashes of a text to ASCII, and removes invisible characters. */
 export const plainForm = (text: string): string =>
   text
     .replace(

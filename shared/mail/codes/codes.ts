@@ -16,7 +16,7 @@ type CodePart = 'subject' | 'text' | 'html'
 /** Describes a one-time code as the API returns it (docs/contract.md §4). */
 export type Code = {
   kind: CodeKind
-  /** Is the code to enter. */
+  /** Is the code that a person or an agent must enter. */
   value: string
   /** Is the confidence that the text is a one-time code, from 0 to 1. */
   confidence: number
@@ -77,7 +77,7 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
 /** Returns the lines of a text that hold letters or digits. Lines of a single character are joined. */
 function linesOf(text: string): string[] {
   const plain = plainForm(text.slice(0, CODE_SCAN_CHARS))
-    // URLs hold numbers that are no codes.
+    // URLs are removed, because the numbers in a URL are no one-time codes.
     .replace(/\bhttps?:\/\/[^\s\]>)]*/g, ' ')
     .replace(/\[ *\]/g, ' ')
     .replace(/\*{1,2}([^\s*]{1,30})\*{1,2}/g, ' $1 ')

@@ -5,8 +5,8 @@
 export type CodeTree = number | readonly [evidence: string, without: CodeTree, having: CodeTree]
 
 /**
- * Returns the fraction of candidates with this evidence that are one-time codes. The fraction is the logistic function
- * of the sum of all trees.
+ * Returns the probability that a candidate with this evidence is a one-time code. The probability is the logistic
+ * function of the sum of all decision trees.
  */
 export function likelihood(
   { start, trees }: { start: number; trees: readonly CodeTree[] },

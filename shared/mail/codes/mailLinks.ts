@@ -58,7 +58,10 @@ export function findLinks({
   return bounded([...links.values()])
 }
 
-/** Keeps the links with a purpose first, then the first links without one. The result is in the order of the mail. */
+/**
+ * Limits the links of a mail. The links with a purpose are kept first, then the first links without a purpose. The
+ * result has the order of the mail.
+ */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()
   let chars = 0
@@ -105,7 +108,10 @@ const isToken = (text: string): boolean =>
     ? /[A-Za-z]/.test(text) || text.length >= 16
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
 
-/** Matches a short part of a URL that is unique to one recipient: the end of the path, or a value of the query. */
+/**
+ * Matches a short token in a URL that can identify one recipient. The token is the end of the path, or a value of the
+ * query.
+ */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
 /** Matches names of query values that are equal in all mails of a campaign. */
 const SHARED =

@@ -1,4 +1,4 @@
-/** Defines the text of a file, and the limits that every file reader obeys. */
+/** Defines the type of a file's extracted text, and the limits for every reader of files. */
 
 /** Names the kind of a file whose text can be read. */
 export type DocumentKind =
@@ -74,7 +74,7 @@ export class TextWriter {
   #parts: string[] = []
   #chars = 0
 
-  /** Tells whether the text has its maximum length. A reader may then stop. */
+  /** Tells whether the collected text has reached its maximum length. A reader may then stop. */
   get isFull(): boolean {
     return this.#chars >= TEXT_MAX_CHARS
   }

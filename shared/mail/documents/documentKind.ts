@@ -68,7 +68,7 @@ function isText(head: Buffer): boolean {
   let controls = 0
   for (const byte of head) {
     if (byte === 0) nulls++
-    // The byte ESC (27) is allowed in text, because it begins the shift sequences of ISO-2022.
+    // The control byte ESC (27) is allowed in text, because it begins the shift sequences of ISO-2022.
     else if (byte < 9 || (byte > 13 && byte < 32 && byte !== 27)) controls++
   }
   if (controls > head.length / 100) return false

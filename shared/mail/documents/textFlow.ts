@@ -26,7 +26,7 @@ export class TextFlow {
     else table.cell += text
   }
 
-  /** Leaves words out and records the reason. For blanks no reason is recorded. */
+  /** Records the reason for which the reader leaves words out. Blanks that are left out need no reason. */
   omit(why: Omission, text: string): void {
     if (text.trim() !== '') this.#out.omitted.add(why)
   }
@@ -84,7 +84,7 @@ export class TextFlow {
     if (ends) this.text('\n')
   }
 
-  /** Writes a row of a table. A row of a table inside of a cell is a part of that cell. */
+  /** Writes a row of a table as a line. A row of a table inside a cell becomes part of the cell's text. */
   #put(line: string): void {
     const outer = this.#tables.at(-2)
     if (outer === undefined) this.#out.write(`${line}\n`)

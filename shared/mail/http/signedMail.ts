@@ -119,7 +119,7 @@ function parsed(header: string): Record<string, unknown> {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // The envelope header is not JSON.
+    // The value of the envelope header is no JSON, so the error below is thrown.
   }
   throw new SignedMailError(400, 'Purser-Envelope: must be base64url of a JSON object')
 }

@@ -45,7 +45,7 @@ const unchecked = (word: AuthenticationWord, internal: boolean): Authentication 
 
 /** Holds the authentication results for a message between two inboxes of this service. */
 export const INTERNAL = unchecked('none', true)
-/** Holds the authentication results for a message that was not checked. */
+/** Holds the authentication results of a message whose SPF, DKIM and DMARC were not checked. */
 export const UNCHECKED = unchecked('temperror', false)
 /** Holds the authentication results for a message that the checks cannot read. */
 export const UNREADABLE = unchecked('permerror', false)

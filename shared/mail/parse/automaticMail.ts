@@ -1,7 +1,7 @@
 /** Recognises automatic replies (RFC 3834) and list mail (RFC 2369, RFC 2919). */
 
 /**
- * Names the labels of automatic and list mail. They warn agents, because a reply to such mail reaches a machine, or
+ * Names the labels of automatic mail and of list mail. The labels warn an agent that a reply would reach a machine or
  * hundreds of people.
  */
 const AUTO_REPLY_LABEL = 'auto-reply'

@@ -29,7 +29,7 @@ export type Attachment = {
   size: number
   contentId: string | null
   disposition: string
-  /** Holds the result of reading the attachment. The field is absent if the attachment is not read. */
+  /** Holds the extracted text of the attachment. The field is absent if no worker reads the attachment. */
   text?: AttachmentText
 }
 
@@ -84,7 +84,7 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
  * Reads a received message (RFC 5322, MIME).
  * @param raw holds the bytes as received.
  * @param domain is the domain of the derived Message-ID that replaces a missing or malformed Message-ID.
- * @throws the errors of the MIME parser; the caller then uses `unparseableMail`.
+ * @throws the errors of the MIME parser. The caller then stores the message with `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
   const { email, isWhole, parts } = await parseBounded(raw)

@@ -54,7 +54,10 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }
 
-/** Tells what follows a line that may be an attribution. A quote or a header block supports a weak attribution. */
+/**
+ * Names what stands below a line that may be an attribution. A quote or a header block below makes an uncertain
+ * attribution credible.
+ */
 export type Following = 'quote' | 'header' | 'other'
 
 function isAttribution(joined: string, following: Following): boolean {

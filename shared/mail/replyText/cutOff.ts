@@ -74,7 +74,8 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
 
 /**
  * Returns the new text of a mail that ends within an attribution. The attribution begins on the line `index`.
- * @returns '' if the line begins with the attribution. Undefined means that there is no attribution.
+ * @returns the new text. The empty text means that the line `index` begins with the attribution. Undefined means that
+ * the mail ends within no attribution.
  */
 export function beforeCutOff(views: readonly string[], index: number): string | undefined {
   if (views.length - index > MAX_CUT_LINES || views[index]!.startsWith('>')) return undefined

@@ -79,7 +79,8 @@ const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
 /**
- * Tells whether a line is a device line that closes a text or a paragraph. A longer line inside a text is a sentence.
+ * Tells whether a line names a device and closes the mail or a paragraph. If text follows, a long line with a device
+ * name is an ordinary sentence.
  */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -110,7 +111,7 @@ function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
 }
 
-/** Removes links, brackets and decoration from a line. */
+/** Removes links, brackets, and marks such as stars and dashes around the text from a line. */
 function bare(view: string): string {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
   return text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim()
@@ -162,7 +163,8 @@ export function isDeviceLine(view: string): boolean {
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
   if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
-  // A word for a device late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
+  // The word for a device must stand near the beginning of the line. A sentence may name a device later: "Sent from my
+  // desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
   if (STARTS_SENT.test(lower)) {
     return NAMES_DEVICE.test(opening)

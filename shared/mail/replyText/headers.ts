@@ -79,8 +79,8 @@ function isOneLineHeader(view: string): boolean {
 }
 
 /**
- * Finds the headers of a quoted message behind the new text of a line. The line holds all headers, or the lines below
- * continue them.
+ * Finds the headers of a quoted message that begin on the same line as the new text. The other headers stand on this
+ * line or on the lines below.
  * @param line has up to 4,000 characters.
  * @param below holds the lines below the line, without quote marks and decoration.
  * @returns the index of the first header, or undefined.
@@ -148,9 +148,9 @@ function isNewBlock(views: readonly string[], index: number, from: number): bool
 }
 
 /**
- * Recognises the headers of a quoted message in an unlisted language. A block has at least three lines `label: value`,
- * the first with `Name <address>`, and one with date and time. The sender's own text must stand above, because a form
- * stands at the beginning of its mail.
+ * Recognises the header block of a quoted message in a language without a word list. Such a block has at least three
+ * lines `label: value`. The first line holds `Name <address>`, and another line holds a date and a time. The sender's
+ * own text must stand above the block, because a form with such lines begins its mail.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false

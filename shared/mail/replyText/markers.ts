@@ -67,8 +67,8 @@ export function fold(text: string): string {
 }
 
 /**
- * Makes one regular expression from a list of phrases. The expression runs for each line of each mail, and a search
- * phrase by phrase takes six times as long.
+ * Makes one regular expression from a list of phrases. The expression is tested on every line of a mail, and one search
+ * for each phrase would take six times as long.
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`

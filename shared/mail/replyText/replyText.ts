@@ -201,9 +201,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 }
 
 /**
- * Turns fragments of wrapped quotes into quotes. Some clients wrap quoted lines without repeating the `>`. The
- * fragments between `>` lines belong to the quote and are no reply. If one fragment is certain, every fragment that
- * starts in lower case is a quote too.
+ * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before its
+ * second half. Such a fragment stands between two `>` lines. If one fragment is certainly part of a quote, every
+ * fragment that starts in lower case counts as a quote too.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []

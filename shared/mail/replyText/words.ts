@@ -81,7 +81,7 @@ const LABELS: Record<HeaderKind, string> = {
     |gaia|विषय|zadeva`,
 }
 
-/** Maps the label of a mail header to its kind, so that each line needs one lookup. */
+/** Maps each label of a mail header to the kind of header, so that one lookup tests a line. */
 export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
   (Object.keys(LABELS) as HeaderKind[]).flatMap((kind) =>
     phrases(LABELS[kind]).map((label): [string, HeaderKind] => [label, kind]),

@@ -16,8 +16,8 @@ function pairsOf(text: string): Set<string> {
 }
 
 /**
- * Marks the words of `text` that are missing in `other`, or stand there between other neighbours. One pass compares
- * pairs of neighbours, so words in another order are marked too.
+ * Marks the words of `text` that are missing in `other`, or that have other neighbouring words there. Pairs of
+ * neighbours are compared in one pass, so words in another order are marked too.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)

@@ -67,7 +67,8 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // A longer HTML part has an obstacle, so nobody can approve the mail by the part that is shown.
+  // The review leaves out an HTML part above this length. Its mail has an obstacle, so the owner cannot approve the
+  // mail by the text alone.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }

@@ -31,7 +31,7 @@ export function leafPostings(leaf: number, places: readonly number[]): Buffer {
   return bytes
 }
 
-/** Visits the messages in postings, by leaf and place. */
+/** Calls `visit` for each message in the postings of a term, with the message's leaf and its place in the leaf. */
 export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: number) => void): void {
   eachLeaf(bytes, (leaf, start, count) => {
     for (let n = start; n < start + (count || BITMAP_BYTES); n++) {
@@ -57,7 +57,10 @@ export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array):
   })
 }
 
-/** Visits the leaves in postings, with the start and the number of each leaf's places. A number of 0 means a bitmap. */
+/**
+ * Calls `visit` for each leaf in the postings of a term, with the offset and the number of the leaf's places. The
+ * number 0 means that a bitmap stands at the offset.
+ */
 function eachLeaf(
   bytes: Uint8Array,
   visit: (leaf: number, start: number, count: number) => void,

@@ -132,7 +132,7 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
     .join(' & ')
 }
 
-/** Tells whether every clause of the search query holds in these texts. */
+/** Tells whether these texts satisfy every clause of the search query. */
 export function holdsIn(
   { clauses }: SearchQuery,
   texts: Readonly<Partial<Record<SearchField, readonly string[]>>>,
@@ -151,7 +151,10 @@ const HIGHLIGHTS_MAX = 3
 /** Limits the characters of a body that are searched for highlights. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
-/** Returns the first matches of a search in a text. The list is empty if another field of the message matched. */
+/**
+ * Returns the parts of a field's text around the first matches of a search query. The list is empty if the query
+ * matched only in another field.
+ */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>
     clause.not || (clause.field !== null && clause.field !== field) ? [] : clause.anyOf,

@@ -66,7 +66,10 @@ export function termsOf(text: string): Term[] {
   return terms
 }
 
-/** Visits the terms of a text, in order, until `visit` returns false. A generator would take twice the time. */
+/**
+ * Calls `visit` with each search term of a text, in order, until `visit` returns false. A generator would take twice
+ * the time.
+ */
 function eachTerm(text: string, visit: (term: string, start: number, end: number) => boolean) {
   const isAscii = ASCII.test(text)
   const runs = isAscii ? ASCII_RUN : RUN
@@ -161,14 +164,15 @@ export function searchKey(projectId: string): string {
 
 /** Quotes a term with its project's prefix for the text form of a `tsvector` or `tsquery`. */
 export const lexeme = (key: string, term: string): string =>
-  // Terms of words hold neither a quote nor a backslash, but addresses may.
+  // A search term made from a word holds neither a quote nor a backslash. A search term made from an address may hold
+  // both.
   /[\\']/.test(term)
     ? `'${key}:${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
     : `'${key}:${term}'`
 
 /**
- * Counts the bytes that each term takes in a tsvector beside its letters: the project's prefix, one position, the
- * alignment and the entry of the term.
+ * Estimates the bytes that a new term takes in a tsvector besides its own letters: the project's prefix, one position,
+ * the alignment and the term's entry.
  */
 const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2
@@ -239,8 +243,8 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
       return !isFull
     })
     if (isFull) return
-    // If hundreds of addresses have one domain, the positions of the domain's words are used up, and phrases no longer
-    // match. So the whole address gets its own term.
+    // A field with hundreds of addresses in one domain uses up the positions of the domain's words, so a phrase with
+    // these words no longer matches. So each whole address gets a search term of its own.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)
     // The gap between two fields keeps a phrase from matching across both fields.

@@ -4,8 +4,8 @@ import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
 /**
- * Is a term whose postings a query reads. With `prefix` the query reads all terms that begin with the term. `term` is a
- * byte string.
+ * Names a search term whose postings the query reads. With `prefix` the query reads all terms that begin with `term`,
+ * which is a byte string.
  */
 export type WantedTerm = { term: string; prefix: boolean }
 
@@ -13,8 +13,8 @@ export type WantedTerm = { term: string; prefix: boolean }
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**
- * Is a set of messages of a search segment, with a bit for each place of each leaf. Iterators would take ten times as
- * long as these loops.
+ * Holds a set of messages in a range of leaves as a bitmap: each place of each leaf has one bit. The loops are written
+ * by hand, because iterators would take ten times as long.
  */
 export class Places {
   readonly #firstLeaf: number
@@ -46,7 +46,9 @@ export class Places {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! |= other.#bits[n]!
   }
 
-  /** Returns the leaves that have messages in the set, ascending, with the places of each leaf's messages. */
+  /**
+   * Returns the leaves with messages in this set, in ascending order. Each leaf comes with the places of its messages.
+   */
   byLeaf(): [leaf: number, places: number[]][] {
     const found: [number, number[]][] = []
     for (const [n, bits] of this.#bits.entries()) {
@@ -119,7 +121,7 @@ export function segmentMatches(
   )
 }
 
-/** Returns the text that identifies a wanted term. */
+/** Returns the key under which the messages of a wanted search term are found. */
 export const wantedKey = ({ term, prefix }: WantedTerm): string => `${term}${prefix ? '*' : ''}`
 
 const termsOf = ({ terms, prefix }: Phrase): WantedTerm[] =>

@@ -165,7 +165,7 @@ function backgroundOf(
   styled: (property: string) => string,
   parent: Colour,
 ): Colour {
-  // The colour of text on a picture is not judged.
+  // Text on a background picture has an unknown contrast, so its colour is not compared with the background.
   if (
     attributes.has('background') ||
     /url\(|gradient/.test(styled('background') + styled('background-image'))

@@ -173,7 +173,9 @@ const OPTIONS: HtmlToTextOptions = {
 
 const convertAll = compile(OPTIONS)
 
-/** The description of a picture takes the picture's place, as in a mail program that loads no pictures. */
+/**
+ * The text shows the description of a picture in place of the picture, as a mail program does that loads no pictures.
+ */
 const formatPicture: FormatCallback = (element, _walk, builder) => {
   const description = element.attribs?.alt ?? ''
   if (description !== '') builder.addInline(description)
@@ -230,9 +232,9 @@ export function htmlToDescribedText(html: string): string {
 }
 
 /**
- * Converts like {@link htmlToText}, for replyTextFromHtml. Signature containers are removed, and containers of quoted
- * history begin with a separator line.
- * @param links tells whether links show their URL. Otherwise they show only their text.
+ * Converts HTML to text like {@link htmlToText}, but removes the containers of signatures. A separator line marks the
+ * beginning of each container with quoted history.
+ * @param links is true if the text shows the URL of each link. Otherwise the text shows only the words of the link.
  */
 export function htmlToMarkedText(html: string, links: boolean): string {
   return bounded(html, links ? convertMarked : convertMarkedPlain)

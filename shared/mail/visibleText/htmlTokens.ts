@@ -21,7 +21,7 @@ export type HtmlSink = {
   isDone?(): boolean
 }
 
-/** Sends the tokens of `input` to the sink. */
+/** Reads HTML, and calls the sink with each token. */
 export function readHtml(input: string, sink: HtmlSink): void {
   let name = ''
   let value = ''

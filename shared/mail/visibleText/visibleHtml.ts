@@ -34,10 +34,10 @@ const NONE: readonly string[] = []
 const ROOT: Open = { name: '', id: '', classes: [], sight: PAGE, isCode: false }
 
 /**
- * Removes comments, and text that a reader does not see, from HTML. cssRules.ts and hiddenStyle.ts decide which text is
- * hidden.
+ * Removes comments and invisible text from HTML. cssRules.ts and hiddenStyle.ts decide which text a person does not
+ * see.
  * @param html is read up to `maxLength` characters.
- * @returns the remaining HTML, and whether letters or digits were hidden.
+ * @returns the visible HTML. `hidesText` tells whether letters or digits were removed.
  */
 export function visibleHtml(html: string, maxLength: number): { html: string; hidesText: boolean } {
   const input = html.slice(0, maxLength)
@@ -87,7 +87,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     } else if ((open.get(name) ?? 0) > 0) while (pop() !== name);
   }
   readHtml(input, {
-    // Entities in text are written as entities again.
+    // An HTML entity in the text is decoded for the search and written as an entity again.
     text: (shown, isEntity) => text(isEntity ? escaped(shown) : shown),
     begin,
     end,

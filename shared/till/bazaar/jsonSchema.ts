@@ -28,13 +28,13 @@ type Json = Record<string, unknown>
 /** Tells whether a value of `enum` or `const` is no object. The time to compare objects grows with their length. */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
-/** Caches the values of each `enum`, because a schema judges many items. */
+/** Caches the values of each `enum` as a set, because many array items are checked against the same `enum`. */
 const choicesOf = new WeakMap<unknown[], Set<unknown>>()
 
 function isChoice(choices: unknown[], value: unknown): boolean {
   const known = choicesOf.get(choices) ?? new Set(choices.every(isPlain) ? choices : [])
   choicesOf.set(choices, known)
-  // Objects in `enum` are not compared, so a list of objects alone allows every value.
+  // A value is not compared with the objects in an `enum`. If an `enum` holds only objects, every value is allowed.
   return known.has(value) || (known.size === 0 && choices.length > 0)
 }
 
@@ -97,7 +97,8 @@ function keywordFault(keyword: string, value: unknown, path: string): SchemaFaul
 }
 
 /**
- * Returns the fault of a value under a schema. Null means that it has no fault. Unknown keywords have no effect.
+ * Describes how a JSON value breaks a schema. Null means that the value follows the schema. Unknown keywords of the
+ * schema have no effect.
  * @param schema is any JSON. A keyword with a malformed value has no effect.
  */
 export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFault | null {

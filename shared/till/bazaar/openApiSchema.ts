@@ -50,7 +50,7 @@ export function readSchema(root: Json, schema: unknown): Json {
   return read(schema, 0)
 }
 
-/** Caches the first entries of each object, because schemas refer to one object many times. */
+/** Caches the first entries of each schema object, because many references lead to the same object. */
 const firstEntries = new WeakMap<Json, [string, unknown][]>()
 
 function entriesOf(object: Json): [string, unknown][] {

@@ -47,7 +47,7 @@ const DECODINGS_MAX = 5
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text
-  // An encoded `..` or `://` in a path is a fault too, however often it is encoded.
+  // The path must also hold no encoded `..` or `://`, however often it is encoded.
   for (let n = 0; n < DECODINGS_MAX; n++) {
     let next: string
     try {

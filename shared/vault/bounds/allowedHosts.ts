@@ -13,7 +13,7 @@ const ENTRY_MAX_LENGTH = 260
  */
 const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 
-/** Names who reads the secret of a credential. */
+/** Names who may read the value of a credential: the agent, or only the owner. */
 export const REVEALS = ['agent', 'owner'] as const
 export type Reveal = (typeof REVEALS)[number]
 
@@ -60,7 +60,10 @@ export function effectiveHosts(
 
 const isWildcard = (entry: string) => entry.startsWith('*.')
 
-/** Tells whether the allowed host `wide` covers every host of `narrow`. An exact host never covers a wildcard. */
+/**
+ * Tells whether the allowed host `wide` includes every host that `narrow` allows. A `wide` host without a wildcard
+ * never includes a wildcard.
+ */
 const covers = (wide: string, narrow: string): boolean => {
   if (!isWildcard(wide)) return wide === narrow
   return (isWildcard(narrow) ? narrow.slice(1) : narrow).endsWith(wide.slice(1))

@@ -19,7 +19,7 @@ const BUILT_IN: Readonly<Record<number, string>> = {
 /** Holds the first two colours of a theme. Office themes begin with white and black. */
 const THEME_COLOURS: Readonly<Record<string, Colour>> = { 0: 'ffffff', 1: '000000' }
 
-/** Reads the cell styles of a workbook. Cells name a style by its index in the result. */
+/** Reads the cell styles of a workbook. A cell names its style by the style's index in the returned list. */
 export function readSheetStyles(archive: ZipArchive, part: string): SheetStyle[] {
   const formats = new Map<number, string>(
     Object.entries(BUILT_IN).map(([id, format]) => [Number(id), format]),
@@ -94,7 +94,7 @@ export function shownValue(value: number, format: string, is1904: boolean): stri
   // Words in quotes, escaped letters and colours are not part of the number format.
   const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
   if (fields.includes('%')) {
-    // The percentage has the decimals that the number format shows: 72.6 % for the format 0.0%.
+    // The percentage gets as many decimals as the number format of the cell has: 72.6 % for the format 0.0%.
     const decimals = /\.([0#?]+)/.exec(fields)?.[1]?.length ?? 0
     return `${Number((value * 100).toFixed(Math.min(decimals, 12)))}%`
   }

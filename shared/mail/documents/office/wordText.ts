@@ -7,7 +7,7 @@ import type { ZipArchive } from './zipArchive.ts'
 
 /** Limits how many base styles of a Word style are followed. */
 const BASES_MAX = 20
-/** Names the parts that are read before and after the text of the pages. */
+/** Names the parts of a Word file that are read before and after the main text. */
 const BEFORE = ['header']
 const AFTER = ['footer', 'footnotes', 'endnotes']
 
@@ -136,7 +136,7 @@ function wordVisitor(
     }
     if (inRowProperties && name === 'hidden' && isOn(attributes)) flow.hideRow()
     if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
-      // A table style shades only some cells, so the background of the cell is unknown.
+      // A table style may shade only some cells, so the background of this cell is unknown.
       grounds.push({ ground: null })
     }
     if (paragraph === undefined) return

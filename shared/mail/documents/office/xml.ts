@@ -17,7 +17,7 @@ export type XmlVisitor = {
   open(name: string, attributes: Attributes): void
   close?(name: string): void
   text?(text: string): void
-  /** Tells whether the visitor needs no further XML elements. */
+  /** Tells whether the visitor needs no further XML elements. The reader then stops. */
   isDone?(): boolean
 }
 

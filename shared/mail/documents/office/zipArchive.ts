@@ -122,8 +122,8 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
 }
 
 /**
- * Decodes the name of a file in a zip archive. The name is UTF-8 if its flag or its bytes say so. Otherwise the name
- * has the code page of old systems.
+ * Decodes the name of a file in a zip archive as UTF-8, if the archive's flag says UTF-8 or the bytes are valid UTF-8.
+ * Otherwise every byte is read as one Latin-1 character.
  */
 function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   try {

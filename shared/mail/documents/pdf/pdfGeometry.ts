@@ -1,4 +1,4 @@
-/** Computes with matrices and boxes of PDF (ISO 32000-1 §8.3). */
+/** Does arithmetic with the transformation matrices and boxes of PDF (ISO 32000-1 §8.3). */
 
 /** Is a transformation matrix `[a b c d e f]` of PDF. */
 export type Matrix = readonly [number, number, number, number, number, number]

@@ -78,7 +78,7 @@ const PICTURES = new Set<number>([
 ])
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 
-/** Returns the words of a PDF page in the order in which they are painted. */
+/** Returns the words of a PDF page in the order in which the page paints them. */
 export function runsOf(page: PageOperators): Run[] {
   const walk = new Walk(page)
   for (const [n, operator] of page.fnArray.entries()) {
@@ -230,7 +230,7 @@ class Walk {
     this.#paint(box, isRectangle((data as unknown[] | null)?.[0]) ? this.#state.fill : null)
   }
 
-  /** Records the colour of a painted area. */
+  /** Records that an area of the page was painted in a colour. */
   #paint(box: Box, colour: Colour): void {
     if (!this.#isLayerShown()) return
     const area = intersect(boxOf(this.#state.ctm, box), this.#state.clip)
@@ -359,7 +359,8 @@ function bounds(given: unknown): Box | null {
  */
 function isRectangle(data: unknown): boolean {
   const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)
-  // The data of a rectangle's path has a move, three or four lines of three numbers each, and a close.
+  // The data of a rectangle's path consists of one move, three or four lines, and a close. A move and a line have three
+  // numbers each.
   if (numbers.length < 12 || numbers.length > 16) return false
   const xs = new Set<number>()
   const ys = new Set<number>()

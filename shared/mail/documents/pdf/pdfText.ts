@@ -11,7 +11,7 @@ const PAGES_MAX = 300
  * much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
-/** Limits the annotations of one PDF page whose links are read. */
+/** Limits the annotations of one PDF page that are searched for links. */
 const ANNOTATIONS_MAX = 200
 
 type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
