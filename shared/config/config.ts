@@ -79,8 +79,8 @@ export type Config = {
   /** This inbox receives the mail of `postmaster@mailDomain` if no inbox has that address. */
   postmaster: string | undefined
   /**
-   * Is the URL of a smarthost, `capture` or `direct`. `capture` keeps outgoing mail and sends nothing. `direct` sends
-   * to the MX hosts of the recipients' domains.
+   * Is the URL of a smarthost, or one of two words. `capture` stores outgoing mail and sends nothing. `direct` sends
+   * mail to the MX hosts of the recipients' domains.
    */
   relayUrl: string
   /** Tells whether mail may reach the smarthost without TLS. The value is `required` if the URL holds credentials. */

@@ -34,7 +34,7 @@ export const misspeltVariables = (env: Record<string, string | undefined>): Miss
       if (nearest === undefined || nearest.distance > most) return []
       return [{ name, nearest: nearest.name }]
     })
-    // If the similar setting is also set by its right name, the variable means something else.
+    // If the similar setting is set too, the variable is no misspelling of the setting.
     .filter(({ nearest }) => (env[nearest] ?? '') === '')
 
 export const misspeltLine = ({ name, nearest }: Misspelt): string =>

@@ -57,7 +57,7 @@ export function judgeMailHost({
 }: {
   mailHostname: string
   addresses: readonly string[]
-  /** MAIL_HOSTNAME is an alias (CNAME) of this name. Null means that it is no alias. */
+  /** Is the name to which a CNAME record of MAIL_HOSTNAME points. Null means that MAIL_HOSTNAME has no CNAME record. */
   alias: string | null
   seenAddress: string | null
   allowPrivate: boolean
@@ -87,8 +87,8 @@ const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through 
 /**
  * Judges whether strangers can reach the SMTP listener at one public address of this service, as far as a test from
  * this machine can tell.
- * @param local tells whether the listener responds at SMTP_HOST and SMTP_PORT. Null means that another machine has
- * these settings.
+ * @param local tells whether the SMTP listener responds at SMTP_HOST and SMTP_PORT. Null means that this process does
+ * not know these settings, because the listener runs on another machine.
  */
 export function judgeListener({
   address,

@@ -48,9 +48,10 @@ const isGeneric = (name: string, address: string): boolean => {
 }
 
 /**
- * Judges the reverse DNS name of an address that the service sends from (FCrDNS). Large providers refuse mail from an
- * address without a reverse name.
- * @param forward holds the addresses of each name.
+ * Judges the reverse DNS name of an IP address from which the service sends mail (FCrDNS). Large providers refuse mail
+ * from an address without a reverse name.
+ * @param names lists the reverse names of the address. `forward` holds the IP addresses to which a reverse name
+ * resolves.
  */
 export function judgeReverse(
   address: string,
@@ -153,7 +154,8 @@ export function tagOf(text: string, name: string): string {
 
 /**
  * Judges the DMARC record of a domain (RFC 9989). The DKIM signatures name the domain itself, so they are aligned.
- * @param found is the first name of the DNS tree walk that has a record, with the records of that name.
+ * @param found holds the DMARC records of the nearest name with such records, and this name. The DNS tree walk goes
+ * from the domain to its parents.
  * @param unconfirmed lists hosts of `rua` that do not confirm that they take reports for the domain.
  */
 export function judgeDmarc({

@@ -90,8 +90,8 @@ export function judgeProduction({
 }
 
 /**
- * Judges the master keys of this process. @param fault is the difference from the keys in the database. Null means that
- * there is none.
+ * Judges the master keys of this process. @param fault says how they differ from the keys that encrypted the stored
+ * secrets. Null means that no key is missing.
  */
 export const judgeMasterKeys = (fault: string | null): Finding =>
   fault === null
@@ -107,8 +107,8 @@ const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 
 /**
- * Judges a clock. @param aheadMs is this machine's clock minus the other clock. Null means that the other clock could
- * not be read.
+ * Judges the clock of this machine against another clock. @param aheadMs is the time of this machine minus the time of
+ * the other clock. Null means that the other clock could not be read.
  */
 export function judgeClock(other: string, aheadMs: number | null): Finding {
   const check = `clock, against ${other}`

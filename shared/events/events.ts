@@ -127,7 +127,7 @@ export type PurchaseEventData = {
   reason: string | null
 }
 
-/** Describes the data of a warning that a limit of a mandate is nearly used up. */
+/** Describes the data of the event `purse.warned`: a mandate has nearly used up one of its limits. */
 type MandateEventData = {
   mandateId: string
   bound: 'hour' | 'day' | 'month' | 'total'

@@ -5,7 +5,10 @@ const HALF_LIFE_MS = 30_000
  * the lower costs (the lower half) are forgotten.
  */
 const SHARERS_MAX = 10_000
-/** A sharer's cost up to this value has no effect. Each doubling above the value lowers the priority by one. */
+/**
+ * Is the cost that a sharer may cause without a disadvantage. Each doubling of the cost above this value puts the
+ * sharer's jobs one priority lower.
+ */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 

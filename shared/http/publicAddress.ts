@@ -90,7 +90,7 @@ function isPublicV6(value: bigint): boolean {
  * Tells whether an IP address is a public unicast address.
  *
  * @param address is IPv4 in four decimal parts, or IPv6 (a zone is ignored), as `dns.lookup` returns it.
- * @returns false also for a text that is no address, so that an error refuses the request.
+ * @returns false for a text that is no IP address, so that a request to it is refused.
  */
 export function isPublicAddress(address: string): boolean {
   const v4 = parseV4(address)

@@ -103,7 +103,7 @@ export function subjectKey(subject: string): Buffer | null {
   return base === '' ? null : createHash('sha256').update(base).digest()
 }
 
-/** Tells whether two messages have the same participants, in either direction. */
+/** Tells whether two messages have the same participants. Senders and recipients count alike. */
 export function sameParticipants(left: readonly string[], right: readonly string[]): boolean {
   const [one, other] = [left, right].map(
     (list) => new Set(list.map((address) => address.toLowerCase())),

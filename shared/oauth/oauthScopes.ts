@@ -62,7 +62,7 @@ export const SCOPE_MAX_CHARS = 1_000
 /**
  * Reads the `scope` of an OAuth request (RFC 6749 §3.3). Scopes that no owner can give are left out.
  * @param offered lists the scopes that this service offers.
- * @returns null if the text names no scope that exists.
+ * @returns null if the text names no scope that this service knows.
  */
 export function readScopes(
   text: string | null,

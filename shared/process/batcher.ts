@@ -36,8 +36,8 @@ export function createBatcher<Item, Result>(options: {
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Gives the rank of an item. Items with the lowest rank run first. Items that may not share a statement with the
-   * first item wait. If the field is absent, the oldest items run first.
+   * Gives the rank of an item. Items with the lowest rank run first. An item waits if its rank may not share a
+   * statement with the lowest rank. If the field is absent, the oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {

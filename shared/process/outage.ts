@@ -9,7 +9,7 @@ type Write = (fields: object, message: string) => void
 export type Outage = {
   /** Records that the dependency failed. The function `write` of the last failure also logs the end of the outage. */
   missed(write: Write, reason: string): void
-  /** Reports a successful use of the dependency. */
+  /** Records that the dependency was used successfully. */
   answered(): void
 }
 

@@ -27,7 +27,10 @@ export type ServiceMessage =
   | { failed: { line: string; isSetting: boolean } }
 
 export type Running = {
-  /** Resolves with the reason when the service ends by itself. Without this field, a service never ends by itself. */
+  /**
+   * Is a promise that resolves with the reason when the service ends by itself. A service without this field never ends
+   * by itself.
+   */
   ended?: Promise<string>
   /** Holds facts about the service for its parent process, such as a port that the service chose. */
   facts?: Record<string, string>
@@ -128,7 +131,8 @@ export async function runService(
     if (stopping) return
     const isSetting = error instanceof ConfigError
     const line = startFailure(name, error)
-    // The parent process prints the line of a failure once for all its attempts to start the service.
+    // The service does not print the failure itself. Its parent process prints the line once, even if it starts the
+    // service several times.
     if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
     else host.stderr.write(`${line}\n`)
     exit(isSetting ? 78 : 1)

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** Identifies the request or job that the running code works on. Log lines name them. */
+/** Identifies the HTTP request or the job that the running code belongs to. Each log line of the code names both. */
 export type WorkContext = {
   requestId?: string
   jobId?: string

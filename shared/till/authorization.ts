@@ -34,7 +34,7 @@ const EXPIRY_MARGIN_S = 6
 /** Is half of the secp256k1 group order. The token contract refuses a signature with a larger s (EIP-2). */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** Is the text at the end of an ERC-6492 signature: 32 bytes. */
+/** Is the fixed ending of every ERC-6492 signature: 32 bytes in hexadecimal. */
 const ERC6492_MAGIC = '6492'.repeat(16)
 
 const EOA_SIGNATURE_CHARS = 2 + 65 * 2
@@ -149,7 +149,7 @@ type Erc6492Parts = WalletDeployment & { signature: Hex }
 export type SignatureKind =
   /** An externally owned account (EOA) can have made the signature. `signature` is normalised. */
   | { kind: 'eoa'; signature: Hex }
-  /** Only a contract at `from` can accept these signature bytes (ERC-1271). */
+  /** No EOA can have made the signature. Only a contract at the payer's address can accept it (ERC-1271). */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
   /** The bytes are no signature: they are too short, or their ERC-6492 wrapping cannot be decoded. */
   | { kind: 'malformed' }

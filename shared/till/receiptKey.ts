@@ -157,6 +157,7 @@ function base58(bytes: Uint8Array): string {
     text = BASE58.charAt(Number(value % 58n)) + text
     value /= 58n
   }
-  // The multicodec prefix is not zero, so base58 has no leading zero byte to keep.
+  // The encoded bytes begin with the multicodec prefix, which is not zero. So the special case of base58 for leading
+  // zero bytes is not needed.
   return text
 }

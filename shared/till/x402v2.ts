@@ -22,7 +22,10 @@ const PAYMENT_REQUIRED_CHARS_MAX = 2990
 
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
-/** Returns the version 1 name of a known chain in either spelling. A name of any other chain is returned unchanged. */
+/**
+ * Returns the version 1 name of a known chain, whose name may be in the spelling of version 1 or 2. The name of any
+ * other chain is returned unchanged.
+ */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
 /** Describes an optional part of a payment. A part that is null, absent or malformed counts as absent. */

@@ -6,7 +6,10 @@
  * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
  */
 
-/** Is a decoded text. Character n comes from the characters `from[n]` to `to[n]` (excluded) of the source text. */
+/**
+ * Is a decoded text with its origin. Character n was decoded from the characters `from[n]` to `to[n]` (excluded) of the
+ * source text.
+ */
 export type View = { text: string; from: Int32Array; to: Int32Array }
 
 const byte = (code: number) => String.fromCharCode(code)
@@ -175,7 +178,10 @@ const runsOf = (text: string, pattern: RegExp): Run[] =>
 const builderFor = (runs: readonly Run[]) =>
   new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
 
-/** Decodes all runs of base64 from their character `skip` on. Each `skip` is one of the four possible alignments. */
+/**
+ * Decodes all runs of base64 after their first `skip` characters. The four values of `skip` try the four possible
+ * alignments.
+ */
 function base64View(runs: readonly Run[], skip: number): View {
   const builder = builderFor(runs)
   for (const { text, index } of runs) {
@@ -224,7 +230,7 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 /** Reads ASCII from UTF-16 by removing the null bytes of the text. @returns null if the text has no null bytes. */
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
-/** Removes one kind of escape at a time, and yields one view for each kind that the text has. */
+/** Yields a decoded text for each kind of escape in the text. Each decoded text has the escapes of one kind removed. */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
     const view = unescaped(text, kind)

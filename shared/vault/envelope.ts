@@ -36,7 +36,10 @@ const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 /** Is a master key. A KeyObject hides its bytes from logs, JSON and inspection. */
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
-/** Is the context that an encrypted secret is bound to. It is the associated data of the encryption. */
+/**
+ * Describes the place of an encrypted secret: its purpose, project, name and version. The encryption takes these values
+ * as associated data, so a secret cannot be decrypted in another place.
+ */
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
   /**
@@ -51,7 +54,7 @@ export type SecretContext = {
   version: number
 }
 
-/** Is the data key of a secret, wrapped by a master key. */
+/** Holds the data key of a secret in encrypted form. A master key has encrypted the data key. */
 export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 
 /** Is the stored form of an encrypted secret. */

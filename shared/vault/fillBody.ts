@@ -145,7 +145,7 @@ function isValidJson(text: string): boolean {
   }
 }
 
-/** Writes a JSON Pointer (RFC 6901). */
+/** Returns the JSON Pointer (RFC 6901) of the member that is being read. */
 function pointer(open: readonly Open[]): string {
   if (open.length > DEPTH_MAX) {
     throw fault(`request.body must nest at most ${DEPTH_MAX} levels where it has placeholders`)

@@ -102,7 +102,10 @@ export class Masker {
     return merged(found)
   }
 
-  /** Searches decoded bytes for secrets. Only the parts of the bytes that are text are decoded further. */
+  /**
+   * Searches decoded bytes for secrets. Only the runs of readable text in the bytes are searched for further layers of
+   * encoding.
+   */
   #inBytes(bytes: string, depth: number, work: Work): Range[] {
     const view = this.#runs.textOf(bytes)
     if (view === null) return this.#find(bytes, depth, work)
@@ -123,7 +126,7 @@ function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))
 }
 
-/** Converts a range of a decoded text to a range of its source text. */
+/** Returns the range of the source text from which a range of a decoded text was decoded. */
 function back({ from, to }: View, { start, end }: Range): Range {
   let [first, last] = [from[start]!, to[start]!]
   for (let n = start + 1; n < end; n++) {
@@ -133,7 +136,7 @@ function back({ from, to }: View, { start, end }: Range): Range {
   return { start: first, end: last }
 }
 
-/** Joins ranges of secrets that overlap or touch. */
+/** Joins those ranges that overlap or touch into one range. */
 function merged(ranges: Range[]): Range[] {
   const joined: Range[] = []
   for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {

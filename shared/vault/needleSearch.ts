@@ -116,8 +116,8 @@ function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array
 }
 
 /**
- * Returns all nodes of the tree except the root, the shallowest first. One pass finds every depth, because a parent has
- * a lower number than its child.
+ * Returns all tree nodes except the root, sorted by their depth. The depths are found in one pass, because a parent
+ * always has a lower number than its child.
  */
 function byDepth(parent: Int32Array, count: number): Int32Array {
   const depth = new Int32Array(count)

@@ -21,7 +21,7 @@ import type { CredentialType } from './credential.ts'
 /** Limits the placement entries of one credential. */
 export const PLACEMENT_MAX = 40
 
-/** Says in error messages how a placement entry must look. */
+/** States the format of a placement entry, for error messages. */
 export const PLACEMENT_RULE =
   'be header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX or body, with FIELD@ before it for one field'
 
@@ -62,7 +62,10 @@ const split = (entry: string): [string | null, string] => {
   return [field ?? null, place!]
 }
 
-/** Tells whether the place `wide` contains the place `narrow`. */
+/**
+ * Tells whether the place `wide` of a request includes the place `narrow`. For example, `body` includes every field of
+ * a form.
+ */
 const within = (wide: string, narrow: string): boolean =>
   wide === narrow ||
   (wide === 'body' && /^(?:json|form):/.test(narrow)) ||
@@ -77,7 +80,8 @@ export const meetPlacements: Meet = (one, other) => {
 }
 
 /**
- * Tells whether the placement lets a field of a credential stand at one of the given places.
+ * Tells whether a field of a credential may stand at one of the given places of a request, by the credential's
+ * placement.
  * @param fields lists all names of one field, because `apiKey` and `key` may name the same field.
  */
 export const mayStand = (

@@ -5,7 +5,7 @@ import { type CredentialData, CredentialInputError } from './credential.ts'
 export const ENCODINGS = ['utf8', 'base64', 'hex'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
-/** A shorter HMAC key could be guessed from one signature. */
+/** Limits the bytes of an HMAC key from below. An attacker could guess a shorter key from one signature. */
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
 /** Is the start of an Ed25519 private key in PKCS #8 (RFC 8410 §7). The 32 bytes of the key follow this start. */

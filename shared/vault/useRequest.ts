@@ -48,7 +48,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
  */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
-  // The HTTP client itself writes these headers.
+  // The HTTP client sets these headers itself, so a caller may not set them.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
   // With these headers a caller could request an encoding of the response in which secrets cannot be masked.
@@ -148,7 +148,8 @@ export type FilledRequest = {
 }
 
 /**
- * Fills in the values of the placeholders, within the bounds of the credential.
+ * Replaces the placeholders of a request by the credential's values. The bounds of the credential must allow the
+ * request and the places of the secrets.
  * @param nowMs is the time for which a one-time code is computed.
  * @throws {CredentialInputError} for a placeholder without a value, or a value that does not fit its place.
  * @throws {OutOfBoundsError}

@@ -30,7 +30,7 @@ export type Role = (typeof ROLES)[number]
 export const STATUSES = ['confirmed', 'tentative', 'cancelled'] as const
 export type Status = (typeof STATUSES)[number]
 
-/** Describes a time of an event. */
+/** Describes the start or the end of a calendar event. */
 export type CalendarTime = {
   /** Is the time in ISO 8601 in UTC. A whole day has its midnight in UTC. A time without a zone counts as UTC. */
   at: string

@@ -122,7 +122,7 @@ function readEvent(
       source,
     }
   } catch {
-    // The calendar library refuses a value of the event, so nobody can act on the event.
+    // The calendar library cannot read a value of the event. An event that cannot be read is left out.
     return null
   }
 }

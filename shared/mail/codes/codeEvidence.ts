@@ -138,7 +138,7 @@ const BETWEEN =
 const LEADER = /[ .·_…|]{2,}/g
 const GAP_CHARS = 40
 
-/** Returns the distance between a label and a candidate as one of a few words, such as `beside`. */
+/** Names the distance between a label and a candidate by a word: `beside`, `close`, `near` or `far`. */
 function distance(chars: number): string {
   if (chars <= 3) return 'beside'
   if (chars <= 16) return 'close'
@@ -186,7 +186,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
     )?.[2]
   )
     evidence.push('sentence:manyNumbers')
-  // An access label such as "pair" may stand before the number: `On the hub, to pair: 4476`
+  // A word for access, such as "pair", may stand before the number: `On the hub, to pair: 4476`.
   const entry = line.labels.findLast(
     (label) => label.kind === 'access' && label.start >= start && label.end <= candidate.start,
   )

@@ -22,7 +22,7 @@ export type Candidate = {
 
 const CANDIDATES_MAX = 20
 
-/** Lists the digit zero of other scripts. The other nine digits follow it. */
+/** Lists the code points of the digit zero in other scripts. The other nine digits of each script follow its zero. */
 const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
 
 const asciiDigit = (digit: string): string => {

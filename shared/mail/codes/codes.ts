@@ -120,7 +120,10 @@ const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
       namesCode(text) || saysUse(text) || saysValidity(lower) || saysNotAsked(lower),
   )
 
-/** Returns the candidates of a mail with their evidence. The list is empty for a mail that never names a code. */
+/**
+ * Returns the candidates for one-time codes in a mail, with the evidence about each. The list is empty if no text of
+ * the mail names a code.
+ */
 export function judgedOf({ subject, text, html }: Mail): Judged[] {
   const head = new CodeLine(plainForm(subject.slice(0, LINE_MAX_CHARS)))
   const parts: [CodePart, CodeLine[]][] = [

@@ -1,6 +1,7 @@
 /**
- * Is a decision tree. A leaf is the number that the tree adds to the log-odds. A branch holds one tree for candidates
- * without a piece of evidence and one tree for candidates with this evidence.
+ * Is a decision tree about the evidence for one candidate. A leaf is the number that the tree adds to the log-odds. A
+ * branch names a piece of evidence. One subtree is for candidates without this evidence, and the other subtree is for
+ * candidates with it.
  */
 export type CodeTree = number | readonly [evidence: string, without: CodeTree, having: CodeTree]
 

@@ -51,7 +51,7 @@ export const isVague = (text: string): boolean =>
 const PASSWORDLESS =
   /passwordless|passwortlos|(?:without|no|ohne|sans|sin|sem|senza|zonder|utan|uden|uten|ilman|bez|nélkül|fără|χωρίς|без) (?:an? |any |de |το |mot |uw |je |jouw |your )?(?:de )?(?:pass|kennwort|contrase|senha|wachtwoord|lösen|adgangs|salasan|has|hesl|jelsz|parol|κωδικ|парол)|şifresiz|パスワード(?:なし|不要)|免密|비밀번호 없이/u
 
-/** Matches words of a link to a page that explains: `How to reset your password`. */
+/** Matches the text of a link that leads to an explanation, such as `How to reset your password`. */
 const EXPLAINS =
   /^(?:how (?:to|do|can|does|we)|what |why |about |learn|read|more about|tips|guide|faq|help|wie |warum|was ist|anleitung|hilfe|mehr |ratgeber|comment |pourquoi|en savoir|aide|guide|cómo|qué es|ayuda|saiba|como |ajuda|come |cos['’]è|scopri|guida|aiuto|hoe |wat is|lees|hulp|så |hur |vad är|läs|sådan|hvordan|læs|hjælp|hva er|les mer|miten|mikä on|lue|ohje|jak |co to|dowiedz|pomoc|více|nápověda|hogyan|mi az|súgó|cum |ce este|ajutor|πώς|τι είναι|βοήθεια|nasıl|nedir|yardım|как |что такое|подробнее|помощь|справка|як |що таке|довідка|如何|怎么|什么是|帮助|어떻게|도움말|كيف|ما هو)|とは$|方法$|について$|guide$|tips$|anleitung$|방법$|\?$/u
 

@@ -159,7 +159,7 @@ type OpenLink = { href: string; words: string; start: number; before: string }
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
-  /** Holds the words since the last link. */
+  /** Holds the words of the mail between the last link and the current position. */
   let words = ''
   let link: OpenLink | null = null
   let tag = { name: '', start: 0, href: '', alt: '' }
@@ -174,7 +174,8 @@ function linksOfHtml(html: string): Found[] {
   const add = (text: string) => {
     if (link === null) {
       words += text
-      // The words are cut at twice the limit, so that a long mail is not copied for each token.
+      // The collected words may grow to twice the limit before they are cut. A cut at each token would copy a long mail
+      // again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text

@@ -61,7 +61,7 @@ export const isTagOf = ({ mac }: BounceTag, keys: BounceKeys, copy: SentCopy): b
 const hashOf = (messageId: string): Buffer => messageIdHash(messageId).subarray(0, HASH_BYTES)
 
 function macOf(key: KeyObject, { projectId, messageId, recipient }: SentCopy): Buffer {
-  // JSON separates the values: two different lists of values never give the same text.
+  // The values are joined as JSON, so that two different lists of values never give the same text.
   const text = JSON.stringify([projectId, messageId, recipient.toLowerCase()])
   return createHmac('sha256', key).update(text).digest().subarray(0, MAC_BYTES)
 }

@@ -67,7 +67,7 @@ export type DocumentText = {
   links: { href: string; text: string }[]
 }
 
-/** Collects the text of a file, at most {@link TEXT_MAX_CHARS} characters. */
+/** Collects the extracted text of a file, up to {@link TEXT_MAX_CHARS} characters. */
 export class TextWriter {
   readonly omitted = new Set<Omission>()
   readonly links: { href: string; text: string }[] = []

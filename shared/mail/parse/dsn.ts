@@ -57,7 +57,10 @@ const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\
 /** Matches the first line of a returned message inside the text. */
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
-/** Matches header lines that mail programs hide, such as Return-Path. A person does not quote these lines. */
+/**
+ * Matches the header lines that a mail program hides from a person, such as Return-Path. So only a mail host includes
+ * them when it returns a message.
+ */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
 /** Matches a quoted line. Some programs begin their own lines with `>>>` and a space. */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm

@@ -37,7 +37,7 @@ const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
  */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
-/** Matches the writer's name with the address in brackets, at the start of a line. */
+/** Matches a line that starts with a name and an address in brackets. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
@@ -77,7 +77,7 @@ function isAttribution(joined: string, following: Following): boolean {
     if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
     return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
   }
-  // Gmail up to 2013 wrote `2013/7/20 Bob <bob@x.test>`, without a verb or a colon.
+  // Until 2013 Gmail wrote `2013/7/20 Bob <bob@x.test>` above a quote, without a verb and without a colon.
   if (!closed) return LEAD_IN.test(text) && numbers > 2 && text.endsWith('>') && hasEmail
   const lower = fold(text)
   if (QUOTING_STARTS.some((start) => lower.startsWith(start))) {
@@ -86,8 +86,8 @@ function isAttribution(joined: string, following: Following): boolean {
   if (!hasTime || numbers < 3) return false
   // Gmail in Japanese and Hebrew, Yandex and mutt write a date, a time and an address without a verb.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
-  // The verb is in no listed language. The line is an attribution if it has a date and a time and quote marks below, or
-  // an address in brackets.
+  // The line may have a verb in a language that is not listed. The line counts as an attribution if it has a date and a
+  // time, and also either quote marks below or an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
@@ -141,7 +141,7 @@ export function attributionEndingAt(
   return best < 0 ? undefined : attributionAt(views, best, end, from)
 }
 
-/** Moves the start of an attribution up while its line continues the line above: `On Wed, Oct 8,` + `2014 at …`. */
+/** Finds the first line of an attribution that is wrapped over several lines: `On Wed, Oct 8,` and `2014 at …`. */
 function attributionAt(views: readonly string[], start: number, end: number, from: number) {
   let top = start
   while (top > from && end - top < MAX_ATTRIBUTION_LINES && READS_ON.test(views[top]!)) {
@@ -154,8 +154,9 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
 }
 
 /**
- * Returns where an attribution begins behind the sender's own text, as in `reply On Wed, Apr 4, 2012 …`. An attribution
- * may also be a date, or a name with an address, behind the end of a sentence. 0 means the start of the text.
+ * Returns the index at which an attribution begins behind the sender's own text, as in `reply On Wed, Apr 4, 2012 …`.
+ * Behind the end of a sentence, a date, or a name with an address, also begins an attribution. 0 means that the line
+ * has no own text.
  */
 export function attributionStart(text: string): number {
   const leadIn = text.search(MIDLINE_LEAD_IN)
@@ -187,8 +188,8 @@ function ownPrefix(view: string): string {
 }
 
 /**
- * Finds an attribution that has the quoted text on its line, and maybe the new text before it. Relays and some phones
- * join lines. The result is undefined unless the line has a date, a time, a bracketed address and a verb.
+ * Finds an attribution in a line that also holds the quoted text, and maybe the new text before both. Relays and some
+ * phones join lines in this way. Such a line must have a date, a time, a bracketed address and a verb.
  * @returns the new text before the attribution, or undefined if the line has no attribution.
  */
 export function attributionWithin(line: string): string | undefined {

@@ -10,7 +10,10 @@ import { DEVICE_WORDS, FROM_WORDS, MY_WORDS, SENT_ENDS, SENT_STARTS } from './wo
 const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
-/** Matches the words of which every line with a listed device holds one. Few other lines hold such a word. */
+/**
+ * Matches words of which each line with a listed device contains at least one. Few other lines contain such a word, so
+ * this test is made first.
+ */
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
 /** Matches a program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
 const NAMED_PROGRAM =
@@ -24,8 +27,9 @@ const SENT_BY_NAME = new RegExp(
   'u',
 )
 /**
- * Matches a device line like `Sent from my Foo 12`: a few words, `my` and a name. With other words in between, the name
- * must be of a thing: `my tablet Foo 12`, not `my sister Ann`.
+ * Matches a line that a device added, such as `Sent from my Foo 12`: a few words, the word `my` and the name of a
+ * device. If a noun follows `my`, the name must look like that of a thing. So `my tablet Foo 12` matches, and `my
+ * sister Ann` does not.
  */
 const SENT_FROM_MY = new RegExp(
   `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
@@ -33,7 +37,7 @@ const SENT_FROM_MY = new RegExp(
 )
 /** Matches a device line like `Composed with Quillwing Mail`, before words of the program's maker. */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
-/** Matches a device line that ends with `my`: `Trimis de pe Foo-ul meu`. */
+/** Matches a line that a device added, in a language that puts `my` last: `Trimis de pe Foo-ul meu`. */
 const MY_LAST = new RegExp(
   `^(?:\\S+ ){1,4}\\p{Ll}?\\p{Lu}\\S*(?: \\p{Nd}\\S*)?(?: \\p{L}{2,5})? ${oneOf(MY_WORDS)}$`,
   'u',

@@ -81,7 +81,7 @@ function isOneLineHeader(view: string): boolean {
 /**
  * Finds the headers of a quoted message that begin on the same line as the new text. The other headers stand on this
  * line or on the lines below.
- * @param line has up to 4,000 characters.
+ * @param line is the line to search. The caller has cut the line to 4,000 characters.
  * @param below holds the lines below the line, without quote marks and decoration.
  * @returns the index of the first header, or undefined.
  */

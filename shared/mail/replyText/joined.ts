@@ -18,7 +18,7 @@ const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 /**
  * Returns the new text of a line that also holds quoted history: an attribution, headers or a separator such as
  * `-----Original Message-----`.
- * @param below holds the next lines, normalised, without leading blanks.
+ * @param below holds the lines below the line, without quote marks and decoration. Its first line is not blank.
  * @returns the new text of the line. The empty text means that the line holds only quoted history. Undefined means that
  * the line holds no quoted history. `forward` means that the line announces a forwarded message.
  */

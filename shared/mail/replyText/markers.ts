@@ -44,8 +44,9 @@ export function isRule(view: string): boolean {
 }
 
 /**
- * Normalises a line for the tests of markers. The line is trimmed, direction marks are removed, and exotic spaces and
- * escaped angle brackets (Zoho) become plain. A line too long for a marker becomes `>` or `…`.
+ * Normalises a line before it is tested for marks such as attributions. The line is trimmed, direction marks are
+ * removed, and exotic spaces and escaped angle brackets (Zoho) become plain. A line that is too long for a mark becomes
+ * `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()

@@ -8,10 +8,11 @@
  * - An Outlook header block or an "original message" line ends the own text.
  * - An attribution (`On …, Bob wrote:`) ends the own text too, unless `>` lines follow, because they mark their own
  *   end.
- * - A header block or an attribution may begin behind the own text of its line. The mail's end may cut an attribution
- *   off.
+ * - A header block or an attribution may begin on the same line as the own text, behind this text. The end of the mail
+ *   may cut an attribution off.
  * - One block of `>` lines is history. Two or more blocks with text between are an inline reply and stay.
- * - `-- ` starts a signature (RFC 3676 §4.3). "Sent from my …" and a closing legal notice are cut.
+ * - A line `-- ` starts a signature (RFC 3676 §4.3), which is removed. A line "Sent from my …" and a closing legal
+ *   notice are removed too.
  * - A sign-off without a delimiter stays. If no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from '../visibleText/htmlToText.ts'
@@ -137,7 +138,10 @@ function linesBelow(views: readonly string[], index: number): readonly string[] 
   return views.slice(first, first + MAX_HEADER_LINES)
 }
 
-/** Sorts the lines of a mail into own, blank, quote and dropped. @returns undefined if the mail stays whole. */
+/**
+ * Gives each line of a mail a kind: own, blank, quote, attribution or dropped. @returns undefined if the whole mail is
+ * kept.
+ */
 function scanLines(lines: string[], views: string[]): Scan | undefined {
   const fenced = fencedLines(views)
   const kinds = new Uint8Array(lines.length)
@@ -259,8 +263,8 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 }
 
 /**
- * Keeps a citation in the sender's own text: `The rule says:`, a few `>` lines, and own text below. An attribution
- * names a date or an address instead.
+ * Keeps a citation as part of the sender's own text. A citation has a line such as `The rule says:` above, a few `>`
+ * lines, and own text below. A line with a date or an address is an attribution instead.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''

@@ -6,7 +6,7 @@ import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
-/** Limits the last lines of a mail in which a notice may begin. */
+/** Limits the search for a legal notice to this many lines at the end of a mail. */
 const MAX_FOOTER_LINES = 40
 
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
@@ -80,7 +80,7 @@ function isFooter(lines: readonly string[], index: number): boolean {
   return CONTACT.test(footer) || footer.length <= 80
 }
 
-/** Returns the lines above `index`, without the rule that separates a notice from the text. */
+/** Returns the lines above the line `index`. Blank lines and a drawn rule at their end are left out. */
 function above(lines: readonly string[], index: number): string {
   let end = index
   while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--

@@ -11,7 +11,10 @@ const phrases = (text: string) =>
     .map((phrase) => phrase.trim())
     .filter(Boolean)
 
-/** Lists "wrote" as a whole word. It is the verb of an attribution line such as `On …, Bob wrote:`. */
+/**
+ * Lists the words for "wrote" that stand alone in a line. They are the verbs of attribution lines such as `On …, Bob
+ * wrote:`.
+ */
 export const WROTE_WORDS: ReadonlySet<string> = new Set(
   words(`
     wrote writes written
@@ -38,7 +41,10 @@ export const WROTE_WORDS: ReadonlySet<string> = new Set(
   `),
 )
 
-/** Lists "wrote" in scripts without word spaces, and verbs with suffixes. These words match anywhere in the line. */
+/**
+ * Lists words for "wrote" in scripts without word spaces, and verbs that take suffixes. These words are found anywhere
+ * in a line, even inside a longer word.
+ */
 export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)

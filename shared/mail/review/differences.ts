@@ -1,4 +1,4 @@
-/** Holds a piece of a reviewed text. `mark` tells why a reader should check the piece. */
+/** Is a piece of the text that a person reviews. `mark` tells why the person should look closely at the piece. */
 export type Piece = { text: string; mark?: string }
 
 const WORD = /[\p{L}\p{N}]+/gu

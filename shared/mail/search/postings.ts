@@ -45,7 +45,10 @@ export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: numb
   })
 }
 
-/** Sets one bit for each message in the postings. Each leaf has BITMAP_BYTES, beginning with the first leaf. */
+/**
+ * Sets the bit of each message in the postings of a term. Each leaf takes BITMAP_BYTES of `bits`, and the first leaf
+ * begins at 0.
+ */
 export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array): void {
   eachLeaf(bytes, (leaf, start, count) => {
     const at = (leaf - firstLeaf) * BITMAP_BYTES
@@ -73,7 +76,7 @@ function eachLeaf(
   }
 }
 
-/** Returns the postings without the messages that are not kept. */
+/** Returns postings that contain only the messages for which `isKept` returns true. */
 export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
   const byLeaf = new Map<number, number[]>()
   eachPosting(bytes, (leaf, place) => {

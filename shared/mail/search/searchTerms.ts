@@ -20,7 +20,7 @@ const VECTOR_MAX_BYTES = 700_000
 
 const UNSPACED =
   '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}'
-/** Matches a run of an unspaced script, or a word of any other script. */
+/** Matches a run of letters in a script without word spaces, or one word in any other script. */
 const RUN = new RegExp(
   `[${UNSPACED}][${UNSPACED}\\p{M}ー]*|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`,
   'gu',

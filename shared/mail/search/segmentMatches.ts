@@ -31,12 +31,12 @@ export class Places {
     return all
   }
 
-  /** Adds the messages in postings to the set. */
+  /** Adds the messages that the postings of a term name to this set. */
   add(postings: Uint8Array): void {
     setBits(this.#bits, this.#firstLeaf, postings)
   }
 
-  /** Keeps only the messages that another set of the same segment also has. */
+  /** Removes the messages that another set of the same segment does not contain. */
   keep(other: Places): void {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! &= other.#bits[n]!
   }

@@ -55,7 +55,10 @@ export class BlockWriter {
     return this.#done.length
   }
 
-  /** Returns the full blocks. With `isLast` the block that is not full is returned too. */
+  /**
+   * Takes the full blocks out of the writer. With `isLast` the function also takes the last block, even if it is not
+   * full.
+   */
   take(isLast: boolean): TermBlock[] {
     if (isLast) this.#end()
     const taken = this.#done

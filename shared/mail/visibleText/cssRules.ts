@@ -15,14 +15,17 @@ type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
 /**
- * Limit the characters of a mail's style sheets, the number of selectors, and the steps of matching, because the sender
- * chooses all three.
+ * Limits the characters of a mail's style sheets. The next constants limit the number of selectors and the steps of
+ * matching. The sender chooses all three.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
 const MAX_COMPOUNDS = 6
 const MAX_STEPS = 300_000
-/** Limits the elements whose declarations are kept for reuse. Most elements of a mail look like another element. */
+/**
+ * Limits the elements whose CSS declarations are cached. Most elements of a mail have the same name, id and classes as
+ * an earlier element.
+ */
 const MAX_KNOWN = 1_000
 
 /** Lists the CSS properties that hiddenStyle.ts reads. */
@@ -82,7 +85,7 @@ export class StyleSheet {
   #count = 0
   #steps = 0
   readonly #known = new Map<string, Declarations>()
-  /** Tells whether CSS rules were left out, because the style sheet exceeds a limit. */
+  /** Tells whether the reader dropped CSS rules, because the style sheet exceeds a limit. */
   isCut: boolean
 
   constructor(css: string) {

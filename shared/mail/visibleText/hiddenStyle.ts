@@ -16,7 +16,7 @@ export type Sight = {
   background: Colour
 }
 
-/** Describes the page of a mail program: black text on white. */
+/** Describes how the page of a mail program shows text by default: in black on white. */
 export const PAGE: Sight = {
   gone: false,
   invisible: false,
@@ -57,7 +57,10 @@ const NAMED: Record<string, Colour> = {
   lightgrey: [211, 211, 211],
 }
 
-/** Is the smallest difference that a person can see between two colours, in each of the three colour values. */
+/**
+ * Is the smallest visible difference between two values of red, green or blue. Two colours look alike if all three
+ * differences are smaller.
+ */
 const COLOUR_STEP = 10
 const OFF_SCREEN_PX = -400
 const TINY_PX = 2

@@ -9,8 +9,8 @@ import { stripTags, tooComplex } from './stripTags.ts'
 /** Limits the characters of HTML that are converted. The rest is cut. */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
- * Limits the depth of quotes and lists that is shown, because each level rewrites all its lines. Deeper levels are
- * shown at the limit.
+ * Limits how deeply the text shows nested quotes and lists, because each level rewrites all lines inside it. Content
+ * below the limit is shown at the deepest level.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
@@ -35,7 +35,7 @@ const SIGNATURES = [
 ]
 
 /**
- * Lists selectors for elements that begin or hold the quoted history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho.
+ * Lists CSS selectors for the elements in which Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho put the quoted history.
  */
 const HISTORY = [
   '[id*=divRplyFwdMsg]',
@@ -226,7 +226,7 @@ export function htmlToText(html: string): string {
   return bounded(html, convertAll)
 }
 
-/** Converts like {@link htmlToText}, with the descriptions of pictures in their places. */
+/** Converts HTML to text like {@link htmlToText}, and writes the description of each picture in the picture's place. */
 export function htmlToDescribedText(html: string): string {
   return bounded(html, convertDescribed)
 }

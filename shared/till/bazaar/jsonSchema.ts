@@ -25,7 +25,10 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 
 type Json = Record<string, unknown>
 
-/** Tells whether a value of `enum` or `const` is no object. The time to compare objects grows with their length. */
+/**
+ * Tells whether a value of `enum` or `const` is no object. Objects are not compared, because the time would grow with
+ * their length.
+ */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
 /** Caches the values of each `enum` as a set, because many array items are checked against the same `enum`. */
@@ -45,8 +48,8 @@ const areTexts = (value: unknown): value is string[] =>
 const at = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`)
 
 /**
- * Returns the fault of a schema that has unknown keywords or misuses a known keyword. @returns null if {@link
- * valueFault} can judge values by the whole schema.
+ * Describes the fault of a JSON Schema that has an unknown keyword or misuses a known keyword. @returns null if {@link
+ * valueFault} can check values against the whole schema.
  */
 export function schemaFault(schema: unknown, path = ''): SchemaFault | null {
   if (typeof schema === 'boolean') return null

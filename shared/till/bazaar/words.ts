@@ -16,7 +16,7 @@ const LOOPBACK = /^(?:localhost|localhost\.localdomain|ip6-localhost|ip6-loopbac
 export const isWord = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= CHARS_MAX && WORD.test(value)
 
-/** Removes tags that differ only in case, and returns at most {@link TAGS_MAX}. */
+/** Keeps the first of several tags that differ only in case, and returns at most {@link TAGS_MAX} tags. */
 export function distinctTags(tags: readonly string[]): string[] {
   const byLower = new Map(tags.toReversed().map((tag) => [tag.toLowerCase(), tag]))
   return [...byLower.values()].reverse().slice(0, TAGS_MAX)

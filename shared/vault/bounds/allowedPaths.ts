@@ -9,7 +9,7 @@ const ENTRY_MAX_LENGTH = 1_024
 /** Limits how often a path may be percent-encoded. A path that is encoded more often is refused. */
 const DECODINGS_MAX = 4
 
-/** Is the allowed path that is the prefix of every path. */
+/** Is the allowed path `/`, which allows every path. */
 export const ANY_PATH = '/'
 
 /** Says in error messages how an allowed path must look. */

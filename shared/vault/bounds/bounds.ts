@@ -43,7 +43,7 @@ export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   placement: credential.placement ?? defaultPlacement(credential.type),
 })
 
-/** Tells whether the bounds `wanted` allow nothing that the bounds `present` do not allow. */
+/** Tells whether the bounds `present` allow every request that the bounds `wanted` allow. */
 export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): boolean =>
   BOUNDS.every((bound) => isWithin(MEET[bound], wanted[bound], present[bound]))
 

@@ -1,7 +1,7 @@
 /**
- * Compares lists of allowed hosts, methods or paths. `Meet` returns an entry for the requests that two entries both
- * allow, or null if they have nothing in common. An entry is within another entry exactly if it equals their `Meet`. So
- * narrowing and intersection cannot disagree.
+ * Compares lists of allowed hosts, methods or paths. `Meet` takes two entries and returns the entry that allows exactly
+ * what both allow. Null means that no request is allowed by both. An entry is within another entry if it equals their
+ * `Meet`. So the test for narrower bounds and the intersection of bounds always agree.
  */
 export type Meet = (one: string, other: string) => string | null
 

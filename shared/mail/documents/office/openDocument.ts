@@ -47,7 +47,7 @@ export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp
   return out.done()
 }
 
-/** Refuses a file with a password. The manifest of such a file names its cipher. */
+/** Refuses a file that is encrypted with a password. The manifest of such a file has an element `encryption-data`. */
 function refuseLocked(archive: ZipArchive): void {
   readPart(archive, 'META-INF/manifest.xml', {
     open(name) {

@@ -7,7 +7,10 @@ export type OpenStyle = {
   ink: Ink
   /** Tells whether a sheet, a column or a row is not shown, or whether a slide is left out. */
   isHidden: boolean
-  /** Tells whether the style says that it has no background. The background of its base style then does not count. */
+  /**
+   * Tells whether the style explicitly states that it has no background. The background of its base style is then not
+   * inherited.
+   */
   isClear: boolean
 }
 

@@ -134,7 +134,7 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // If a shape names no position, the slide's layout places it. Such a shape may lie over any area.
+    // If a shape states no position, the layout of the slide places it. Such a shape may lie over any painted area.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&

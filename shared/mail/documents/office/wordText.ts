@@ -105,7 +105,7 @@ function wordVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   const paragraphs: Paragraph[] = []
-  /** Holds the backgrounds of the open table cells. */
+  /** Holds the background of each table cell that the reader is in. Cells can be nested. */
   const grounds: Ink[] = []
   const spans: number[] = []
   let skipped = 0

@@ -133,7 +133,7 @@ function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   }
 }
 
-/** Limits the file names of an archive that are written. */
+/** Limits the number of file names that the text of an archive lists. */
 const SHOWN_MAX = 2_000
 
 /** Writes the names and sizes of the files in a zip archive as the archive's text. */

@@ -13,7 +13,7 @@ export const ENDLESS: Box = [
   Number.POSITIVE_INFINITY,
 ]
 
-/** Combines two matrices. The result applies `inner` first, then `outer`. */
+/** Multiplies two transformation matrices of PDF. The product applies `inner` first, then `outer`. */
 export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[0] * inner[0] + outer[2] * inner[1],
   outer[1] * inner[0] + outer[3] * inner[1],
@@ -31,7 +31,7 @@ export function matrixOf(given: unknown): Matrix | null {
     : null
 }
 
-/** Returns the box around a transformed box. */
+/** Returns the upright box around a box that a matrix has transformed. */
 export function boxOf(matrix: Matrix, [left, bottom, right, top]: Box): Box {
   const xs: number[] = []
   const ys: number[] = []

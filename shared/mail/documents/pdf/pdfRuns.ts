@@ -63,7 +63,9 @@ const START: State = {
 }
 
 const DEPTH_MAX = 500
-/** Limits the painted areas of a page that are kept. The last areas are kept. */
+/**
+ * Limits the painted areas of a page that are remembered. If a page paints more areas, the latest ones are remembered.
+ */
 const FILLS_MAX = 500
 /** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
 const TINY_PT = 2
@@ -334,7 +336,7 @@ class Walk {
     return 'ffffff'
   }
 
-  /** Tells whether a rectangle was painted over words later. */
+  /** Tells whether a filled rectangle covers the words, because it was painted after them. */
   #isCovered({ x, end, y, size }: Omit<Run, 'unseen'>, order: number): boolean {
     const middle = y + size / 3
     for (let n = this.#fills.length - 1; n >= 0; n--) {
