@@ -36,7 +36,8 @@ const server = Bun.serve({
     }
     const result = await till('redeem', { ...price, paymentHeader })
     if (result.ok) return new Response('The weather is fine.\n', { headers: result.headers })
-    // The settlement is under way. With a new challenge the wallet would pay again.
+    // A pending settlement gets no new challenge, because the wallet would answer a new challenge with a second
+    // payment.
     const { reason, message, requirement } = result
     const body = reason === 'settlement_pending' ? { error: reason, message } : requirement
     return Response.json(body, { status: 402, headers: result.headers })

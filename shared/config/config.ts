@@ -176,7 +176,7 @@ export type Config = {
    * service's public address.
    */
   outsideUrl: string
-  /** Selects the fields of API responses. `full` adds the message fields that the specification leaves out. */
+  /** Selects the fields of API responses. `full` adds message fields that are not part of the API's specification. */
   answers: 'standard' | 'full'
   /** Is the token that requests of `/metrics` must carry. Undefined means that they need no token. */
   metricsToken: string | undefined

@@ -103,7 +103,8 @@ export type CaaRecord = { tag: string; value: string }
  * Judges whether the CAA records let the issuer of a certificate renew it.
  * @param set holds the CAA records that apply to the name. They stand at the name itself or at the nearest parent
  * domain with such records. Null means that no domain has CAA records.
- * @param issuer is the organisation in the certificate. The text is empty if there is no certificate.
+ * @param issuer is the name of the organisation that issued the certificate. The text is empty if there is no
+ * certificate.
  */
 export function judgeCaa(
   name: string,

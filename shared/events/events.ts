@@ -17,7 +17,7 @@ export const EVENT_SCOPES = {
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
   'message.bounced': 'mail:read',
-  // A recipient reported the message as spam.
+  // The event `message.complained` says that a recipient reported the message as spam.
   'message.complained': 'mail:read',
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
@@ -146,7 +146,7 @@ export type RefundEventData = {
   txHash: string
 }
 
-/** Describes the data of a refund event as the buyer sees it. */
+/** Describes the data of the event `purse.refunded`, which the buyer's project gets. */
 export type RefundedPurchaseEventData = {
   purchaseId: string
   refundId: string

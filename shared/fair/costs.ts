@@ -13,8 +13,8 @@ const FREE_MS = 100
 const PRIORITY_MAX = 12
 
 /**
- * Tells whether jobs whose sharers have these two costs may share a batch. A cheap job must not wait for the expensive
- * part of the batch.
+ * Tells whether two jobs may run in one batch. Each cost is the work that the job's sharers have caused. A cheap job
+ * must not wait for an expensive job of the batch.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 
@@ -65,7 +65,7 @@ export class Costs {
     return sum
   }
 
-  /** Returns the priority of a job of these sharers. The priority 0 goes first. */
+  /** Returns the priority of a job that belongs to these sharers. Jobs with priority 0 run first. */
   priorityOf(sharers: readonly string[]): number {
     const doublings = Math.log2(this.of(sharers) / FREE_MS)
     return Math.min(PRIORITY_MAX, Math.max(0, Math.ceil(doublings)))

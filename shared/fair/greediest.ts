@@ -2,7 +2,7 @@
  * Chooses the piece of work that must end when a limited resource is full. The sharer that holds the most of the
  * resource gives up one piece of its work. So a newcomer is served even if many sharers hold their full share.
  * @param held returns the amount of the resource that the sharer of a piece of work holds in total.
- * @param rank tells which work of the chosen sharer ends: the work with the highest rank.
+ * @param rank returns the rank of a piece of work. The chosen sharer gives up its work with the highest rank.
  * @returns null if `works` is empty.
  */
 export function workOfGreediest<Work>(

@@ -9,7 +9,9 @@ export class Pace {
   readonly #bytesPerS: number
   readonly #burstS: number
   readonly #nowMs: () => number
-  /** Holds the time at which each sharer's debt of bytes ends. */
+  /**
+   * Maps each sharer to the time up to which its bytes use up its rate. The sharer waits if this time is in the future.
+   */
   readonly #paidAtMs = new Map<string, number>()
 
   /**

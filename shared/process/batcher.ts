@@ -26,8 +26,8 @@ export function createBatcher<Item, Result>(options: {
   /** Limits the number of SQL statements that run at the same time. */
   parallel: number
   /**
-   * Is the time after which a running statement is late. The next statement may then begin. A longer time makes the
-   * batches larger. If the field is absent, the next statement begins at once.
+   * Is the time in milliseconds after which a running SQL statement counts as late. The next statement may then begin.
+   * A longer time makes the batches larger. If the field is absent, the next statement begins at once.
    */
   lateMs?: number
   /**

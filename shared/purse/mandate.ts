@@ -18,7 +18,10 @@ export type MandateBounds = {
 /** Tells where a payment goes. `url` is the paid resource without query and fragment. */
 export type PaymentPlace = { host: string; url: string; network: string }
 
-/** Tells whether a mandate covers payments to a host or resource. A mandate without hosts and resources covers none. */
+/**
+ * Tells whether a mandate allows payments to a host or resource. A mandate without hosts and resources allows no
+ * payment.
+ */
 export const covers = (
   { network, hosts, resources }: MandateBounds,
   place: PaymentPlace,

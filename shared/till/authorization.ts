@@ -147,7 +147,9 @@ export type Transfer = {
 type Erc6492Parts = WalletDeployment & { signature: Hex }
 
 export type SignatureKind =
-  /** An externally owned account (EOA) can have made the signature. `signature` is normalised. */
+  /**
+   * The kind `eoa` means that an externally owned account (EOA) may have made the signature. `signature` is normalised.
+   */
   | { kind: 'eoa'; signature: Hex }
   /** No EOA can have made the signature. Only a contract at the payer's address can accept it (ERC-1271). */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
@@ -181,9 +183,9 @@ export type AuthorizationVerdict =
    */
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
-   * The payment is valid only if the contract at `from` accepts it on chain (ERC-1271). `signature` is unwrapped from
-   * ERC-6492. If `from` has no code and no allowed factory deploys it, the payment is refused with `reasonWithoutCode`
-   * before any claim.
+   * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271).
+   * `signature` is unwrapped from ERC-6492. The payment is refused with `reasonWithoutCode` if the address has no code
+   * and no allowed factory deploys the contract. This check comes before the payment is claimed.
    */
   | {
       kind: 'contract'
@@ -263,7 +265,7 @@ export async function verifyAuthorization(
     if (signer === authorization.from) {
       return { kind: 'valid', network, signature: form.signature }
     }
-    // A compact signature (EIP-2098) is for EOAs. No wallet contract in use reads 64 bytes.
+    // A compact signature (EIP-2098) can only come from an EOA, because no wallet contract in use accepts 64 bytes.
     if (signature.length === COMPACT_SIGNATURE_CHARS) {
       return invalid('invalid_exact_evm_payload_signature')
     }

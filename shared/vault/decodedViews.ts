@@ -209,7 +209,7 @@ function base64View(runs: readonly Run[], skip: number): View {
   return builder.view()
 }
 
-/** Matches pairs of hexadecimal digits, with or without a separator. */
+/** Matches each pair of hexadecimal digits in a run, with or without a separator. */
 const HEX_PAIR = /(?:0x)?([\da-f]{2})[ :,-]{0,2}/gi
 const DECIMAL_BYTE = /(\d{1,3})/g
 
@@ -240,7 +240,7 @@ export function* unescapedViews(text: string): Generator<View> {
 
 /** Finds the runs of a text that hold encoded bytes. */
 export type RunDecoder = {
-  /** Decodes all runs of base64, hexadecimal digits and decimal bytes. */
+  /** Decodes every run of base64, hexadecimal digits or decimal bytes in a text. */
   decode(text: string): Generator<View>
   /** Returns the runs of UTF-8 in binary data. @returns null if most of the data is text. */
   textOf(text: string): View | null

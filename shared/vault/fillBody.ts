@@ -65,7 +65,8 @@ export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): str
       const filledName = fill(name, () => [`a name of the ${kind}`], encodeURIComponent)
       if (rest.length === 0) return filledName
       const value = rest.join('=')
-      // Some servers begin the next pair of a query at a semicolon, so a value with a semicolon has no named place.
+      // Some servers read a semicolon as the separator of two query parameters. So a secret may not stand in a value
+      // with a semicolon.
       const place = value.includes(';') ? `a ${kind} with a semicolon` : pairPlace(kind, name)
       return `${filledName}=${fill(value, () => [place], encodeURIComponent)}`
     })

@@ -18,7 +18,7 @@ export class NeedleSearch {
    */
   readonly #fallback: Int32Array
   /**
-   * Holds for each node of the tree the length of the longest needle that ends at the node. 0 means that none ends
+   * Maps each node of the tree to the length of the longest needle that ends at the node. 0 means that no needle ends
    * there.
    */
   readonly #longest: Int32Array
@@ -68,7 +68,7 @@ type Tree = {
   count: number
 }
 
-/** Builds a tree of all needles. Node 0 is its root. */
+/** Builds a tree of all needles, in which each edge is one byte. Node 0 is the root. */
 function growTree(needles: readonly string[], nodesMax: number): Tree {
   const edges = new Edges(nodesMax)
   const longest = new Int32Array(nodesMax)

@@ -1,4 +1,6 @@
-/** Signs with a key of a credential. Standards: HMAC (RFC 2104, FIPS 180-4), Ed25519 (RFC 8032). */
+/**
+ * Signs a text with a key that is stored in a credential. Standards: HMAC (RFC 2104, FIPS 180-4), Ed25519 (RFC 8032).
+ */
 import { createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { type CredentialData, CredentialInputError } from './credential.ts'
 

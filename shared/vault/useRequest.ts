@@ -22,7 +22,7 @@ export const HEADERS_MAX = 40
 const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
-/** Limits the secrets of one request. Each secret needs one search in the answer. */
+/** Limits the secrets that one request may contain. For each secret, the HTTP response is searched once. */
 const SECRETS_MAX = 64
 
 /** Is the request of a use as a caller sends it, with placeholders. */
@@ -59,7 +59,8 @@ const OWN_HEADERS = new Set([
   // With these headers a caller could test guesses about the hidden parts of the response (RFC 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers trust these headers more than the method and the path, whose bounds are checked.
+  // Some servers take the method or the path from these headers. The bounds of a credential are checked only on the
+  // real method and path.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])

@@ -199,7 +199,9 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   return evidence
 }
 
-/** Finds for each kind of label the nearest line above the candidate that has such a label. */
+/**
+ * Returns the evidence from the lines above a candidate: for each kind of label, the nearest line with such a label.
+ */
 function aboveEvidence(lines: readonly CodeLine[], at: number, isAlone: boolean): string[] {
   const place = isAlone ? 'above' : 'aboveInline'
   const evidence: string[] = []

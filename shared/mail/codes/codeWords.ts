@@ -67,8 +67,8 @@ const TRADE =
   /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
 
 /**
- * Tells whether a text is about a call, a network or a door. A code for a call or a door serves all guests, and nobody
- * signs in with it.
+ * Tells whether a text is about a call, a network or a door. All guests use the same code for a call or a door, so it
+ * is no one-time code.
  */
 export const namesMeeting = (text: string): boolean =>
   /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(

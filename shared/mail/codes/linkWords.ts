@@ -29,7 +29,9 @@ const UNWANTED = new RegExp(
   'u',
 )
 
-/** Matches acts that end something, such as `disable`. Such a link is for somebody who did not ask for the mail. */
+/**
+ * Matches link texts such as `disable`, which stop an action. Such a link is for a person who did not ask for the mail.
+ */
 const ENDS =
   /disable|deactivate|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
 
@@ -67,7 +69,7 @@ const PATH_SIGN_IN =
 /** Tells whether a link's text announces a page that explains. */
 export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toLowerCase())
 
-/** Returns the purpose that a link's own text names. */
+/** Returns the purpose of a link (such as `reset` or `verify`) if the text of the link names a purpose. */
 export function purposeOfText(text: string): LinkPurpose | undefined {
   const own = text.toLowerCase()
   if (UNSUBSCRIBE.test(own) || MAIL_SETTINGS.test(own) || UNWANTED.test(own)) return 'unsubscribe'

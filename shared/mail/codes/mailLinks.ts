@@ -83,8 +83,8 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasNamedToken(path))) return 'other'
-  // The words beside a button are less certain than the button's own words. For a link to a help page, neither words
-  // count.
+  // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
+  // help page, no words count.
   const isBare = text === '' || text.includes(host) || isVague(text)
   const near = isBare ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
@@ -113,7 +113,7 @@ const isToken = (text: string): boolean =>
  * query.
  */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
-/** Matches names of query values that are equal in all mails of a campaign. */
+/** Matches the names of query parameters whose values are the same in all mails of a campaign, such as `utm_source`. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
 const isShortToken = (text: string): boolean =>

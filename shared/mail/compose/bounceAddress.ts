@@ -33,8 +33,8 @@ export const bounceKeys = (keys: readonly MasterKey[]): BounceKeys =>
   keys.map(({ key }) => createSecretKey(deriveKey(key, 'purser/bounce')))
 
 /**
- * Returns the envelope sender for one recipient's copy. If a tag would make the address too long, the plain address is
- * used.
+ * Returns the envelope sender for the copy of one recipient. If the tag would make the address too long, the function
+ * returns the address without a tag.
  */
 export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): string {
   const at = from.lastIndexOf('@')

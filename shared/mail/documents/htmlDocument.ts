@@ -15,7 +15,8 @@ const BLOCKS = new Set(
 const UNREAD = new Set(['script', 'style', 'template', 'noscript'])
 
 /**
- * Reads the text of an HTML file that a person sees. Each row of a table becomes a line, with tabs between its cells.
+ * Reads the text of an HTML file as a person sees the text. Each row of a table becomes a line, with tabs between its
+ * cells.
  */
 export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   const { html, hidesText } = visibleHtml(decodeHtml(bytes), HTML_MAX_CHARS)

@@ -78,7 +78,7 @@ export class TextFlow {
     table.row = []
   }
 
-  /** Ends a table. @param ends is false if the next row may belong to the same table. */
+  /** Ends a table. @param ends is false if the file may continue the table with another row. */
   closeTable({ ends = true } = {}): void {
     this.#tables.pop()
     if (ends) this.text('\n')

@@ -11,7 +11,7 @@ type Header = { key: string; value: string }
 
 /**
  * Returns the labels of automatic and list mail that the header fields of a message give.
- * @param headers are the header fields, with names in lower case.
+ * @param headers lists the header fields of the message, with names in lower case.
  */
 export function automaticLabels(headers: readonly Header[]): string[] {
   const first = (name: string) =>

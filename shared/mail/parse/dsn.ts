@@ -96,7 +96,7 @@ function recipientsOfReport(report: string): BouncedRecipient[] {
     if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
     const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
     const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
-    // A status of X.0.0 holds only the class. The diagnostic text often holds a more exact code.
+    // A status code X.0.0 tells only the class of the failure. The diagnostic text often contains a more exact code.
     const status =
       told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
     return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]

@@ -92,7 +92,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
   const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // If the MIME boundary never occurs, or if there is no header, the text is the raw body.
+  // If no part of the mail can be found, its text is the raw body. The MIME boundary or the whole header may be
+  // missing.
   const unfound = isFound
     ? ''
     : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()

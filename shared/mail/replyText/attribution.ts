@@ -7,13 +7,13 @@ import { isDeviceLine } from './device.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
-/** Limits the characters that are searched for an attribution with the quoted text on its line. */
+/** Limits the characters of a line that are searched for an attribution followed by quoted text. */
 const MAX_JOINED_LENGTH = 4000
 const MAX_ADDRESSES = 5
 /** Limits the lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
-/** Matches words before the date of an attribution. */
+/** Matches the words that may begin an attribution, before its date. */
 export const LEAD_WORDS = '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia)\\s'
 const MIDLINE_LEAD_IN = new RegExp(
   `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,

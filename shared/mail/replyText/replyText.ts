@@ -52,7 +52,7 @@ type Scan = {
   lines: string[]
   views: string[]
   kinds: Uint8Array
-  /** Is the number of lines above the quoted history. */
+  /** Is the number of lines at the top of the mail that stand above the quoted history. */
   end: number
   attributed: boolean
 }

@@ -71,8 +71,8 @@ export function dropFooter(text: string): string {
 }
 
 /**
- * Tells whether the footer of a mailing list or newsletter starts on this line. A footer names an address or a link, or
- * is one short line. A person who writes about a list says "I" or asks a question.
+ * Tells whether the footer of a mailing list or newsletter starts on the line `index`. A footer contains an address or
+ * a link, or is short. A paragraph with "I" or "we", or with a question mark at its end, is the writer's own text.
  */
 function isFooter(lines: readonly string[], index: number): boolean {
   const footer = lines.slice(index).join(' ').slice(0, 600).trim()

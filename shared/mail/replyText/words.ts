@@ -137,7 +137,7 @@ export const SENT_STARTS: readonly string[] = phrases(`
   |ارسال شده|נשלח|bidalia|skickades|skickad|yahoo mail: search, organize, conquer
 `)
 
-/** Lists `from`, `with` and `via`, as in the line "Sent from my phone". */
+/** Lists words for `from`, `with` and `via` in many languages, as in the line "Sent from my phone". */
 export const FROM_WORDS: readonly string[] = words(`
   from via with using von aus mit über de des depuis avec desde dende con da dal dalla tramite através com
   van vanaf vanuit met z ze s sa iz za с из з із от са от od från med fra úr din pe iš no từ dari από ze kutoka nga

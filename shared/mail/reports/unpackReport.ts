@@ -6,8 +6,8 @@ const UNPACKED_MAX_BYTES = 10 * 1024 * 1024
 const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 
 /**
- * Returns the text of an aggregate report in gzip, in the first file of a zip archive, or unpacked. A zip bomb is read
- * only to the limit.
+ * Returns the text of an aggregate report. The report may be packed with gzip, be the first file of a zip archive, or
+ * be unpacked. A zip bomb is unpacked only up to the limit.
  * @throws {ReportError}
  */
 export function unpackReport(bytes: Uint8Array): string {

@@ -3,7 +3,7 @@ export type Piece = { text: string; mark?: string }
 
 const WORD = /[\p{L}\p{N}]+/gu
 
-/** Returns the words of a text, and each pair of neighbouring words. */
+/** Returns all pairs of neighbouring words in a text, and its single words. */
 function pairsOf(text: string): Set<string> {
   const pairs = new Set<string>()
   let before = ''

@@ -37,8 +37,8 @@ export type Section = { title: string; note?: string; pieces: Piece[] }
 export type Review = { pages: Section[][]; obstacles: string[] }
 
 /**
- * Makes the pages of a mail for review. Each character that will be sent stands on a page, or an obstacle says why the
- * page leaves it out.
+ * Makes the pages on which a person reviews a mail. Each character that will be sent stands on a page. If a part cannot
+ * be shown, an obstacle gives the reason.
  */
 export function reviewOf(letter: Reviewed): Review {
   const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)

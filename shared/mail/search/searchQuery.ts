@@ -93,8 +93,8 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 }
 
 /**
- * Returns the words of a text as a phrase. A whole address also gives one term for the address, which finds it in very
- * long recipient lists.
+ * Returns the words of a text as a phrase. If the text is an email address, a second phrase holds the whole address as
+ * one search term. This term also finds the address in very long recipient lists.
  */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
@@ -143,7 +143,10 @@ export function holdsIn(
   })
 }
 
-/** Holds a piece of a message's text around matches of a search. `ranges` are UTF-16 offsets into `text`. */
+/**
+ * Holds a part of a message's text around the matches of a search. `ranges` gives the matches as UTF-16 offsets into
+ * `text`.
+ */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60

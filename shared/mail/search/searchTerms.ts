@@ -124,19 +124,22 @@ function* pairsOf(run: string, start: number): Generator<Term> {
 }
 
 /**
- * Returns a whole email address as one term. The term of a word never holds `@`. @returns null if the text is no
- * address.
+ * Returns a whole email address as one search term. It contains `@`, which no term of a single word contains. @returns
+ * null if the text is no address.
  */
 export function addressTerm(text: string): string | null {
   const address = parseAddress(text)
   return address === null ? null : fold(addressKey(address))
 }
 
-/** Tells whether a term is one letter of an unspaced script. Such a letter is the last term of a run. */
+/**
+ * Tells whether a search term is a single letter from a script without word spaces. Such a term is the end of a run of
+ * letters.
+ */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
 
-/** Tells whether a term is a pair of letters of an unspaced script. */
+/** Tells whether a search term is a pair of letters from a script without word spaces. */
 export const isPair = (term: string): boolean =>
   [...term].length === 2 && STARTS_UNSPACED.test(term)
 

@@ -64,8 +64,8 @@ export class Places {
 }
 
 /**
- * Returns the terms that decide which messages may match a query. They are the terms of every phrase that a message
- * must have.
+ * Returns the search terms whose postings decide which messages may match a query. Phrases that a message must not
+ * contain give no terms.
  */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>

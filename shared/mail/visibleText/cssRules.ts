@@ -8,7 +8,7 @@
  */
 
 export type Declarations = Map<string, { value: string; important: boolean }>
-/** Describes an HTML element as CSS selectors see it. */
+/** Holds the parts of an HTML element that CSS selectors compare: its name, id and classes. */
 export type Selected = { name: string; id: string; classes: readonly string[] }
 
 type Compound = { name: string; id: string; classes: string[] }
@@ -79,7 +79,7 @@ function plainCss(text: string): string {
 const NONE: Declarations = new Map()
 const HIDDEN: Declarations = new Map([['display', { value: 'none', important: true }]])
 
-/** Holds the CSS rules of a mail. */
+/** Holds the CSS rules of a mail that can decide whether text is seen. */
 export class StyleSheet {
   readonly #rules = new Map<string, Rule[]>()
   #count = 0
@@ -101,7 +101,7 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The rules of an unconditional @media stand between its braces. The closing brace of @media is skipped as a
+      // The rules inside an unconditional @media are read like all other rules. Its closing brace is skipped like a
       // blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
@@ -145,8 +145,8 @@ export class StyleSheet {
   }
 
   /**
-   * Returns the CSS declarations that win for an element. When the limit on steps is reached, every element counts as
-   * hidden.
+   * Returns the CSS declarations that apply to an element after the cascade. After too many steps of matching, every
+   * element counts as hidden.
    * @param ancestors lists the ancestors of the element, from the root.
    */
   match(element: Selected, ancestors: readonly Selected[]): Declarations {

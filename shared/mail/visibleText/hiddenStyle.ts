@@ -6,7 +6,7 @@ type Colour = readonly [number, number, number] | 'unknown'
 
 /** Describes how a person can see an HTML element. Child elements inherit the description. */
 export type Sight = {
-  /** Tells that neither the element nor any child element is seen. */
+  /** Tells whether the element and all elements inside it are invisible. */
   gone: boolean
   invisible: boolean
   /** Tells that the text of the element is too small to read. */
@@ -26,7 +26,7 @@ export const PAGE: Sight = {
   background: [255, 255, 255],
 }
 
-/** Lists the elements that a mail program does not show. */
+/** Lists the HTML elements whose content a mail program does not show. */
 const UNSEEN = new Set([
   'template',
   'noscript',

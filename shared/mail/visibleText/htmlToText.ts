@@ -101,7 +101,10 @@ const formatList: FormatCallback = (element, walk, builder, options) => {
   listDepth--
 }
 
-/** Layout tables hold prose in cells. A space separates the words of two cells. */
+/**
+ * Many mails use a table only for their layout, so its cells hold ordinary text. A space separates the words of two
+ * cells.
+ */
 const formatCell: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
   builder.addInline(' ')

@@ -12,7 +12,7 @@ const DECODINGS_MAX = 4
 /** Is the allowed path `/`, which allows every path. */
 export const ANY_PATH = '/'
 
-/** Says in error messages how an allowed path must look. */
+/** States the format of an allowed path, for error messages. */
 export const ALLOWED_PATH_RULE =
   'be a path such as /v1/charges, without query, dot segments, empty segments and encoded slashes'
 

@@ -28,7 +28,7 @@ const UNREAD = new Set([
   'dde-source',
 ])
 const SPACES_MAX = 100
-/** Limits the repetitions of a cell that are written. Empty cells at the end of a row are not written. */
+/** Limits how often a repeated spreadsheet cell is written. Empty cells at the end of a row are not written. */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
 const PAINTED = new Set(['frame', 'custom-shape', 'rect', 'text-box'])
@@ -78,7 +78,10 @@ class Reader {
   #texts = 0
   #notes = 0
 
-  /** Reads a part of an OpenDocument file. @param begin is the element in which the words begin. */
+  /**
+   * Creates a reader for one part of an OpenDocument file. @param begin is the name of the element that contains the
+   * words.
+   */
   constructor(
     out: TextWriter,
     styles: OpenStyles,

@@ -118,7 +118,7 @@ function slideVisitor(
   onLink: (id: string, text: string) => void,
 ): XmlVisitor {
   const flow = new TextFlow(out)
-  /** Holds the areas of the slide that are painted below the next shape. */
+  /** Holds the areas that the shapes read so far have painted. The next shape of the slide lies above these areas. */
   const painted: Area[] = []
   let groups = 0
   let skipped = 0

@@ -71,7 +71,8 @@ function inkOf(name: string, attributes: Attributes): Ink {
   }
   if (name === 'color') return { colour: colourOf(value) }
   if (name === 'sz') return { sizePt: Number(value) / 2 }
-  // A highlighter or a shade may have the name of a colour instead of a number, so the colour counts as unknown.
+  // The value of a highlighter or shade may be the name of a colour. Names are not read, so the colour then counts as
+  // unknown.
   if (name === 'highlight' && value !== 'none')
     return { ground: value === 'white' ? 'ffffff' : null }
   if (name === 'shd') {

@@ -71,7 +71,7 @@ export class ZipArchive {
 
   /**
    * Unpacks a file of the zip archive. @returns null if the archive lacks the file.
-   * @throws {DocumentError} if the file is damaged, or if all files together unpack to too many bytes.
+   * @throws {DocumentError} if the file is damaged, or if all files of the archive together unpack to too many bytes.
    */
   read(name: string): Uint8Array | null {
     const entry = this.#entries.get(name)

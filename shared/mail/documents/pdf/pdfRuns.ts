@@ -250,7 +250,7 @@ class Walk {
     }
   }
 
-  /** Places the words of a PDF operator that shows text (ISO 32000-1 §9.4.4). */
+  /** Records the position of the words that an operator of the PDF page shows (ISO 32000-1 §9.4.4). */
   #show(given: unknown): void {
     if (!Array.isArray(given)) return
     const { font, fontSize, charSpacing, wordSpacing, scale, rise } = this.#state
@@ -316,7 +316,7 @@ class Walk {
     const [left, bottom, right, top] = this.#page.view
     const isOff = x < left || x > right || y < bottom || y > top
     if (isOff || !holds(clip, x, y)) return 'off-page-text'
-    // A type 3 font may scale its letters to any size, so its font size tells nothing.
+    // A type 3 font may scale its letters to any size. So the font size does not tell how large the letters are.
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }
