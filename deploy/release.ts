@@ -94,7 +94,8 @@ function release(version: string | undefined, isImageWanted: boolean): void {
 }
 
 /**
- * Returns a program that builds images and whose daemon answers. @throws {ConfigError} when there is no such program
+ * Returns the name of a program that builds images, `docker` or `podman`. @throws {ConfigError} if neither program
+ * reaches its daemon
  */
 function findBuilder(): string {
   const builder = ['docker', 'podman'].find(
