@@ -34,7 +34,7 @@ function run(...command: string[]): string {
 
 const numbersOf = (version: string) => version.split('.').map(Number)
 
-/** Tells whether the version `a` is later than `b`. */
+/** Tells whether version `a` of the service is later than version `b`. */
 export function isLater(a: string, b: string): boolean {
   const [one, other] = [numbersOf(a), numbersOf(b)]
   const at = one.findIndex((number, n) => number !== other[n])
