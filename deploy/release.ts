@@ -42,8 +42,8 @@ export function isLater(a: string, b: string): boolean {
 }
 
 /**
- * Returns the changelog with its unreleased entries under the version. @throws {ConfigError} when there are no such
- * entries
+ * Returns the changelog with its unreleased entries under the heading of the new version. @throws {ConfigError} if the
+ * changelog has no unreleased entries
  */
 export function dateChangelog(changelog: string, version: string, date: string): string {
   const [head, rest] = changelog.split(UNRELEASED)
