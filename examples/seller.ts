@@ -25,7 +25,8 @@ const server = Bun.serve({
       console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
       return new Response(null, { status: genuine ? 200 : 400 })
     }
-    // Behind a proxy, the origin in a buyer's URL differs from the origin that this server sees.
+    // If the seller's server is behind a proxy, the origin in a buyer's URL differs from the origin that the server
+    // sees.
     const price = { resource: (ORIGIN ?? origin) + pathname, amount: '0.01' }
     // Version 2 of x402 sends the payment in `payment-signature`, and version 1 sends it in `x-payment`.
     const paymentHeader =

@@ -91,7 +91,8 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   pay_out: 'purse',
   settle_payment: 'payments',
   check_payment: 'payments',
-  // Each of these tasks runs in the pool that has the settings for its section of the doctor's report.
+  // Each task that examines a part of the service runs in the pool that has the settings for this section of the
+  // doctor's report.
   examine_service: 'webhooks',
   examine_mail: 'mail',
   examine_chain: 'payments',

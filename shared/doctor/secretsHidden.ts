@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Secrets with fewer characters stay visible in the doctor's report, because such short texts also occur in the
- * report's own words.
+ * Is the shortest length in characters of a secret that the doctor's report hides. Shorter secrets also occur in the
+ * report's own words by chance.
  */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'
@@ -27,8 +27,8 @@ export function secretsOf(config: Config): string[] {
 const forms = (bytes: Buffer): string[] => [bytes.toString('base64'), bytes.toString('hex')]
 
 /**
- * Returns the parts of a URL that can be secret: the user, the password, the path and the query. The path of an RPC
- * node's URL can hold an API key.
+ * Returns the parts of a URL that can be secret: the password, and in an HTTP URL also the user, the path and the query.
+ * The path of an RPC node's URL can hold an API key.
  */
 function secretsOfUrl(text: string | null | undefined): string[] {
   if (typeof text !== 'string' || !URL.canParse(text)) return []

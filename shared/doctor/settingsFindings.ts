@@ -90,7 +90,7 @@ export function judgeProduction({
 }
 
 /**
- * Judges the master keys of this process. @param fault says how they differ from the keys that encrypted the stored
+ * Judges the master keys of this process. @param fault says which master key is wrong or missing for the stored
  * secrets. Null means that no key is missing.
  */
 export const judgeMasterKeys = (fault: string | null): Finding =>

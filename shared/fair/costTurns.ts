@@ -19,8 +19,8 @@ export class CostTurns {
   }
 
   /**
-   * Waits until these sharers get a turn. @returns a function that ends the turn. A second call of the function does
-   * nothing.
+   * Waits until the given sharers get a turn. @returns a function that ends the turn. A second call of the function
+   * does nothing.
    */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++

@@ -54,7 +54,7 @@ export class Costs {
     }
   }
 
-  /** Returns the sum of the costs that these sharers have caused. */
+  /** Returns the sum of the costs that the given sharers have caused. */
   of(sharers: readonly string[]): number {
     const nowMs = this.#nowMs()
     let sum = 0

@@ -28,7 +28,8 @@ export class Pace {
   }
 
   /**
-   * Counts bytes that these sharers sent. @returns the milliseconds to wait before more bytes of the sharers are read.
+   * Counts bytes that the given sharers sent. @returns the milliseconds to wait before more bytes of the sharers are
+   * read.
    */
   take(sharers: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0

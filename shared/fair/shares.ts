@@ -33,7 +33,8 @@ export class Shares {
   }
 
   /**
-   * Takes a slot of the worker pool for a job of these sharers. A small job takes only the fraction `part` of a slot.
+   * Takes a slot of the worker pool for a job of the given sharers. A small job takes only the fraction `part` of a
+   * slot.
    */
   enter(sharers: readonly string[], part = 1): ShareTurn {
     const crowded = this.crowded(sharers)
@@ -50,8 +51,8 @@ export class Shares {
   }
 
   /**
-   * Returns the first of these sharers that already holds as many slots as a sharer may hold now. @returns null if the
-   * sharers may take a slot.
+   * Returns the first of the given sharers that already holds as many slots as a sharer may hold now. @returns null if
+   * the sharers may take a slot.
    */
   crowded(sharers: readonly string[]): string | null {
     const free = this.#slots - this.#taken
@@ -72,7 +73,7 @@ export class Shares {
   }
 
   /**
-   * Returns the milliseconds after which a refused job of this sharer may ask for a slot again. Each call gives a later
+   * Returns the milliseconds after which a refused job of a sharer may ask for a slot again. Each call gives a later
    * time, and a job with many mails delays the next job more.
    */
   returnInMs(sharer: string, mails = 1): number {

@@ -15,8 +15,8 @@ export type Outage = {
 
 const REMINDER_MS = 60_000
 /**
- * An outage ends only if the dependency has not failed for this time. One success soon after a failure proves nothing:
- * a full disk still allows reads.
+ * Is the time in milliseconds without a failure after which an outage has ended. One success soon after a failure
+ * proves nothing: a full disk still allows reads.
  */
 const QUIET_MS = 2_000
 

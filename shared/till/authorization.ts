@@ -153,7 +153,10 @@ export type SignatureKind =
   | { kind: 'eoa'; signature: Hex }
   /** No EOA can have made the signature. Only a contract at the payer's address can accept it (ERC-1271). */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
-  /** The bytes are no signature: they are too short, or their ERC-6492 wrapping cannot be decoded. */
+  /**
+   * The kind `malformed` means that the bytes are no signature: they are too short, or their ERC-6492 wrapping cannot
+   * be decoded.
+   */
   | { kind: 'malformed' }
 
 /**

@@ -174,7 +174,7 @@ type Run = { text: string; index: number }
 const runsOf = (text: string, pattern: RegExp): Run[] =>
   Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
 
-/** This size of the buffer is enough, because a decoded run never has more bytes than the run has characters. */
+/** The buffer is large enough, because a decoded run never has more bytes than the encoded run has characters. */
 const builderFor = (runs: readonly Run[]) =>
   new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
 

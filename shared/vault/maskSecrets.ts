@@ -30,7 +30,7 @@ const WORK_MIN = 256 * 1024
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Encoded runs that decode to at least this many bytes are always decoded, even if every secret is longer. */
+/** Is the length in bytes from which every encoded run is decoded, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
 /** Reports that the text to mask needs too much decoding. No part of the text may be shown. */
@@ -136,7 +136,7 @@ function back({ from, to }: View, { start, end }: Range): Range {
   return { start: first, end: last }
 }
 
-/** Joins those ranges that overlap or touch into one range. */
+/** Joins those ranges of secrets that overlap or touch into one range. */
 function merged(ranges: Range[]): Range[] {
   const joined: Range[] = []
   for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {

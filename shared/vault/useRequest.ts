@@ -48,19 +48,21 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
  */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
-  // The HTTP client sets these headers itself, so a caller may not set them.
+  // The HTTP client sets headers such as Host and Content-Length itself, so a caller may not set them.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // With these headers a caller could request an encoding of the response in which secrets cannot be masked.
+  // With an Accept-Encoding header or the like, a caller could request an encoding of the response in which secrets
+  // cannot be masked.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // These headers request a part of the response. If the part cut a secret in two, the masker would not find the
+  // A range header requests a part of the response. If the part cut a secret in two, the masker would not find the
   // secret.
   ...['range', 'request-range', 'if-range'],
-  // With these headers a caller could test guesses about the hidden parts of the response (RFC 9110 §13.1, RFC 9530).
+  // With such conditional and digest headers a caller could test guesses about the hidden parts of the response (RFC
+  // 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers take the method or the path from these headers. The bounds of a credential are checked only on the
-  // real method and path.
+  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. The bounds of a credential
+  // are checked only on the real method and path.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])

@@ -62,7 +62,7 @@ export type Found = {
 
 /** Limits the lines above a candidate that are read for words about codes. */
 const ABOVE_MAX_LINES = 8
-/** In a mail with at most this many lines, all lines are about one subject. */
+/** Limits the lines of a short mail. In a short mail, all lines are about one subject. */
 const SHORT_LINES = 3
 /**
  * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` say only what the number is

@@ -36,7 +36,9 @@ const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
-/** A candidate with less confidence than this value is probably no one-time code. */
+/**
+ * Is the least confidence of a probable one-time code. A candidate with less confidence is probably no one-time code.
+ */
 const LIKELY = 0.5
 
 type Mail = { subject: string; text: string; html: string | null }

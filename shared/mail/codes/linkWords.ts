@@ -30,7 +30,8 @@ const UNWANTED = new RegExp(
 )
 
 /**
- * Matches link texts such as `disable`, which stop an action. Such a link is for a person who did not ask for the mail.
+ * Matches link texts such as `disable`, which stop an action. Such a link is for a person who did not ask for the mail
+ * that holds the link.
  */
 const ENDS =
   /disable|deactivate|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u

@@ -34,8 +34,8 @@ export type Ink = {
 }
 
 /**
- * Tells why a person does not see words that are printed with these properties. Without other properties the page is
- * white and the words are black. @returns null if a person sees the words.
+ * Tells why a person does not see the words of a file, by their colour, background and size. Without other properties
+ * the page is white and the words are black. @returns null if a person sees the words.
  */
 export function unseenInk({ colour, ground, sizePt, isHidden }: Ink): Omission | null {
   if (isHidden === true) return 'hidden-text'

@@ -58,8 +58,8 @@ const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
 /**
- * Matches the header lines that a mail program hides from a person, such as Return-Path. So only a mail host includes
- * them when it returns a message.
+ * Matches header lines such as Return-Path. A mail program hides them from a person, so only a mail host includes them
+ * when it returns a message.
  */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
 /** Matches a quoted line. Some programs begin their own lines with `>>>` and a space. */

@@ -97,8 +97,8 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
 }
 
 /**
- * Tells whether a full sentence follows a line such as `Sent from Berlin`. The line may then be the writer's own
- * heading, and no device line.
+ * Tells whether a full sentence follows a line such as `Sent from Berlin`. In that case the line may be the writer's
+ * own heading, and no line that a device added.
  */
 function goesOn(views: readonly string[], index: number): boolean {
   let next = index + 1
@@ -108,14 +108,14 @@ function goesOn(views: readonly string[], index: number): boolean {
 }
 
 /**
- * Tells whether a line ends with a verb such as "gesendet" and lacks a subject such as "ich". The writer of the mail
- * did not write such a line.
+ * Tells whether a line ends with a verb such as "gesendet" and lacks a subject such as "ich". A device adds such a
+ * line, and the writer of a mail does not.
  */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
 }
 
-/** Removes links, brackets, and marks such as stars and dashes around the text from a line. */
+/** Removes links, brackets, and marks such as stars and dashes around the text, from a line. */
 function bare(view: string): string {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
   return text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim()

@@ -26,8 +26,8 @@ export function headerKind(view: string): HeaderKind | undefined {
 type Label = { kind: HeaderKind; index: number }
 
 /**
- * Tells whether a header label begins at this index of a line. A label begins a word. It may also follow the previous
- * value without a space, if it begins with a capital or a caseless letter: `AnnSent: 9:14To: Tom`.
+ * Tells whether a header label such as `Sent:` begins at this index of a line. A label begins a word. A label with a
+ * capital or a caseless letter may also follow the previous value without a space: `AnnSent: 9:14To: Tom`.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true

@@ -282,8 +282,8 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
 }
 
 /**
- * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. Such lines are prompts or a
- * citation, and no quoted history.
+ * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. The lines of an example are
+ * prompts or a citation, and no quoted history.
  */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   const lines = lastQuote - lastOwn

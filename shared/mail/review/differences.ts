@@ -16,7 +16,7 @@ function pairsOf(text: string): Set<string> {
 }
 
 /**
- * Marks the words of `text` that are missing in `other`, or that have other neighbouring words there. Pairs of
+ * Marks the words of `text` that are missing in `other`, or that have other neighbouring words in `other`. Pairs of
  * neighbours are compared in one pass, so words in another order are marked too.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {

@@ -67,8 +67,8 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // The review leaves out an HTML part above this length. Its mail has an obstacle, so the owner cannot approve the
-  // mail by the text alone.
+  // The review leaves out an HTML part that is too long. The mail of such a part has an obstacle, so the owner cannot
+  // approve the mail by the text alone.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }

@@ -38,7 +38,7 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-// These patterns set no minimum length for a run of blanks. With a minimum, the engine would read a shorter run again
+// The patterns for blanks set no minimum length for a run. With a minimum, the engine would read a shorter run again
 // from each of its positions.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g

@@ -11,8 +11,8 @@
 /** Limits the messages whose words share one leaf of the search segment. */
 export const LEAF_MESSAGES = 240
 /**
- * A leaf of the search segment is full at this number of bytes of text, even if the leaf has few messages. Otherwise
- * many long messages would wait for a leaf, and a search must read all words of waiting messages.
+ * Is the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if it has few
+ * messages. Otherwise many long messages would wait for a leaf, and a search must read all words of waiting messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Is the size in bytes of a bitmap with one bit for each message of a leaf. */

@@ -132,7 +132,7 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
     .join(' & ')
 }
 
-/** Tells whether these texts satisfy every clause of the search query. */
+/** Tells whether the given texts of a message satisfy every clause of the search query. */
 export function holdsIn(
   { clauses }: SearchQuery,
   texts: Readonly<Partial<Record<SearchField, readonly string[]>>>,

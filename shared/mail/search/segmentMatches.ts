@@ -31,7 +31,7 @@ export class Places {
     return all
   }
 
-  /** Adds the messages that the postings of a term name to this set. */
+  /** Adds the messages that the postings of a term name to the set. */
   add(postings: Uint8Array): void {
     setBits(this.#bits, this.#firstLeaf, postings)
   }
@@ -47,7 +47,8 @@ export class Places {
   }
 
   /**
-   * Returns the leaves with messages in this set, in ascending order. Each leaf comes with the places of its messages.
+   * Returns the leaves that have messages in the set, in ascending order. Each leaf comes with the places of its
+   * messages.
    */
   byLeaf(): [leaf: number, places: number[]][] {
     const found: [number, number[]][] = []
