@@ -63,7 +63,9 @@ export type Config = {
   }
   dataDir: string
   databaseUrl: string | undefined
-  /** The API reads from this streaming replica of the database. Null means that the API reads from the primary. */
+  /**
+   * Is the streaming replica of the database from which the API reads. Null means that the API reads from the primary.
+   */
   databaseReplicaUrl: string | null
   databasePoolSize: number
   /**
@@ -76,7 +78,7 @@ export type Config = {
   mailHostname: string
   /** Is the mode of the MTA-STS policy of the service's own domains. */
   mtaSts: MtaStsMode
-  /** This inbox receives the mail of `postmaster@mailDomain` if no inbox has that address. */
+  /** Is the inbox that receives the mail of `postmaster@mailDomain` if no inbox has this address. */
   postmaster: string | undefined
   /**
    * Is the URL of a smarthost, or one of two words. `capture` stores outgoing mail and sends nothing. `direct` sends
@@ -172,8 +174,8 @@ export type Config = {
    */
   dnsServers: string[]
   /**
-   * The doctor requests this internet page. The response tells the doctor the clock of the page's server, and this
-   * service's public address.
+   * Is an internet page that the doctor requests. The response tells the doctor the clock of the page's server, and
+   * this service's public address.
    */
   outsideUrl: string
   /** Selects the fields of API responses. `full` adds message fields that are not part of the API's specification. */
@@ -186,8 +188,8 @@ export type Config = {
 }
 
 /**
- * The facilitator's limit on requests a minute is this many times the general limit, because a sale takes two calls. A
- * 429 after the seller's work would lose the sale.
+ * Is the factor between the general limit on requests a minute and the facilitator's limit. A sale takes two calls, and
+ * a 429 after the seller's work would lose the sale.
  */
 const FACILITATOR_FACTOR = 6
 

@@ -51,7 +51,7 @@ export type NodeFacts =
   | { name: string; chainId: number; head: bigint; latencyMs: number }
   | { name: string; failure: string }
 
-/** A chain node may lag this many blocks behind the newest block without a warning. */
+/** Is the number of blocks that a chain node may lag behind the newest block without a warning. */
 const LAG_WARNING_BLOCKS = 10n
 
 /** Compares several chain nodes with each other. */

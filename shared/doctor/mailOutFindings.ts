@@ -78,8 +78,8 @@ export type SpfResult = { address: string; result: string; comment: string }
 /**
  * Judges the SPF record of a domain.
  * @param records lists the domain's TXT records that begin with v=spf1.
- * @param isDirect tells whether the service sends from these addresses. A relay sends from other addresses, which
- * nobody can list.
+ * @param isDirect tells whether the service itself sends from the given addresses. A relay sends from other addresses,
+ * which nobody can list.
  */
 export function judgeSpf({
   domain,

@@ -17,7 +17,8 @@ export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**
- * A section of a report that has no findings after this time will get none. Every check ends within half of this time.
+ * Is the time after which a section of a report without findings counts as missing. Every check ends within half of
+ * this time.
  */
 export const REPORT_LIMIT_MS = 30_000
 

@@ -50,9 +50,9 @@ export type MessageEventData = {
   to: string[]
   subject: string
   labels: string[]
-  /** Only the event `attachment.read` has this field. */
+  /** Tells whether an attachment's text was read. Only the event `attachment.read` has this field. */
   attachment?: AttachmentRead
-  /** Only the event `message.invite` has this field. */
+  /** Lists the invites in the message. Only the event `message.invite` has this field. */
   invites?: InviteNotice[]
 }
 

@@ -1,4 +1,4 @@
-/** The cost that a sharer has caused is halved after this time. */
+/** Is the time after which the cost that a sharer has caused is halved. */
 const HALF_LIFE_MS = 30_000
 /**
  * Limits how many sharers have a recorded cost. A stranger may have many addresses. Above the limit, the sharers with

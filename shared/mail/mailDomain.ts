@@ -118,8 +118,8 @@ export function verdictOf(
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /**
- * A verified domain fails after this time without its required DNS records. A DNS outage of one night must not make the
- * domain fail.
+ * Is the time without the required DNS records after which a verified domain fails. A DNS outage of one night must not
+ * make the domain fail.
  */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS

@@ -10,7 +10,7 @@ export type MtaStsMode = (typeof MTA_STS_MODES)[number]
 /** Describes an MTA-STS policy. `mx` lists host names in lower case. `*.` matches one label. */
 export type MtaStsPolicy = { mode: MtaStsMode; mx: string[] }
 
-/** Senders keep this service's MTA-STS policy for this many seconds (RFC 8461 §3.2 asks for weeks). */
+/** Is the number of seconds for which senders keep this service's MTA-STS policy (RFC 8461 §3.2 asks for weeks). */
 const MAX_AGE_S = 604_800
 
 /**

@@ -38,7 +38,7 @@ export type Running = {
   stop(): Promise<void>
 }
 
-/** A service stops draining after this time, because its supervisor must end within 30 s. */
+/** Is the time after which a service stops draining, because its supervisor must end within 30 s. */
 const DRAIN_LIMIT_MS = 20_000
 
 /** Limits the milliseconds for writing the last log lines before the process ends. */

@@ -26,8 +26,8 @@ const TYPES = {
 const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267'
 
 /**
- * An authorization must stay valid for this many seconds, so that a few blocks can take it. The x402 reference has the
- * same margin.
+ * Is the number of seconds for which an authorization must still be valid, so that a few blocks can take it. The x402
+ * reference has the same margin.
  */
 const EXPIRY_MARGIN_S = 6
 

@@ -180,6 +180,8 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   })
 }
 
-/** Returns the fraction of candidates with this evidence that are one-time codes, with two digits. */
+/**
+ * Returns the probability that a candidate with the given evidence is a one-time code, with two digits after the point.
+ */
 const confidenceOf = (evidence: readonly string[]): number =>
   Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100

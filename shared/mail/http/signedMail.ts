@@ -6,7 +6,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
 import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authentication.ts'
 
-/** The clock of a sender of mail over HTTP may differ by this many seconds. */
+/** Is the number of seconds by which the clock of a sender of mail over HTTP may differ. */
 const SKEW_S = 300
 /** Limits the recipients of one mail over HTTP. The SMTP listener has the same limit (RFC 5321 §4.5.3.1.8). */
 const RECIPIENTS_MAX = 100

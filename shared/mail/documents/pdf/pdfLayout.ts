@@ -11,8 +11,8 @@ const SAME_LINE = 0.45
  */
 const LINES_BACK = 8
 /**
- * A gap between runs that is wider than this fraction of the letter size is a space. A much wider gap separates
- * columns.
+ * Is the width of a gap between words, as a fraction of the letter size, from which the gap is a space. A much wider
+ * gap separates columns.
  */
 const SPACE = 0.15
 const COLUMN = 1
