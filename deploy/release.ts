@@ -34,7 +34,7 @@ function run(...command: string[]): string {
 
 const numbersOf = (version: string) => version.split('.').map(Number)
 
-/** Tells whether the version `a` is later than `b`. */
+/** Tells whether version `a` of the service is later than version `b`. */
 export function isLater(a: string, b: string): boolean {
   const [one, other] = [numbersOf(a), numbersOf(b)]
   const at = one.findIndex((number, n) => number !== other[n])
@@ -42,8 +42,8 @@ export function isLater(a: string, b: string): boolean {
 }
 
 /**
- * Returns the changelog with its unreleased entries under the version. @throws {ConfigError} when there are no such
- * entries
+ * Returns the changelog with its unreleased entries under the heading of the new version. @throws {ConfigError} if the
+ * changelog has no unreleased entries
  */
 export function dateChangelog(changelog: string, version: string, date: string): string {
   const [head, rest] = changelog.split(UNRELEASED)
@@ -94,7 +94,8 @@ function release(version: string | undefined, isImageWanted: boolean): void {
 }
 
 /**
- * Returns a program that builds images and whose daemon answers. @throws {ConfigError} when there is no such program
+ * Returns the name of a program that builds images, `docker` or `podman`. @throws {ConfigError} if neither program
+ * reaches its daemon
  */
 function findBuilder(): string {
   const builder = ['docker', 'podman'].find(

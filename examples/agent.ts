@@ -7,7 +7,7 @@ const email = (await purser.whoami()).email ?? 'no address'
 console.log(`answering the mail of ${email}`)
 
 for (;;) {
-  // Mail that arrives while the program reads the list ends the wait below at once.
+  // The time is taken before the list is read. So mail that arrives meanwhile ends the wait below at once.
   const after = new Date().toISOString()
   for await (const { messageId, from, extractedText } of purser.messages.all({
     labels: ['unread'],

@@ -25,7 +25,7 @@ async function answer(request: Request): Promise<Response> {
 }
 
 const server = Bun.serve({ port: Number(PORT), hostname: '127.0.0.1', fetch: answer })
-// One registered URL stands for one tool.
+// The registered URL stands for one MCP tool.
 const resource = `http://127.0.0.1:${server.port}/mcp/weather`
 await purser.sellers.put({ urlPattern: resource, priceUsdc: '0.01' })
 console.log(`the tool is at ${resource}`)

@@ -25,9 +25,10 @@ const server = Bun.serve({
       console.log(genuine ? 'webhook, signature valid:' : 'webhook, signature INVALID:', body)
       return new Response(null, { status: genuine ? 200 : 400 })
     }
-    // Behind a proxy, buyers use another origin than this server sees.
+    // If the seller's server is behind a proxy, the origin in a buyer's URL differs from the origin that the server
+    // sees.
     const price = { resource: (ORIGIN ?? origin) + pathname, amount: '0.01' }
-    // The first header is of x402 version 2, the second header of version 1.
+    // Version 2 of x402 sends the payment in `payment-signature`, and version 1 sends it in `x-payment`.
     const paymentHeader =
       request.headers.get('payment-signature') ?? request.headers.get('x-payment')
     if (!paymentHeader) {
@@ -36,7 +37,8 @@ const server = Bun.serve({
     }
     const result = await till('redeem', { ...price, paymentHeader })
     if (result.ok) return new Response('The weather is fine.\n', { headers: result.headers })
-    // The settlement is under way. With a new challenge the wallet would pay again.
+    // A pending settlement gets no new challenge, because the wallet would answer a new challenge with a second
+    // payment.
     const { reason, message, requirement } = result
     const body = reason === 'settlement_pending' ? { error: reason, message } : requirement
     return Response.json(body, { status: 402, headers: result.headers })

@@ -7,7 +7,7 @@ const after = new Date().toISOString()
 console.log(`sign up with ${(await purser.whoami()).email}`)
 
 for (;;) {
-  // Anybody can mail a code, so only codes of this sender count.
+  // Anybody can mail a code, so the agent waits only for codes from the expected sender.
   const found = await purser.messages.waitForCode({ from: SENDER, after, timeout: 60 })
   if (found === undefined) continue
   console.log(`code: ${found.code}`)

@@ -7,7 +7,8 @@ import { ForbiddenError, Purser } from 'purser/client'
 const { KEY = '', API = 'http://127.0.0.1:3000', URL: url = '', TOKEN = '' } = process.env
 const { vault } = new Purser({ apiKey: KEY, baseUrl: API })
 
-// The owner stores the token here; the console does the same. From then on no key reads the token.
+// The program stores the token as the owner, who can also do so in the console. After this call no API key can read the
+// token.
 await vault.put('api-token', {
   type: 'API_KEY',
   data: { key: TOKEN },
@@ -18,7 +19,7 @@ await vault.put('api-token', {
   reveal: 'owner',
 })
 
-// The agent tries to read the token, and then uses it.
+// The agent first tries to read the token, and is refused. Then the agent uses the token in a request.
 const refused = await vault.get('api-token').catch((error) => error)
 console.log(`reading it: ${refused instanceof ForbiddenError ? 'refused' : 'not refused'}`)
 const used = await vault.use('api-token', {

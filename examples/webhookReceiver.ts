@@ -3,7 +3,9 @@ import { InvalidWebhookError, verifyReceipt, verifyWebhook } from 'purser/client
 
 const { WEBHOOK_SECRET = '', API = 'http://127.0.0.1:3000', PORT = '4005' } = process.env
 const keys: any = await (await fetch(`${API}/.well-known/jwks.json`)).json()
-/** Holds the idempotency keys of handled webhooks. Keep them in your database. */
+/**
+ * Holds the idempotency keys of the webhooks that were already handled. In production, store the keys in your database.
+ */
 const handled = new Set<string>()
 
 async function receive(request: Request): Promise<Response> {

@@ -9,8 +9,8 @@ export type KeyKind = 'project' | 'platform'
 const PREFIXES: Record<KeyKind, string> = { project: 'loid-', platform: 'lopk-' }
 const KEY_FORM = /^(loid|lopk)-[0-9a-f]{64}$/
 /**
- * Is the length of the lookup part of an API key: the key type and 12 hex digits. These 48 bits find the key's row
- * through an index, and are safe to show in a list.
+ * Is the length of the part of an API key that an index finds: the key type and 12 hex digits. A list may show these 48
+ * bits, because the rest of the key stays secret.
  */
 const LOOKUP_LENGTH = 'loid-'.length + 12
 

@@ -5,7 +5,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { deriveKey, type MasterKey } from './vault/envelope.ts'
 
-/** Makes the token for one approval request and one email address: 256 bits in base64url. */
+/**
+ * Makes the token in the link with which an owner decides an approval request. Each pair of request and email address
+ * has its own token: 256 bits in base64url.
+ */
 export type ApprovalTokens = (approvalId: string, address: string) => string
 
 /** Makes approval tokens with a key that is derived from the first master key. */

@@ -10,7 +10,8 @@ export type Cursor = {
   /** Is the number of the last row on the page. The row number orders rows of the same millisecond. */
   row: bigint
   /**
-   * Is the time of the list's first page (milliseconds since the epoch). Only lists whose order changes have this time.
+   * Is the time at which the caller read the first page of the list, in milliseconds since the epoch. Only lists whose
+   * order changes have this time.
    */
   asOfMs?: number
 }

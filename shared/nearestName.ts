@@ -1,6 +1,6 @@
 /**
  * Returns the known name that differs from another name in the fewest characters, and the number of changed characters.
- * @returns undefined if no name is known.
+ * @returns undefined if the list of known names is empty.
  */
 export function nearestName(
   name: string,

@@ -4,7 +4,7 @@ const STEPS = 20
 
 /**
  * Shows progress: one overwritten line on a terminal, or one line for every five percent elsewhere.
- * @returns a function that takes the number of finished items.
+ * @returns a function that shows the progress. It takes the number of items that are finished.
  */
 export function progressBar(
   total: number,
@@ -14,7 +14,7 @@ export function progressBar(
 ): (done: number) => void {
   let shown = -1
   return (done) => {
-    // New secrets can be stored during a run, so the total may grow.
+    // Another process may store new secrets during the run, so more secrets may be done than were counted at first.
     const of = Math.max(total, done)
     const step = Math.floor((done / of) * STEPS)
     if (!isTerminal && step === shown) return

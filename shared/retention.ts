@@ -67,5 +67,8 @@ export type RetentionClass = keyof typeof RETENTION_CLASSES
 /** Lists the names of all retention classes. */
 export const RETENTION_NAMES = Object.keys(RETENTION_CLASSES) as RetentionClass[]
 
-/** Gives the retention days by class. Null means for ever, or the days of the service. */
+/**
+ * Gives the days for which rows of each retention class are kept. The field that has this type says what null means:
+ * for ever, or the default.
+ */
 export type Retention = Record<RetentionClass, number | null>

@@ -3,7 +3,7 @@
  * granted.
  */
 
-/** Lists the scopes of a new project key whose creator asks for no others. */
+/** Lists the scopes that a new project key gets if its creator names no scopes. */
 export const DEFAULT_SCOPES = [
   'mail:read',
   'mail:send',

@@ -27,8 +27,8 @@ export const taskPayloads = {
   verify_domain: z.strictObject({ domain: z.string().refine(isDomain) }),
   verify_endpoint: z.strictObject({ endpointId: z.string().regex(/^se_[0-9a-f]{24}$/) }),
   try_endpoint: z.strictObject({ trialId: z.string().regex(/^tri_[0-9a-f]{24}$/) }),
-  // `attempt` is the number of the delivery's attempt. Undefined means the first attempt. A job for any other attempt
-  // than the next is stale.
+  // `attempt` is the number of the delivery attempt that the job makes. Undefined means the first attempt. The job is
+  // stale if another attempt of the delivery is due.
   deliver_webhook: z.strictObject({
     deliveryId: z.string().regex(/^whd_[0-9a-f]{24}$/),
     attempt: z.int().positive().optional(),
@@ -64,10 +64,10 @@ export const POOLS = {
 export type PoolName = keyof typeof POOLS
 export type RunnerName = (typeof POOLS)[PoolName][number]
 
-/** Lists every runner. */
+/** Lists the names of all runners of the workers. */
 export const RUNNER_NAMES: readonly RunnerName[] = Object.values(POOLS).flat()
 
-/** Maps each task to its worker pool. */
+/** Maps each task of the job queue to the pool of workers that runs the task. */
 export const TASK_POOL: Record<TaskName, PoolName> = {
   parse_inbound: 'mail',
   parse_batch: 'mail',
@@ -91,7 +91,8 @@ export const TASK_POOL: Record<TaskName, PoolName> = {
   pay_out: 'purse',
   settle_payment: 'payments',
   check_payment: 'payments',
-  // Each of these tasks checks the section of the doctor's report whose settings its pool has.
+  // Each task that examines a part of the service runs in the pool that has the settings for this section of the
+  // doctor's report.
   examine_service: 'webhooks',
   examine_mail: 'mail',
   examine_chain: 'payments',

@@ -1,6 +1,9 @@
 /** Writes the Grafana dashboard: `bun deploy/grafana/dashboard.ts > deploy/grafana/purser.json`. */
 
-/** Describes a panel: its title, the unit of its axis, and each query with the legend of its series. */
+/**
+ * Describes a panel of the Grafana dashboard: its title, the unit of its axis, and each query with the legend of its
+ * series.
+ */
 type Panel = { title: string; unit: string; queries: [query: string, legend: string][] }
 
 const RATE = '[$__rate_interval]'

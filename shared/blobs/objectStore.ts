@@ -4,7 +4,7 @@ import { createOutage } from '../process/outage.ts'
 
 /** Gives access to a bucket of an S3-compatible store. */
 export type ObjectStore = {
-  /** Writes an object. A second write of the same bytes changes nothing. @throws {BlobsAwayError} */
+  /** Writes an object to the bucket. A second write of the same bytes changes nothing. @throws {BlobsAwayError} */
   put(name: string, bytes: Uint8Array): Promise<void>
   /**
    * Reads an object of at most `maxBytes` bytes. @returns null if the object does not exist. @throws {BlobsAwayError}
@@ -28,7 +28,7 @@ export type ObserveStore = (request: {
   seconds: number
 }) => void
 
-/** Every request to the object store has this time limit, plus time for its bytes. */
+/** Limits the milliseconds of a request to the object store. The transfer of the bytes gets additional time. */
 const DEADLINE_MS = 10_000
 const BYTES_PER_MS = 256
 /**
@@ -109,7 +109,7 @@ export function openObjectStore(
         reason = refused
       } catch (error) {
         if (error instanceof TooLongError) throw error
-        // The error itself must not be logged, because Bun's error names the signed URL of the object.
+        // Bun's error object must not be logged, because the object names the signed URL of the blob.
         reason = (error as { code?: string }).code ?? (error as Error).name
         // A second time-out would double the time that the caller waits.
         if ((error as Error).name === 'TimeoutError') break
@@ -146,7 +146,7 @@ export const openStoreOf = (
 
 /**
  * Tells why a response of the object store counts as an outage. A missing bucket is an outage, too. @returns null if
- * the response completes the request.
+ * the response is a normal result of the operation.
  */
 function refusal(operation: StoreOperation, { status, body }: Answer): string | null {
   if (status === 200 || (operation === 'remove' && status === 204)) return null

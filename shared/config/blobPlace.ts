@@ -1,11 +1,11 @@
 /** Describes the bucket that BLOB_STORE names. */
 export type BlobPlace = {
   bucket: string
-  /** Every object name in the bucket begins with this text. */
+  /** Is the text with which every object name in the bucket begins. */
   prefix: string
   endpoint: string
   region: string
-  /** Tells whether the bucket is part of the host name instead of the path. */
+  /** Tells whether the URL of an object has the bucket in its host name. Otherwise the bucket is in the path. */
   virtualHosted: boolean
 }
 

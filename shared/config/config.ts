@@ -63,7 +63,9 @@ export type Config = {
   }
   dataDir: string
   databaseUrl: string | undefined
-  /** The API reads from this streaming replica of the database. Null means that the API reads from the primary. */
+  /**
+   * Is the streaming replica of the database from which the API reads. Null means that the API reads from the primary.
+   */
   databaseReplicaUrl: string | null
   databasePoolSize: number
   /**
@@ -76,11 +78,11 @@ export type Config = {
   mailHostname: string
   /** Is the mode of the MTA-STS policy of the service's own domains. */
   mtaSts: MtaStsMode
-  /** This inbox receives the mail of `postmaster@mailDomain` if no inbox has that address. */
+  /** Is the inbox that receives the mail of `postmaster@mailDomain` if no inbox has this address. */
   postmaster: string | undefined
   /**
-   * Is the URL of a smarthost, `capture` or `direct`. `capture` keeps outgoing mail and sends nothing. `direct` sends
-   * to the MX hosts of the recipients' domains.
+   * Is the URL of a smarthost, or one of two words. `capture` stores outgoing mail and sends nothing. `direct` sends
+   * mail to the MX hosts of the recipients' domains.
    */
   relayUrl: string
   /** Tells whether mail may reach the smarthost without TLS. The value is `required` if the URL holds credentials. */
@@ -93,12 +95,12 @@ export type Config = {
   chain: {
     /** Lists the URLs of one chain node, or of several chain nodes that must agree. */
     rpcUrls: readonly string[]
-    /** This many chain nodes must give the same result before money moves. */
+    /** Is the number of chain nodes that must give the same result before the service moves money. */
     rpcQuorum: number
     /** Tells whether the chain node is the devnet that `npm start` runs. */
     embeddedDevnet: boolean
     devnetPort: number
-    /** Tells whether `DEVNET_PORT` is set. If it is not set, the devnet may take another port. */
+    /** Tells whether the operator has set `DEVNET_PORT`. Otherwise the devnet may listen on another port. */
     devnetPortIsGiven: boolean
     /** Holds the private keys of the gas wallets. */
     settlementKeys: readonly `0x${string}`[]
@@ -117,7 +119,7 @@ export type Config = {
   receiptSeeds: readonly ReceiptSeed[] | undefined
   /** Holds the master keys. The first key encrypts. Undefined means that one key is generated (in development only). */
   masterKeys: readonly MasterKey[] | undefined
-  /** Is the lowest price of an endpoint in whole atomic USDC. 0 means that every price is allowed. */
+  /** Is the lowest price in atomic USDC that a seller may set for an endpoint. 0 means that every price is allowed. */
   minPriceAtomic: number
   /** Limits the milliseconds that a redeem call waits for a settlement. */
   settlementWaitMs: number
@@ -172,11 +174,11 @@ export type Config = {
    */
   dnsServers: string[]
   /**
-   * The doctor requests this internet page. The response tells the doctor the clock of the page's server, and this
-   * service's public address.
+   * Is an internet page that the doctor requests. The response tells the doctor the clock of the page's server, and
+   * this service's public address.
    */
   outsideUrl: string
-  /** Selects the fields of API responses. `full` adds the message fields that the specification leaves out. */
+  /** Selects the fields of API responses. `full` adds message fields that are not part of the API's specification. */
   answers: 'standard' | 'full'
   /** Is the token that requests of `/metrics` must carry. Undefined means that they need no token. */
   metricsToken: string | undefined
@@ -186,8 +188,8 @@ export type Config = {
 }
 
 /**
- * The facilitator's limit on requests a minute is this many times the general limit, because a sale takes two calls. A
- * 429 after the seller's work would lose the sale.
+ * Is the factor between the general limit on requests a minute and the facilitator's limit. A sale takes two calls, and
+ * a 429 after the seller's work would lose the sale.
  */
 const FACILITATOR_FACTOR = 6
 
@@ -208,7 +210,7 @@ const KEYS = [
 /**
  * Reads the environment. An empty variable counts as absent.
  * @param secrets lists the secrets that the process uses. Production must set them.
- * @throws {ConfigError} The error names every variable that cannot be used, and every variable that may be misspelt.
+ * @throws {ConfigError} The error names every variable whose value is invalid, and every variable that may be misspelt.
  */
 export function parseConfig(
   env: Record<string, string | undefined>,

@@ -13,8 +13,8 @@ const KNOWN = [...Object.keys(variables.shape), ...Object.keys(mcpVariables.shap
 const CHARS_PER_CHANGE = 4
 const CHANGES_MAX = 3
 /**
- * Limits the characters of a variable that is checked. No setting has a longer name, and the size of the environment
- * has no other limit.
+ * Limits the length of a variable name that is compared with the settings. No setting has a longer name, and a variable
+ * of the environment may have any length.
  */
 const NAME_CHARS_MAX = 40
 
@@ -34,7 +34,7 @@ export const misspeltVariables = (env: Record<string, string | undefined>): Miss
       if (nearest === undefined || nearest.distance > most) return []
       return [{ name, nearest: nearest.name }]
     })
-    // If the similar setting is also set by its right name, the variable means something else.
+    // If the similar setting is set too, the variable is no misspelling of the setting.
     .filter(({ nearest }) => (env[nearest] ?? '') === '')
 
 export const misspeltLine = ({ name, nearest }: Misspelt): string =>

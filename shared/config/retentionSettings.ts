@@ -4,7 +4,7 @@ import type { variables } from './variables.ts'
 
 /** Holds the retention days of each class. Null means the default. */
 export type RetentionSettings = Retention & {
-  /** The operator keeps a backup for this many days. Null means that the operator has not set a number. */
+  /** Is the number of days for which the operator keeps a backup. Null means that the operator has not set a number. */
   backups: number | null
 }
 

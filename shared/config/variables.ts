@@ -8,10 +8,7 @@ import { PURSE_CONSENT, type PurseConsent } from '../oauth/oauthScopes.ts'
 import { DAYS_MAX, RETENTION_CLASSES, type RetentionClass } from '../retention.ts'
 import { BLOB_STORE_RULE, parseBlobStore } from './blobPlace.ts'
 
-/**
- * Each error message names the range of allowed values, because the messages of zod name neither the variable's format
- * nor the range.
- */
+/** Each error message names the range of allowed values, because the messages of zod do not name the range. */
 const whole = (min: number, max: number) => {
   const error = `must be a whole number of ${min} to ${max}`
   return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error })

@@ -14,14 +14,17 @@ export type SeenCertificate = {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** The doctor warns this many days before a certificate expires. A working renewal happens 30 days before. */
+/**
+ * Is the number of days before a certificate's expiry at which the doctor warns. A working renewal happens 30 days
+ * before.
+ */
 const DAYS_WARNING = 14
 const NAMES_MAX = 3
 
 /**
  * Judges a certificate.
  * @param isDemanded tells whether the peers of this server refuse a certificate of an unknown authority.
- * @param fix is the line that gives the server another certificate.
+ * @param fix is the line of a setting with which the operator gives the server another certificate.
  */
 export function judgeCertificate({
   area,

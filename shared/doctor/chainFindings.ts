@@ -51,7 +51,7 @@ export type NodeFacts =
   | { name: string; chainId: number; head: bigint; latencyMs: number }
   | { name: string; failure: string }
 
-/** A chain node may lag this many blocks behind the newest block without a warning. */
+/** Is the number of blocks that a chain node may lag behind the newest block without a warning. */
 const LAG_WARNING_BLOCKS = 10n
 
 /** Compares several chain nodes with each other. */
@@ -92,7 +92,8 @@ export function judgeHead({ number, ageS }: { number: bigint; ageS: number }): F
 }
 
 /**
- * Holds the values that the contract at the address of USDC returns. Null means that the contract has no such function.
+ * Holds the name, version and decimals that the USDC contract returns. A value is null if the contract has no function
+ * for the value.
  */
 export type TokenFacts = { name: string | null; version: string | null; decimals: number | null }
 

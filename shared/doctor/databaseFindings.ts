@@ -3,7 +3,7 @@ import { counted, type Finding, findingsIn } from './finding.ts'
 const { ok, warning, broken } = findingsIn('database')
 const storage = findingsIn('storage')
 
-/** Describes the database as one connection sees it. */
+/** Describes the database server by the values that one connection read from it. */
 export type DatabaseFacts = {
   version: string
   /** Has the format of `server_version_num`. */
@@ -36,8 +36,8 @@ const HOUR_MS = 60 * 60 * 1000
 const BACKUP_WARNING_MS = 25 * HOUR_MS
 const ARCHIVE_WARNING_MS = HOUR_MS
 /**
- * Lists the values of synchronous_commit that keep a commit. `remote_write` may lose a commit only if both machines
- * lose power at once. Otherwise the standby still has the commit.
+ * Lists the values of synchronous_commit with which a committed transaction survives the loss of the primary. With
+ * `remote_write` a transaction is lost only if both machines lose power at once.
  */
 const DURABLE = ['on', 'remote_apply', 'remote_write']
 

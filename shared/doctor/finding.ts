@@ -18,7 +18,8 @@ export const AREAS = [
 export type Area = (typeof AREAS)[number]
 
 /**
- * `warning` means that the checked thing works, but not as it should. `broken` means that strangers notice the fault.
+ * `warning` means that the checked part of the service works, but not as it should. `broken` means that mail or
+ * payments of other people fail.
  */
 type Verdict = 'ok' | 'warning' | 'broken'
 
@@ -30,8 +31,8 @@ export type Finding = {
   found: string
   verdict: Verdict
   /**
-   * Is the line to change in a DNS zone or in the environment, or a command to run. A finding without a fix needs no
-   * change.
+   * Is the line that the operator should change in a DNS zone or in the environment, or a command to run. A finding
+   * without `fix` asks for no change.
    */
   fix?: string
 }

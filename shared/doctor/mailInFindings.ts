@@ -57,7 +57,7 @@ export function judgeMailHost({
 }: {
   mailHostname: string
   addresses: readonly string[]
-  /** MAIL_HOSTNAME is an alias (CNAME) of this name. Null means that it is no alias. */
+  /** Is the name to which a CNAME record of MAIL_HOSTNAME points. Null means that MAIL_HOSTNAME has no CNAME record. */
   alias: string | null
   seenAddress: string | null
   allowPrivate: boolean
@@ -85,9 +85,10 @@ export type Reached = 'answered' | 'refused' | 'silent' | 'unreachable'
 const INBOUND_FIX = 'SMTP_HOST=0.0.0.0 SMTP_PORT=25   # and let port 25 through the firewall'
 
 /**
- * Judges the SMTP listener at one public address, as far as this machine can test it.
- * @param local tells whether the listener responds at SMTP_HOST and SMTP_PORT. Null means that another machine has
- * these settings.
+ * Judges whether strangers can reach the SMTP listener at one public address of this service, as far as a test from
+ * this machine can tell.
+ * @param local tells whether the SMTP listener responds at SMTP_HOST and SMTP_PORT. Null means that this process does
+ * not know these settings, because the listener runs on another machine.
  */
 export function judgeListener({
   address,
@@ -129,8 +130,8 @@ export const judgeStartTls = (isOffered: boolean): Finding =>
       )
 
 /**
- * Judges whether an inbox takes the reports that this service's DNS records ask for. `refused` lists report addresses
- * that no inbox has.
+ * Judges whether inboxes exist for the report addresses in this service's DNS records. `refused` lists the report
+ * addresses that no inbox has.
  */
 export const judgeReportAddresses = (refused: readonly string[], mailDomain: string): Finding =>
   refused.length === 0
@@ -141,7 +142,7 @@ export const judgeReportAddresses = (refused: readonly string[], mailDomain: str
         `POSTMASTER=operator@${mailDomain}   # an inbox of yours`,
       )
 
-/** Judges local parts of addresses that are reserved for the operator and that a project took earlier. */
+/** Reports the inboxes of projects at addresses that are now reserved for the operator, such as `postmaster`. */
 export function judgeReservedNames(
   taken: readonly { address: string; projectId: string; name: string }[],
 ): Finding[] {

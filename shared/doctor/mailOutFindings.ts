@@ -38,16 +38,20 @@ export function judgePort25(hosts: readonly { host: string; reached: Reached }[]
   return broken(check, 'no host answers; the network of this machine has a fault', RELAY_FIX)
 }
 
-/** Tells whether the provider chose the reverse DNS name. Such a name holds the digits of the address. */
+/**
+ * Tells whether a reverse DNS name looks like the provider's default. Such a name contains the numbers of the IP
+ * address.
+ */
 const isGeneric = (name: string, address: string): boolean => {
   const digits = address.split(/[.:]/).filter((part) => part !== '')
   return digits.length > 1 && digits.every((part) => name.includes(part))
 }
 
 /**
- * Judges the reverse DNS name of an address that the service sends from (FCrDNS). Large providers refuse mail from an
- * address without a reverse name.
- * @param forward holds the addresses of each name.
+ * Judges the reverse DNS name of an IP address from which the service sends mail (FCrDNS). Large providers refuse mail
+ * from an address without a reverse name.
+ * @param names lists the reverse names of the address. `forward` holds the IP addresses to which a reverse name
+ * resolves.
  */
 export function judgeReverse(
   address: string,
@@ -74,8 +78,8 @@ export type SpfResult = { address: string; result: string; comment: string }
 /**
  * Judges the SPF record of a domain.
  * @param records lists the domain's TXT records that begin with v=spf1.
- * @param isDirect tells whether the service sends from these addresses. A relay sends from other addresses, which
- * nobody can list.
+ * @param isDirect tells whether the service itself sends from the given addresses. A relay sends from other addresses,
+ * which nobody can list.
  */
 export function judgeSpf({
   domain,
@@ -112,7 +116,9 @@ export function judgeSpf({
 
 const KEY_CHARS_1024 = 216
 
-/** Judges the published record of a DKIM key. @param found lists the TXT records at the name of the key. */
+/**
+ * Judges the DNS record of a DKIM key. @param found lists the TXT records that DNS returned for the name of the key.
+ */
 export function judgeDkim(
   { domain, selector, record }: { domain: string; selector: string; record: string },
   found: readonly string[],
@@ -148,7 +154,8 @@ export function tagOf(text: string, name: string): string {
 
 /**
  * Judges the DMARC record of a domain (RFC 9989). The DKIM signatures name the domain itself, so they are aligned.
- * @param found is the first name of the DNS tree walk that has a record, with the records of that name.
+ * @param found holds the DMARC records of the nearest name with such records, and this name. The DNS tree walk goes
+ * from the domain to its parents.
  * @param unconfirmed lists hosts of `rua` that do not confirm that they take reports for the domain.
  */
 export function judgeDmarc({
@@ -204,8 +211,8 @@ export function judgeRelay(
 ): Finding[] {
   const check = `relay ${host}`
   if (login === 'silent') {
-    // The fix names port 587, because hosting providers such as Hetzner block the ports 25 and 465 and leave port 587
-    // open.
+    // The fix in the finding names port 587. Hosting providers such as Hetzner block the ports 25 and 465, and leave
+    // port 587 open.
     return [
       broken(
         check,
@@ -248,7 +255,9 @@ export function judgeRelay(
 
 const megabytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(0)
 
-/** Judges whether the name in EHLO leads to the address that the service sends from (RFC 5321 §4.1.4). */
+/**
+ * Judges whether the host name in EHLO resolves to the IP address from which the service sends mail (RFC 5321 §4.1.4).
+ */
 export const judgeEhlo = (
   address: string,
   mailHostname: string,

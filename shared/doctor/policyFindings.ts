@@ -25,7 +25,8 @@ export function judgeSts({
   domain: string
   records: readonly string[]
   /**
-   * Holds the served MTA-STS policy. Null means that the doctor requested no policy, because no record announces one.
+   * Holds the MTA-STS policy that the policy host served. Null means that the doctor did not request the policy,
+   * because no DNS record announces one.
    */
   policy: SeenPolicy | null
   settings: PolicySettings
@@ -59,7 +60,8 @@ function judgePolicy(domain: string, policy: SeenPolicy, settings: PolicySetting
   if ('failure' in policy) return broken(check, policy.failure, wanted)
   const { mode, maxAgeS, coversUs } = policy
   if (!coversUs && mode !== 'none') {
-    // If the policy does not name this mail host, nobody could deliver mail in the mode `enforce`.
+    // A sender that follows an `enforce` policy delivers only to the hosts in the policy. If the policy lacks this mail
+    // host, nobody can deliver mail.
     const found = `it does not name ${mailHostname}`
     return mode === 'enforce' ? broken(check, found, wanted) : warning(check, found, wanted)
   }
@@ -99,9 +101,10 @@ export type CaaRecord = { tag: string; value: string }
 
 /**
  * Judges whether the CAA records let the issuer of a certificate renew it.
- * @param set holds the CAA records of the nearest name upward that has any, with that name. Null means that no name has
- * CAA records.
- * @param issuer is the organisation in the certificate. The text is empty if there is no certificate.
+ * @param set holds the CAA records that apply to the name. They stand at the name itself or at the nearest parent
+ * domain with such records. Null means that no domain has CAA records.
+ * @param issuer is the name of the organisation that issued the certificate. The text is empty if there is no
+ * certificate.
  */
 export function judgeCaa(
   name: string,

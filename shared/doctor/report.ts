@@ -1,6 +1,9 @@
 import { type Finding, findingsIn } from './finding.ts'
 
-/** Maps each section of a report to the runner that has the settings to check the section. */
+/**
+ * Maps each section of a doctor's report to the runner that checks the section, because this runner has the settings
+ * for the check.
+ */
 export const SECTION_RUNNER = {
   service: 'webhooks',
   mail: 'outbound',
@@ -10,11 +13,12 @@ export const SECTION_RUNNER = {
 export type Section = keyof typeof SECTION_RUNNER
 export const SECTIONS = Object.keys(SECTION_RUNNER) as readonly Section[]
 
-/** Holds the findings of each section of a doctor's report that has been checked. */
+/** Holds the findings of the sections of a doctor's report that are already checked. */
 export type SectionFindings = Partial<Record<Section, Finding[]>>
 
 /**
- * A section of a report that has no findings after this time will get none. Every check ends within half of this time.
+ * Is the time after which a section of a report without findings counts as missing. Every check ends within half of
+ * this time.
  */
 export const REPORT_LIMIT_MS = 30_000
 
@@ -24,7 +28,9 @@ const AREA: Record<Section, Finding['area']> = {
   chain: 'chain',
 }
 
-/** Makes the finding for a section of the report that no runner checks. */
+/**
+ * Makes the finding for a section of the report that nobody checks, because no worker of the section's runner is alive.
+ */
 export const withoutRunner = (section: Section): Finding =>
   findingsIn(AREA[section]).broken(
     `${SECTION_RUNNER[section]} workers`,

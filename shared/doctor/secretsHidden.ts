@@ -1,7 +1,10 @@
 import type { Config } from '../config/config.ts'
 import type { Finding } from './finding.ts'
 
-/** Secrets with fewer characters are not hidden, because they also occur in the doctor's own words. */
+/**
+ * Is the shortest length in characters of a secret that the doctor's report hides. Shorter secrets also occur in the
+ * report's own words by chance.
+ */
 const SECRET_CHARS_MIN = 4
 const HIDDEN = '[hidden]'
 
@@ -24,8 +27,8 @@ export function secretsOf(config: Config): string[] {
 const forms = (bytes: Buffer): string[] => [bytes.toString('base64'), bytes.toString('hex')]
 
 /**
- * Returns the user, the password, and everything behind the host of a URL, because the URL of an RPC node has its API
- * key there.
+ * Returns the parts of a URL that can be secret: the password, and in an HTTP URL also the user, the path and the query.
+ * The path of an RPC node's URL can hold an API key.
  */
 function secretsOfUrl(text: string | null | undefined): string[] {
   if (typeof text !== 'string' || !URL.canParse(text)) return []

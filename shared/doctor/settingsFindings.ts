@@ -40,7 +40,8 @@ const changeOf = (variable: string): string =>
     : `${variable}=${EXAMPLES[variable] ?? defaultOf(variable) ?? '…   # docs/settings.md'}`
 
 /**
- * Returns the value that an absent environment variable has. @returns undefined if no default can be written as text.
+ * Returns the default value of an environment variable as text. @returns undefined if the variable has no default, or
+ * if its default is neither a text nor a number.
  */
 function defaultOf(variable: string): string | undefined {
   const { data } = variables.safeParse({})
@@ -89,8 +90,8 @@ export function judgeProduction({
 }
 
 /**
- * Judges the master keys of this process. @param fault is the difference from the keys in the database. Null means that
- * there is none.
+ * Judges the master keys of this process. @param fault says which master key is wrong or missing for the stored
+ * secrets. Null means that no key is missing.
  */
 export const judgeMasterKeys = (fault: string | null): Finding =>
   fault === null
@@ -106,8 +107,8 @@ const CLOCK_WARNING_S = 10
 const CLOCK_BROKEN_S = 30
 
 /**
- * Judges a clock. @param aheadMs is this machine's clock minus the other clock. Null means that the other clock could
- * not be read.
+ * Judges the clock of this machine against another clock. @param aheadMs is the time of this machine minus the time of
+ * the other clock. Null means that the other clock could not be read.
  */
 export function judgeClock(other: string, aheadMs: number | null): Finding {
   const check = `clock, against ${other}`

@@ -2,7 +2,10 @@ import { AREAS, type Finding } from './finding.ts'
 
 const MARKS = { ok: 'ok', warning: 'WARNING', broken: 'BROKEN' } as const
 
-/** Writes the findings as a table for a terminal. The line to change stands below the finding that asks for it. */
+/**
+ * Writes the findings as a table for a terminal. Below a finding with a fix stands the line that the operator should
+ * change or run.
+ */
 export function findingsTable(findings: readonly Finding[]): string {
   const rows = inOrder(findings)
   const areaWidth = widest(rows.map(({ area }) => area))

@@ -17,7 +17,7 @@ export const EVENT_SCOPES = {
   'message.sent': 'mail:read',
   'message.failed': 'mail:read',
   'message.bounced': 'mail:read',
-  // A recipient reported the message as spam.
+  // The event `message.complained` says that a recipient reported the message as spam.
   'message.complained': 'mail:read',
   'payment.settled': 'payments:accept',
   'payment.failed': 'payments:accept',
@@ -50,15 +50,15 @@ export type MessageEventData = {
   to: string[]
   subject: string
   labels: string[]
-  /** Only the event `attachment.read` has this field. */
+  /** Tells whether an attachment's text was read. Only the event `attachment.read` has this field. */
   attachment?: AttachmentRead
-  /** Only the event `message.invite` has this field. */
+  /** Lists the invites in the message. Only the event `message.invite` has this field. */
   invites?: InviteNotice[]
 }
 
 /**
- * Lists what an invite does to the calendar. `outdated` means that the calendar knows a later state of the event.
- * `proposal` means that nothing proves that the sender may change the event, so nothing changes.
+ * Lists the effects that an invite can have on the calendar. `outdated` means that the calendar already has a newer
+ * revision of the event. `proposal` means that the sender is not proven to be the organizer, so nothing changes.
  */
 export const INVITE_EFFECTS = [
   'new',
@@ -79,7 +79,7 @@ export type InviteNotice = {
   effect: InviteEffect
 }
 
-/** Tells whether an attachment's text was read, in the event `attachment.read`. */
+/** Is the data of the event `attachment.read`. `state` tells whether the attachment's text was read. */
 export type AttachmentRead = {
   attachmentId: string
   state: 'ready' | 'none' | 'failed'
@@ -127,7 +127,7 @@ export type PurchaseEventData = {
   reason: string | null
 }
 
-/** Describes the data of a warning that a limit of a mandate is nearly used up. */
+/** Describes the data of the event `purse.warned`: a mandate has nearly used up one of its limits. */
 type MandateEventData = {
   mandateId: string
   bound: 'hour' | 'day' | 'month' | 'total'
@@ -146,7 +146,7 @@ export type RefundEventData = {
   txHash: string
 }
 
-/** Describes the data of a refund event as the buyer sees it. */
+/** Describes the data of the event `purse.refunded`, which the buyer's project gets. */
 export type RefundedPurchaseEventData = {
   purchaseId: string
   refundId: string

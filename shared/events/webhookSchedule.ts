@@ -1,6 +1,9 @@
 /** Defines the retry schedule of webhook deliveries (docs/contract.md §7). */
 
-/** Gives the seconds from the end of failed attempt n (index n - 1) to attempt n + 1. */
+/**
+ * Lists the delays in seconds between the attempts of a webhook delivery. The first delay begins when the first attempt
+ * has failed.
+ */
 const WEBHOOK_DELAYS_S = [1, 4, 16, 64, 300] as const
 
 /** Limits the attempts of one delivery: the first attempt, and one attempt for each delay. */
@@ -23,7 +26,7 @@ export function nextWebhookDelayS(attempt: number): number | null {
 }
 
 /**
- * Decides what the receiver's response means for a webhook delivery.
+ * Decides from the receiver's HTTP response whether a webhook delivery has succeeded, has failed, or is tried again.
  *
  * @param status is the HTTP status. Null means a time-out or a network error. A redirect is never followed and counts
  * as 4xx. The statuses 408 and 429 end the delivery like any 4xx.

@@ -23,7 +23,7 @@ export function signWebhook({ secret, body }: SignWebhookParameters): string {
 }
 
 /**
- * Checks a webhook signature, as a receiver does.
+ * Checks the signature of a received webhook.
  *
  * @param header is the value of `X-Service-Signature`. Null means that the header was absent.
  */

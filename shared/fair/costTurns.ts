@@ -3,13 +3,13 @@ import type { Costs } from './costs.ts'
 type Waiting = { sharers: readonly string[]; enter: (() => void)[] }
 
 /**
- * Runs a limited number of tasks at once. The next task belongs to the sharers that have cost least so far. Tasks of
- * the same sharers keep their order.
+ * Limits the number of tasks that run at once. The next task to run belongs to the sharers that have caused the least
+ * cost so far. Tasks of the same sharers run in their order.
  */
 export class CostTurns {
   readonly #costs: Costs
   readonly #total: number
-  /** Holds the waiting tasks of each group of sharers. */
+  /** Holds the waiting tasks. Tasks with the same sharers form one group. */
   readonly #waiting = new Map<string, Waiting>()
   #taken = 0
 
@@ -19,8 +19,8 @@ export class CostTurns {
   }
 
   /**
-   * Waits for a turn of these sharers. @returns a function that ends the turn. A second call of the function does
-   * nothing.
+   * Waits until the given sharers get a turn. @returns a function that ends the turn. A second call of the function
+   * does nothing.
    */
   async enter(sharers: readonly string[]): Promise<() => void> {
     if (this.#taken < this.#total) this.#taken++
@@ -33,7 +33,7 @@ export class CostTurns {
     }
   }
 
-  /** Runs a task in a turn, and charges the task's sharers for its time. */
+  /** Waits for a turn, runs the task, and charges the task's sharers with the time that the task took. */
   async run<Result>(sharers: readonly string[], work: () => Promise<Result>): Promise<Result> {
     const end = await this.enter(sharers)
     const startMs = performance.now()
@@ -54,7 +54,7 @@ export class CostTurns {
     return promise
   }
 
-  /** Gives a freed turn to the waiting task whose sharers have cost least. */
+  /** Gives a freed turn to the waiting task whose sharers have caused the least cost. */
   #next(): void {
     let lightest: [string, Waiting] | undefined
     let least = Number.POSITIVE_INFINITY

@@ -1,17 +1,20 @@
-/** The cost that a sharer has caused is halved after this time. */
+/** Is the time after which the cost that a sharer has caused is halved. */
 const HALF_LIFE_MS = 30_000
 /**
  * Limits how many sharers have a recorded cost. A stranger may have many addresses. Above the limit, the sharers with
  * the lower costs (the lower half) are forgotten.
  */
 const SHARERS_MAX = 10_000
-/** A sharer's cost up to this value has no effect. Each doubling above the value lowers the priority by one. */
+/**
+ * Is the cost that a sharer may cause without a disadvantage. Each doubling of the cost above this value puts the
+ * sharer's jobs one priority lower.
+ */
 const FREE_MS = 100
 const PRIORITY_MAX = 12
 
 /**
- * Tells whether jobs whose sharers have these two costs may share a batch. A cheap job must not wait for the expensive
- * part of the batch.
+ * Tells whether two jobs may run in one batch. Each cost is the work that the job's sharers have caused. A cheap job
+ * must not wait for an expensive job of the batch.
  */
 export const mayShare = (leastMs: number, ms: number): boolean => ms <= 2 * leastMs + FREE_MS
 
@@ -51,7 +54,7 @@ export class Costs {
     }
   }
 
-  /** Returns the total cost of these sharers. */
+  /** Returns the sum of the costs that the given sharers have caused. */
   of(sharers: readonly string[]): number {
     const nowMs = this.#nowMs()
     let sum = 0
@@ -62,7 +65,7 @@ export class Costs {
     return sum
   }
 
-  /** Returns the priority of a job of these sharers. The priority 0 goes first. */
+  /** Returns the priority of a job that belongs to these sharers. Jobs with priority 0 run first. */
   priorityOf(sharers: readonly string[]): number {
     const doublings = Math.log2(this.of(sharers) / FREE_MS)
     return Math.min(PRIORITY_MAX, Math.max(0, Math.ceil(doublings)))

@@ -1,11 +1,16 @@
-/** Limits how many sharers have recorded processor time. A sharer that has no debt left is forgotten. */
+/**
+ * Limits the number of sharers whose processor time is recorded. A sharer is forgotten when its budget is full again.
+ */
 const SHARERS_MAX = 10_000
 
-/** Limits the processor time of each sharer. A sharer may use a burst at once, and then a fixed time in each second. */
+/**
+ * Limits the processor time of each sharer. A sharer may use `burstMs` at once. After that, each second gives the
+ * sharer `perSecondMs` more.
+ */
 export class CpuBudget {
   readonly #limits: { burstMs: number; perSecondMs: number }
   readonly #nowMs: () => number
-  /** Holds the processor time that each sharer has used and that has not yet been regained. */
+  /** Holds the processor time of each sharer that still counts against the sharer's budget. */
   readonly #used = new Map<string, { ms: number; atMs: number }>()
 
   constructor(limits: { burstMs: number; perSecondMs: number }, nowMs = () => performance.now()) {
@@ -19,7 +24,7 @@ export class CpuBudget {
     return over < 0 ? 0 : Math.ceil(((over + 1) * 1000) / this.#limits.perSecondMs)
   }
 
-  /** Adds the processor time of finished work to its sharer. The time is known only after the work. */
+  /** Charges a sharer for the processor time of finished work. The time is unknown before the work has ended. */
   charge(sharer: string, cpuMs: number): void {
     const ms = this.#usedMs(sharer) + cpuMs
     this.#used.delete(sharer)

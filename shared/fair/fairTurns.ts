@@ -1,16 +1,16 @@
-/** Reports that too many callers of one sharer wait, or that the turn came too late. */
+/** Reports that a caller got no turn: too many callers of the same sharer wait, or the time to wait has passed. */
 export class NoTurnError extends Error {}
 
 type Waiter = { enter: () => void; refuse: () => void }
 
 /**
- * Shares turns between sharers. The next free turn goes to the waiting sharers by rotation. So a sharer with a thousand
- * callers delays another sharer by one turn only.
+ * Divides a limited number of turns fairly among sharers. The next free turn goes to the waiting sharers by rotation.
+ * So a sharer with a thousand waiting callers delays another sharer by one turn only.
  */
 export class FairTurns {
   readonly #limits: { total: number; perSharer: number; waitingPerSharer: number }
   readonly #running = new Map<string, number>()
-  /** Holds the waiting sharers in the order of rotation. */
+  /** Holds the waiting callers of each sharer. The sharers stand in the order of their next turns. */
   readonly #waiting = new Map<string, Waiter[]>()
   #taken = 0
 
@@ -22,7 +22,7 @@ export class FairTurns {
     this.#limits = { waitingPerSharer: Number.POSITIVE_INFINITY, ...limits }
   }
 
-  /** Waits for a turn of the sharer. @returns a function that ends the turn. @throws {NoTurnError} */
+  /** Waits until the sharer gets a turn. @returns a function that ends the turn. @throws {NoTurnError} */
   async enter(sharer: string, timeoutMs = Number.POSITIVE_INFINITY): Promise<() => void> {
     const queue = this.#waiting.get(sharer) ?? []
     if (queue.length > 0 || !this.#hasTurn(sharer)) {
@@ -73,7 +73,7 @@ export class FairTurns {
     for (const [next, queue] of this.#waiting) {
       if (!this.#hasTurn(next)) continue
       const waiter = queue.shift()!
-      // The sharer that got a turn goes to the end of the rotation.
+      // A sharer that has just got a turn goes to the end of the rotation.
       this.#waiting.delete(next)
       if (queue.length > 0) this.#waiting.set(next, queue)
       this.#take(next)

@@ -1,9 +1,9 @@
 /**
- * Chooses the piece of work that must end when a limited resource is full. The sharer that holds the most gives up one
- * of its works. So a newcomer is served even beside many sharers that hold their full share.
- * @param held tells how much the sharer of a work holds with all its works.
- * @param rank tells which work of the chosen sharer ends: the work with the highest rank.
- * @returns null if there is no work.
+ * Chooses the piece of work that must end when a limited resource is full. The sharer that holds the most of the
+ * resource gives up one piece of its work. So a newcomer is served even if many sharers hold their full share.
+ * @param held returns the amount of the resource that the sharer of a piece of work holds in total.
+ * @param rank returns the rank of a piece of work. The chosen sharer gives up its work with the highest rank.
+ * @returns null if `works` is empty.
  */
 export function workOfGreediest<Work>(
   works: Iterable<Work>,

@@ -9,12 +9,14 @@ export class Pace {
   readonly #bytesPerS: number
   readonly #burstS: number
   readonly #nowMs: () => number
-  /** Holds the time at which each sharer's debt of bytes ends. */
+  /**
+   * Maps each sharer to the time up to which its bytes use up its rate. The sharer waits if this time is in the future.
+   */
   readonly #paidAtMs = new Map<string, number>()
 
   /**
-   * Sets the rate of reading. @param bytesPerS is the bytes a second of one sharer. 0 means no limit. `burstS` is the
-   * number of seconds whose bytes may pass at once.
+   * Sets the rate of reading. @param bytesPerS is the number of bytes a second that one sharer may send. 0 means no
+   * limit. `burstS` is the number of seconds for which the sharer may send its bytes at once.
    */
   constructor(
     { bytesPerS, burstS }: { bytesPerS: number; burstS: number },
@@ -25,7 +27,10 @@ export class Pace {
     this.#nowMs = nowMs
   }
 
-  /** Counts bytes that arrived. @returns the milliseconds to wait before the next bytes of these sharers are read. */
+  /**
+   * Counts bytes that the given sharers sent. @returns the milliseconds to wait before more bytes of the sharers are
+   * read.
+   */
   take(sharers: Iterable<string>, bytes: number): number {
     if (this.#bytesPerS === 0) return 0
     const nowMs = this.#nowMs()

@@ -1,13 +1,16 @@
-/** A job that got no slot is tried again after this time at the earliest. */
+/** Is the shortest time in milliseconds after which a job without a slot asks for a slot again. */
 const RETURN_MS = 250
 /**
- * Jobs of one sharer that got no slot are tried again at this distance from each other, plus time for each mail. One
- * such try costs as much as a few mails.
+ * Is the time in milliseconds between the next tries of two refused jobs of one sharer. Each mail of a job adds more
+ * time. One try costs as much as a few mails.
  */
 const RETURN_SPACING_MS = 10
 const MAIL_SPACING_MS = 1
 
-/** Is a granted turn, which lasts until `leave` is called, or the time after which a refused job may try again. */
+/**
+ * Is the response to a job that asks for a turn. A granted turn lasts until the job calls `leave`. A refused job may
+ * ask again after `returnInMs`.
+ */
 export type ShareTurn =
   | { granted: true; leave: () => void }
   | { granted: false; returnInMs: number }
@@ -29,7 +32,10 @@ export class Shares {
     this.#nowMs = nowMs
   }
 
-  /** Takes a slot of the pool, or a part of a slot, for all of these sharers. */
+  /**
+   * Takes a slot of the worker pool for a job of the given sharers. A small job takes only the fraction `part` of a
+   * slot.
+   */
   enter(sharers: readonly string[], part = 1): ShareTurn {
     const crowded = this.crowded(sharers)
     if (crowded !== null) return { granted: false, returnInMs: this.returnInMs(crowded) }
@@ -45,8 +51,8 @@ export class Shares {
   }
 
   /**
-   * Returns the first of these sharers that already holds its full share of slots. @returns null if a slot may be
-   * taken.
+   * Returns the first of the given sharers that already holds as many slots as a sharer may hold now. @returns null if
+   * the sharers may take a slot.
    */
   crowded(sharers: readonly string[]): string | null {
     const free = this.#slots - this.#taken
@@ -67,8 +73,8 @@ export class Shares {
   }
 
   /**
-   * Returns the milliseconds after which the next refused job of this sharer may try again. The time grows with the
-   * mails of the job.
+   * Returns the milliseconds after which a refused job of a sharer may ask for a slot again. Each call gives a later
+   * time, and a job with many mails delays the next job more.
    */
   returnInMs(sharer: string, mails = 1): number {
     const nowMs = this.#nowMs()

@@ -27,8 +27,8 @@ const V4_DENIED: readonly Prefix[] = [
 ]
 
 /**
- * All global unicast IPv6 addresses lie in this range (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96
- * lie outside it.
+ * Is the range of all global unicast IPv6 addresses (RFC 4291 §2.4). Loopback, fc00::/7, fe80::/10 and 64:ff9b::/96 lie
+ * outside this range.
  */
 const V6_ALLOWED: Prefix = ['2000::', 3]
 
@@ -62,7 +62,7 @@ function parseV6(text: string): bigint | undefined {
   if (!zoneless.includes(':') || !/^[0-9a-fA-F:.]+$/.test(zoneless)) return undefined
   const host = `http://[${zoneless}]`
   if (!URL.canParse(host)) return undefined
-  // The URL parser has left only hex groups and at most one `::`.
+  // After the URL parser, the address consists of hex groups and at most one `::`.
   const [head = '', tail] = new URL(host).hostname.slice(1, -1).split('::')
   const front = head === '' ? [] : head.split(':')
   const back = tail === undefined || tail === '' ? [] : tail.split(':')
@@ -90,7 +90,7 @@ function isPublicV6(value: bigint): boolean {
  * Tells whether an IP address is a public unicast address.
  *
  * @param address is IPv4 in four decimal parts, or IPv6 (a zone is ignored), as `dns.lookup` returns it.
- * @returns false also for a text that is no address, so that an error refuses the request.
+ * @returns false for a text that is no IP address, so that a request to it is refused.
  */
 export function isPublicAddress(address: string): boolean {
   const v4 = parseV4(address)
@@ -106,7 +106,7 @@ export type HostVerdict = 'public' | 'private' | 'name'
  *
  * @param url was parsed by `new URL()`. The parser turns 0x7f.1, 2130706433, 127.1 and full-width digits into
  * 127.0.0.1, and [::127.0.0.1] into hex groups.
- * @returns `name` if the host must be resolved before it can be judged.
+ * @returns `name` if the host is a name. DNS must then resolve the name before the address can be judged.
  */
 export function judgeHost(url: URL): HostVerdict {
   const host = url.hostname

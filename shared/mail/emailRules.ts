@@ -59,13 +59,13 @@ const isBlocked = (rules: readonly Rule[], senders: Senders): boolean =>
   )
 
 /**
- * Is the decision about a message. `store` means that the message is stored. `reduce` means that a proven bounce passes
- * an allow list without its free text. `later` means that DNS cannot tell now whether an allowed author wrote the
- * message.
+ * Names what happens to a received message. `store` means that the message is stored. `reduce` means that a proven
+ * bounce is stored without its free text, although an allow list does not name its sender. `later` means that DNS
+ * cannot tell now whether an allowed author wrote the message.
  */
 export type Admission = 'store' | 'reduce' | 'later' | 'discard'
 
-/** Tells whether email rules refuse a message without a check of its sender. */
+/** Tells whether the email rules refuse a message already by its addresses, before the sender is authenticated. */
 export const isRefused = (
   rules: readonly Rule[],
   senders: Senders,
@@ -73,8 +73,8 @@ export const isRefused = (
 ): boolean => isBlocked(rules, senders) || !(isProvenBounce || isReceived(rules, senders))
 
 /**
- * Decides about a message whose sender has been checked. An ALLOW rule counts only for a proven author, because anyone
- * can write an allowed address into From.
+ * Decides by the email rules what happens to a message whose sender was authenticated. An ALLOW rule counts only for a
+ * proven author, because anyone can write an allowed address into From.
  */
 export function admit(
   rules: readonly Rule[],

@@ -10,7 +10,7 @@ export type DomainRecord = {
   type: 'TXT' | 'MX'
   name: string
   value: string
-  /** Is the preference of an MX record. Null means that the record has another type. */
+  /** Is the preference of an MX record. Records of other types have null. */
   priority: number | null
   /** Tells whether the domain is verified only with this DNS record. */
   required: boolean
@@ -98,7 +98,7 @@ function judge(
   return { status: 'mismatch', detail: `found ${found.length}, none with ${wanted.slice(0, 100)}` }
 }
 
-/** Is the finding if the name servers did not respond, so that nothing is known about the record. */
+/** Is the finding about a DNS record if the name servers did not respond, so that nothing is known about the record. */
 export const UNKNOWN: Finding = { status: 'unknown', detail: 'the name servers did not answer' }
 
 /**
@@ -118,8 +118,8 @@ export function verdictOf(
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
 /**
- * A verified domain fails after this time without its required DNS records. A DNS outage of one night must not make the
- * domain fail.
+ * Is the time without the required DNS records after which a verified domain fails. A DNS outage of one night must not
+ * make the domain fail.
  */
 const PATIENCE_MS = 72 * HOUR_MS
 const RECHECK_MS = 24 * HOUR_MS
@@ -129,8 +129,8 @@ export type DomainStatus = 'pending' | 'verified' | 'failed'
 /**
  * Returns the status of a domain after a check, and the delay until the next check. The delay null means that a failed
  * domain is checked only on request.
- * @param wantingMs is the time since the first check without the required DNS records. 0 means that the records are
- * there.
+ * @param wantingMs is the time in milliseconds since a check first missed a required DNS record. 0 means that no record
+ * is missing.
  */
 export function afterCheck(
   before: DomainStatus,

@@ -2,8 +2,8 @@ const MINUTE_S = 60
 const HOUR_S = 60 * MINUTE_S
 
 /**
- * Names the route of outgoing mail. `relay` sends mail to a smarthost. `direct` sends mail to the MX hosts of the
- * recipients' domains.
+ * Names the route of outgoing mail. `relay` means that a smarthost sends the mail. `direct` means that this service
+ * sends the mail to the MX hosts of the recipients' domains.
  */
 export type MailRoute = 'relay' | 'direct'
 
@@ -15,14 +15,16 @@ type Schedule = {
 }
 
 const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
-  // The smarthost has its own queue. Retries to the smarthost only bridge its restarts and outages.
+  // The smarthost has a queue of its own for the recipients' hosts. So this service retries only until the smarthost
+  // itself accepts the mail again.
   relay: {
     delaysS: [15, MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S],
     giveUpS: 24 * HOUR_S,
     giveUpText: '24 h',
   },
-  // RFC 5321 §4.5.4.1: attempts are at least 30 minutes apart, two in the first hour, then every two or three hours,
-  // for four to five days. The first delay is shorter, because greylisting hosts ask for about five minutes.
+  // RFC 5321 §4.5.4.1 asks for delivery attempts at least 30 minutes apart, for four to five days. It allows two
+  // attempts in the first hour and then one every two or three hours. The first delay here is shorter, because
+  // greylisting hosts ask for about five minutes.
   direct: {
     delaysS: [5 * MINUTE_S, 30 * MINUTE_S, 30 * MINUTE_S, HOUR_S, 2 * HOUR_S, 3 * HOUR_S],
     giveUpS: 5 * 24 * HOUR_S,
@@ -33,7 +35,7 @@ const SCHEDULES: Readonly<Record<MailRoute, Schedule>> = {
 /**
  * Returns the seconds to wait after failed attempt number `attempt` (from 1) for a recipient. Null means that the mail
  * is given up.
- * @param ageS is the number of seconds since the API accepted the message.
+ * @param ageS is the number of seconds since the API accepted the mail.
  */
 export function nextMailDelayS(route: MailRoute, attempt: number, ageS: number): number | null {
   const { delaysS, giveUpS } = SCHEDULES[route]

@@ -1,6 +1,6 @@
 /**
- * Reads and writes MTA-STS policies (RFC 8461). With MTA-STS a domain says which hosts take its mail, and that these
- * hosts prove their names by TLS.
+ * Reads and writes MTA-STS policies (RFC 8461). With such a policy a domain names the hosts that take its mail, and
+ * promises that each host has a valid TLS certificate.
  */
 
 export const MTA_STS_MODES = ['none', 'testing', 'enforce'] as const
@@ -10,7 +10,7 @@ export type MtaStsMode = (typeof MTA_STS_MODES)[number]
 /** Describes an MTA-STS policy. `mx` lists host names in lower case. `*.` matches one label. */
 export type MtaStsPolicy = { mode: MtaStsMode; mx: string[] }
 
-/** Senders keep this service's MTA-STS policy for this many seconds (RFC 8461 §3.2 asks for weeks). */
+/** Is the number of seconds for which senders keep this service's MTA-STS policy (RFC 8461 §3.2 asks for weeks). */
 const MAX_AGE_S = 604_800
 
 /**

@@ -37,7 +37,7 @@ export function parseReferences(header: string | undefined): string[] {
 
 /** Holds the header fields of a message that link it to a thread. */
 export type ThreadLinks = {
-  /** Is the Message-ID in the bytes of the sent or received message. */
+  /** Is the Message-ID that the header of the sent or received message contains. */
   messageId: string
   inReplyTo: string[]
   references: string[]
@@ -103,7 +103,7 @@ export function subjectKey(subject: string): Buffer | null {
   return base === '' ? null : createHash('sha256').update(base).digest()
 }
 
-/** Tells whether two messages have the same participants, in either direction. */
+/** Tells whether two messages have the same participants. Senders and recipients count alike. */
 export function sameParticipants(left: readonly string[], right: readonly string[]): boolean {
   const [one, other] = [left, right].map(
     (list) => new Set(list.map((address) => address.toLowerCase())),

@@ -37,7 +37,10 @@ export const offeredScopes = (purse: readonly PurseConsent[]): OfferedScope[] =>
  */
 export const OFFLINE_ACCESS = 'offline_access'
 
-/** Holds the texts of the consent page for each scope. `isTicked` means that the box is ticked at the beginning. */
+/**
+ * Holds the texts of the consent page for each scope. `isTicked` means that the page shows the scope's box ticked at
+ * first.
+ */
 export const SCOPE_WORDS: Record<OfferedScope, { words: string; isTicked: boolean }> = {
   'mail:read': { words: 'read your mail', isTicked: true },
   'mail:send': { words: 'send mail, within the rules of the inbox', isTicked: true },
@@ -59,7 +62,7 @@ export const SCOPE_MAX_CHARS = 1_000
 /**
  * Reads the `scope` of an OAuth request (RFC 6749 §3.3). Scopes that no owner can give are left out.
  * @param offered lists the scopes that this service offers.
- * @returns null if the text names no scope that exists.
+ * @returns null if the text names no scope that this service knows.
  */
 export function readScopes(
   text: string | null,

@@ -8,12 +8,15 @@ export const isOAuthOn = (baseUrl: string): boolean =>
 export const mcpResource = (baseUrl: string): string => `${baseUrl}/mcp`
 
 /**
- * Tells whether a URL is the MCP resource. Clients keep the query of the URL that a person typed, and some add a slash.
- * All these URLs mean the same resource.
+ * Tells whether a URL identifies this service's MCP server as an OAuth resource. Clients keep the `names` query that a
+ * person typed, and some clients add a slash. All these URLs identify the same resource.
  */
 export const isMcpResource = (resource: string, baseUrl: string): boolean =>
   resource.replace(/\?names=(?:dotted|underscore)$/, '').replace(/\/$/, '') === mcpResource(baseUrl)
 
-/** Returns the URL where an OAuth client learns how to get a token. The URL is the value of `resource_metadata`. */
+/**
+ * Returns the URL of the metadata document that tells an OAuth client how to get a token. The URL is the value of
+ * `resource_metadata`.
+ */
 export const resourceMetadataUrl = (baseUrl: string): string =>
   `${baseUrl}/.well-known/oauth-protected-resource/mcp`

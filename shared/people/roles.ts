@@ -1,8 +1,8 @@
 /** Defines the roles of persons at the console. Each role may do everything that the previous role may do. */
 
 /**
- * A `viewer` reads named projects, without secrets. An `owner` decides for named projects: settings, keys, secrets and
- * approvals. An `operator` does everything, for every project and for the service.
+ * A `viewer` reads the named projects, but no secrets. An `owner` also changes the settings, keys and secrets of the
+ * named projects, and decides approval requests. An `operator` may do everything in every project and in the service.
  */
 export const ROLES = ['viewer', 'owner', 'operator'] as const
 export type Role = (typeof ROLES)[number]

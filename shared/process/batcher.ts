@@ -2,13 +2,13 @@ import { isDatabaseUnavailable } from './databaseAway.ts'
 import { withinNone } from './workContext.ts'
 
 /**
- * Batches items of concurrent callers into one SQL statement (docs/decisions/batching.md). An item runs at once if no
- * statement runs. Items that arrive meanwhile form the next batch. The next batch runs when the previous statement has
- * ended. It also runs when the previous statement is late and fewer than `parallel` statements run.
+ * Joins the items of concurrent callers into one SQL statement (docs/decisions/batching.md). If no statement runs, an
+ * item runs at once. Items that arrive during a statement form the next batch. The next batch runs when the statement
+ * has ended. It also runs when the statement is late and fewer than `parallel` statements run.
  */
 export type Batcher<Item, Result> = {
   submit(item: Item): Promise<Result>
-  /** Resolves when no item waits and no statement runs. */
+  /** Waits until the batcher holds no waiting item and runs no SQL statement. */
   drain(): Promise<void>
 }
 
@@ -19,24 +19,25 @@ type Waiting<Item, Result> = {
 }
 
 export function createBatcher<Item, Result>(options: {
-  /** Runs one statement for the items, and returns one result for each item, in order. */
+  /** Runs one SQL statement for all the items, and returns one result for each item in the order of the items. */
   run: (items: Item[]) => Promise<Result[]>
   /** Limits the items in one SQL statement. */
   batchMax: number
-  /** Limits the SQL statements that run at the same time. */
+  /** Limits the number of SQL statements that run at the same time. */
   parallel: number
   /**
-   * Is the time after which a running statement is late. The next statement may then begin. A longer time makes the
-   * batches larger. If the field is absent, the next statement begins at once.
+   * Is the time in milliseconds after which a running SQL statement counts as late. The next statement may then begin.
+   * A longer time makes the batches larger. If the field is absent, the next statement begins at once.
    */
   lateMs?: number
   /**
-   * Gives the weight of an item, and the maximum weight of one SQL statement. A heavier item runs in its own statement.
+   * Defines the weight of an item, and the maximum total weight of the items in one SQL statement. An item above the
+   * maximum runs in its own statement.
    */
   weight?: { of: (item: Item) => number; max: number }
   /**
-   * Gives the rank of an item. Items with the lowest rank run first. Items that may not share a statement with the
-   * first item wait. If the field is absent, the oldest items run first.
+   * Gives the rank of an item. Items with the lowest rank run first. An item waits if its rank may not share a
+   * statement with the lowest rank. If the field is absent, the oldest items run first.
    */
   rank?: { of: (item: Item) => number; mayShare: (least: number, rank: number) => boolean }
 }): Batcher<Item, Result> {
@@ -51,7 +52,8 @@ export function createBatcher<Item, Result>(options: {
       const results = await options.run(batch.map(({ item }) => item))
       for (const [n, waiting] of batch.entries()) waiting.resolve(results[n]!)
     } catch (error) {
-      // If the database connection broke, the batch may be committed. A second run could send a mail twice.
+      // If the database connection broke, the batch may still be committed, so the batch is not run again. A second run
+      // could send a mail twice.
       if (batch.length === 1 || isDatabaseUnavailable(error)) {
         for (const waiting of batch) waiting.reject(error)
         return
@@ -60,7 +62,7 @@ export function createBatcher<Item, Result>(options: {
     }
   }
 
-  /** Sorts the waiting items by rank. @returns the number of items that may run together. */
+  /** Sorts the waiting items by rank. @returns how many of the first items may run in one SQL statement. */
   const sortByRank = (): number => {
     const { batchMax, rank } = options
     if (rank === undefined || queue.length < 2) return batchMax
@@ -85,8 +87,8 @@ export function createBatcher<Item, Result>(options: {
   }
 
   /**
-   * Tells whether the next batch waits for the end of the last statement. The waiting items are checked again when the
-   * statement is late.
+   * Tells whether the next batch waits until the running SQL statement ends. When the statement is late, a timer checks
+   * the waiting items again.
    */
   const gathers = (): boolean => {
     if (options.lateMs === undefined || busy === 0) return false

@@ -8,7 +8,7 @@ const RESOLUTION_MS = 20
  */
 const WINDOW_MS = 10_000
 
-/** Measures how long the event loop of this process made tasks wait. */
+/** Measures for how long the event loop of this process delayed its tasks. */
 export class EventLoopDelay {
   readonly #histogram: IntervalHistogram
   readonly #nowMs: () => number
@@ -27,7 +27,7 @@ export class EventLoopDelay {
 
   /** Returns the longest delay of the event loop in the last ten to twenty seconds, in milliseconds. */
   longestMs(): number {
-    // The maximum of the histogram is NaN or 0 before the first sample.
+    // Before its first sample, the histogram gives NaN or 0 as its maximum.
     const ms = this.#histogram.max / 1e6 || 0
     const windows = Math.floor((this.#nowMs() - this.#beganMs) / WINDOW_MS)
     if (windows === 0) return Math.max(ms, this.#beforeMs)

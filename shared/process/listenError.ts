@@ -1,6 +1,9 @@
 import { ConfigError } from '../config/config.ts'
 
-/** Names the settings of an address that a process listens on, such as `{ portVariable: 'PORT', port: 3000, … }`. */
+/**
+ * Describes the address on which a process listens, with the names of its settings: `{ portVariable: 'PORT', port:
+ * 3000, … }`.
+ */
 export type ListenAddress = {
   portVariable: string
   port: number
@@ -9,8 +12,8 @@ export type ListenAddress = {
 }
 
 /**
- * Explains why a process cannot listen. @returns a ConfigError for an unusable address. Any other error is returned
- * unchanged.
+ * Turns the error of a failed listen call into an error for the operator. @returns a ConfigError if the address cannot
+ * be used. Any other error is returned unchanged.
  */
 export function listenError(error: unknown, address: ListenAddress): unknown {
   const { portVariable, port, hostVariable, host } = address

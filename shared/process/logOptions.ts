@@ -48,7 +48,8 @@ export function logOptions(service: string, level: string): LoggerOptions {
         '*.masterKeys',
         'err.config',
         'err.options',
-        // Postgres quotes refused values in these fields. The values can be mail and secrets.
+        // Postgres quotes refused values in some fields of its errors, and the values can be mail or secrets. So the
+        // log leaves these fields out.
         'err.where',
         'err.detail',
         'err.internalQuery',

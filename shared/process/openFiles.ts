@@ -7,14 +7,15 @@ const LOOK_MS = 1_000
  */
 const ENOUGH = 1_024
 /**
- * At this fraction of the limit a process counts as short of file descriptors. Below the second fraction the process
- * has recovered.
+ * Is the fraction of the limit at which a process counts as short of file descriptors. The process has recovered when
+ * it uses less than the fraction `RECOVERED`.
  */
 const SHORT = 0.9
 const RECOVERED = 0.8
 
 /**
- * Reads how many file descriptors this process may open, and how many are open. The result is null if /proc is absent.
+ * Reads the limit on the file descriptors of this process, and the number of its open descriptors. Without /proc the
+ * result is null.
  */
 type OpenFiles = { limit: () => number | null; count: () => number }
 
@@ -32,7 +33,7 @@ const OF_THIS_PROCESS: OpenFiles = {
     try {
       return readdirSync('/proc/self/fd').length
     } catch {
-      // The check itself needs a file descriptor, and no descriptor is left.
+      // The count itself opens a file descriptor. If the count fails, no descriptor is left.
       return Number.POSITIVE_INFINITY
     }
   },

@@ -12,7 +12,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { Tracer } from './span.ts'
 
-/** Ended trace spans are exported together after this time, in milliseconds. */
+/** Is the time in milliseconds after which the ended trace spans are exported together. */
 const EXPORT_DELAY_MS = 500
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, consumer: SpanKind.CONSUMER }
@@ -61,7 +61,7 @@ const writeTraceparent = ({ traceId, spanId, traceFlags }: SpanContext): string 
 
 /**
  * Reads a `traceparent` header of version 00, or the same fields of a later version (W3C Trace Context §3.2.2).
- * @returns null if the text is not valid.
+ * @returns null if the text is no valid `traceparent` header.
  */
 function readTraceparent(text: string): SpanContext | null {
   const [, traceId = '', spanId = '', flags = ''] =

@@ -7,19 +7,20 @@ type Write = (fields: object, message: string) => void
 
 /** Tracks a dependency of this process that can be unavailable. */
 export type Outage = {
-  /** Reports a failed use of the dependency. The end of the outage is logged by the latest `write`. */
+  /** Records that the dependency failed. The function `write` of the last failure also logs the end of the outage. */
   missed(write: Write, reason: string): void
-  /** Reports a successful use of the dependency. */
+  /** Records that the dependency was used successfully. */
   answered(): void
 }
 
 const REMINDER_MS = 60_000
-/** A success within this time after a failure does not end the outage. For example, a full disk still allows reads. */
+/**
+ * Is the time in milliseconds without a failure after which an outage has ended. One success soon after a failure
+ * proves nothing: a full disk still allows reads.
+ */
 const QUIET_MS = 2_000
 
-/**
- * Makes the record of one dependency's outages. @param what is the subject of the log lines, such as `the database`.
- */
+/** Records the outages of one dependency. @param what is the subject of the log lines, such as `the database`. */
 export function createOutage(what: string, clock = () => performance.now()): Outage {
   let write: Write | null = null
   let missed = 0

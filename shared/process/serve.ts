@@ -1,8 +1,8 @@
 import { listenError } from './listenError.ts'
 
 /**
- * Calls `Bun.serve`. The error for an unusable address names the wrong variable.
- * @throws {ConfigError} if the process cannot listen on the address.
+ * Calls `Bun.serve`. If the process cannot listen on the address, the error names the setting that must change.
+ * @throws {ConfigError}
  */
 export function serve(
   options: Parameters<typeof Bun.serve>[0] & { port: number; hostname: string },

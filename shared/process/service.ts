@@ -27,15 +27,18 @@ export type ServiceMessage =
   | { failed: { line: string; isSetting: boolean } }
 
 export type Running = {
-  /** Resolves with the reason when the service ends by itself. Without this field, a service never ends by itself. */
+  /**
+   * Is a promise that resolves with the reason when the service ends by itself. A service without this field never ends
+   * by itself.
+   */
   ended?: Promise<string>
-  /** Holds facts for the parent process, such as a port that the service chose itself. */
+  /** Holds facts about the service for its parent process, such as a port that the service chose. */
   facts?: Record<string, string>
   /** Refuses new work and finishes accepted work. The promise then resolves. */
   stop(): Promise<void>
 }
 
-/** A service stops draining after this time, because its supervisor must end within 30 s. */
+/** Is the time after which a service stops draining, because its supervisor must end within 30 s. */
 const DRAIN_LIMIT_MS = 20_000
 
 /** Limits the milliseconds for writing the last log lines before the process ends. */
@@ -99,7 +102,8 @@ export async function runService(
     const config = parseConfig(host.env, secrets())
     const opened = openLog(logOptions(name, config.logLevel))
     log = opened
-    // If there is a parent process, it names the misspelt variables once, because it has the same environment.
+    // A parent process has the same environment as its services and warns about misspelt variables once. So a service
+    // with a parent process does not warn.
     if (!host.connected) {
       for (const one of misspeltVariables(host.env)) opened.warn(misspeltLine(one))
     }
@@ -127,7 +131,8 @@ export async function runService(
     if (stopping) return
     const isSetting = error instanceof ConfigError
     const line = startFailure(name, error)
-    // The parent process prints the line of a failure once for all its attempts to start the service.
+    // The service does not print the failure itself. Its parent process prints the line once, even if it starts the
+    // service several times.
     if (host.connected) host.send?.({ failed: { line, isSetting } } satisfies ServiceMessage)
     else host.stderr.write(`${line}\n`)
     exit(isSetting ? 78 : 1)

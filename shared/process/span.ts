@@ -25,6 +25,6 @@ type OpenSpan = Span & { traceparent: string; end(): void }
 /** Opens trace spans, and exports the ended spans. */
 export type Tracer = {
   open(name: string, options: SpanOptions & { parent: string | null }): OpenSpan
-  /** Exports the trace spans that are left. */
+  /** Ends the tracer, and exports the trace spans that were not exported yet. */
   stop(): Promise<void>
 }

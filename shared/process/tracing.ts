@@ -41,7 +41,7 @@ export async function traced<Result>(
   }
 }
 
-/** Runs work that several traces share. Each trace gets a span of this work. */
+/** Runs work that belongs to several traces, such as a batch. Each of the traces gets a span for this work. */
 export async function tracedForAll<Result>(
   name: string,
   parents: readonly (string | null)[],

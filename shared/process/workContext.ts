@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** Identifies the request or job that the running code works on. Log lines name them. */
+/** Identifies the HTTP request or the job that the running code belongs to. Each log line of the code names both. */
 export type WorkContext = {
   requestId?: string
   jobId?: string
@@ -10,11 +10,11 @@ export type WorkContext = {
 
 const storage = new AsyncLocalStorage<WorkContext>()
 
-/** Runs work with additional facts for its log lines. The facts of the outer work remain. */
+/** Runs work, and adds facts to the log lines of the work. The facts of the outer work remain. */
 export const within = <Result>(more: WorkContext, work: () => Result): Result =>
   storage.run({ ...storage.getStore(), ...more }, work)
 
-/** Runs work for several callers, without the request or job of any caller in the log lines. */
+/** Runs work that serves several callers. Its log lines then name no caller's request or job. */
 export const withinNone = <Result>(work: () => Result): Result => storage.run({}, work)
 
 /**

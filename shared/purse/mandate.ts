@@ -5,7 +5,7 @@
 import { isAllowedHost } from '../vault/bounds/allowedHosts.ts'
 import type { RefusalReason } from './refusal.ts'
 
-/** Holds the limits of a mandate that need no sum over time. Amounts are in atomic units. */
+/** Holds the limits of a mandate that apply to each single payment. Amounts are in atomic units. */
 export type MandateBounds = {
   network: string
   hosts: readonly string[]
@@ -18,7 +18,10 @@ export type MandateBounds = {
 /** Tells where a payment goes. `url` is the paid resource without query and fragment. */
 export type PaymentPlace = { host: string; url: string; network: string }
 
-/** Tells whether a mandate covers payments to a host or resource. A mandate without hosts and resources covers none. */
+/**
+ * Tells whether a mandate allows payments to a host or resource. A mandate without hosts and resources allows no
+ * payment.
+ */
 export const covers = (
   { network, hosts, resources }: MandateBounds,
   place: PaymentPlace,
@@ -26,8 +29,8 @@ export const covers = (
   network === place.network && (isAllowedHost(hosts, place.host) || resources.includes(place.url))
 
 /**
- * Returns the reason for the first limit of a mandate that a payment breaks. @returns null if the payment breaks no
- * limit.
+ * Returns the reason to refuse a payment that exceeds a limit of the mandate. @returns null if the payment is within
+ * all limits.
  */
 export function brokenBound(
   { payees, perPaymentAtomic }: MandateBounds,

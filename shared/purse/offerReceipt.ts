@@ -7,7 +7,7 @@ import { compactVerify, decodeProtectedHeader, importJWK, type JWK } from 'jose'
 import { type Hex, recoverTypedDataAddress } from 'viem'
 import { z } from 'zod'
 
-/** Limits the characters of a signed offer or receipt that are kept. */
+/** Limits the characters of a signed offer or receipt that is stored. A longer text is not stored. */
 const PROOF_CHARS_MAX = 8192
 
 export const PROOF_VERDICTS = ['valid', 'other_signer', 'mismatch', 'invalid', 'unchecked'] as const
@@ -72,7 +72,7 @@ export type ProofSubject = {
   payTo: string
   asset: string
   amountAtomic: bigint
-  /** Lists the names of the paid resource: the seller's name, and the dialled URL. */
+  /** Lists the names of the paid resource: the name in the seller's challenge, and the requested URL. */
   resources: readonly string[]
 }
 

@@ -40,7 +40,10 @@ type Entry = {
 export type SellerChallenge = {
   x402Version: 1 | 2
   entries: Entry[]
-  /** Holds the resource and the extensions as received in version 2, because the payment repeats both. */
+  /**
+   * Holds the members `resource` and `extensions` of an x402 version 2 challenge unchanged, because the payment repeats
+   * both.
+   */
   resource: unknown
   extensions: unknown
   /** Is the seller's reason for the 402, for example why the seller refused a payment. */
@@ -84,7 +87,7 @@ const v2Schema = z.object({
  * Reads the x402 challenge of a 402. The header of version 2 counts first. The body is read only if that header is
  * absent.
  * @param header is `PAYMENT-REQUIRED`. Null means that the header is absent.
- * @returns null if the 402 holds no readable challenge.
+ * @returns null if the 402 holds no x402 challenge that can be read.
  */
 export function readChallenge(header: string | null, body: string): SellerChallenge | null {
   if (header !== null) return readV2(decoded(header))
@@ -142,7 +145,8 @@ function parsed(json: string): unknown {
 }
 
 /**
- * Is an offer that may be signed, because its scheme, chain, token and lifetime are accepted. `payTo` is in lower case.
+ * Describes an offer of a seller that the purse may sign: its scheme, chain, token and lifetime are accepted. `payTo`
+ * is in lower case.
  */
 export type Offer = {
   challenge: SellerChallenge
@@ -156,7 +160,7 @@ export type Offer = {
 }
 
 /**
- * Replaces the seller's words in an offer. A seller that knows a secret of the vault could repeat the secret in these
+ * Removes the seller's words from an offer. A seller that knows a secret of the vault could repeat the secret in these
  * words.
  */
 export const WORDLESS = { resource: null, description: null } as const
@@ -171,7 +175,7 @@ const ZERO = /^0x0{40}$/
  * Returns the cheapest offer on the purse's chain in USDC. A cheaper offer on another chain or in another token has no
  * effect.
  * @param dialled.url is the URL that returned the 402.
- * @param dialled.payer is the purse, which does not pay itself.
+ * @param dialled.payer is the address of the purse. An offer with this address as the payee is refused.
  */
 export function chooseOffer(
   challenge: SellerChallenge,
@@ -186,7 +190,7 @@ export function chooseOffer(
     if (fault === null) offers.push(toOffer(challenge, one, network))
     else faults.push(fault)
   }
-  // The sort is stable, so of two offers with equal prices the seller's first offer wins.
+  // The sort is stable. So if two offers have the lowest price, the offer that the seller listed first is chosen.
   offers.sort((left, right) => Number(left.amountAtomic - right.amountAtomic))
   const [offer] = offers
   return offer === undefined ? { ok: false, reason: faults[0]! } : { ok: true, offer }

@@ -14,7 +14,8 @@ export type DigestSigner = { address: Address; sign(digest: Hex): Promise<Hex> }
 /**
  * Signs one EIP-3009 authorization of exactly the price. The EIP-712 domain comes from the service's own table of
  * tokens.
- * @returns the header, the nonce of the authorization (32 random bytes), and the end of its validity in Unix seconds.
+ * @returns the payment header, the nonce of the authorization (32 random bytes), and the Unix time in seconds at which
+ * the authorization expires.
  */
 export async function signPayment(
   offer: Offer,

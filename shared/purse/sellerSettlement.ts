@@ -1,6 +1,6 @@
 /**
- * Reads the settlement that a seller states in its response. The statement proves nothing, because only the chain
- * decides.
+ * Reads the settlement that a seller states in its HTTP response. The statement proves no payment, because only the
+ * chain shows a transfer.
  */
 import { z } from 'zod'
 import { keptProof } from './offerReceipt.ts'
@@ -37,7 +37,7 @@ export type SellerSettlement = {
 
 /**
  * Reads the header with the seller's settlement. @param header is base64 of JSON. Null means that it is absent.
- * @returns null if the header is absent or malformed.
+ * @returns null if the settlement header is absent or malformed.
  */
 export function readSellerSettlement(header: string | null): SellerSettlement | null {
   if (header === null || header.length > HEADER_CHARS_MAX) return null
@@ -59,7 +59,7 @@ export function readSellerSettlement(header: string | null): SellerSettlement | 
 
 /**
  * Tells whether a paid request is sent again with the same bytes, because the seller has not decided or is unreachable.
- * @param status is the HTTP status. Null means that no response came.
+ * @param status is the HTTP status of the seller's response. Null means that no response came.
  */
 export const isUndecided = (status: number | null, settlement: SellerSettlement | null): boolean =>
   status === null ||

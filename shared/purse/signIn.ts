@@ -1,8 +1,9 @@
 /**
- * Reads sign-in-with-x for a buyer. With sign-in-with-x a seller grants access to an address that has paid before.
+ * Reads the challenge of sign-in-with-x for a buyer. With this extension a seller gives the paid resource again to an
+ * address that has already paid.
  *
- * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The signed text is built from checked members. A text
- * that the seller wrote alone could be anything, such as an order.
+ * Standards: x402 extension `sign-in-with-x`, EIP-4361, EIP-191. The purse signs a text that this service builds from
+ * checked members. A text that the seller wrote alone could be anything, such as an order.
  */
 import { type Address, getAddress, hashMessage } from 'viem'
 import { createSiweMessage } from 'viem/siwe'
@@ -46,8 +47,9 @@ export type SignIn = { info: SignInInfo; caip2: string }
 
 /**
  * Reads the sign-in challenge of a 402.
- * @param dialled.url is the URL that returned the 402.
- * @returns null if there is no challenge, or if it is not for this host, this chain, or this time.
+ * @param dialled.url is the requested URL, to which the seller answered with the 402.
+ * @returns null if the 402 holds no sign-in challenge, or if the challenge is for another host, another chain or
+ * another time.
  */
 export function readSignIn(
   extensions: unknown,

@@ -26,15 +26,15 @@ const TYPES = {
 const TYPE_HASH = '7c7c6cdb67a18743f49ec6fa9b35f50d52ed05cbed4cc592e13b44501c1a2267'
 
 /**
- * An authorization must stay valid for this many seconds, so that a few blocks can take it. The x402 reference has the
- * same margin.
+ * Is the number of seconds for which an authorization must still be valid, so that a few blocks can take it. The x402
+ * reference has the same margin.
  */
 const EXPIRY_MARGIN_S = 6
 
 /** Is half of the secp256k1 group order. The token contract refuses a signature with a larger s (EIP-2). */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** Is the text at the end of an ERC-6492 signature: 32 bytes. */
+/** Is the fixed ending of every ERC-6492 signature: 32 bytes in hexadecimal. */
 const ERC6492_MAGIC = '6492'.repeat(16)
 
 const EOA_SIGNATURE_CHARS = 2 + 65 * 2
@@ -147,16 +147,21 @@ export type Transfer = {
 type Erc6492Parts = WalletDeployment & { signature: Hex }
 
 export type SignatureKind =
-  /** An externally owned account (EOA) can have made the signature. `signature` is normalised. */
+  /**
+   * The kind `eoa` means that an externally owned account (EOA) may have made the signature. `signature` is normalised.
+   */
   | { kind: 'eoa'; signature: Hex }
-  /** Only a contract at `from` can accept these signature bytes (ERC-1271). */
+  /** No EOA can have made the signature. Only a contract at the payer's address can accept it (ERC-1271). */
   | { kind: 'contract'; erc6492: Erc6492Parts | null }
-  /** The signature bytes are malformed: they are too short, or their ERC-6492 wrapping cannot be decoded. */
+  /**
+   * The kind `malformed` means that the bytes are no signature: they are too short, or their ERC-6492 wrapping cannot
+   * be decoded.
+   */
   | { kind: 'malformed' }
 
 /**
- * Classifies a signature by its form. A signature of 65 bytes that no EOA can have made is `contract`, because contract
- * wallets use such bytes too. Safe marks approved hashes by v = 1 and eth_sign by v above 30.
+ * Classifies an EVM signature by its bytes. A signature of 65 bytes that no EOA can have made is `contract`, because
+ * contract wallets use such bytes too. For example, Safe marks approved hashes by v = 1 and eth_sign by v above 30.
  *
  * @param signature is in lower-case hex.
  */
@@ -175,12 +180,15 @@ export function classifySignature(signature: Hex): SignatureKind {
 }
 
 export type AuthorizationVerdict =
-  /** The payer `from` signed as an EOA. `signature` is the normalised form that is sent to the chain. */
+  /**
+   * The payer at the address `from` is an EOA and signed the payment. `signature` is the normalised form that is sent
+   * to the chain.
+   */
   | { kind: 'valid'; network: UsdcNetwork; signature: Hex }
   /**
-   * The payment is valid only if the contract at `from` accepts it on chain (ERC-1271). `signature` is unwrapped from
-   * ERC-6492. If `from` has no code and no allowed factory deploys it, the payment is refused with `reasonWithoutCode`
-   * before any claim.
+   * The kind `contract` means that only the contract at the payer's address can accept the payment (ERC-1271).
+   * `signature` is unwrapped from ERC-6492. The payment is refused with `reasonWithoutCode` if the address has no code
+   * and no allowed factory deploys the contract. This check comes before the payment is claimed.
    */
   | {
       kind: 'contract'
@@ -195,7 +203,7 @@ const invalid = (reason: X402Reason): AuthorizationVerdict => ({ kind: 'invalid'
 
 export type VerifyAuthorizationParameters = {
   payload: PaymentPayload
-  /** Holds the price and the payee, from the entry of the challenge that the payer saw. */
+  /** Holds the price and the payee of the payment requirement that the payer saw in the x402 challenge. */
   requirement: Pick<
     PaymentRequirements,
     'scheme' | 'network' | 'asset' | 'payTo' | 'maxAmountRequired'
@@ -220,7 +228,7 @@ function firstFault(parameters: VerifyAuthorizationParameters): X402Reason | nul
   // A payment to oneself is refused, because it succeeds on chain without moving money. Anyone could get receipts for
   // an address of their own.
   if (sameAddress(authorization.from, authorization.to)) return 'invalid_payment'
-  // The amount must equal the price exactly, because an over-payment is meant for another resource.
+  // The amount must equal the price exactly, because a payment above the price was signed for another resource.
   if (authorization.value === 0n || authorization.value !== BigInt(requirement.maxAmountRequired)) {
     return 'invalid_exact_evm_payload_authorization_value'
   }
@@ -260,7 +268,7 @@ export async function verifyAuthorization(
     if (signer === authorization.from) {
       return { kind: 'valid', network, signature: form.signature }
     }
-    // A compact signature (EIP-2098) is for EOAs. No wallet contract in use reads 64 bytes.
+    // A compact signature (EIP-2098) can only come from an EOA, because no wallet contract in use accepts 64 bytes.
     if (signature.length === COMPACT_SIGNATURE_CHARS) {
       return invalid('invalid_exact_evm_payload_signature')
     }

@@ -3,7 +3,7 @@
  */
 export const DESCRIPTION_MAX_LENGTH = 500
 
-/** Cuts the description of an endpoint to its limit, between two characters. */
+/** Cuts the description of an endpoint to its maximum length, and never inside a surrogate pair. */
 export function cutDescription(text: string): string {
   return text.slice(0, DESCRIPTION_MAX_LENGTH).replace(/[\ud800-\udbff]$/, '')
 }

@@ -20,8 +20,11 @@ export const DEVNET_ACCOUNTS = {
     privateKey: '0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d',
   },
   payTo: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
-  /** May upgrade the proxy contract of the token. The proxy refuses all other calls of this account. */
+  /**
+   * Is the account that may upgrade the proxy contract of the token. The proxy refuses every other call of this
+   * account.
+   */
   proxyAdmin: { address: '0x23618e81E3f5cdF7f54C3d65f7FBc0aBf5B21E8f' },
-  /** Deployed the token, and has every role of the token: owner, minter, pauser, blacklister. */
+  /** Is the account that deployed the token contract and has all its roles: owner, minter, pauser and blacklister. */
   tokenOwner: { address: '0xa0Ee7A142d267C1f36714E4a8F75612F20a79720' },
 } as const

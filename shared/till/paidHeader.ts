@@ -13,9 +13,9 @@ type Paid = Transfer & {
 }
 
 /**
- * Returns the x402 header of a stored payment. The authorization and its signature are the payer's. The other parts of
- * the header are not stored, so the requirement is the one in this service's challenge. So the text differs from the
- * received text.
+ * Returns the x402 header of a stored payment. The header contains the payer's authorization and signature. The other
+ * parts of the received header are not stored. So the requirement in the header comes from this service's challenge,
+ * and the text can differ from the received text.
  */
 export function paidHeader(paid: Paid): { name: string; value: string } {
   const { x402Version, network, signature: bare, deployment, resourceUrl, paymentIdentifier } = paid

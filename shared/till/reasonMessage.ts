@@ -4,7 +4,7 @@ import type { X402Reason } from './x402.ts'
 
 type Detail = {
   network: UsdcNetwork
-  /** Explains more about the refused payment, such as the malformed member. */
+  /** Explains the reason in more detail, such as which member of the payment is malformed. */
   detail?: string | null | undefined
 }
 
@@ -63,7 +63,7 @@ const MESSAGES: Record<X402Reason, (network: UsdcNetwork) => string> = {
     'The payment is on its way. Send the same payment again, and sign no new one.',
 }
 
-/** Returns the message for a reason to refuse a payment. */
+/** Returns the sentence that tells a seller or payer why a payment was refused. */
 export function reasonMessage(reason: X402Reason, { network, detail }: Detail): string {
   const message = MESSAGES[reason](network)
   return detail ? `${message} (${detail})` : message

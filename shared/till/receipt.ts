@@ -18,7 +18,7 @@ import { USDC_NETWORKS } from './usdc.ts'
 const receiptBodySchema = z.strictObject({
   version: z.literal(1),
   paymentId: z.string(),
-  /** Repeats the value of `paymentId` for older clients. */
+  /** Has the value of `paymentId`, for clients that know only the older name `paymentInId`. */
   paymentInId: z.string(),
   /** Is the id of the endpoint. Null means that the facilitator settled the payment for an unregistered resource. */
   endpointId: z.string().nullable(),
@@ -31,7 +31,10 @@ const receiptBodySchema = z.strictObject({
   network: z.enum(['base', 'base-sepolia']),
   resource: z.string(),
   txHash: z.string(),
-  /** Says that only the payer named `resource` (x402 version 2). If the member is absent, the seller named it. */
+  /**
+   * The value `payer` says that only the payer named the paid `resource` (x402 version 2). If the member is absent, the
+   * seller named the resource.
+   */
   resourceSource: z.literal('payer').optional(),
   /** Is the name that the payer gave to the payment (x402 `payment-identifier`). */
   paymentIdentifier: z.string().optional(),
@@ -78,9 +81,7 @@ function jwsPayload(body: ReceiptBody) {
   }
 }
 
-/**
- * Returns the JWS payload of older receipts, which were signed before project and endpoint were part of the payload.
- */
+/** Returns the JWS payload of a receipt in the older format, which lacks the project and the endpoint. */
 function earlierJwsPayload(body: ReceiptBody) {
   const { projectId: _, endpointId: __, ...earlier } = jwsPayload(body)
   return earlier

@@ -47,7 +47,7 @@ type OkpJwk = { kty: 'OKP'; crv: 'Ed25519'; x: string }
  * @param baseUrl is the base URL of `/.well-known/did.json`, such as `https://till.example.com`.
  * @throws TypeError if `baseUrl` is no URL.
  *
- * @example didWeb('http://127.0.0.1:3000') // 'did:web:127.0.0.1%3A3000'
+ * @example didWeb('http://127.0.0.1:3000') // returns 'did:web:127.0.0.1%3A3000'
  */
 export function didWeb(baseUrl: string): string {
   const { host, pathname } = new URL(baseUrl)
@@ -60,7 +60,7 @@ export function didWeb(baseUrl: string): string {
  * Derives a receipt key and its names.
  *
  * @param seed holds 32 secret bytes, an RFC 8032 private key.
- * @throws RangeError if the seed has another length.
+ * @throws RangeError if the seed does not have 32 bytes.
  */
 export function receiptKey({ seed, did }: { seed: Uint8Array; did: string }): ReceiptKey {
   if (seed.length !== SEED_BYTES) {
@@ -106,7 +106,7 @@ export function receiptJwks(keys: readonly PublicReceiptKey[]) {
  * Core §5.2.1 wants only one form in one method.
  *
  * @param keys lists the same keys as {@link receiptJwks}. All keys have one DID.
- * @param options.subject is the DID of the document, if it differs from the DID of the keys.
+ * @param options.subject is the DID of the document. By default it is the DID of the keys.
  * @throws RangeError if there is no key.
  */
 export function receiptDidDocument(
@@ -120,7 +120,8 @@ export function receiptDidDocument(
       id: kid,
       type: 'JsonWebKey2020',
       controller: did,
-      // The library jose refuses an OKP key without its algorithm.
+      // Receipts are checked with the library jose, which refuses an Ed25519 key (type OKP) that lacks the member
+      // `alg`.
       publicKeyJwk: { ...jwk, alg: ALG },
       publicKeyMultibase,
     })),
@@ -156,6 +157,7 @@ function base58(bytes: Uint8Array): string {
     text = BASE58.charAt(Number(value % 58n)) + text
     value /= 58n
   }
-  // The multicodec prefix is not zero, so base58 has no leading zero byte to keep.
+  // The encoded bytes begin with the multicodec prefix, which is not zero. So the special case of base58 for leading
+  // zero bytes is not needed.
   return text
 }

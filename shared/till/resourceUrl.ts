@@ -23,7 +23,7 @@ export type ResourceUrl = {
  * Parses and normalises a resource URL.
  *
  * @param text is an absolute http(s) URL of at most 2,048 characters, without user or password.
- * @throws ResourceUrlError. Its message describes the fault, without the field's name.
+ * @throws ResourceUrlError. Its message describes the fault without the name of the request field.
  *
  * @example
  * parseResourceUrl('HTTPS://API.Example.com:443/a?x=1#y')
@@ -48,7 +48,7 @@ export function parseResourceUrl(text: string): ResourceUrl {
     throw new ResourceUrlError('must not hold a user name or password')
   }
   const url = `${parsed.origin}${parsed.pathname}`
-  // Percent-encoding can triple the length of a URL. The limit holds for the stored form too.
+  // The limit is checked again on the stored form of the URL, because percent-encoding can triple the length.
   if (url.length > URL_CHARS_MAX) {
     throw new ResourceUrlError(`must be at most ${URL_CHARS_MAX} characters`)
   }

@@ -42,7 +42,8 @@ const RECOVERY_BIT: Readonly<Record<number, number>> = { 0: 0, 1: 1, 27: 0, 28: 
  * Returns the address that signed a digest, as viem's `recoverAddress` finds it.
  *
  * @param signature has 65 bytes. The last byte v is 0, 1, 27 or 28. A high s is accepted.
- * @returns null if viem would throw: another form, r or s out of range, or no point on the curve.
+ * @returns null in every case in which viem would throw: a malformed signature, r or s out of range, or no point on the
+ * curve.
  */
 export async function signerOf(digest: Hex, signature: Hex): Promise<Address | null> {
   try {

@@ -57,7 +57,7 @@ export const USDC_NETWORKS: Readonly<Record<NetworkName, UsdcNetwork>> = {
   },
 }
 
-/** Reports that the amount is no valid price. `message` says the rule for amounts and may be shown to the caller. */
+/** Reports an amount that is no valid price. `message` states the format of amounts and may be shown to the caller. */
 export class UsdcAmountError extends Error {
   override readonly name = 'UsdcAmountError'
 }
@@ -65,7 +65,7 @@ export class UsdcAmountError extends Error {
 /**
  * Returns the chain of an x402 v1 network name.
  *
- * @param name is a v1 name such as `base-sepolia`. CAIP-2 names are no v1 names.
+ * @param name is a v1 name such as `base-sepolia`. A CAIP-2 name gives undefined.
  * @returns undefined for a name that is not supported.
  */
 export function usdcNetwork(name: string): UsdcNetwork | undefined {

@@ -11,8 +11,8 @@ import { type NetworkName, USDC_NETWORKS } from './usdc.ts'
 import { encodeHeader, networkNameOf, paymentPayloadV2Schema } from './x402v2.ts'
 
 /**
- * Lists the reason codes for refused payments. The codes of x402 v1 §9 come first, then codes of later facilitators for
- * cases that v1 lacks.
+ * Lists the reason codes for refused payments. The codes of x402 v1 §9 come first. The other codes come from later
+ * facilitators, for cases that v1 does not name.
  */
 export const X402_REASONS = [
   'insufficient_funds',
@@ -48,7 +48,7 @@ export const X402_REASONS = [
 
 export type X402Reason = (typeof X402_REASONS)[number]
 
-/** Returns a reason code as an x402 version spells it, because version 2 has renamed one code of version 1. */
+/** Returns the spelling of a reason code in an x402 version, because version 2 has renamed one code of version 1. */
 export const wireReason = (reason: string, x402Version: X402Version): string =>
   x402Version === 2 && reason === 'invalid_exact_evm_payload_authorization_value'
     ? `${reason}_mismatch`
@@ -146,7 +146,7 @@ export type BuildChallengeParameters = {
   mimeType?: string | undefined
   /** Describes how a client calls the resource, and what the resource returns. */
   outputSchema?: Record<string, unknown> | null | undefined
-  /** Is the reason code of a refused payment. Without a refused payment it is {@link PAYMENT_REQUIRED_ERROR}. */
+  /** Is the reason code of the refused payment. Without a payment the challenge says {@link PAYMENT_REQUIRED_ERROR}. */
   error?: string | undefined
 }
 
@@ -178,7 +178,7 @@ export function buildChallenge(parameters: BuildChallengeParameters): Challenge 
 
 export type DecodedPayment =
   | { ok: true; payload: PaymentPayload }
-  /** `x402Version` is the version in which to respond to a malformed payment. */
+  /** `x402Version` is the version of the response to a malformed payment. */
   | { ok: false; x402Version: X402Version; reason: X402Reason; detail: string }
 
 /** Returns the x402 version in which to respond to a payment, which is the version of its payload. */
@@ -193,8 +193,8 @@ function refused(reason: X402Reason, detail: string, x402Version: X402Version = 
  * Reads a decoded payment object (MCP `_meta`, facilitator body). The object's own `x402Version` decides how the
  * payment is read.
  *
- * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse it. For an
- * unknown version or scheme the reason says so, because the inner format is unknown.
+ * @returns the payload with checksummed addresses, lower-case hex and bigint numbers, or a reason to refuse the
+ * payment. An unknown version or scheme is a reason, because the format of its payload is unknown.
  */
 export function parsePaymentPayload(value: unknown): DecodedPayment {
   const envelope = envelopeSchema.safeParse(value).data ?? {}

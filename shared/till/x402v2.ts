@@ -22,7 +22,10 @@ const PAYMENT_REQUIRED_CHARS_MAX = 2990
 
 const PAYMENT_IDENTIFIER_PATTERN = '^[A-Za-z0-9_-]{16,128}$'
 
-/** Returns the version 1 name of a known chain in either spelling. A name of any other chain is returned unchanged. */
+/**
+ * Returns the version 1 name of a known chain, whose name may be in the spelling of version 1 or 2. The name of any
+ * other chain is returned unchanged.
+ */
 export const networkNameOf = (text: string): string => usdcNetworkOf(text)?.network ?? text
 
 /** Describes an optional part of a payment. A part that is null, absent or malformed counts as absent. */
@@ -125,8 +128,8 @@ const IDENTIFIER_EXTENSION = {
 }
 
 /**
- * Encodes the `PAYMENT-REQUIRED` header of a challenge. If a long description or URL needs space, the signed offer is
- * dropped first, then the description, then the metadata. So the header stays under 3 kB, unless the URL is too long.
+ * Encodes the `PAYMENT-REQUIRED` header of a challenge. If the header would exceed 3 kB, the signed offer is dropped
+ * first, then the description, then the metadata. So only a very long URL makes the header longer than 3 kB.
  *
  * @param offerKey signs the offer. Null means that the header gets no offer.
  */

@@ -132,7 +132,7 @@ export function checkName(name: string): void {
 
 /**
  * Checks the content of a credential.
- * @throws {CredentialInputError} for the first fault.
+ * @throws {CredentialInputError} for the first fault that the check finds.
  */
 export function checkContent(content: {
   type: string
@@ -169,8 +169,7 @@ function checkObject(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new CredentialInputError(`${name} must be a JSON object`)
   }
-  // The depth of a credential's data is checked before JSON.stringify, because neither JSON.stringify nor Postgres
-  // handles every depth.
+  // The nesting of a credential's data is checked first, because JSON.stringify and Postgres fail on very deep nesting.
   if (isDeeperThan(value, DEPTH_MAX)) {
     throw new CredentialInputError(`${name} must not nest deeper than ${DEPTH_MAX} levels`)
   }

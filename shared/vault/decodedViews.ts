@@ -6,7 +6,10 @@
  * Standards: RFC 3986 §2.1 (percent), RFC 8259 §7 (JSON), RFC 2045 §6.7 (quoted-printable), RFC 4648 §4, §5, §8.
  */
 
-/** Is a decoded text. Character n comes from the characters `from[n]` to `to[n]` (excluded) of the source text. */
+/**
+ * Is a decoded text with its origin. Character n was decoded from the characters `from[n]` to `to[n]` (excluded) of the
+ * source text.
+ */
 export type View = { text: string; from: Int32Array; to: Int32Array }
 
 const byte = (code: number) => String.fromCharCode(code)
@@ -29,19 +32,19 @@ class ViewBuilder {
     this.#to = new Int32Array(lengthMax)
   }
 
-  /** Adds a byte that comes from one piece of the source text. */
+  /** Adds one decoded byte, with the range of the source text from which the byte was decoded. */
   put(code: number, from: number, to: number): void {
     this.#bytes[this.#length] = code
     this.#from[this.#length] = from
     this.#to[this.#length++] = to
   }
 
-  /** Adds characters that all come from one piece of the source text. */
+  /** Adds decoded characters that all came from the same piece of the source text. */
   add(text: string, from: number, to: number): void {
     for (let n = 0; n < text.length; n++) this.put(text.charCodeAt(n), from, to)
   }
 
-  /** Adds a piece of the source text unchanged. */
+  /** Copies a piece of the source text that needs no decoding. */
   copy(source: string, from: number, to: number): void {
     this.#bytes.write(source.slice(from, to), this.#length, 'latin1')
     for (let at = from; at < to; at++) {
@@ -137,7 +140,7 @@ const QUOTED_PRINTABLE: Unescape = {
   decode: ([, pair]) => (pair === undefined ? '' : byte(hex(pair))),
 }
 
-/** Removes the escapes of one kind from a text. @returns null if the text has none. */
+/** Decodes all escapes of one kind in a text. @returns null if the text has no such escape. */
 function unescaped(text: string, { token, decode }: Unescape): View | null {
   let builder: ViewBuilder | null = null
   let at = 0
@@ -162,20 +165,23 @@ for (const [n, character] of [
 BASE64_VALUE['-'.charCodeAt(0)] = 62
 BASE64_VALUE['_'.charCodeAt(0)] = 63
 
-/** Is the number of bytes between two decoded runs, so that the runs are not read as one. */
+/** Is the number of bytes between two decoded runs, so that no secret is found across both runs. */
 const GAP = 1
 
 type Run = { text: string; index: number }
 
-/** Returns the runs of a pattern, as `text` and `index`. */
+/** Returns each match of a pattern in a text, with the index of the match. */
 const runsOf = (text: string, pattern: RegExp): Run[] =>
   Array.from(text.matchAll(pattern), ({ 0: run, index }) => ({ text: run, index }))
 
-/** The size is enough, because a decoded run never has more bytes than the run has characters. */
+/** The buffer is large enough, because a decoded run never has more bytes than the encoded run has characters. */
 const builderFor = (runs: readonly Run[]) =>
   new ViewBuilder(runs.reduce((sum, { text }) => sum + text.length + 1, 0))
 
-/** Decodes all runs of base64 from their character `skip` on. Each `skip` is one of the four possible alignments. */
+/**
+ * Decodes all runs of base64 after their first `skip` characters. The four values of `skip` try the four possible
+ * alignments.
+ */
 function base64View(runs: readonly Run[], skip: number): View {
   const builder = builderFor(runs)
   for (const { text, index } of runs) {
@@ -203,7 +209,7 @@ function base64View(runs: readonly Run[], skip: number): View {
   return builder.view()
 }
 
-/** Matches pairs of hexadecimal digits, with or without a separator. */
+/** Matches each pair of hexadecimal digits in a run, with or without a separator. */
 const HEX_PAIR = /(?:0x)?([\da-f]{2})[ :,-]{0,2}/gi
 const DECIMAL_BYTE = /(\d{1,3})/g
 
@@ -224,7 +230,7 @@ const WIDE: Unescape = { token: /\0+/g, decode: () => '' }
 /** Reads ASCII from UTF-16 by removing the null bytes of the text. @returns null if the text has no null bytes. */
 export const narrowed = (text: string): View | null => unescaped(text, WIDE)
 
-/** Removes one kind of escape at a time, and yields one view for each kind that the text has. */
+/** Yields a decoded text for each kind of escape in the text. Each decoded text has the escapes of one kind removed. */
 export function* unescapedViews(text: string): Generator<View> {
   for (const kind of [PERCENT, BACKSLASH, HTML, QUOTED_PRINTABLE]) {
     const view = unescaped(text, kind)
@@ -234,17 +240,18 @@ export function* unescapedViews(text: string): Generator<View> {
 
 /** Finds the runs of a text that hold encoded bytes. */
 export type RunDecoder = {
-  /** Decodes all runs of base64, hexadecimal digits and decimal bytes. */
+  /** Decodes every run of base64, hexadecimal digits or decimal bytes in a text. */
   decode(text: string): Generator<View>
   /** Returns the runs of UTF-8 in binary data. @returns null if most of the data is text. */
   textOf(text: string): View | null
 }
 
 /**
- * Creates a decoder. @param bytesMin runs that hold fewer bytes are skipped, because they cannot hold what is searched.
+ * Creates a decoder of encoded runs. @param bytesMin is the length in bytes of the shortest text that is searched. Runs
+ * that decode to fewer bytes are skipped.
  */
 export function createRunDecoder(bytesMin: number): RunDecoder {
-  // Lines of wrapped base64 are joined.
+  // The pattern also matches base64 that is wrapped over several lines.
   const charactersMin = Math.ceil((bytesMin * 4) / 3)
   const base64 = new RegExp(`[\\w+/-](?:(?:\\r?\\n[ \\t]*)?[\\w+/-]){${charactersMin - 1},}`, 'g')
   const hexadecimal = new RegExp(`(?:(?:0x)?[\\da-f]{2}[ :,-]{0,2}){${bytesMin},}[\\da-f]?`, 'gi')

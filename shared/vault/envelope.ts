@@ -36,7 +36,10 @@ const BOX_OVERHEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES
 /** Is a master key. A KeyObject hides its bytes from logs, JSON and inspection. */
 export type MasterKey = { readonly id: string; readonly key: KeyObject }
 
-/** Is the context that an encrypted secret is bound to. It is the associated data of the encryption. */
+/**
+ * Describes the place of an encrypted secret: its purpose, project, name and version. The encryption takes these values
+ * as associated data, so a secret cannot be decrypted in another place.
+ */
 export type SecretContext = {
   purpose: 'credential' | 'webhook-secret' | 'dkim-key' | 'vault-use' | 'purse-key' | 'purchase'
   /**
@@ -44,14 +47,14 @@ export type SecretContext = {
    */
   projectId: string
   /**
-   * Is the name within the purpose: the credential's name, the id of the endpoint, use or purchase, the name of the
-   * DKIM key's DNS record, or the purse's address.
+   * Is the unique name of the secret among the secrets of the same purpose. It is a credential's name, the id of an
+   * endpoint, use or purchase, the DNS name of a DKIM key, or a purse's address.
    */
   name: string
   version: number
 }
 
-/** Is the data key of a secret, wrapped by a master key. */
+/** Holds the data key of a secret in encrypted form. A master key has encrypted the data key. */
 export type WrappedKey = { keyId: string; wrappedKey: Buffer }
 
 /** Is the stored form of an encrypted secret. */
@@ -87,7 +90,10 @@ export function masterKey(id: string, bytes: Uint8Array): MasterKey {
 /** Returns 32 bytes that identify a master key without revealing it. */
 export const masterKeyCheck = ({ key }: MasterKey): Buffer => deriveKey(key, 'purser/check')
 
-/** Holds the master keys of a process. The first master key encrypts, and all master keys decrypt. */
+/**
+ * Holds the master keys of a process. The first master key encrypts new secrets, and every master key can decrypt its
+ * own secrets.
+ */
 export class Keyring {
   readonly #wrapping: ReadonlyMap<string, KeyObject>
   readonly #currentId: string
@@ -131,7 +137,8 @@ export class Keyring {
 
   /**
    * Wraps the data key of a secret again, under the current master key. The ciphertext is neither read nor changed.
-   * @throws {UnknownMasterKeyError} {BrokenSealError}
+   * @throws {UnknownMasterKeyError} if the keyring lacks the master key. @throws {BrokenSealError} if the wrapped key
+   * was changed.
    */
   rewrap(wrapped: WrappedKey, context: SecretContext): WrappedKey {
     const dataKey = this.#unwrap(wrapped, context)
@@ -195,8 +202,8 @@ const parts = ({ purpose, projectId, name, version }: SecretContext): string[] =
 ]
 
 /**
- * Joins the parts of associated data. The length of each part comes first, so that two different lists of parts never
- * give the same bytes.
+ * Joins the parts of the associated data of an encrypted secret. The length of each part precedes the part, so that two
+ * different lists of parts never give the same bytes.
  */
 function associatedData(list: string[]): Buffer {
   return Buffer.concat(

@@ -44,8 +44,8 @@ function contentType(headers: Record<string, string>): { essence: string; isClea
 }
 
 /**
- * Returns the function that escapes a value for a body of this content type, so that the value never ends the string
- * around it.
+ * Returns a function that escapes a credential's value for a body of the given content type. The escaped value cannot
+ * end the string in which it stands.
  */
 function escapeFor(essence: string): (value: string) => string {
   if (isForm(essence)) return encodeURIComponent
@@ -65,7 +65,8 @@ export function fillPairs(kind: 'query' | 'form', text: string, fill: Fill): str
       const filledName = fill(name, () => [`a name of the ${kind}`], encodeURIComponent)
       if (rest.length === 0) return filledName
       const value = rest.join('=')
-      // Some servers begin the next pair of a query at a semicolon, so a value with a semicolon has no named place.
+      // Some servers read a semicolon as the separator of two query parameters. So a secret may not stand in a value
+      // with a semicolon.
       const place = value.includes(';') ? `a ${kind} with a semicolon` : pairPlace(kind, name)
       return `${filledName}=${fill(value, () => [place], encodeURIComponent)}`
     })
@@ -90,7 +91,7 @@ type Open = { keys: Set<string> | null; key: string | number; isKeyNext: boolean
  * digits.
  */
 function fillJson(text: string, fill: Fill): string {
-  // A text with a backslash is parsed too, because an escape can write a brace.
+  // A JSON text without `{{` is also parsed if it has a backslash, because an escape can stand for a brace.
   if (!/\{\{|\\/.test(text)) return text
   if (!isValidJson(text)) {
     if (hasPlaceholder(text)) throw fault('request.body must be JSON, as its content-type says')
@@ -145,7 +146,7 @@ function isValidJson(text: string): boolean {
   }
 }
 
-/** Writes a JSON Pointer (RFC 6901). */
+/** Returns the JSON Pointer (RFC 6901) of the member that is being read. */
 function pointer(open: readonly Open[]): string {
   if (open.length > DEPTH_MAX) {
     throw fault(`request.body must nest at most ${DEPTH_MAX} levels where it has placeholders`)

@@ -11,7 +11,7 @@ import {
 } from './decodedViews.ts'
 import { NeedleSearch, type Range } from './needleSearch.ts'
 
-/** Replaces a secret in a masked text. */
+/** Stands in a masked text in place of a secret. */
 const MASK = '[masked]'
 /** Is the shortest secret that is masked. Shorter values occur in every text by chance. */
 export const SECRET_MIN_LENGTH = 3
@@ -19,18 +19,18 @@ export const SECRET_MIN_LENGTH = 3
 /** Limits the layers of encoding that are searched. */
 const DEPTH_MAX = 3
 /**
- * Limits the characters of all decoded texts together, for each character of the text to mask. A text that needs more
- * is not shown.
+ * Limits how many characters may be decoded in total for each character of a text that is masked. A text that needs
+ * more decoding is not shown.
  */
 const WORK_PER_CHARACTER = 24
 const WORK_MIN = 256 * 1024
 /**
- * Base64 in changed case does not decode. Its characters that do not depend on the bytes beside a secret are searched,
- * if there are at least this many.
+ * Base64 whose letter case was changed cannot be decoded. So the masker searches for the characters of a secret's
+ * base64 that do not depend on neighbouring bytes, if there are at least this many.
  */
 const BASE64_CORE_MIN_LENGTH = 5
 const LINE_MIN_LENGTH = 8
-/** Encoded runs of this many bytes are always decoded, even if the secrets are longer. */
+/** Is the length in bytes from which every encoded run is decoded, even if every secret is longer. */
 const RUN_BYTES_MAX = 16
 
 /** Reports that the text to mask needs too much decoding. No part of the text may be shown. */
@@ -39,8 +39,8 @@ export class TooManyLayersError extends Error {}
 type Work = { left: number }
 
 /**
- * Finds and masks the same secrets in several texts. A megabyte takes up to a second of processor time, so
- * workers/vault masks in a child process.
+ * Finds and masks the same secrets in several texts. A text of a megabyte takes up to a second of processor time, so
+ * workers/vault runs the masker in a child process.
  */
 export class Masker {
   readonly #needles: NeedleSearch
@@ -80,8 +80,9 @@ export class Masker {
   }
 
   /**
-   * Finds the secrets in a text. @param siblings holds texts that came from the same source by removing escapes only,
-   * with their depth. Different orders of removing often give the same text.
+   * Finds the secrets in a text. @param siblings maps each text that was already searched to its depth. These texts
+   * came from the same source by removing escapes. The map avoids a second search, because different orders of removal
+   * often give the same text.
    */
   #find(text: string, depth: number, work: Work, siblings = new Map<string, number>()): Range[] {
     work.left -= text.length
@@ -101,7 +102,10 @@ export class Masker {
     return merged(found)
   }
 
-  /** Searches decoded bytes for secrets. Only the parts of the bytes that are text are decoded further. */
+  /**
+   * Searches decoded bytes for secrets. Only the runs of readable text in the bytes are searched for further layers of
+   * encoding.
+   */
   #inBytes(bytes: string, depth: number, work: Work): Range[] {
     const view = this.#runs.textOf(bytes)
     if (view === null) return this.#find(bytes, depth, work)
@@ -115,14 +119,14 @@ export class Masker {
 }
 
 /**
- * Adds the ranges of secrets in a decoded text, converted to ranges of its source text. The ranges are disjoint, so the
- * total time is at most proportional to the decoded text.
+ * Adds the ranges of the secrets that were found in a decoded text, as ranges of its source text. The ranges do not
+ * overlap, so the time is at most proportional to the length of the decoded text.
  */
 function addBack(found: Range[], view: View, ranges: readonly Range[]): void {
   for (const range of ranges) found.push(back(view, range))
 }
 
-/** Converts a range of a decoded text to a range of its source text. */
+/** Returns the range of the source text from which a range of a decoded text was decoded. */
 function back({ from, to }: View, { start, end }: Range): Range {
   let [first, last] = [from[start]!, to[start]!]
   for (let n = start + 1; n < end; n++) {
@@ -132,7 +136,7 @@ function back({ from, to }: View, { start, end }: Range): Range {
   return { start: first, end: last }
 }
 
-/** Joins ranges of secrets that overlap or touch. */
+/** Joins those ranges of secrets that overlap or touch into one range. */
 function merged(ranges: Range[]): Range[] {
   const joined: Range[] = []
   for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {
@@ -164,8 +168,8 @@ function needlesOf(secret: string): string[] {
 }
 
 /**
- * Returns the base64 characters of a secret that do not depend on the bytes beside the secret, for the three
- * alignments.
+ * Returns three base64 spellings of a secret, one for each alignment of its bytes. The characters that also depend on
+ * the neighbouring bytes are cut off.
  */
 function base64Cores(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {

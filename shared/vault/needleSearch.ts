@@ -4,7 +4,7 @@
  * a text that takes longer.
  */
 
-/** Is the part of a text from the character `start` to `end` (excluded). */
+/** Is a range of a text. `start` is the first character, and `end` is the character after the last. */
 export type Range = { start: number; end: number }
 
 const BYTES = 256
@@ -12,10 +12,13 @@ const BYTES = 256
 /** Searches for fixed needles. Needles and texts are binary strings: one character is one byte. */
 export class NeedleSearch {
   readonly #edges: Edges
-  /** Holds for each node of the needles' tree the node of its longest proper suffix that some needle begins with. */
+  /**
+   * Maps each tree node to its fallback node. The text of the fallback node is the longest proper suffix of the node's
+   * text that begins a needle.
+   */
   readonly #fallback: Int32Array
   /**
-   * Holds for each node of the tree the length of the longest needle that ends at the node. 0 means that none ends
+   * Maps each node of the tree to the length of the longest needle that ends at the node. 0 means that no needle ends
    * there.
    */
   readonly #longest: Int32Array
@@ -28,7 +31,7 @@ export class NeedleSearch {
     this.#fallback = linkSuffixes(tree)
   }
 
-  /** Returns the parts of a text that needles cover, in order. Parts that overlap or touch are joined. */
+  /** Returns the ranges of a text that needles cover, in order. Ranges that overlap or touch become one range. */
   find(text: string): Range[] {
     const found: Range[] = []
     let node = 0
@@ -47,7 +50,7 @@ export class NeedleSearch {
   }
 }
 
-/** Adds a part of the text that ends after all other parts. */
+/** Adds a range that ends after all ranges in the list. The function joins ranges that overlap or touch. */
 function cover(found: Range[], start: number, end: number): void {
   let first = start
   for (let last = found.at(-1); last !== undefined && last.end >= first; last = found.at(-1)) {
@@ -65,7 +68,7 @@ type Tree = {
   count: number
 }
 
-/** Builds a tree of all needles. Node 0 is its root. */
+/** Builds a tree of all needles, in which each edge is one byte. Node 0 is the root. */
 function growTree(needles: readonly string[], nodesMax: number): Tree {
   const edges = new Edges(nodesMax)
   const longest = new Int32Array(nodesMax)
@@ -91,8 +94,8 @@ function growTree(needles: readonly string[], nodesMax: number): Tree {
 }
 
 /**
- * Links each node of the tree to the node of its longest suffix, the shortest nodes first. A node also gets the needles
- * that end at its suffix.
+ * Links each tree node to the node of its longest suffix. Shorter nodes are linked first. A node also takes over the
+ * needle that ends at its suffix node.
  */
 function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array {
   const fallback = new Int32Array(count)
@@ -113,8 +116,8 @@ function linkSuffixes({ edges, longest, parent, byte, count }: Tree): Int32Array
 }
 
 /**
- * Returns all nodes of the tree except the root, the shallowest first. One pass finds every depth, because a parent has
- * a lower number than its child.
+ * Returns all tree nodes except the root, sorted by their depth. The depths are found in one pass, because a parent
+ * always has a lower number than its child.
  */
 function byDepth(parent: Int32Array, count: number): Int32Array {
   const depth = new Int32Array(count)
@@ -149,7 +152,7 @@ class Edges {
     this.#shift = 32 - bits
   }
 
-  /** Returns the child of a node of the tree. 0 means that there is none. */
+  /** Returns the child of a tree node for the next byte. 0 means that the node has no such child. */
   get(node: number, byte: number): number {
     return this.#targets[this.#place(node * BYTES + byte + 1)]!
   }

@@ -1,4 +1,4 @@
-/** Finds the placeholders of a request and their values. */
+/** Finds the placeholders in a request with a secret, and the credential's values that replace them. */
 import { OutOfBoundsError } from './bounds/bounds.ts'
 import { type CredentialData, CredentialInputError, totpKeyOf } from './credential.ts'
 import { SECRET_MIN_LENGTH } from './maskSecrets.ts'
@@ -17,7 +17,7 @@ const SHOWN_PLACE_MAX_LENGTH = 100
  */
 const PLACEHOLDERS_MAX = 100
 
-/** Holds the parts of a credential that fill the placeholders. */
+/** Holds the parts of a credential whose values can replace placeholders. */
 export type UsedCredential = {
   type: string
   data: CredentialData
@@ -25,11 +25,12 @@ export type UsedCredential = {
 }
 
 /**
- * Fills the placeholders of one text.
- * @param places returns the places of a placeholder after the first `at` characters of the text. The credential must
- * allow one of these places for a secret.
- * @param write escapes a value for its place in the text.
- * @throws {CredentialInputError} {OutOfBoundsError}
+ * Replaces the placeholders in one text by the credential's values.
+ * @param places returns the places of a placeholder in the request. The placeholder begins after the first `at`
+ * characters of the text. The credential must allow a secret in one of these places.
+ * @param write escapes a value so that the value fits its place in the text.
+ * @throws {CredentialInputError} if a placeholder has no value. @throws {OutOfBoundsError} if a secret may not stand at
+ * its place.
  */
 export type Fill = (
   text: string,
@@ -37,7 +38,10 @@ export type Fill = (
   write: (value: string, field: string) => string,
 ) => string
 
-/** Creates the function that fills placeholders. @param sent collects the secrets that are filled into the request. */
+/**
+ * Creates the function that replaces placeholders by the credential's values. @param sent collects the secrets that the
+ * request then contains.
+ */
 export function createFill(
   credential: UsedCredential,
   { placement, nowMs, sent }: { placement: readonly string[]; nowMs: number; sent: Set<string> },
@@ -68,11 +72,11 @@ type Value = {
   text: string
   isSecret: boolean
   secrets: string[]
-  /** Lists every name of the credential's field. */
+  /** Lists every name under which a placeholder can name the credential's field. */
   names: string[]
 }
 
-/** Finds the value of a field of a credential. */
+/** Returns a function that finds the value of a credential field by its name. */
 function valuesOf({ type, data, metadata }: UsedCredential, nowMs: number) {
   const own = (fields: Record<string, unknown>, name: string): string | null => {
     const value = Object.hasOwn(fields, name) ? fields[name] : undefined
@@ -112,8 +116,8 @@ const basicAuth = (username: string | null, password: string | null): string | n
   password === null ? null : Buffer.from(`${username ?? ''}:${password}`).toString('base64')
 
 /**
- * Returns the secrets of the credential that the request did not send. They are masked too, because a server may know
- * more secrets than the request sent.
+ * Returns the secrets of the credential that the request did not contain. The response is searched for these secrets
+ * too, because a server may know more secrets than the request sent.
  */
 export function unsentSecrets({ type, data }: UsedCredential, nowMs: number): string[] {
   const texts: string[] = []

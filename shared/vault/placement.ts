@@ -21,7 +21,7 @@ import type { CredentialType } from './credential.ts'
 /** Limits the placement entries of one credential. */
 export const PLACEMENT_MAX = 40
 
-/** Says in error messages how a placement entry must look. */
+/** States the format of a placement entry, for error messages. */
 export const PLACEMENT_RULE =
   'be header:NAME, basic, query:NAME, form:NAME, json:/POINTER, path:/PREFIX or body, with FIELD@ before it for one field'
 
@@ -35,7 +35,10 @@ const NO_PLACE =
 /** Writes the name of a header, parameter or field as placement entries do. */
 export const placeName = (name: string): string => name.replace(/[\s%\p{Cc}]/gu, encodeURIComponent)
 
-/** Returns the canonical form of a placement entry of a credential. @returns null if the text is malformed. */
+/**
+ * Returns the canonical form of an entry of a credential's placement list, which says where the secret may stand.
+ * @returns null if the text is malformed.
+ */
 export function parsePlacement(text: string): string | null {
   const [, field, word, kind, given = ''] = ENTRY.exec(text) ?? []
   const before = field === undefined ? '' : `${field}@`
@@ -59,7 +62,10 @@ const split = (entry: string): [string | null, string] => {
   return [field ?? null, place!]
 }
 
-/** Tells whether the place `wide` contains the place `narrow`. */
+/**
+ * Tells whether the place `wide` of a request includes the place `narrow`. For example, `body` includes every field of
+ * a form.
+ */
 const within = (wide: string, narrow: string): boolean =>
   wide === narrow ||
   (wide === 'body' && /^(?:json|form):/.test(narrow)) ||
@@ -74,8 +80,9 @@ export const meetPlacements: Meet = (one, other) => {
 }
 
 /**
- * Tells whether the placement lets a field of a credential stand at one of the given places.
- * @param fields lists all names of the field, because `apiKey` and `key` may be the same field.
+ * Tells whether a field of a credential may stand at one of the given places of a request, by the credential's
+ * placement.
+ * @param fields lists all names of one field, because `apiKey` and `key` may name the same field.
  */
 export const mayStand = (
   placement: readonly string[],
@@ -89,7 +96,10 @@ export const mayStand = (
     }),
   )
 
-/** Returns the default places of a credential's field under these names in a JSON body and in a form. */
+/**
+ * Returns the default placement of a credential field: the members of a JSON body and the fields of a form with the
+ * given names.
+ */
 const named = (field: string, ...names: string[]): string[] =>
   names.flatMap((name) => [`${field}@json:/${name}`, `${field}@form:${name}`])
 

@@ -30,7 +30,10 @@ const encode = (text: string) =>
     (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
   )
 
-/** AWS signs the path with one more encoding than the sent path has. For S3 it signs the sent path. */
+/**
+ * For its signature, AWS encodes the path once more than the path of the URL. Only S3 signs the path of the URL
+ * unchanged.
+ */
 const canonicalPath = ({ pathname }: URL, service: string) =>
   service === 's3' ? pathname : pathname.split('/').map(encode).join('/')
 

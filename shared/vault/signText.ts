@@ -1,19 +1,21 @@
-/** Signs with a key of a credential. Standards: HMAC (RFC 2104, FIPS 180-4), Ed25519 (RFC 8032). */
+/**
+ * Signs a text with a key that is stored in a credential. Standards: HMAC (RFC 2104, FIPS 180-4), Ed25519 (RFC 8032).
+ */
 import { createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { type CredentialData, CredentialInputError } from './credential.ts'
 
 export const ENCODINGS = ['utf8', 'base64', 'hex'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
-/** A shorter HMAC key could be guessed from one signature. */
+/** Limits the bytes of an HMAC key from below. An attacker could guess a shorter key from one signature. */
 export const HMAC_KEY_MIN_BYTES = 16
 const SEED_BYTES = 32
 /** Is the start of an Ed25519 private key in PKCS #8 (RFC 8410 §7). The 32 bytes of the key follow this start. */
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
- * Lists the fields of a credential that may sign, the default first. No other field signs, whatever the type. A
- * password may not sign, because an attacker could test words against the signature.
+ * Lists the credential fields that may hold a signing key, the default field first. No other field is used as a signing
+ * key. A password is not used, because an attacker could test guessed passwords against the signature.
  */
 const SIGNING_FIELDS = {
   hmac: {
@@ -32,7 +34,7 @@ const SIGNING_FIELDS = {
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Returns the text of the credential's field that signs.
+ * Returns the text of the credential field that holds the signing key.
  * @throws {CredentialInputError}
  */
 export function signingField(

@@ -27,7 +27,8 @@ const ALGORITHMS: Record<string, Algorithm> = {
 /**
  * Reads a TOTP secret.
  *
- * @param text Base32 (SHA-1, 6 digits, 30 s), blanks, hyphens, case and padding ignored; or an `otpauth://totp/` URI.
+ * @param text is Base32 (SHA-1, 6 digits, 30 s) or an `otpauth://totp/` URI. In Base32, blanks, hyphens, case and
+ * padding are ignored.
  * @throws {TotpSecretError}
  *
  * @example

@@ -1,4 +1,4 @@
-/** Lists the reasons why the answer to a use has no body. */
+/** Lists the reasons why the result of a request with a secret does not contain the body of the HTTP response. */
 export const BODY_OMITTED = [
   'too-large',
   'partial',
@@ -8,7 +8,10 @@ export const BODY_OMITTED = [
   'too-slow',
 ] as const
 
-/** Is the masked answer to a use. It holds the secret in no form. */
+/**
+ * Is the HTTP response to a request with a secret, after masking. The secret occurs in no encoding that the masker can
+ * decode.
+ */
 export type UseAnswer = {
   status: number
   statusText: string

@@ -22,7 +22,7 @@ export const HEADERS_MAX = 40
 const HEADER_VALUE_MAX_LENGTH = VALUE_MAX_LENGTH
 const USE_BODY_MAX_BYTES = 256 * 1024
 const HEADERS_MAX_LENGTH = 16 * 1024
-/** Limits the secrets of one request. Each secret needs one search in the answer. */
+/** Limits the secrets that one request may contain. For each secret, the HTTP response is searched once. */
 const SECRETS_MAX = 64
 
 /** Is the request of a use as a caller sends it, with placeholders. */
@@ -48,17 +48,21 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]{1,128}$/
  */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 const OWN_HEADERS = new Set([
-  // The HTTP client itself writes these headers.
+  // The HTTP client sets headers such as Host and Content-Length itself, so a caller may not set them.
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive', 'upgrade', 'te'],
   ...['trailer', 'expect', 'proxy-authorization', 'proxy-connection'],
-  // These headers ask for an answer in an encoding in which secrets cannot be masked.
+  // With an Accept-Encoding header or the like, a caller could request an encoding of the response in which secrets
+  // cannot be masked.
   ...['accept-encoding', 'accept-charset', 'a-im'],
-  // These headers ask for a part of the answer. A part of a secret in the answer would not be masked.
+  // A range header requests a part of the response. If the part cut a secret in two, the masker would not find the
+  // secret.
   ...['range', 'request-range', 'if-range'],
-  // These headers would let a caller test guesses of the answer (RFC 9110 §13.1, RFC 9530).
+  // With such conditional and digest headers a caller could test guesses about the hidden parts of the response (RFC
+  // 9110 §13.1, RFC 9530).
   ...['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'],
   ...['want-digest', 'want-content-digest', 'want-repr-digest'],
-  // Some servers trust these headers more than the method and the path, whose bounds are checked.
+  // Some servers take the method or the path from headers such as X-HTTP-Method-Override. The bounds of a credential
+  // are checked only on the real method and path.
   ...['x-http-method-override', 'x-http-method', 'x-method-override'],
   ...['x-original-url', 'x-rewrite-url'],
 ])
@@ -66,7 +70,7 @@ const OWN_HEADERS = new Set([
 const fault = (message: string) => new CredentialInputError(message)
 
 /**
- * Checks the request of a use, except the fields of its placeholders.
+ * Checks a request with a secret, except the credential fields that its placeholders name.
  * @param allowLoopback accepts `http://` to this machine, for a trial (ALLOW_PRIVATE_NETWORKS).
  * @throws {CredentialInputError} for the first fault.
  */
@@ -134,7 +138,10 @@ function checkHeaders(headers: Record<string, string>): void {
   }
 }
 
-/** Is a request with its placeholders filled in, and the list of texts that the answer must not show. */
+/**
+ * Describes an HTTP request whose placeholders are filled in. `secrets` lists the texts that the HTTP response must not
+ * show.
+ */
 export type FilledRequest = {
   method: UseMethod
   url: string
@@ -144,8 +151,9 @@ export type FilledRequest = {
 }
 
 /**
- * Fills in the values of the placeholders, within the bounds of the credential.
- * @param nowMs is the time of a one-time code.
+ * Replaces the placeholders of a request by the credential's values. The bounds of the credential must allow the
+ * request and the places of the secrets.
+ * @param nowMs is the time for which a one-time code is computed.
  * @throws {CredentialInputError} for a placeholder without a value, or a value that does not fit its place.
  * @throws {OutOfBoundsError}
  */

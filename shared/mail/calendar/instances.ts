@@ -8,12 +8,12 @@ export type Instance = { startMs: number; endMs: number; local: string }
 export type Window = { fromMs: number; untilMs: number; max: number }
 
 /**
- * Limits the characters of a stored source. A source is the recurrence rule of an event with its exceptions, and the
- * time zones that they name.
+ * Limits the characters of a stored calendar source. A source holds the recurrence rule of an event, its exceptions,
+ * and the definitions of their time zones.
  */
 const SOURCE_MAX_CHARS = 100_000
 
-/** Holds the value of a time property of an event with its time zone. */
+/** Holds a time of a calendar event (such as DTSTART) with its time zone. */
 export type PlacedTime = { value: ICAL.Time; zone: Zone }
 
 /** Maps each TZID to the definition of its time zone in a calendar file. */
@@ -28,7 +28,7 @@ export function definitionsOf(calendar: ICAL.Component): Definitions {
   )
 }
 
-/** Returns the times of a calendar property. Values of another type are left out. */
+/** Returns the times that a calendar property holds. Values that are no times are left out. */
 export function timesOf(property: ICAL.Property | null, definitions: Definitions): PlacedTime[] {
   const tzid = property?.getFirstParameter('tzid') ?? ''
   return (property?.getValues() ?? []).flatMap((given: unknown) => {
@@ -66,7 +66,7 @@ function endOf(event: ICAL.Component, start: PlacedTime, definitions: Definition
 /**
  * Returns the instances of a recurring event. The function runs in a child process, because a stranger's rule may have
  * no end and no instance.
- * @param source is the result of {@link sourceOf}.
+ * @param source is the calendar source of the recurring event, which {@link sourceOf} has written.
  */
 export function expand(source: string, { fromMs, untilMs, max }: Window): Instance[] {
   const calendar = new ICAL.Component(ICAL.parse(source))
@@ -75,7 +75,7 @@ export function expand(source: string, { fromMs, untilMs, max }: Window): Instan
   return instancesOf(event, definitionsOf(calendar), { fromMs, untilMs, max })
 }
 
-/** Returns the instances of an event, in order. */
+/** Returns the instances of a calendar event in a window of time, in ascending order. */
 export function instancesOf(
   event: ICAL.Component,
   definitions: Definitions,
@@ -144,8 +144,8 @@ function* merged(some: readonly number[], others: Iterable<number>): Generator<n
 }
 
 /**
- * Returns the local time of an instant in the event's time zone. If only the calendar file knows the zone, the offset
- * is computed from the file's definition.
+ * Returns the local time of an instant in the event's time zone. For a zone without an IANA name, the offset comes from
+ * the definition in the calendar file.
  */
 export function localAt(atMs: number, { value, zone }: PlacedTime): string {
   if (zone.name !== null || zone === FLOATING) {

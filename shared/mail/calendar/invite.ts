@@ -30,7 +30,7 @@ export type Role = (typeof ROLES)[number]
 export const STATUSES = ['confirmed', 'tentative', 'cancelled'] as const
 export type Status = (typeof STATUSES)[number]
 
-/** Describes a time of an event. */
+/** Describes the start or the end of a calendar event. */
 export type CalendarTime = {
   /** Is the time in ISO 8601 in UTC. A whole day has its midnight in UTC. A time without a zone counts as UTC. */
   at: string
@@ -74,8 +74,8 @@ export type Invite = {
 }
 
 /**
- * Holds an event with the source from which its later instances are made. The source is null if the event does not
- * recur.
+ * Holds an event with the calendar source from which the future instances of the event are computed. The source is null
+ * if the event does not recur.
  */
 export type ReadInvite = Invite & { source: string | null }
 
@@ -86,5 +86,5 @@ export const UID_MAX_LENGTH = 1_000
 export const SUMMARY_MAX_LENGTH = 1_000
 export const DESCRIPTION_MAX_LENGTH = 10_000
 export const LOCATION_MAX_LENGTH = 1_000
-/** Limits the next instances that an invite lists. */
+/** Limits the future instances that the API lists for a recurring event. */
 export const NEXT_MAX = 10

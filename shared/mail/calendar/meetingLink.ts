@@ -3,13 +3,13 @@ const MEETING_HOSTS =
   /^(?:meet\.google\.com|teams\.microsoft\.com|teams\.live\.com|whereby\.com|meet\.jit\.si|bluejeans\.com|chime\.aws|around\.co|(?:[a-z0-9-]+\.)*(?:zoom\.us|zoomgov\.com|webex\.com|gotomeeting\.com|gotomeet\.me|whereby\.com|meet\.goto\.com))$/i
 const LINK = /https:\/\/[^\s<>"'()[\]]+/g
 const LINK_MAX_LENGTH = 2_000
-/** Limits the links of a text that are checked for a meeting. */
+/** Limits the number of links in a text that are tested for an online meeting. */
 const LINKS_LOOKED_AT = 100
 
 /**
  * Finds the link that opens the meeting of an event. @returns null if no link is found.
- * @param named lists the links of fields that hold only a link, the most certain link first.
- * @param texts holds the event's place and description.
+ * @param named lists the contents of calendar fields that hold nothing but a link, the most certain field first.
+ * @param texts holds the text of the event's LOCATION and of its DESCRIPTION.
  */
 export function meetingLink(named: readonly string[], texts: readonly string[]): string | null {
   for (const text of named) {

@@ -25,9 +25,9 @@ export const compareRevisions = (a: Revision, b: Revision): number =>
 export type KnownSeries = KnownRevision & { isCancelled: boolean }
 
 /**
- * Decides the effect of a meeting request or a cancellation. A stranger may announce an event that nobody knows. Later
- * the organizer's own message replaces the stranger's event, whatever the SEQUENCE is. A stranger may not announce an
- * instance of a known series.
+ * Decides the effect of an invite (a meeting request or a cancellation) on the calendar. If the calendar lacks the
+ * event, a stranger may announce the event. A later message of the proven organizer replaces the stranger's event,
+ * whatever its SEQUENCE is. If the calendar has a series, a stranger may not announce an instance of the series.
  * @param series is the series of an instance. Null means that the series is unknown, or that the invite is about a
  * whole event.
  */

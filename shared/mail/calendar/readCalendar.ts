@@ -40,12 +40,12 @@ import {
 import { meetingLink } from './meetingLink.ts'
 import { FLOATING } from './zones.ts'
 
-/** Limits how far ahead the next instances of an event are searched. */
+/** Limits the time ahead in which the future instances of a recurring event are searched. */
 const AHEAD_MS = 5 * 366 * 24 * 60 * 60 * 1000
 
 /**
  * Reads the events of a calendar file, at most 50.
- * @param nowMs is the time after which the next instances start.
+ * @param nowMs is the current time. The listed instances of a recurring event start after this time.
  * @throws {DocumentError} if the file is malformed
  */
 export function readCalendar(bytes: Uint8Array, nowMs: number): ReadInvite[] {
@@ -122,7 +122,7 @@ function readEvent(
       source,
     }
   } catch {
-    // The calendar library refuses a value of the event, so nobody can act on the event.
+    // The calendar library cannot read a value of the event. An event that cannot be read is left out.
     return null
   }
 }
@@ -185,8 +185,8 @@ function nextOf(event: ICAL.Component, definitions: Definitions, nowMs: number):
 }
 
 /**
- * Lists the fields with the link of an online meeting. RFC 7986 §5.11 defines CONFERENCE. Large calendar programs
- * define the other fields.
+ * Lists the calendar fields that can hold the link of an online meeting. RFC 7986 §5.11 defines CONFERENCE, and large
+ * calendar programs define the other fields.
  */
 const LINK_FIELDS = [
   'x-google-conference',

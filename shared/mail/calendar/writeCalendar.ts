@@ -37,7 +37,7 @@ export type WrittenAnswer = Described & {
   comment: string | null
 }
 
-/** The calendar library escapes and folds every value. So no text can add a property to the file. */
+/** The calendar library escapes and folds every value, so a text of the caller cannot add a property to the file. */
 export function writeRequest(event: WrittenEvent): string {
   return calendarOf('REQUEST', componentOf(event), [event.start, event.end])
 }

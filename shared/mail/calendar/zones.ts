@@ -2,8 +2,8 @@ import type ICAL from 'ical.js'
 import { findIana } from 'windows-iana'
 
 /**
- * Converts local times of one time zone. `name` is the IANA name. Null means that only the calendar file knows the
- * zone.
+ * Converts local times of one time zone. `name` is the zone's IANA name. It is null for a zone that only the calendar
+ * file defines.
  */
 export type Zone = {
   name: string | null
@@ -38,8 +38,8 @@ export function zoneOf(tzid: string, definition: ICAL.Timezone | undefined): Zon
 }
 
 /**
- * Returns the IANA zone name that a TZID means. The TZID is the name, ends with the name, or is the name of a Windows
- * zone (CLDR). @returns null if the TZID means no IANA name.
+ * Returns the IANA zone name for a TZID of a calendar file. The TZID may be the zone name itself, end with the zone
+ * name, or be a Windows zone name (CLDR). @returns null if the TZID names no IANA zone.
  */
 export function ianaName(tzid: string): string | null {
   const text = tzid.trim()

@@ -22,8 +22,8 @@ import {
 } from './codeWords.ts'
 
 /**
- * Holds a line of a mail part, in the plain form of codeShapes.ts. The words of the line are read once, when they are
- * first needed.
+ * Holds a line of a mail part, as codeShapes.ts normalises it. The words of the line are recognised once, at their
+ * first use.
  */
 export class CodeLine {
   readonly #text: string
@@ -62,13 +62,16 @@ export type Found = {
 
 /** Limits the lines above a candidate that are read for words about codes. */
 const ABOVE_MAX_LINES = 8
-/** A mail of at most this many lines tells only one thing. */
+/** Limits the lines of a short mail. In a short mail, all lines are about one subject. */
 const SHORT_LINES = 3
-/** Lists the label kinds that say what a number is. Words of the kind `access` do not say it. */
+/**
+ * Lists the kinds of labels that name a number, such as "code". Words of the kind `access` say only what the number is
+ * for.
+ */
 const NAMING: readonly LabelKind[] = ['certain', 'code', 'other']
 const KINDS: readonly LabelKind[] = [...NAMING, 'access']
 
-/** Returns the evidence for one-time codes that all candidates of a mail share. */
+/** Returns the evidence that a mail as a whole gives. This evidence holds for all candidates of the mail. */
 export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): string[] {
   const some = (says: (lower: string) => boolean) => lines.some(({ lower }) => says(lower))
   const evidence = KINDS.filter((kind) => subject.has(kind)).map((kind) => `subject:${kind}`)
@@ -82,7 +85,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   return evidence
 }
 
-/** Matches a whole quotation before a candidate. */
+/** Matches a quotation that is closed before a candidate. */
 const QUOTATION = /"[^"]*"|[“„][^“”„]*[“”]|«[^«»]*»|「[^「」]*」/g
 
 /** Returns the evidence about one candidate. */
@@ -113,14 +116,14 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
     ...(isYear ? ['shape:year'] : []),
     ...(isKey ? ['shape:key'] : []),
     ...(isPlace ? ['shape:place'] : []),
-    // A text like WELCOME15 is a word with a number, and probably a voucher.
+    // A text like WELCOME15 joins a word and a number, so it is probably a voucher.
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
     // Mails with advice show example codes like 123456 and 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
   ]
 }
 
-/** Matches the words and signs that say what a number is: `482913 is your code`. */
+/** Matches the words and signs that may stand between a number and its label: `482913 is your code`. */
 const COPULA =
   /^ ?(?:(?:is|ist|est|es|é|è|är|er|on|to|jest|je|az|a|este|είναι|es tu|это|це|adalah|là)(?!\p{L})|[-–—:]|は|是|은|는|هو)/u
 
@@ -131,18 +134,21 @@ const USE_CHARS = 40
 const BETWEEN =
   /^ ?(?:(?:is|ist|lautet|est|es|é|è|är|er|on|to|jest|je|este|είναι|это|це|adalah|là|yang|是|为|は|が|은|는|이|هو)(?!\p{L}))? ?[:：=-]? {0,2}$/u
 
-/** Matches the space between the columns of a table row: `Code ........ 482913`. */
+/** Matches the space or the dots between two columns of a table row, as in `Code ........ 482913`. */
 const LEADER = /[ .·_…|]{2,}/g
 const GAP_CHARS = 40
 
-/** Returns the distance between a label and a candidate as one of a few words, such as `beside`. */
+/** Names the distance between a label and a candidate by a word: `beside`, `close`, `near` or `far`. */
 function distance(chars: number): string {
   if (chars <= 3) return 'beside'
   if (chars <= 16) return 'close'
   return chars <= 60 ? 'near' : 'far'
 }
 
-/** Returns the nearest label of each kind in the candidate's sentence, and the verbs of the sentence, as evidence. */
+/**
+ * Returns the evidence from the candidate's sentence: its verbs, and for each kind of label the label nearest to the
+ * candidate.
+ */
 function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const { start, end } = sentenceAround(line.text, candidate)
   const evidence: string[] = []
@@ -168,7 +174,8 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   const isUsed = saysUse(sentence)
   const verbs = line.text.slice(Math.max(start, candidate.start - USE_CHARS), candidate.start)
   if (saysUse(verbs)) evidence.push('use:left')
-  // In `Enter 482913` or `digita: 482913` the words before the number are only a verb, or a verb and one word.
+  // In `Enter 482913` the word before the number is a verb. At most one other word stands between such a verb and the
+  // number.
   if (saysUse(verbs.split(/ +/).slice(-2).join(' '))) evidence.push('use:beside')
   else if (saysUse(verbs.split(/ +/).slice(-4).join(' '))) evidence.push('use:close')
   else if (saysUse(line.text.slice(candidate.end, Math.min(end, candidate.end + USE_CHARS))))
@@ -179,7 +186,7 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
     )?.[2]
   )
     evidence.push('sentence:manyNumbers')
-  // An access label such as "pair" may stand before the number: `On the hub, to pair: 4476`
+  // A word for access, such as "pair", may stand before the number: `On the hub, to pair: 4476`.
   const entry = line.labels.findLast(
     (label) => label.kind === 'access' && label.start >= start && label.end <= candidate.start,
   )
@@ -192,7 +199,9 @@ function inlineEvidence(candidate: Candidate, line: CodeLine): string[] {
   return evidence
 }
 
-/** Finds for each kind of label the nearest line above the candidate that has such a label. */
+/**
+ * Returns the evidence from the lines above a candidate: for each kind of label, the nearest line with such a label.
+ */
 function aboveEvidence(lines: readonly CodeLine[], at: number, isAlone: boolean): string[] {
   const place = isAlone ? 'above' : 'aboveInline'
   const evidence: string[] = []
@@ -221,8 +230,8 @@ function belowEvidence(below: CodeLine | undefined, isAlone: boolean): string[] 
 }
 
 /**
- * Returns the evidence that the candidate's line gives. @param rest is the line without the candidate. Undefined means
- * that the line holds only the candidate.
+ * Returns the evidence that a candidate's line gives about the candidate. @param rest is the line without the
+ * candidate. Undefined means that the line holds only the candidate.
  */
 function lineEvidence(
   line: CodeLine,

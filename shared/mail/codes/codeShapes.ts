@@ -1,4 +1,4 @@
-/** Finds the texts of a line that have the shape of a one-time code. */
+/** Finds the parts of a line that have the shape of a one-time code. */
 
 export type CodeKind = 'numeric' | 'alphanumeric' | 'words'
 
@@ -22,7 +22,7 @@ export type Candidate = {
 
 const CANDIDATES_MAX = 20
 
-/** Lists the digit zero of other scripts. The other nine digits follow it. */
+/** Lists the code points of the digit zero in other scripts. The other nine digits of each script follow its zero. */
 const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
 
 const asciiDigit = (digit: string): string => {
@@ -31,7 +31,7 @@ const asciiDigit = (digit: string): string => {
   return zero === undefined ? digit : String(code - zero)
 }
 
-/** Unifies the digits, spaces and dashes of a text, and removes invisible characters. */
+/** Converts all digits, spaces and dashes of a text to ASCII, and removes invisible characters. */
 export const plainForm = (text: string): string =>
   text
     .replace(
@@ -51,8 +51,8 @@ const SHAPE =
   /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?!\d))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
 
 /**
- * Matches a character before a number that makes the number part of something longer: a letter of a script with spaces
- * between words, a digit, or a sign.
+ * Matches a character directly before a number that makes the number part of a longer expression: a letter of a script
+ * with word spaces, a digit, or a sign.
  */
 const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
 const BEFORE_NUMBER =
@@ -130,8 +130,8 @@ function read(
 }
 
 /**
- * Reads groups of digits: 482 913, 4829-1305, 4829 - 1305, 48 29 13, 482 9130. The shapes 0916 3 and 40-66-1 are rarer,
- * so they are weak.
+ * Reads groups of digits as a one-time code: 482 913, 4829-1305, 4829 - 1305, 48 29 13, 482 9130. Shapes such as 0916 3
+ * and 40-66-1 are rare, so they count as weak candidates.
  */
 function readGroups(shown: string): Shape | undefined {
   const parts = shown.split(/[ -]+/)
@@ -165,13 +165,14 @@ function letters(value: string): Shape | undefined {
   const isUpper = value === value.toUpperCase()
   const isLower = value === value.toLowerCase()
   if (!isUpper && !isLower && !MIXED_CASE.test(value)) return undefined
-  // A word with a number, such as WELCOME15, is a voucher, unless the mail names a sign-in code and not only a `code`.
+  // A word with a number, such as WELCOME15, is probably a voucher. It counts as a one-time code only if the mail names
+  // a sign-in code, and not just a `code`.
   const isVoucher = /^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value)
   if (hasDigit) {
     const isKey = KEY.test(value)
     return { kind: 'alphanumeric', value, isWeak: !isUpper || isVoucher, isYear: false, isKey }
   }
-  // Random letters have fewer vowels than a word.
+  // Letters that a program has drawn at random contain fewer vowels than a word.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
   if (!isUpper || bare.length < 6 || vowels > bare.length / 5) return undefined

@@ -1,8 +1,8 @@
 import type { CodeTree } from './likelihood.ts'
 
 /**
- * Holds the log-odds of a candidate without evidence, and the decision trees that add to the log-odds. `bun run
- * codes:fit` learned both.
+ * Holds the model that finds one-time codes. `start` is the log-odds of a candidate without evidence, and each decision
+ * tree adds to the log-odds. `bun run codes:fit` learned the model.
  */
 export const CODE_TREES: { start: number; trees: readonly CodeTree[] } = {
   start: -1.298,

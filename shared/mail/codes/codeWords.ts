@@ -42,7 +42,7 @@ const CERTAIN = [
   String.raw`κωδικ\p{L}+ (?:επαλήθευσ|επιβεβαίωσ|ασφαλ|μίας|μιας|πρόσβασης otp)\p{L}*|μ[ιί]ας χρήσης|(?:doğrulama|onay|güvenlik|giriş|aktivasyon) kod\p{L}*|tek kullanımlık|код\p{L}* (?:подтвержд|безопасн|доступ|проверк|активац|верификац|підтвердж|безпек|перевірк)\p{L}*|одноразов\p{L}*|еднократ\p{L}*|код за потвърждение`,
   String.raw`(?:確認|認証|検証|ログイン|セキュリティ|ワンタイム)(?:用)?(?:コード|パスワード|番号|キー)(?<!確認番号)|ワンタイム|验证码|驗證碼|校验码|动态密码|動態密碼|动态口令|動態口令|动态码|一次性(?:密码|密碼|代码)|安全码|安全碼|确认码|確認碼|登录码|인증 ?(?:코드|번호)|확인 코드|보안 코드|일회용\p{L}*|otp`,
   String.raw`رمز (?:التحقق|التأكيد|الأمان|الدخول|التفعيل|المؤقت)|الرمز المؤقت|لمرة واحدة|קוד (?:אימות|אישור|כניסה)|חד.?פעמי|کد تأیید|کد تایید|رمز یکبار|mã (?:xác|otp)\p{L}*|kode (?:verifikasi|konfirmasi|keamanan|otp)|รหัส(?:ยืนยัน|otp)|ओटीपी|सत्यापन कोड`,
-  // A word for a code stands beside its purpose: `code to sign in`, `код для входа`.
+  // The pattern matches a word for "code" with its purpose directly behind it: `code to sign in`, `код для входа`.
   String.raw`(?:codes?|pin|kod\p{L}{0,4}|código|codice|cod(?:ul)?|kód\p{L}{0,3}|koodi|код\p{L}{0,2}|κωδικ\p{L}{1,3}) (?:to|for|zum|zur|für|pour|para|de|per|do|k|na|för|til|att|pentru|για|για τη|για την|для|за|voor|om)(?: (?:the|your|die|das|la|el|le|l['’]|o|a|tu|su|uw|je|din|te|τη|την))? ?(?:sign|log|anmeld|einlogg|connex|connect|iniciar|accede|entrar|accesso|logow|zalog|přihl|prihl|inlog|logga|belép|bejelent|autent|autoriz|authori|confirm|verif|bestätig|bekräft|bevestig|potwierd|potvrz|вход|войти|вхід|увійти|подтвержд|підтвердж|είσοδο|σύνδεσ)\p{L}*|varmennus\p{L}*|varmenne\p{L}*`,
 ]
 
@@ -67,8 +67,8 @@ const TRADE =
   /\d ?%|% ?\d|(?<!\p{L})off(?!\p{L})|checkout|at the till|save|shop now|discount|voucher|coupon|promo|gift|rabat|gutschein|réduction|remise|descuento|desconto|cup[oóõã]|sconto|buono|korting|alennu|zniżk|slev|poukaz|kedvezmény|utalvány|reducere|έκπτωση|εκπτωτ|κουπόνι|indirim|kupon|скидк|знижк|промокод|купон|クーポン|割引|优惠|立减|代金券|할인|쿠폰|خصم|قسيم|reserv|booking|check-?in(?!\p{L})|itinerary|flight|hotel|buchung|réserv|reserva|prenotaz|boeking|bokning|varau|rezerw|rezerv|foglal|κράτησ|брон|予約|预订|预约|예약|حجز/u
 
 /**
- * Tells whether a text is about a call, a network or a door. A code for a call or a door serves all guests, and nobody
- * signs in with it.
+ * Tells whether a text is about a call, a network or a door. All guests use the same code for a call or a door, so it
+ * is no one-time code.
  */
 export const namesMeeting = (text: string): boolean =>
   /(?:meeting|webinar|conference|dial)[ -]?(?:id|in|link)|webinar|zoom|wi-?fi|wlan|(?<!\p{L})(?:guests?|locker|parking|besprechung|konferenz|einwahl|réunion|reunión|reunião|riunione|vergadering|møde|møte|mötet?|kokous|toplantı)(?!\p{L})|spotkani|schůzk|értekezlet|ședinț|σύσκεψ|совещани|встреч|зустріч|会議|会议|會議|회의|اجتماع/u.test(
@@ -100,7 +100,7 @@ const LABEL = new RegExp(
 
 const CODE_NAME = new RegExp([...CERTAIN, ...CODE].join('|'), 'u')
 
-/** Tells whether a text mentions a code at all. This check takes a fraction of the time of {@link labelsOf}. */
+/** Tells whether a text contains a word for a code. This check takes a fraction of the time of {@link labelsOf}. */
 export const namesCode = (text: string): boolean => CODE_NAME.test(text.toLowerCase())
 
 export type LabelKind = 'other' | 'certain' | 'code' | 'access'

@@ -16,7 +16,7 @@ type CodePart = 'subject' | 'text' | 'html'
 /** Describes a one-time code as the API returns it (docs/contract.md §4). */
 export type Code = {
   kind: CodeKind
-  /** Is the code to enter. */
+  /** Is the code that a person or an agent must enter. */
   value: string
   /** Is the confidence that the text is a one-time code, from 0 to 1. */
   confidence: number
@@ -36,7 +36,9 @@ const JUDGED_MAX = 60
 export const CODES_MAX = 10
 const SHOWN_LINE_CHARS = 160
 
-/** A candidate with a lower confidence is probably no one-time code. */
+/**
+ * Is the least confidence of a probable one-time code. A candidate with less confidence is probably no one-time code.
+ */
 const LIKELY = 0.5
 
 type Mail = { subject: string; text: string; html: string | null }
@@ -63,7 +65,7 @@ export function findCodes(mail: Mail): Code[] {
 
 const bare = (value: string) => value.replaceAll('-', '').toLowerCase()
 
-/** Keeps only one of two spellings of the same code: 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913. */
+/** Removes the second spelling of a code, so that 4QK-9ZT and 4QK9ZT, or ACME-482913 and 482913, count once. */
 const withoutTwins = (codes: readonly Code[]): Code[] =>
   codes.filter(
     ({ value }, n) =>
@@ -77,7 +79,7 @@ const withoutTwins = (codes: readonly Code[]): Code[] =>
 /** Returns the lines of a text that hold letters or digits. Lines of a single character are joined. */
 function linesOf(text: string): string[] {
   const plain = plainForm(text.slice(0, CODE_SCAN_CHARS))
-    // URLs hold numbers that are no codes.
+    // URLs are removed, because the numbers in a URL are no one-time codes.
     .replace(/\bhttps?:\/\/[^\s\]>)]*/g, ' ')
     .replace(/\[ *\]/g, ' ')
     .replace(/\*{1,2}([^\s*]{1,30})\*{1,2}/g, ' $1 ')
@@ -101,7 +103,10 @@ function linesOf(text: string): string[] {
   return lines
 }
 
-/** Matches a line that may hold a candidate. Few lines do, and the words around all other lines are not read. */
+/**
+ * Matches a line that may hold a candidate for a one-time code. Few lines match, and the words around the other lines
+ * are never read.
+ */
 const MAY_HOLD = /\d|[A-Z](?:[A-Z-]| {1,3}[A-Z])|[a-z]-[a-z]{3,10}-[a-z]/
 
 /** Holds a candidate with the evidence for and against a one-time code. */
@@ -117,7 +122,10 @@ const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
       namesCode(text) || saysUse(text) || saysValidity(lower) || saysNotAsked(lower),
   )
 
-/** Returns the candidates of a mail with their evidence. The list is empty for a mail that never names a code. */
+/**
+ * Returns the candidates for one-time codes in a mail, with the evidence about each. The list is empty if no text of
+ * the mail names a code.
+ */
 export function judgedOf({ subject, text, html }: Mail): Judged[] {
   const head = new CodeLine(plainForm(subject.slice(0, LINE_MAX_CHARS)))
   const parts: [CodePart, CodeLine[]][] = [
@@ -145,7 +153,9 @@ export function judgedOf({ subject, text, html }: Mail): Judged[] {
   return withCompany(judged, [subject, text, html ?? ''])
 }
 
-/** Adds the evidence from other candidates, and from other places of the mail with the same value. */
+/**
+ * Adds the evidence that other candidates give, and the evidence that the same value gives at other places of the mail.
+ */
 function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   const places = Map.groupBy(judged, ({ candidate }) => candidate.value)
   const linked = new Set(
@@ -170,6 +180,8 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   })
 }
 
-/** Returns the fraction of candidates with this evidence that are one-time codes, with two digits. */
+/**
+ * Returns the probability that a candidate with the given evidence is a one-time code, with two digits after the point.
+ */
 const confidenceOf = (evidence: readonly string[]): number =>
   Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100

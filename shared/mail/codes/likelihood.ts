@@ -1,12 +1,13 @@
 /**
- * Is a decision tree. A leaf is the number that the tree adds to the log-odds. A branch holds one tree for candidates
- * without a piece of evidence and one tree for candidates with this evidence.
+ * Is a decision tree about the evidence for one candidate. A leaf is the number that the tree adds to the log-odds. A
+ * branch names a piece of evidence. One subtree is for candidates without this evidence, and the other subtree is for
+ * candidates with it.
  */
 export type CodeTree = number | readonly [evidence: string, without: CodeTree, having: CodeTree]
 
 /**
- * Returns the fraction of candidates with this evidence that are one-time codes. The fraction is the logistic function
- * of the sum of all trees.
+ * Returns the probability that a candidate with this evidence is a one-time code. The probability is the logistic
+ * function of the sum of all decision trees.
  */
 export function likelihood(
   { start, trees }: { start: number; trees: readonly CodeTree[] },

@@ -29,15 +29,21 @@ const UNWANTED = new RegExp(
   'u',
 )
 
-/** Matches acts that end something, such as `disable`. Such a link is for somebody who did not ask for the mail. */
+/**
+ * Matches link texts such as `disable`, which stop an action. Such a link is for a person who did not ask for the mail
+ * that holds the link.
+ */
 const ENDS =
   /disable|deactivate|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
 
-/** Matches texts that say nothing about the linked page: `Click here`. */
+/** Matches link texts that do not say where the link leads, such as `Click here`. */
 const VAGUE =
   /^(?:(?:please )?(?:click|tap|press)|here|continue|next|open|yes|go|start|klick|hier|weiter|ja(?!\p{L})|cliquez|ici|continuer|oui|haga clic|pulse|aquí|continuar|sí(?!\p{L})|clique|aqui|sim|clicca|qui(?!\p{L})|continua|klik|ga (?:verder|door)|här|fortsätt|her(?!\p{L})|fortsæt|fortsett|tästä|jatka|kliknij|tutaj|dalej|tak(?!\p{L})|klikněte|zde|pokračovat|ano|kattints|ide|tovább|igen|apasă|aici|da(?!\p{L})|εδώ|πατήστε|ναι|tıkla|buraya|devam|evet|нажмите|здесь|сюда|продолжить|да(?!\p{L})|натисніть|тут|こちら|はい|点击|點擊|这里|继续|여기|계속|هنا|اضغط|לחץ|כאן|nhấn|klik di sini|คลิก)/u
 
-/** Tells whether a link's text says nothing about its purpose, so that only the words before the link can. */
+/**
+ * Tells whether the text of a link says nothing about the link's purpose. The words before the link then decide about
+ * the purpose.
+ */
 export const isVague = (text: string): boolean =>
   text.length <= 40 && VAGUE.test(text.trim().toLowerCase())
 
@@ -48,7 +54,7 @@ export const isVague = (text: string): boolean =>
 const PASSWORDLESS =
   /passwordless|passwortlos|(?:without|no|ohne|sans|sin|sem|senza|zonder|utan|uden|uten|ilman|bez|nélkül|fără|χωρίς|без) (?:an? |any |de |το |mot |uw |je |jouw |your )?(?:de )?(?:pass|kennwort|contrase|senha|wachtwoord|lösen|adgangs|salasan|has|hesl|jelsz|parol|κωδικ|парол)|şifresiz|パスワード(?:なし|不要)|免密|비밀번호 없이/u
 
-/** Matches words of a link to a page that explains: `How to reset your password`. */
+/** Matches the text of a link that leads to an explanation, such as `How to reset your password`. */
 const EXPLAINS =
   /^(?:how (?:to|do|can|does|we)|what |why |about |learn|read|more about|tips|guide|faq|help|wie |warum|was ist|anleitung|hilfe|mehr |ratgeber|comment |pourquoi|en savoir|aide|guide|cómo|qué es|ayuda|saiba|como |ajuda|come |cos['’]è|scopri|guida|aiuto|hoe |wat is|lees|hulp|så |hur |vad är|läs|sådan|hvordan|læs|hjælp|hva er|les mer|miten|mikä on|lue|ohje|jak |co to|dowiedz|pomoc|více|nápověda|hogyan|mi az|súgó|cum |ce este|ajutor|πώς|τι είναι|βοήθεια|nasıl|nedir|yardım|как |что такое|подробнее|помощь|справка|як |що таке|довідка|如何|怎么|什么是|帮助|어떻게|도움말|كيف|ما هو)|とは$|方法$|について$|guide$|tips$|anleitung$|방법$|\?$/u
 
@@ -64,7 +70,7 @@ const PATH_SIGN_IN =
 /** Tells whether a link's text announces a page that explains. */
 export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toLowerCase())
 
-/** Returns the purpose that a link's own text names. */
+/** Returns the purpose of a link (such as `reset` or `verify`) if the text of the link names a purpose. */
 export function purposeOfText(text: string): LinkPurpose | undefined {
   const own = text.toLowerCase()
   if (UNSUBSCRIBE.test(own) || MAIL_SETTINGS.test(own) || UNWANTED.test(own)) return 'unsubscribe'

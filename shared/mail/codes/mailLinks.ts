@@ -58,7 +58,10 @@ export function findLinks({
   return bounded([...links.values()])
 }
 
-/** Keeps the links with a purpose first, then the first links without one. The result is in the order of the mail. */
+/**
+ * Limits the links of a mail. The links with a purpose are kept first, then the first links without a purpose. The
+ * result has the order of the mail.
+ */
 function bounded(links: readonly MailLink[]): MailLink[] {
   const kept = new Set<MailLink>()
   let chars = 0
@@ -80,13 +83,13 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   if (byText === 'unsubscribe' || byText === 'other') return byText
   if (byPath === 'unsubscribe') return byPath
   if (explains(text) || (isGuide(host, path) && !hasNamedToken(path))) return 'other'
-  // The words beside a button are less certain than the button's own words. For a link to a help page, neither words
-  // count.
+  // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
+  // help page, no words count.
   const isBare = text === '' || text.includes(host) || isVague(text)
   const near = isBare ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   const own = byPath === 'reset' ? byPath : (byText ?? byPath)
-  // A page that is the same for everybody confirms nothing, such as https://bank.example/login or
+  // A link confirms something only if the link is personal. Everybody gets the same https://bank.example/login or
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
@@ -105,9 +108,12 @@ const isToken = (text: string): boolean =>
     ? /[A-Za-z]/.test(text) || text.length >= 16
     : /[a-z][A-Z]|[A-Z]{2}[a-z]|^[A-Z]{10,}$/.test(text) || text.length >= 32)
 
-/** Matches a short part of a URL that is unique to one recipient: the end of the path, or a value of the query. */
+/**
+ * Matches a short token in a URL that can identify one recipient. The token is the end of the path, or a value of the
+ * query.
+ */
 const SHORT_TOKEN = /(?:\/|[?&#]([\w.-]{1,40})=)([\w-]{4,20})(?=$|[?&#])/g
-/** Matches names of query values that are equal in all mails of a campaign. */
+/** Matches the names of query parameters whose values are the same in all mails of a campaign, such as `utm_source`. */
 const SHARED =
   /^(?:utm_|ref$|src$|source$|medium$|campaign$|lang$|locale$|hl$|country$|page$|tab$|v$|version$|redirect|next$|return)/i
 const isShortToken = (text: string): boolean =>
@@ -153,7 +159,7 @@ type OpenLink = { href: string; words: string; start: number; before: string }
 function linksOfHtml(html: string): Found[] {
   const input = html.slice(0, SCAN_MAX_CHARS)
   const found: Found[] = []
-  /** Holds the words since the last link. */
+  /** Holds the words of the mail between the last link and the current position. */
   let words = ''
   let link: OpenLink | null = null
   let tag = { name: '', start: 0, href: '', alt: '' }
@@ -168,7 +174,8 @@ function linksOfHtml(html: string): Found[] {
   const add = (text: string) => {
     if (link === null) {
       words += text
-      // The words are cut at twice the limit, so that a long mail is not copied for each token.
+      // The collected words may grow to twice the limit before they are cut. A cut at each token would copy a long mail
+      // again and again.
       if (words.length > 2 * INNER_MAX_CHARS) words = words.slice(-INNER_MAX_CHARS)
     }
     if (link !== null && link.words.length < INNER_MAX_CHARS) link.words += text
@@ -197,7 +204,7 @@ function linksOfHtml(html: string): Found[] {
     },
     isDone: () => found.length === LINKS_READ,
   })
-  // A link without an end tag ends with the mail.
+  // A link whose end tag is missing ends at the end of the mail.
   if (found.length < LINKS_READ) finish()
   return found
 }
@@ -229,7 +236,7 @@ function linksOfText(text: string): Found[] {
   return found
 }
 
-/** Returns the words before the link. They are from the link's own sentence, or from the last line that has words. */
+/** Returns the words directly before a link: the last sentence on the link's line, or on the last line with words. */
 function nearLines(before: string): string {
   const lines = before.split('\n')
   const own = lines.pop()!

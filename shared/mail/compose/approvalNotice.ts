@@ -9,7 +9,7 @@ import { serviceContent } from './serviceContent.ts'
 const mark = (address: string): string =>
   createHash('sha256').update(address).digest('hex').slice(0, 12)
 
-/** Describes what waits for the owner: a mail, or a payment of an amount to an address. */
+/** Describes the action that waits for the owner's decision: a mail, or a payment. */
 export type AskedAct =
   | { kind: 'mail'; subject: string; recipients: readonly string[] }
   | { kind: 'payment'; host: string; amountUsdc: string; payTo: string }
@@ -17,8 +17,8 @@ export type AskedAct =
 const line = (text: string) => text.replace(/\s+/g, ' ').trim()
 
 /**
- * Writes the lines that describe the waiting mail or payment. The lines leave out the text of the mail, and the words
- * of the agent and of the seller.
+ * Writes the lines that describe the waiting mail or payment to the owner. The lines contain neither the text of the
+ * mail, nor any words of the agent or of the seller.
  */
 const linesOf = (act: AskedAct, projectName: string): string[] =>
   act.kind === 'mail'

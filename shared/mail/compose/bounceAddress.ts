@@ -33,8 +33,8 @@ export const bounceKeys = (keys: readonly MasterKey[]): BounceKeys =>
   keys.map(({ key }) => createSecretKey(deriveKey(key, 'purser/bounce')))
 
 /**
- * Returns the envelope sender for one recipient's copy. If a tag would make the address too long, the plain address is
- * used.
+ * Returns the envelope sender for the copy of one recipient. If the tag would make the address too long, the function
+ * returns the address without a tag.
  */
 export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): string {
   const at = from.lastIndexOf('@')
@@ -44,7 +44,7 @@ export function bounceAddress(keys: BounceKeys, from: string, copy: SentCopy): s
   return fits ? address : from
 }
 
-/** Holds the two parts of the tag in a bounce address. Null means that the address is of another kind. */
+/** Holds the two parts of the tag in a bounce address. */
 export type BounceTag = { hash: Buffer; mac: string }
 
 /** Reads the bounce tag of an envelope recipient. The tag proves nothing until {@link isTagOf} has checked it. */
@@ -54,14 +54,14 @@ export function readBounceTag(envelopeTo: string): BounceTag | null {
   return hash === undefined || mac === undefined ? null : { hash: fromBase32(hash), mac }
 }
 
-/** Tells whether one of the service's keys made this bounce tag for this copy. */
+/** Tells whether one of the service's keys made a given bounce tag for a given copy of a sent mail. */
 export const isTagOf = ({ mac }: BounceTag, keys: BounceKeys, copy: SentCopy): boolean =>
   keys.some((key) => timingSafeEqual(Buffer.from(mac), Buffer.from(base32(macOf(key, copy)))))
 
 const hashOf = (messageId: string): Buffer => messageIdHash(messageId).subarray(0, HASH_BYTES)
 
 function macOf(key: KeyObject, { projectId, messageId, recipient }: SentCopy): Buffer {
-  // JSON separates the values: two different lists of values never give the same text.
+  // The values are joined as JSON, so that two different lists of values never give the same text.
   const text = JSON.stringify([projectId, messageId, recipient.toLowerCase()])
   return createHmac('sha256', key).update(text).digest().subarray(0, MAC_BYTES)
 }

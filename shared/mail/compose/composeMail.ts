@@ -23,7 +23,9 @@ export type MailContent = {
   references: string[]
   attachments: readonly SentAttachment[]
   unsubscribe: Unsubscribe | null
-  /** Comes from `readCustomHeaders`. Null means that the caller adds no header fields. */
+  /**
+   * Holds the header fields that `readCustomHeaders` has accepted. Null means that the caller adds no header fields.
+   */
   headers: CustomHeaders | null
 }
 
@@ -77,8 +79,8 @@ const icalEventOf = (file: SentAttachment) => ({
 const BYTES = 'application/octet-stream'
 
 function part({ filename, contentType, contentId, content }: SentAttachment) {
-  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. A forwarded message with other than plain ASCII lines is sent
-  // unchanged as octet-stream.
+  // RFC 2046 §5.2.1 forbids base64 for message/rfc822. A forwarded message whose lines are not plain ASCII is attached
+  // unchanged, with the type application/octet-stream.
   const isMessage = /^message\//i.test(contentType)
   const encodable = !isMessage || isPlainLines(content)
   return {

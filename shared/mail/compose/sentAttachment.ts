@@ -1,4 +1,4 @@
-/** Describes an attachment of a send intent. */
+/** Describes an attachment of a mail that the service will send. */
 export type SentAttachment = {
   filename: string
   /** Is the media type of the attachment, with or without parameters. */

@@ -2,12 +2,12 @@ import { cellText, type DocumentText, TextWriter } from './document.ts'
 import { decodeText } from './plainText.ts'
 
 const DELIMITERS = [',', ';', '\t', '|'] as const
-/** The delimiter of a CSV file is guessed from this many characters at the beginning. */
+/** Is the number of characters at the beginning of a CSV file from which the delimiter is guessed. */
 const LOOKED_CHARS = 4_000
 
 /**
- * Reads a table in text (RFC 4180, and the delimiters of other countries). Each row becomes a line, with tabs between
- * the cells.
+ * Reads a table in a text file: CSV (RFC 4180), also with the semicolons or tabs of other countries. Each row becomes a
+ * line, with tabs between the cells.
  */
 export function readCsv(bytes: Uint8Array): DocumentText {
   const text = decodeText(bytes)

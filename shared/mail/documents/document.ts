@@ -1,4 +1,4 @@
-/** Defines the text of a file, and the limits that every file reader obeys. */
+/** Defines the type of a file's extracted text, and the limits for every reader of files. */
 
 /** Names the kind of a file whose text can be read. */
 export type DocumentKind =
@@ -10,7 +10,7 @@ export type DocumentKind =
  * first.
  */
 export const OMISSIONS = [
-  // The omitted text has the colour of its background, or is transparent.
+  // `invisible-text` means that the text has the colour of its background, or is transparent.
   'invisible-text',
   'tiny-text',
   'off-page-text',
@@ -21,7 +21,7 @@ export const OMISSIONS = [
   'speaker-notes',
   'comments',
   'deleted-text',
-  // The file holds more than the limits allow.
+  // `truncated` means that the file holds more than the reader's limits allow.
   'truncated',
 ] as const
 export type Omission = (typeof OMISSIONS)[number]
@@ -67,14 +67,14 @@ export type DocumentText = {
   links: { href: string; text: string }[]
 }
 
-/** Collects the text of a file, at most {@link TEXT_MAX_CHARS} characters. */
+/** Collects the extracted text of a file, up to {@link TEXT_MAX_CHARS} characters. */
 export class TextWriter {
   readonly omitted = new Set<Omission>()
   readonly links: { href: string; text: string }[] = []
   #parts: string[] = []
   #chars = 0
 
-  /** Tells whether the text has its maximum length. A reader may then stop. */
+  /** Tells whether the collected text has reached its maximum length. A reader may then stop. */
   get isFull(): boolean {
     return this.#chars >= TEXT_MAX_CHARS
   }
@@ -115,5 +115,5 @@ const tidy = (text: string): string =>
     .replace(/^\n+/, '')
     .trimEnd()
 
-/** Writes a cell of a table in one line, because tabs and line ends separate cells and rows. */
+/** Writes the text of a table cell as one line, because tabs separate cells and line ends separate rows. */
 export const cellText = (text: string): string => text.replace(/\s+/g, ' ').trim()

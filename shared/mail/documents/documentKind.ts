@@ -11,7 +11,7 @@ const NO_TEXT_ENDING =
 /** Matches pictures that are made of text. */
 const TEXT_IMAGE = /^image\/svg/i
 
-/** Tells whether a file may hold text. Only the file's name and media type are read. */
+/** Tells whether a file may hold text, by its name and its media type. The bytes of the file are not read. */
 export const mayHoldText = ({ filename, contentType }: NamedFile): boolean =>
   !TEXT_IMAGE.test(contentType) && !NO_TEXT_TYPE.test(contentType) && !NO_TEXT_ENDING.test(filename)
 
@@ -68,7 +68,7 @@ function isText(head: Buffer): boolean {
   let controls = 0
   for (const byte of head) {
     if (byte === 0) nulls++
-    // The byte ESC (27) is allowed in text, because it begins the shift sequences of ISO-2022.
+    // The control byte ESC (27) is allowed in text, because it begins the shift sequences of ISO-2022.
     else if (byte < 9 || (byte > 13 && byte < 32 && byte !== 27)) controls++
   }
   if (controls > head.length / 100) return false

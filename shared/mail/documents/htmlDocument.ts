@@ -15,14 +15,15 @@ const BLOCKS = new Set(
 const UNREAD = new Set(['script', 'style', 'template', 'noscript'])
 
 /**
- * Reads the text of an HTML file that a person sees. Each row of a table becomes a line, with tabs between its cells.
+ * Reads the text of an HTML file as a person sees the text. Each row of a table becomes a line, with tabs between its
+ * cells.
  */
 export function readHtmlDocument(bytes: Uint8Array): DocumentText {
   const { html, hidesText } = visibleHtml(decodeHtml(bytes), HTML_MAX_CHARS)
   const out = new TextWriter()
   if (hidesText) out.omitted.add('hidden-text')
   for (const { href, text } of findLinks({ subject: '', text: '', html })) out.link(href, text)
-  // Holds the space, tab or line end that separates the next word from the previous word.
+  // Holds the separator between two words: a space, a tab or a line end.
   let gap = ''
   let isUnread = false
   let isRow = false

@@ -24,7 +24,7 @@ export function isAlike(one: Colour, other: Colour): boolean {
   return [0, 1, 2].every((n) => Math.abs(part(one, n) - part(other, n)) < CONTRAST_MIN)
 }
 
-/** Describes how words are printed. A property is undefined if the file does not state it. */
+/** Describes how words are printed. A property is undefined if the file does not state the property. */
 export type Ink = {
   colour?: Colour
   /** Is the colour of the background behind the words. */
@@ -34,8 +34,8 @@ export type Ink = {
 }
 
 /**
- * Tells why a person does not see words in this ink. By default the page is white and the words are black. @returns
- * null if a person sees the words.
+ * Tells why a person does not see the words of a file, by their colour, background and size. Without other properties
+ * the page is white and the words are black. @returns null if a person sees the words.
  */
 export function unseenInk({ colour, ground, sizePt, isHidden }: Ink): Omission | null {
   if (isHidden === true) return 'hidden-text'

@@ -1,7 +1,7 @@
 import { HIDDEN_TEXT_LABEL, parseMail } from '../parse/parseMail.ts'
 import { type DocumentText, TextWriter } from './document.ts'
 
-/** Limits the depth to which mails within mails are read. */
+/** Limits how deeply mails that are attached to mails are read. */
 const DEPTH_MAX = 3
 
 /**

@@ -3,7 +3,7 @@ import { type DocumentText, TextWriter } from './document.ts'
 
 /** Limits the bytes of a file that are read to guess its charset. */
 const GUESSED_BYTES = 64 * 1024
-/** Is the largest number of bytes of one character. */
+/** Is the largest number of bytes that one character takes in any charset. */
 const BYTES_PER_CHAR = 4
 
 /** Reads the text of a plain file in any charset. */
@@ -28,7 +28,7 @@ function charsetOf(bytes: Uint8Array): string {
   if (odd > head.length / 8) return 'utf-16le'
   if (even > head.length / 8) return 'utf-16be'
   const holdsEscape = head.includes(27)
-  // A character that is cut at the end of the read bytes does not make the text invalid.
+  // The text still counts as UTF-8 if the end of the read bytes cuts a character.
   if (!holdsEscape && isUtf8(bytes)) return 'utf-8'
   for (const { name } of analyse(head)) {
     if (/^(?:UTF-(?:16|32)|ASCII)/.test(name)) continue
@@ -62,6 +62,8 @@ function nullsOf(bytes: Uint8Array): [even: number, odd: number] {
   return counts
 }
 
-/** Returns a decoder for any charset of the WHATWG Encoding standard. @throws {RangeError} */
+/**
+ * Returns a decoder for a charset of the WHATWG Encoding standard. @throws {RangeError} if the label names no charset.
+ */
 export const decoderOf = (label: string): TextDecoder =>
   new TextDecoder(label as ConstructorParameters<typeof TextDecoder>[0])

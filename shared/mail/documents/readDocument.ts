@@ -53,7 +53,7 @@ const DATA_KINDS: ReadonlySet<DocumentKind> = new Set([
 ])
 
 /**
- * Reads the text of a file, with the one-time codes, links and invites in the text.
+ * Reads the text of a file. The text is then searched for one-time codes, links and invites.
  * @param nowMs is the time after which the next instances of a calendar event start.
  */
 export async function readDocument(

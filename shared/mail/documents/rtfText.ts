@@ -4,7 +4,7 @@ import { decoderOf } from './plainText.ts'
 import { TextFlow } from './textFlow.ts'
 
 const GROUPS_MAX = 1_000
-/** Lists the destinations of RTF (RTF 1.9.1) that hold no text of a page. */
+/** Lists the destinations (groups with a name) of RTF 1.9.1 whose content does not appear on a page. */
 const UNREAD = new Set(
   'fonttbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore xmlnstbl listtable listoverridetable rsidtbl generator filetbl revtbl bkmkstart bkmkend template shpinst shprslt nonshppict mmathPr pgdsctbl'.split(
     ' ',
@@ -23,7 +23,7 @@ const TOKEN = /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|[{}]|[
 type Group = {
   ink: Ink
   isDeleted: boolean
-  /** Counts the fallback characters that follow one `\u`. */
+  /** Is the number of fallback characters that follow each `\u` in the RTF text. */
   fallback: number
   unread: 'no' | 'yes' | 'comments' | 'field'
   isColours: boolean
@@ -58,7 +58,7 @@ class RtfReader {
   #skipped = 0
   #depth = 0
   #isInTable = false
-  /** Is the instruction of the open RTF field. */
+  /** Is the instruction of the RTF field that the reader is in, such as `HYPERLINK "…"`. */
   #field = ''
 
   constructor(out: TextWriter) {

@@ -1,6 +1,6 @@
 import { cellText, type Omission, type TextWriter } from './document.ts'
 
-/** Limits the table cells that a span or a repetition adds. */
+/** Limits the table cells that are added for a cell that spans or repeats columns. */
 const REPEATED_MAX = 200
 /** Limits the depth of tables inside of table cells. */
 const TABLES_MAX = 20
@@ -26,7 +26,7 @@ export class TextFlow {
     else table.cell += text
   }
 
-  /** Leaves words out and records the reason. For blanks no reason is recorded. */
+  /** Records the reason for which the reader leaves words out. Blanks that are left out need no reason. */
   omit(why: Omission, text: string): void {
     if (text.trim() !== '') this.#out.omitted.add(why)
   }
@@ -57,8 +57,8 @@ export class TextFlow {
   }
 
   /**
-   * Ends a table cell. @param span is the number of columns that the cell takes. `repeats` means that the cell stands
-   * in each of these columns.
+   * Ends a table cell. @param span is the number of columns that the cell covers. `repeats` means that each of these
+   * columns shows the cell's text.
    */
   closeCell(span = 1, repeats = false): void {
     const table = this.#tables.at(-1)
@@ -78,13 +78,13 @@ export class TextFlow {
     table.row = []
   }
 
-  /** Ends a table. @param ends is false if the next row may belong to the same table. */
+  /** Ends a table. @param ends is false if the file may continue the table with another row. */
   closeTable({ ends = true } = {}): void {
     this.#tables.pop()
     if (ends) this.text('\n')
   }
 
-  /** Writes a row of a table. A row of a table inside of a cell is a part of that cell. */
+  /** Writes a row of a table as a line. A row of a table inside a cell becomes part of the cell's text. */
   #put(line: string): void {
     const outer = this.#tables.at(-2)
     if (outer === undefined) this.#out.write(`${line}\n`)

@@ -25,14 +25,14 @@ const REPLY_MAX_CHARS = 1_000
 /**
  * Returns the id in a relay's 250 reply, such as `250 2.0.0 Ok: queued as 4F2A…`, `250 Ok 0100018…-000000` or `250
  * 2.6.0 <id@host> accepted`.
- * @returns null if the reply names no id.
+ * @returns null if the relay's reply names no id.
  */
 export function relayIdOf(reply: string): string | null {
   const words = reply
     .slice(0, REPLY_MAX_CHARS)
     .replace(/^250[ -]?(?:2\.\d+\.\d+)?/, '')
     .split(/[\s,;=]+/)
-  // A relay's id is long and has a digit. A word of a sentence has no digit.
+  // The id of a relay has at least eight characters and a digit, so no ordinary word of the reply is taken for an id.
   const id = words
     .map(relayIdOfWord)
     .findLast((word) => /^[\w.-]{8,200}$/.test(word) && /\d/.test(word))
@@ -44,8 +44,8 @@ const CLOSERS = '>)"\'.:'
 /** Returns a relay's id without brackets and without the relay's domain. */
 export function relayIdOfWord(word: string): string {
   const [local = ''] = word.replace(/^[<("']+/, '').split('@', 1)
-  // A loop removes the closing brackets. A regular expression with `$` would start again at each bracket and take
-  // quadratic time.
+  // A loop removes the closing brackets at the end of the id. A regular expression that ends with `$` would start again
+  // at each bracket and take quadratic time.
   let end = local.length
   while (end > 0 && CLOSERS.includes(local[end - 1]!)) end--
   return local.slice(0, end)

@@ -42,7 +42,7 @@ export function readSes(json: string): SesNews {
   try {
     body = fieldsOf(JSON.parse(json))
   } catch {
-    // A person published a test message to the SNS topic, which is no JSON.
+    // The message of the SNS topic is no JSON. A person probably published it as a test.
     return { kind: 'other' }
   }
   const kind = textOf(body.notificationType ?? body.eventType)

@@ -6,7 +6,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { parseAddress } from '../address.ts'
 import { AUTHENTICATION_WORDS, type AuthenticationWord } from '../parse/authentication.ts'
 
-/** The clock of a sender of mail over HTTP may differ by this many seconds. */
+/** Is the number of seconds by which the clock of a sender of mail over HTTP may differ. */
 const SKEW_S = 300
 /** Limits the recipients of one mail over HTTP. The SMTP listener has the same limit (RFC 5321 §4.5.3.1.8). */
 const RECIPIENTS_MAX = 100
@@ -39,8 +39,8 @@ export type MailHeaders = {
 }
 
 /**
- * Returns the text that the signature of mail over HTTP covers. The text stands for the whole request, because it holds
- * the digest of the body.
+ * Returns the text that is signed for a mail over HTTP. The text contains the digest of the body, so the signature also
+ * proves the body.
  */
 export const signedText = ({ key, timestamp, envelope, digest }: Omit<MailHeaders, 'signature'>) =>
   `v1\n${key}\n${timestamp}\n${envelope}\n${digest}`
@@ -119,7 +119,7 @@ function parsed(header: string): Record<string, unknown> {
     const value: unknown = JSON.parse(Buffer.from(header, 'base64url').toString('utf8'))
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
-    // The envelope header is not JSON.
+    // The value of the envelope header is no JSON, so the error below is thrown.
   }
   throw new SignedMailError(400, 'Purser-Envelope: must be base64url of a JSON object')
 }

@@ -90,7 +90,7 @@ export const isCertificateUrl = (text: string, region: string): boolean =>
   isSnsUrl(text, region) && /^\/[\w-]{1,200}\.pem$/.test(new URL(text).pathname)
 
 /**
- * Checks the signature of an SNS message with the certificate that was read from the URL in the message.
+ * Checks the signature of an SNS message. The message names the URL of the signer's certificate.
  * @param pem is the certificate. TLS has proven the host from which the certificate was read.
  * @throws {SignedMailError}
  */

@@ -24,8 +24,8 @@ export type Authentication = {
    */
   internal: boolean
   /**
-   * Is the SPF result that a mail service states when it hands over the message by HTTP. Nothing follows from this
-   * result: `spf` is then `none`, because this service does not know the client's address.
+   * Is the SPF result of the mail service that delivered the message over HTTP. The result is only shown. In such mail
+   * `spf` is `none`, because this service does not know the IP address of the sending host.
    */
   providerSpf?: AuthenticationWord
   /**
@@ -45,7 +45,7 @@ const unchecked = (word: AuthenticationWord, internal: boolean): Authentication 
 
 /** Holds the authentication results for a message between two inboxes of this service. */
 export const INTERNAL = unchecked('none', true)
-/** Holds the authentication results for a message that was not checked. */
+/** Holds the authentication results of a message whose SPF, DKIM and DMARC were not checked. */
 export const UNCHECKED = unchecked('temperror', false)
 /** Holds the authentication results for a message that the checks cannot read. */
 export const UNREADABLE = unchecked('permerror', false)
@@ -61,8 +61,8 @@ export const UNAUTHENTICATED_LABEL = 'unauthenticated'
 export type CheckedSender = {
   authentication: Authentication
   /**
-   * Tells whether SPF or DKIM passes for the domain in From (RFC 7489 §3.1), with or without a DMARC policy, or the
-   * mail is internal.
+   * Tells whether the domain in From is proven: by SPF or DKIM (RFC 7489 §3.1), or because an inbox of this service
+   * sent the mail. A DMARC policy is not needed.
    */
   isAligned: boolean
 }

@@ -17,9 +17,10 @@ const BLANK_LINES_MAX = 10_000
 const [CR, LF] = [0x0d, 0x0a]
 
 /**
- * Returns which part of a message the authentication checks may read. Their time is quadratic for hostile mail: 400 KB
- * of folded lines took a minute. 30 MB of blank lines under one signature took 30 s and 10 GB.
- * @returns `unsigned` if the body must not be hashed. `no` means that the header must not be read either.
+ * Returns which part of a message the authentication checks may read. The checks take quadratic time for hostile mail.
+ * A header of 400 KB in folded lines took a minute. A signed body of 30 MB of blank lines took 30 s and 10 GB.
+ * @returns `whole` if the checks may read everything. `unsigned` means that the body must not be hashed. `no` means
+ * that the header must not be read either.
  */
 export function authenticable(raw: Buffer): 'whole' | 'unsigned' | 'no' {
   let lines = 0

@@ -1,7 +1,7 @@
 /** Recognises automatic replies (RFC 3834) and list mail (RFC 2369, RFC 2919). */
 
 /**
- * Names the labels of automatic and list mail. They warn agents, because a reply to such mail reaches a machine, or
+ * Names the labels of automatic mail and of list mail. The labels warn an agent that a reply would reach a machine or
  * hundreds of people.
  */
 const AUTO_REPLY_LABEL = 'auto-reply'
@@ -10,8 +10,8 @@ const LIST_LABEL = 'list'
 type Header = { key: string; value: string }
 
 /**
- * Returns the labels that follow from the header fields of a message.
- * @param headers are the header fields, with names in lower case.
+ * Returns the labels of automatic and list mail that the header fields of a message give.
+ * @param headers lists the header fields of the message, with names in lower case.
  */
 export function automaticLabels(headers: readonly Header[]): string[] {
   const first = (name: string) =>

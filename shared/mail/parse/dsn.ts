@@ -33,8 +33,8 @@ export type Bounce = {
   messageIds: string[]
   recipients: BouncedRecipient[]
   /**
-   * Names the returned copy, which is known from the envelope recipient of the bounce. Null means that nothing proves
-   * the bounce.
+   * Identifies the sent copy that came back. The envelope recipient of the bounce proves this copy. Null means that
+   * nothing proves the bounce.
    */
   proof: ReturnedCopy | null
 }
@@ -57,7 +57,10 @@ const MESSAGE_ID_FIELD = /^[> \t]{0,8}Message-ID:[ \t]*(?:\r?\n[ \t]+)?(<[^<>\r\
 /** Matches the first line of a returned message inside the text. */
 const RETURNED_HEADER =
   /^[> \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature|X-Received|MIME-Version|From|Date|Subject):[ \t]/im
-/** Matches header lines that mail programs hide, such as Return-Path. A person does not quote these lines. */
+/**
+ * Matches header lines such as Return-Path. A mail program hides them from a person, so only a mail host includes them
+ * when it returns a message.
+ */
 const TRACE_HEADER = /^[ \t]{0,8}(?:Return-Path|Received|Message-ID|DKIM-Signature):[ \t]/im
 /** Matches a quoted line. Some programs begin their own lines with `>>>` and a space. */
 const QUOTED_LINE = /^[ \t]{0,8}>(?!>> \S).*$/gm
@@ -93,7 +96,7 @@ function recipientsOfReport(report: string): BouncedRecipient[] {
     if (addresses.length === 0 || (action !== 'failed' && action !== 'delayed')) return []
     const said = (fields.get('diagnostic-code') ?? '').replace(/^[\w-]+;[ \t]*/, '')
     const told = STATUS_CODE.exec(fields.get('status') ?? '')?.[1] ?? null
-    // A status of X.0.0 holds only the class. The diagnostic text often holds a more exact code.
+    // A status code X.0.0 tells only the class of the failure. The diagnostic text often contains a more exact code.
     const status =
       told === null || told.endsWith('.0.0') ? (STATUS_CODE.exec(said)?.[1] ?? told) : told
     return [{ addresses: [...new Set(addresses)], action, status, diagnostic: oneLine(said) }]
@@ -152,7 +155,8 @@ function recipientsOfText(
     found.set(place[0], { ...failed, addresses: [place[0]] })
   }
   const listed = named?.match(ADDRESS) ?? []
-  // The report is read once for all addresses in X-Failed-Recipients, and not once for each address.
+  // All addresses in X-Failed-Recipients share one status and one diagnostic text, so the report is searched for them
+  // only once.
   const whole =
     listed.length === 0 ? null : { status: statusOf(report), diagnostic: oneLine(report) }
   for (const address of listed) {

@@ -24,7 +24,7 @@ function asctime(at: Date): string {
  */
 export function mboxEntry(mail: { sender: string; at: Date; bytes: Uint8Array }): Buffer {
   const sender = ADDRESS.test(mail.sender) ? mail.sender : 'MAILER-DAEMON'
-  // The bytes are read as Latin-1, because Latin-1 preserves every byte.
+  // The bytes of the mail are handled as Latin-1 text, because Latin-1 keeps every byte.
   const text = Buffer.from(mail.bytes)
     .toString('latin1')
     .replaceAll('\r\n', '\n')

@@ -17,7 +17,7 @@ const RFC822_NESTING_MAX = 5
 /** Describes internals of postal-mime 4.0.0 that its types omit. */
 type Steps = {
   av: Uint8Array
-  /** Is the offset of the next line in `av`. */
+  /** Is the offset in `av` at which the next line begins. */
   readPos: number
   readLine(): { bytes: Uint8Array; done: boolean }
   processLine(line: Uint8Array, isFinal: boolean): Promise<void>
@@ -29,8 +29,8 @@ type Steps = {
  * each part and line: 10 MB of empty parts took 7 s and 2.5 GB, and eleven million lines of one letter took 6 s and 2.3
  * GB. MIME parts are counted inside the parser, because a search for boundaries would miss some spellings of a
  * boundary.
- * @returns the parsed mail. `parts` is the number of parts below the top level. The number is 0 if the boundary of a
- * multipart never occurs.
+ * @returns the parsed mail. `parts` counts the MIME parts below the top level. It is 0 if no boundary of the multipart
+ * occurs in the message.
  * @throws the errors of postal-mime.
  */
 export async function parseBounded(

@@ -29,7 +29,7 @@ export type Attachment = {
   size: number
   contentId: string | null
   disposition: string
-  /** Holds the result of reading the attachment. The field is absent if the attachment is not read. */
+  /** Holds the extracted text of the attachment. The field is absent if no worker reads the attachment. */
   text?: AttachmentText
 }
 
@@ -84,7 +84,7 @@ const UNPARSEABLE_TEXT_BYTES = 256 * 1024
  * Reads a received message (RFC 5322, MIME).
  * @param raw holds the bytes as received.
  * @param domain is the domain of the derived Message-ID that replaces a missing or malformed Message-ID.
- * @throws the errors of the MIME parser; the caller then uses `unparseableMail`.
+ * @throws the errors of the MIME parser. The caller then stores the message with `unparseableMail`.
  */
 export async function parseMail(raw: Uint8Array, domain: string): Promise<ParsedMail> {
   const { email, isWhole, parts } = await parseBounded(raw)
@@ -92,7 +92,8 @@ export async function parseMail(raw: Uint8Array, domain: string): Promise<Parsed
   const shown = html === null ? null : visibleHtml(html, MAX_HTML_LENGTH)
   const parsed = email.text === undefined ? '' : readable(normaliseLines(clean(email.text)))
   const isFound = parsed.trim() !== '' || html !== null || email.attachments.length > 0 || parts > 0
-  // If the MIME boundary never occurs, or if there is no header, the text is the raw body.
+  // If no part of the mail can be found, its text is the raw body. The MIME boundary or the whole header may be
+  // missing.
   const unfound = isFound
     ? ''
     : readable(normaliseLines(clean(rawBody(raw, UNPARSEABLE_TEXT_BYTES)))).trim()

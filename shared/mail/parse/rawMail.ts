@@ -17,8 +17,8 @@ const CR = 0x0d
 const HEADER_MAX_BYTES = 1024 * 1024
 
 /**
- * Returns the offset of the first byte of the body, at most the limit of the header. Without a body, the function
- * returns the length of `raw`.
+ * Returns the offset of the first byte behind the header. If the header exceeds its limit, the function returns the
+ * limit. If the message has no body, the function returns the length of `raw`.
  */
 function headerEnd(raw: Uint8Array): number {
   const max = Math.min(raw.length, HEADER_MAX_BYTES)

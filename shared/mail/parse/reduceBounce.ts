@@ -8,9 +8,9 @@ const SENTENCE =
 
 /**
  * Reduces a proven bounce to facts that its sender cannot choose: the recipient of the sent copy, the action, the
- * status and a fixed sentence. The host that takes mail for the recipient writes everything else, and an allow list
- * must keep such text out. The raw mail is kept.
- * @param place is the inbox, and the domain of the Message-ID.
+ * status and a fixed sentence. The recipient's mail host writes all other text of the bounce. The inbox has an allow
+ * list, which must keep out text of such hosts. The raw mail is kept.
+ * @param place holds the address of the inbox, and the domain for the Message-ID of the reduced mail.
  */
 export function reduceBounce(
   mail: ParsedMail,

@@ -1,19 +1,19 @@
 /**
- * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), wrapped or not. The verbs
- * are recognised in the languages of words.ts. In other languages an attribution is recognised by date and address.
+ * Recognises the attribution that a mail client writes above a quote (`On …, Bob wrote:`), on one line or wrapped.
+ * words.ts lists the verbs of many languages. In all other languages, a date and an address mark the attribution.
  */
 
 import { isDeviceLine } from './device.ts'
 import { EMAIL, fold, MAX_MARKER_LENGTH, TIME, trimDecoration } from './markers.ts'
 import { QUOTING_STARTS, WROTE_RUNS, WROTE_WORDS } from './words.ts'
 
-/** Limits the characters that are searched for an attribution with the quoted text on its line. */
+/** Limits the characters of a line that are searched for an attribution followed by quoted text. */
 const MAX_JOINED_LENGTH = 4000
 const MAX_ADDRESSES = 5
 /** Limits the lines of an attribution: a name, a mailto link and the verb, each wrapped once. */
 const MAX_ATTRIBUTION_LINES = 6
 
-/** Matches words before the date of an attribution. */
+/** Matches the words that may begin an attribution, before its date. */
 export const LEAD_WORDS = '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia)\\s'
 const MIDLINE_LEAD_IN = new RegExp(
   `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
@@ -23,22 +23,25 @@ const MIDLINE_RULE = /(?<=\s)-{3,}\s/
 /** Matches the end of a sentence: a full stop, another closing mark, or a smiley. */
 const SENTENCE_END = /(?:\p{L}{3}\.|[!?…]|[:;]-?\)|\p{So}\ufe0f?)\s|[。！？]\s?/gu
 const MAX_SENTENCES = 20
-/** Matches an abbreviation at the end of a text. `2. maalisk.` and `Il giorno lun.` end no sentence. */
+/**
+ * Matches a text that ends with an abbreviation, such as `2. maalisk.` or `Il giorno lun.`. The full stop of an
+ * abbreviation ends no sentence.
+ */
 const ABBREVIATED = /\p{Nd}\.?[^.]{0,14}\.$|^\s*(?:\S+\s){0,2}\p{L}{1,4}\.$/u
 const LEAD_IN = /^[("'*\s-]*(?:[^\s\p{Nd}]{1,14}\s+){0,4}[^\s\p{Nd}]{0,4}\p{Nd}/u
 export const DATE = /\p{Nd}{4}|\p{Nd}[./-]\p{Nd}/u
 const EMAIL_AT_END = /@[^\s<>@]+[\])>"'\s]*[:：]$/
 /**
- * Matches a line that may continue the line above. Such a line starts with a time, a year, a lower-case or a caseless
- * letter, or an address.
+ * Matches a line that may continue the sentence of the line above. Such a line starts with a time, a year, a lower-case
+ * letter, a caseless letter, or an address.
  */
 const READS_ON = /^(?:\p{Nd}{1,2}[:.]\p{Nd}{2}|\p{Nd}{4}(?![-/.年\p{Nd}])|[\p{Ll}\p{Lo}<(])/u
 const SPLIT_VERB = /^>\s*\p{L}+(?:\s\p{L}+)?\s*:$/u
-/** Matches the writer's name with the address in brackets, at the start of a line. */
+/** Matches a line that starts with a name and an address in brackets. */
 const NAMED_FIRST = /^["'\p{L}][^<>()[\]@]{0,60}[<([]{1,2}[^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/u
 const BRACKETED = /[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]/
 
-/** Tells whether a verb such as "wrote" occurs in a line, and whether the line ends with this verb. */
+/** Tells whether a line contains a verb such as "wrote", and whether the verb stands at the end of the line. */
 export function findVerb(text: string): 'none' | 'within' | 'last' {
   const lower = fold(text)
   const run = WROTE_RUNS.find((candidate) => lower.includes(candidate))
@@ -51,7 +54,10 @@ export function findVerb(text: string): 'none' | 'within' | 'last' {
   return rest.every((token) => token.length <= 2) && rest.length <= 1 ? 'last' : 'within'
 }
 
-/** Tells what follows a line that may be an attribution. A quote or a header block supports a weak attribution. */
+/**
+ * Names what stands below a line that may be an attribution. A quote or a header block below makes an uncertain
+ * attribution credible.
+ */
 export type Following = 'quote' | 'header' | 'other'
 
 function isAttribution(joined: string, following: Following): boolean {
@@ -71,7 +77,7 @@ function isAttribution(joined: string, following: Following): boolean {
     if (!hasEmail && (numbers < 2 || !(DATE.test(text) || numbers > 2))) return false
     return verb === 'last' || hasTime || numbers > 2 || EMAIL_AT_END.test(text)
   }
-  // Gmail up to 2013 wrote `2013/7/20 Bob <bob@x.test>`, without a verb or a colon.
+  // Until 2013 Gmail wrote `2013/7/20 Bob <bob@x.test>` above a quote, without a verb and without a colon.
   if (!closed) return LEAD_IN.test(text) && numbers > 2 && text.endsWith('>') && hasEmail
   const lower = fold(text)
   if (QUOTING_STARTS.some((start) => lower.startsWith(start))) {
@@ -80,8 +86,8 @@ function isAttribution(joined: string, following: Following): boolean {
   if (!hasTime || numbers < 3) return false
   // Gmail in Japanese and Hebrew, Yandex and mutt write a date, a time and an address without a verb.
   if (EMAIL_AT_END.test(text) || text.endsWith(']:')) return true
-  // The verb is in no listed language. The line is an attribution if it has a date and a time and quote marks below, or
-  // an address in brackets.
+  // The line may have a verb in a language that is not listed. The line counts as an attribution if it has a date and a
+  // time, and also either quote marks below or an address in brackets.
   if (!DATE.test(text) || !(LEAD_IN.test(text) || NAMED_FIRST.test(text))) return false
   return following === 'quote' ? text.length <= 160 : BRACKETED.test(text)
 }
@@ -91,16 +97,16 @@ function endsSentence(view: string): boolean {
 }
 
 /**
- * Joins two lines of an attribution. Mail that was pasted undecoded keeps its quoted-printable soft breaks: `w=` +
- * `rote:`.
+ * Joins two lines of an attribution. In a mail that was pasted undecoded, a line may end with a quoted-printable soft
+ * break: `w=` and `rote:`.
  */
 function join(upper: string, lower: string): string {
   return upper.endsWith('=') ? upper.slice(0, -1) + lower : `${upper} ${lower}`
 }
 
 /**
- * Returns the attribution whose last line is `end`, or undefined. An attribution may be wrapped, so its first line is
- * searched upward as far as `from`.
+ * Finds an attribution (`On …, Bob wrote:`) by its last line, the line `end`. A wrapped attribution begins on an
+ * earlier line, but not before the line `from`. @returns undefined if no attribution ends there.
  */
 export function attributionEndingAt(
   views: readonly string[],
@@ -135,7 +141,7 @@ export function attributionEndingAt(
   return best < 0 ? undefined : attributionAt(views, best, end, from)
 }
 
-/** Moves the start of an attribution up while its line continues the line above: `On Wed, Oct 8,` + `2014 at …`. */
+/** Finds the first line of an attribution that is wrapped over several lines: `On Wed, Oct 8,` and `2014 at …`. */
 function attributionAt(views: readonly string[], start: number, end: number, from: number) {
   let top = start
   while (top > from && end - top < MAX_ATTRIBUTION_LINES && READS_ON.test(views[top]!)) {
@@ -148,8 +154,9 @@ function attributionAt(views: readonly string[], start: number, end: number, fro
 }
 
 /**
- * Returns where an attribution begins behind the sender's own text, as in `reply On Wed, Apr 4, 2012 …`. An attribution
- * may also be a date, or a name with an address, behind the end of a sentence. 0 means the start of the text.
+ * Returns the index at which an attribution begins behind the sender's own text, as in `reply On Wed, Apr 4, 2012 …`.
+ * Behind the end of a sentence, a date, or a name with an address, also begins an attribution. 0 means that the line
+ * has no own text.
  */
 export function attributionStart(text: string): number {
   const leadIn = text.search(MIDLINE_LEAD_IN)
@@ -167,7 +174,7 @@ export function attributionStart(text: string): number {
   return start
 }
 
-/** Returns the sender's own text before an attribution on the attribution's first line. */
+/** Returns the sender's own text that stands on the same line before an attribution (`On …, Bob wrote:`). */
 function ownPrefix(view: string): string {
   const prefix = view.slice(0, attributionStart(view)).trim()
   if (
@@ -181,9 +188,9 @@ function ownPrefix(view: string): string {
 }
 
 /**
- * Finds an attribution that has the quoted text on its line, and maybe the new text before it. Relays and some phones
- * join lines. The result is undefined unless the line has a date, a time, a bracketed address and a verb.
- * @returns the text before the attribution.
+ * Finds an attribution in a line that also holds the quoted text, and maybe the new text before both. Relays and some
+ * phones join lines in this way. Such a line must have a date, a time, a bracketed address and a verb.
+ * @returns the new text before the attribution, or undefined if the line has no attribution.
  */
 export function attributionWithin(line: string): string | undefined {
   const text = line.slice(0, MAX_JOINED_LENGTH)

@@ -8,12 +8,15 @@ const MAX_CUT_LINES = 3
 const MAX_NAMED_LENGTH = 160
 const ALL_TIMES = new RegExp(TIME, 'giu')
 
-/** Matches an address in brackets, cut or whole, and up to two words behind it. */
+/**
+ * Matches a text that ends with an address in brackets. The address may be cut off, or up to two words may follow the
+ * address.
+ */
 const ENDS_IN_ADDRESS =
   /(?:<[^\s<>]{0,80}|[<([][^\s<>()[\]@]+@[^\s<>()[\]@]+[>)\]]{1,2}\S{0,3}(?:\s[^\s.!?]{1,12}){0,2})$/u
 /**
- * Matches a few words before the date of an attribution. In scripts other than Latin more words may stand there,
- * because no sentence ends like this.
+ * Matches the few words that may stand before the date of an attribution. In scripts other than Latin more words are
+ * allowed, because no sentence of these scripts has this form.
  */
 const SHORT_LEAD_IN = new RegExp(
   `^(?:(?:${LEAD_WORDS})?(?:[^\\s\\p{Nd}:：]{1,14}\\s+){0,2}|(?:[^\\s\\p{Nd}\\p{Script=Latin}]{1,14}\\s+){3,4})[^\\s\\p{Nd}]{0,4}\\p{Nd}`,
@@ -41,7 +44,10 @@ const CLOCK =
 const NAMED = /^(?:\s\p{Ll}{2,12})?(?:\s\p{Lu}[\p{L}.'’-]*){1,4}$/u
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
-/** Matches a sentence of the writer that ends or goes on behind the time: `mail from <a@x.test>`. */
+/**
+ * Matches the rest of a line behind a time of day if the writer's own sentence ends or continues there, as in
+ * `9:14 we got mail from <a@x.test>`. Such a line is no attribution.
+ */
 const SENTENCE = /^[.!?:]\s|\p{L}{5}[.!?]\s|\s[a-z]{2,}\s[a-z]{2,}\s<[^\s<>]+>/u
 const TITLE = /^-{3,}\s?\p{Lu}/u
 
@@ -67,8 +73,9 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
 }
 
 /**
- * Returns the new text before an attribution that begins on the line `index` and is cut off by the end of the mail.
- * @returns '' if the line begins with the attribution. Undefined means that there is no attribution.
+ * Returns the new text of a mail that ends within an attribution. The attribution begins on the line `index`.
+ * @returns the new text. The empty text means that the line `index` begins with the attribution. Undefined means that
+ * the mail ends within no attribution.
  */
 export function beforeCutOff(views: readonly string[], index: number): string | undefined {
   if (views.length - index > MAX_CUT_LINES || views[index]!.startsWith('>')) return undefined

@@ -10,7 +10,10 @@ import { DEVICE_WORDS, FROM_WORDS, MY_WORDS, SENT_ENDS, SENT_STARTS } from './wo
 const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
 const NAMES_DEVICE = new RegExp(oneOf(DEVICE_WORDS))
-/** Matches the words of which every line with a listed device holds one. Few other lines hold such a word. */
+/**
+ * Matches words of which each line with a listed device contains at least one. Few other lines contain such a word, so
+ * this test is made first.
+ */
 const MAY_NAME_DEVICE = new RegExp(`my |${oneOf(DEVICE_WORDS)}`)
 /** Matches a program that names itself: `Get Nine for Android`, `Yahoo Mail on Android`. */
 const NAMED_PROGRAM =
@@ -24,8 +27,9 @@ const SENT_BY_NAME = new RegExp(
   'u',
 )
 /**
- * Matches a device line like `Sent from my Foo 12`: a few words, `my` and a name. With other words in between, the name
- * must be of a thing: `my tablet Foo 12`, not `my sister Ann`.
+ * Matches a line that a device added, such as `Sent from my Foo 12`: a few words, the word `my` and the name of a
+ * device. If a noun follows `my`, the name must look like that of a thing. So `my tablet Foo 12` matches, and `my
+ * sister Ann` does not.
  */
 const SENT_FROM_MY = new RegExp(
   `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
@@ -33,7 +37,7 @@ const SENT_FROM_MY = new RegExp(
 )
 /** Matches a device line like `Composed with Quillwing Mail`, before words of the program's maker. */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
-/** Matches a device line that ends with `my`: `Trimis de pe Foo-ul meu`. */
+/** Matches a line that a device added, in a language that puts `my` last: `Trimis de pe Foo-ul meu`. */
 const MY_LAST = new RegExp(
   `^(?:\\S+ ){1,4}\\p{Ll}?\\p{Lu}\\S*(?: \\p{Nd}\\S*)?(?: \\p{L}{2,5})? ${oneOf(MY_WORDS)}$`,
   'u',
@@ -67,19 +71,20 @@ const MY_THEN_VERB = new RegExp(
   `^(?:Per|Von|Mit|Aus|Via|Über) (?:\\S+ ){0,3}${oneOf(MY_WORDS)} \\p{Lu}\\S*-\\p{Lu}\\S* \\p{Ll}+$`,
   'u',
 )
-/** Matches a device line with a symbol, `via` and a name: `⌚ via Tikker`. */
+/** Matches a line that a mail program added and that names the device by a symbol, `via` and a name: `⌚ via Tikker`. */
 const VIA_NAME = /^\p{So}\ufe0f? ?via \p{Lu}\S*(?: \p{Lu}\S*)?$/u
 const FINITE = /\b(?:wurde|wird|wurden|werden|was|is|were|jest|zostało|oli|on)\b/
 /**
- * Matches a device whose case ending means the preposition: `Foo 12:sta`, `iPhonetik`. A number or an inner capital
- * marks a device.
+ * Matches a device name whose grammatical case stands for "from": `Foo 12:sta`, `iPhonetik`. The name has a number or a
+ * capital inside the word.
  */
 const MODEL = /\p{Lu}\S* \p{Nd}{1,3}(?![.\p{Nd}])\S*|\p{Ll}\p{Lu}\p{Ll}/u
 const ANY_DEVICE =
   /^(?:sent|typed|written) (?:from|on|via) my (?:\S+ ?){1,3}$|^(?:[\p{L}.]+ ){1,2}(?:from|via) (?:mobile|phone|iphone|ipad)$|^from my (?:mobile|phone|iphone|ipad|cell)(?: \S+)?$/u
 
 /**
- * Tells whether a line is a device line that closes a text or a paragraph. A longer line inside a text is a sentence.
+ * Tells whether a line names a device and closes the mail or a paragraph. If text follows, a long line with a device
+ * name is an ordinary sentence.
  */
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
@@ -92,8 +97,8 @@ export function isClosingDeviceLine(views: readonly string[], index: number): bo
 }
 
 /**
- * Tells whether a sentence follows a line that looks like a device line. The line may then be a heading of the writer,
- * such as `Sent from Berlin`.
+ * Tells whether a full sentence follows a line such as `Sent from Berlin`. In that case the line may be the writer's
+ * own heading, and no line that a device added.
  */
 function goesOn(views: readonly string[], index: number): boolean {
   let next = index + 1
@@ -102,12 +107,15 @@ function goesOn(views: readonly string[], index: number): boolean {
   return /^[^>].*[.!?。！？]$/u.test(view)
 }
 
-/** Tells whether a line ends with a verb of sending whose subject is not the writer. */
+/**
+ * Tells whether a line ends with a verb such as "gesendet" and lacks a subject such as "ich". A device adds such a
+ * line, and the writer of a mail does not.
+ */
 function endsSent(lower: string): boolean {
   return ENDS_SENT.test(lower) && !/\b(?:ich|wir|hat|haben?)\b/.test(lower)
 }
 
-/** Removes links, brackets and decoration from a line. */
+/** Removes links, brackets, and marks such as stars and dashes around the text, from a line. */
 function bare(view: string): string {
   const text = trimDecoration(view.replace(/<[^<>\s]{4,}>|\]?\(?https?:\S+/g, '').trim())
   return text.replace(/^[<([«]{1,2}|[>)\].!。»\s]{1,4}$/g, '').trim()
@@ -115,7 +123,8 @@ function bare(view: string): string {
 
 /**
  * Recognises a line that names an unlisted device or program.
- * @param alone tells whether the line begins a paragraph. Below other text the line must say `my`.
+ * @param alone is true if the line begins a paragraph. Otherwise the line counts as a device line only if the line says
+ * `my`.
  */
 function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (view.length > 120) return false
@@ -158,7 +167,8 @@ export function isDeviceLine(view: string): boolean {
   if (lower.length > 120 || words.length > 14 || /[?:]$/.test(lower)) return false
   if (/outlook/.test(lower) && /ios|android|iphone/.test(lower) && words.length <= 7) return true
   if (words.length <= 7 && /(?:from|via|on) /.test(lower) && ANY_DEVICE.test(lower)) return true
-  // A word for a device late in the line belongs to a sentence: "Sent from my desk, easier than a phone".
+  // The word for a device must stand near the beginning of the line. A sentence may name a device later: "Sent from my
+  // desk, easier than a phone".
   const opening = words.slice(0, 8).join(' ').slice(0, 60)
   if (STARTS_SENT.test(lower)) {
     return NAMES_DEVICE.test(opening)

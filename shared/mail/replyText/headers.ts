@@ -7,10 +7,10 @@ import { HEADER_LABELS, type HeaderKind } from './words.ts'
 
 /** Limits the lines of a header block above a quoted message: five headers with wrapped recipients. */
 export const MAX_HEADER_LINES = 14
-/** Limits the characters of a header label. The longest listed label has so many. */
+/** Limits the characters of a header label such as `From`. The longest label in the lists has this length. */
 const MAX_LABEL_LENGTH = 20
 const MAX_LABELS = 12
-/** Limits the characters of a date like `Sent: Wednesday, 30 September 2026 09:14`. */
+/** Limits the characters of a date in a header block, such as `Sent: Wednesday, 30 September 2026 09:14`. */
 const MAX_DATE_LENGTH = 60
 /** Matches a line `label: value`. A label has few words. */
 const LABELLED = /^[*_]{0,2}(?:[^\s:：]{1,20} ){0,2}[^\s:：]{1,20}\s?[:：][*_]{0,2}(?:\s|$)/u
@@ -26,8 +26,8 @@ export function headerKind(view: string): HeaderKind | undefined {
 type Label = { kind: HeaderKind; index: number }
 
 /**
- * Tells whether a header label begins at this index. A label begins a word, or begins with a capital or caseless letter
- * behind the previous value: `AnnSent: 9:14To: Tom`.
+ * Tells whether a header label such as `Sent:` begins at this index of a line. A label begins a word. A label with a
+ * capital or a caseless letter may also follow the previous value without a space: `AnnSent: 9:14To: Tom`.
  */
 function beginsLabel(text: string, index: number): boolean {
   if (index === 0 || !/[\p{L}\p{M}]/u.test(text[index - 1]!)) return true
@@ -79,10 +79,10 @@ function isOneLineHeader(view: string): boolean {
 }
 
 /**
- * Finds the headers of a quoted message behind the new text of a line. The line holds all headers, or the lines below
- * continue them.
- * @param line has up to 4,000 characters.
- * @param below holds the next lines, normalised.
+ * Finds the headers of a quoted message that begin on the same line as the new text. The other headers stand on this
+ * line or on the lines below.
+ * @param line is the line to search. The caller has cut the line to 4,000 characters.
+ * @param below holds the lines below the line, without quote marks and decoration.
  * @returns the index of the first header, or undefined.
  */
 export function headersWithin(line: string, below: readonly string[]): number | undefined {
@@ -134,7 +134,8 @@ export function isHeaderBlock(views: readonly string[], index: number): boolean 
     const many = kinds.size >= 3 && (kinds.has('subject') || kinds.has('sent'))
     return many || (kinds.size >= 2 && email)
   }
-  // Headers without a date may be a request to write a mail, unless they name only a sender.
+  // A block of header labels without a date may be the writer's own request to send a mail. A block that names only a
+  // sender is no such request.
   return above === '' && !kinds.has('to') && /<[^\s<>@]+@[^\s<>@]+>$/.test(views[index])
 }
 
@@ -147,9 +148,9 @@ function isNewBlock(views: readonly string[], index: number, from: number): bool
 }
 
 /**
- * Recognises the headers of a quoted message in an unlisted language. A block has at least three lines `label: value`,
- * the first with `Name <address>`, and one with date and time. The sender's own text must stand above, because a form
- * stands at the beginning of its mail.
+ * Recognises the header block of a quoted message in a language without a word list. Such a block has at least three
+ * lines `label: value`. The first line holds `Name <address>`, and another line holds a date and a time. The sender's
+ * own text must stand above the block, because a form with such lines begins its mail.
  */
 function isUnlistedHeader(views: readonly string[], index: number): boolean {
   if (index < 2 || !SENDER.test(views[index]!)) return false

@@ -1,4 +1,6 @@
-/** Finds quoted history that begins on a line of the new text, because a client or a relay dropped the line end. */
+/**
+ * Finds quoted history that follows the new text on the same line, because a client or a relay dropped the line end.
+ */
 import { attributionWithin } from './attribution.ts'
 import { headerKind, headersWithin } from './headers.ts'
 import { announcedMessage, isRule, MAX_MARKER_LENGTH, trimDecoration } from './markers.ts'
@@ -16,15 +18,15 @@ const SENTENCE_ENDS = /[.!?。！？…]\s?$/
 /**
  * Returns the new text of a line that also holds quoted history: an attribution, headers or a separator such as
  * `-----Original Message-----`.
- * @param below holds the next lines, normalised, without leading blanks.
- * @returns the new text. It is '' if the line holds only quoted history. Undefined means that the line holds none.
- * `forward` means that the line announces a forwarded message.
+ * @param below holds the lines below the line, without quote marks and decoration. Its first line is not blank.
+ * @returns the new text of the line. The empty text means that the line holds only quoted history. Undefined means that
+ * the line holds no quoted history. `forward` means that the line announces a forwarded message.
  */
 export function beforeHistory(
   line: string,
   below: readonly string[],
 ): string | { forward: true } | undefined {
-  // A `>` at the start of the line marks a quote.
+  // A line that starts with `>` is a quote, so it holds no new text.
   if (line.startsWith('>')) return undefined
   const rule = ruleWithin(line)
   if (rule?.forward) return { forward: true }
@@ -52,7 +54,7 @@ function ruleWithin(line: string): { index: number; forward: boolean } | undefin
   return undefined
 }
 
-/** Removes a rule such as `-----` behind the text of a line. */
+/** Removes a drawn rule such as `-----` that follows the text of a line. */
 export function withoutRule(line: string): string {
   const index = line.search(/[-_=*]{5,}$/)
   const own = index > 0 ? line.slice(0, index).trimEnd() : ''

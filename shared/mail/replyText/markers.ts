@@ -44,8 +44,9 @@ export function isRule(view: string): boolean {
 }
 
 /**
- * Normalises a line for the tests of markers. The line is trimmed, direction marks are removed, and exotic spaces and
- * escaped angle brackets (Zoho) become plain. A line too long for a marker becomes `>` or `…`.
+ * Normalises a line before it is tested for marks such as attributions. The line is trimmed, direction marks are
+ * removed, and exotic spaces and escaped angle brackets (Zoho) become plain. A line that is too long for a mark becomes
+ * `>` or `…`.
  */
 export function lineView(line: string): string {
   const trimmed = line.trim()
@@ -67,8 +68,8 @@ export function fold(text: string): string {
 }
 
 /**
- * Makes one regular expression from a list of phrases. The expression runs for each line of each mail, and a search
- * phrase by phrase takes six times as long.
+ * Makes one regular expression from a list of phrases. The expression is tested on every line of a mail, and one search
+ * for each phrase would take six times as long.
  */
 export const oneOf = (phrases: readonly string[]): string =>
   `(?:${phrases.map((phrase) => phrase.replace(/[.*+?^$(){}|[\]\\]/g, '\\$&')).join('|')})`

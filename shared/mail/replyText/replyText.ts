@@ -8,10 +8,11 @@
  * - An Outlook header block or an "original message" line ends the own text.
  * - An attribution (`On …, Bob wrote:`) ends the own text too, unless `>` lines follow, because they mark their own
  *   end.
- * - A header block or an attribution may begin behind the own text of its line. The mail's end may cut an attribution
- *   off.
+ * - A header block or an attribution may begin on the same line as the own text, behind this text. The end of the mail
+ *   may cut an attribution off.
  * - One block of `>` lines is history. Two or more blocks with text between are an inline reply and stay.
- * - `-- ` starts a signature (RFC 3676 §4.3). "Sent from my …" and a closing legal notice are cut.
+ * - A line `-- ` starts a signature (RFC 3676 §4.3), which is removed. A line "Sent from my …" and a closing legal
+ *   notice are removed too.
  * - A sign-off without a delimiter stays. If no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from '../visibleText/htmlToText.ts'
@@ -38,7 +39,10 @@ import { dropFooter, startsSignature } from './signature.ts'
  */
 const MAX_MARKER_LINES = 10_000
 
-/** Matches a mark that stands alone below the text, because the list, quote or table of the mark was removed. */
+/**
+ * Matches a line that is only a punctuation mark. Such a mark remains when the list, quote or table around it was
+ * removed.
+ */
 const LONE_MARK = /^[-–—_*|·•.~=]$/
 const EMOTICON = /^>[_.:;-]{0,3}[<(]$/
 
@@ -48,7 +52,7 @@ type Scan = {
   lines: string[]
   views: string[]
   kinds: Uint8Array
-  /** Is the number of lines above the quoted history. */
+  /** Is the number of lines at the top of the mail that stand above the quoted history. */
   end: number
   attributed: boolean
 }
@@ -68,8 +72,7 @@ export function replyText(text: string): string {
  * Returns the new text of an HTML-only mail. Before the conversion to plain text, the quote containers of Gmail,
  * Outlook, Apple Mail, Yahoo and Thunderbird become quote marks, and signature containers are removed.
  * @param html is the whole HTML body.
- * @returns plain text as {@link replyText} returns it. If the mail has no quoted history, links show their URL: `text
- * [https://…]`.
+ * @returns the new text as plain text. If the mail has no quoted history, links show their URL: `text [https://…]`.
  */
 export function replyTextFromHtml(html: string): string {
   const marked = htmlToMarkedText(html, false)
@@ -94,7 +97,7 @@ function ownText(text: string, quotesAreHistory: boolean): string {
   return trimUnseen(dropFooter(joinOwn(scan)))
 }
 
-/** Marks the lines inside a closed ``` fence. These lines are not searched for quotes or signatures. */
+/** Marks the lines inside a closed ``` fence. A fenced line is never taken as a quote or a signature. */
 function fencedLines(views: readonly string[]): Uint8Array {
   const fenced = new Uint8Array(views.length)
   let open = -1
@@ -125,14 +128,20 @@ function isQuoted(view: string, bars: boolean): boolean {
   )
 }
 
-/** Returns the lines below `index`, from the first line that is not blank. They may belong to a header block. */
+/**
+ * Returns the lines below the line `index`, from the first line that is not blank. A caller tests whether these lines
+ * are a header block.
+ */
 function linesBelow(views: readonly string[], index: number): readonly string[] {
   let first = index + 1
   while (first < index + 3 && views[first] === '') first++
   return views.slice(first, first + MAX_HEADER_LINES)
 }
 
-/** Sorts the lines of a mail into own, blank, quote and dropped. @returns undefined if the mail stays whole. */
+/**
+ * Gives each line of a mail a kind: own, blank, quote, attribution or dropped. @returns undefined if the whole mail is
+ * kept.
+ */
 function scanLines(lines: string[], views: string[]): Scan | undefined {
   const fenced = fencedLines(views)
   const kinds = new Uint8Array(lines.length)
@@ -196,9 +205,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
 }
 
 /**
- * Turns fragments of wrapped quotes into quotes. Some clients wrap quoted lines without repeating the `>`. The
- * fragments between `>` lines belong to the quote and are no reply. If one fragment is certain, every fragment that
- * starts in lower case is a quote too.
+ * Marks the fragments of wrapped quotes as quotes. Some mail clients wrap a quoted line and put no `>` before its
+ * second half. Such a fragment stands between two `>` lines. If one fragment is certainly part of a quote, every
+ * fragment that starts in lower case counts as a quote too.
  */
 function foldBrokenQuotes({ views, kinds, end }: Scan): void {
   const fragments: number[] = []
@@ -254,8 +263,8 @@ function joinOwn({ lines, views, kinds, end, attributed }: Scan): string {
 }
 
 /**
- * Keeps a citation in the sender's own text: `The rule says:`, a few `>` lines, and own text below. An attribution
- * names a date or an address instead.
+ * Keeps a citation as part of the sender's own text. A citation has a line such as `The rule says:` above, a few `>`
+ * lines, and own text below. A line with a date or an address is an attribution instead.
  */
 function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: number): void {
   let intro = ''
@@ -273,8 +282,8 @@ function keepCitations(kinds: Uint8Array, views: readonly string[], lastOwn: num
 }
 
 /**
- * Recognises an example: `Run this:` with up to three `>` lines below. These lines are prompts or a citation, and no
- * quoted history.
+ * Tells whether a line such as `Run this:` announces an example of up to four `>` lines. The lines of an example are
+ * prompts or a citation, and no quoted history.
  */
 function isExample(views: readonly string[], lastOwn: number, lastQuote: number): boolean {
   const lines = lastQuote - lastOwn

@@ -6,7 +6,7 @@ import { FOOTER_STARTS, LEGAL_STARTS, LEGAL_WORDS } from './words.ts'
 const MAX_SIGNATURE_LINES = 12
 const STARTS_FOOTER = new RegExp(`^${oneOf(FOOTER_STARTS)}`)
 const STARTS_LEGAL = new RegExp(`^${oneOf(LEGAL_STARTS)}`)
-/** Limits the last lines of a mail in which a notice may begin. */
+/** Limits the search for a legal notice to this many lines at the end of a mail. */
 const MAX_FOOTER_LINES = 40
 
 const CONTACT = /[^\s@]@[^\s@]|www\.|https?:|\+?\p{Nd}[\p{Nd}\s().-]{6,}/u
@@ -71,8 +71,8 @@ export function dropFooter(text: string): string {
 }
 
 /**
- * Tells whether the footer of a mailing list or newsletter starts on this line. A footer names an address or a link, or
- * is one short line. A person who writes about a list says "I" or asks a question.
+ * Tells whether the footer of a mailing list or newsletter starts on the line `index`. A footer contains an address or
+ * a link, or is short. A paragraph with "I" or "we", or with a question mark at its end, is the writer's own text.
  */
 function isFooter(lines: readonly string[], index: number): boolean {
   const footer = lines.slice(index).join(' ').slice(0, 600).trim()
@@ -80,7 +80,7 @@ function isFooter(lines: readonly string[], index: number): boolean {
   return CONTACT.test(footer) || footer.length <= 80
 }
 
-/** Returns the lines above `index`, without the rule that separates a notice from the text. */
+/** Returns the lines above the line `index`. Blank lines and a drawn rule at their end are left out. */
 function above(lines: readonly string[], index: number): string {
   let end = index
   while (end > 0 && (lines[end - 1]!.trim() === '' || isRule(lines[end - 1]!.trim()))) end--

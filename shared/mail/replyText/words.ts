@@ -11,7 +11,10 @@ const phrases = (text: string) =>
     .map((phrase) => phrase.trim())
     .filter(Boolean)
 
-/** Lists "wrote" as a whole word. It is the verb of an attribution line such as `On …, Bob wrote:`. */
+/**
+ * Lists the words for "wrote" that stand alone in a line. They are the verbs of attribution lines such as `On …, Bob
+ * wrote:`.
+ */
 export const WROTE_WORDS: ReadonlySet<string> = new Set(
   words(`
     wrote writes written
@@ -38,7 +41,10 @@ export const WROTE_WORDS: ReadonlySet<string> = new Set(
   `),
 )
 
-/** Lists "wrote" in scripts without word spaces, and verbs with suffixes. These words match anywhere in the line. */
+/**
+ * Lists words for "wrote" in scripts without word spaces, and verbs that take suffixes. These words are found anywhere
+ * in a line, even inside a longer word.
+ */
 export const WROTE_RUNS: readonly string[] = words(`
   写道 寫道 写了 写到 来信 書きました 書き込み のメール 작성 썼습니다 쓰여짐 보냈습니다 เขียน ने लिखा
 `)
@@ -81,14 +87,17 @@ const LABELS: Record<HeaderKind, string> = {
     |gaia|विषय|zadeva`,
 }
 
-/** Maps the label of a mail header to its kind, so that each line needs one lookup. */
+/** Maps each label of a mail header to the kind of header, so that one lookup tests a line. */
 export const HEADER_LABELS: ReadonlyMap<string, HeaderKind> = new Map(
   (Object.keys(LABELS) as HeaderKind[]).flatMap((kind) =>
     phrases(LABELS[kind]).map((label): [string, HeaderKind] => [label, kind]),
   ),
 )
 
-/** Lists "message", as in `-----Original Message-----`. The word matches only between two runs of dashes. */
+/**
+ * Lists the words for "message", as in `-----Original Message-----`. Such a word counts only between two runs of
+ * dashes.
+ */
 export const MESSAGE_RUNS: readonly string[] = phrases(`
   message|nachricht|mensaje|mensagem|messaggio|missatge|bericht|wiadomo|zpráv|správ|sporočil
   |poruk|сообщени|письм|повідомлен|лист|съобщение|порука|brev|meddelande|meddelelse|melding|besked
@@ -102,7 +111,10 @@ export const ORIGINAL_RUNS: readonly string[] = phrases(`
   |opprinnelig|oprindelig|alkuperäi|eredeti|αρχικ|orijinal|özgün|gốc|原始|元の|원본|الأصلية|מקורית
 `)
 
-/** Lists "forwarded". A line with such a word marks the mail as a forward, which stays whole. */
+/**
+ * Lists the words for "forwarded" in many languages. A line with such a word marks the mail as a forward, so the mail
+ * is not shortened.
+ */
 export const FORWARDED_RUNS: readonly string[] = phrases(`
   forwarded|forward message|begin forward|weitergeleitet|transféré|transfere|réexpédié|reenviado
   |reenviada|encaminhada|encaminhado|reenviat|inoltrato|redirecționat|redirecţionat|doorgestuurd|przekazan|przekazyw
@@ -125,7 +137,7 @@ export const SENT_STARTS: readonly string[] = phrases(`
   |ارسال شده|נשלח|bidalia|skickades|skickad|yahoo mail: search, organize, conquer
 `)
 
-/** Lists `from`, `with` and `via`, as in the line "Sent from my phone". */
+/** Lists words for `from`, `with` and `via` in many languages, as in the line "Sent from my phone". */
 export const FROM_WORDS: readonly string[] = words(`
   from via with using von aus mit über de des depuis avec desde dende con da dal dalla tramite através com
   van vanaf vanuit met z ze s sa iz za с из з із от са от od från med fra úr din pe iš no từ dari από ze kutoka nga

@@ -9,7 +9,7 @@ export type ReportKind = 'dmarc' | 'tls'
 export type ReportRow = {
   /** Is the IP address that sent the mail. Null means that the report names none. */
   source: string | null
-  /** Counts mails in a DMARC report, or sessions in a TLS report. */
+  /** Is the number of mails in a row of a DMARC report, or the number of sessions in a row of a TLS report. */
   count: number
   /** Tells whether the mail passed. For DMARC, SPF or DKIM proved the domain. For TLS, the session was encrypted. */
   isPassed: boolean

@@ -6,8 +6,8 @@ const UNPACKED_MAX_BYTES = 10 * 1024 * 1024
 const LIMIT = { maxOutputLength: UNPACKED_MAX_BYTES }
 
 /**
- * Returns the text of an aggregate report in gzip, in the first file of a zip archive, or unpacked. A zip bomb is read
- * only to the limit.
+ * Returns the text of an aggregate report. The report may be packed with gzip, be the first file of a zip archive, or
+ * be unpacked. A zip bomb is unpacked only up to the limit.
  * @throws {ReportError}
  */
 export function unpackReport(bytes: Uint8Array): string {
@@ -34,14 +34,14 @@ const HEADER = { bytes: 30, method: 8, packedSize: 18, nameLength: 26, extraLeng
 const [STORED, DEFLATED] = [0, 8] as const
 
 function firstFile(archive: Uint8Array): Uint8Array {
-  // The archive begins with the end of its directory, so it has no file.
+  // A zip archive that begins with the record of its directory's end holds no file.
   if (archive[2] === 0x05) return archive.subarray(0, 0)
   if (archive.length < HEADER.bytes) throw new ReportError('its archive is damaged')
   const header = new DataView(archive.buffer, archive.byteOffset, HEADER.bytes)
   const word = (at: number) => header.getUint16(at, true)
   const start = HEADER.bytes + word(HEADER.nameLength) + word(HEADER.extraLength)
   const method = word(HEADER.method)
-  // The deflated stream marks its own end, and nothing behind it is read.
+  // The deflated stream marks its own end, and no byte after the stream is read.
   if (method === DEFLATED) return inflateRawSync(archive.subarray(start), LIMIT)
   if (method !== STORED) throw new ReportError('its archive is packed in a way that is not known')
   return archive.subarray(start, start + header.getUint32(HEADER.packedSize, true))

@@ -1,9 +1,9 @@
-/** Holds a piece of a reviewed text. `mark` tells why a reader should check the piece. */
+/** Is a piece of the text that a person reviews. `mark` tells why the person should look closely at the piece. */
 export type Piece = { text: string; mark?: string }
 
 const WORD = /[\p{L}\p{N}]+/gu
 
-/** Returns the words of a text, and each pair of neighbouring words. */
+/** Returns all pairs of neighbouring words in a text, and its single words. */
 function pairsOf(text: string): Set<string> {
   const pairs = new Set<string>()
   let before = ''
@@ -16,8 +16,8 @@ function pairsOf(text: string): Set<string> {
 }
 
 /**
- * Marks the words of `text` that are missing in `other`, or stand there between other neighbours. One pass compares
- * pairs of neighbours, so words in another order are marked too.
+ * Marks the words of `text` that are missing in `other`, or that have other neighbouring words in `other`. Pairs of
+ * neighbours are compared in one pass, so words in another order are marked too.
  */
 export function markDifferences(text: string, other: string, mark: string): Piece[] {
   const known = pairsOf(other)
@@ -49,7 +49,7 @@ export function markDifferences(text: string, other: string, mark: string): Piec
   return pieces
 }
 
-/** Marks each match of a pattern in a text. */
+/** Cuts a text into pieces, and marks the pieces that match a pattern. */
 export function markMatches(text: string, pattern: RegExp, mark: string): Piece[] {
   const pieces: Piece[] = []
   let done = 0

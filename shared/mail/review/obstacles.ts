@@ -45,8 +45,8 @@ export function htmlObstacles(html: string, attachments: readonly Picture[]): st
   }
   const found: string[] = []
   const source = oneBlank(html)
-  // Styles are also checked with decoded entities and CSS escapes, because a browser decodes them before it loads a URL
-  // in a style.
+  // Style sheets are also checked after their entities and CSS escapes are decoded, because a browser decodes them
+  // before it loads a URL.
   const styles = HAS_STYLE.test(source) ? [source, oneBlank(withoutEscapes(html))] : []
   const inStyles = (pattern: RegExp) => styles.some((reading) => pattern.test(reading))
   const element = REMOVED.exec(source)

@@ -23,7 +23,7 @@ export type Reviewed = {
     size: number
     contentId?: string | null | undefined
   }[]
-  /** Holds the invitations as the recipients' calendar programs read them. */
+  /** Holds each invitation of the mail in the text form that a recipient's calendar program shows. */
   invitations?: readonly string[]
 }
 
@@ -37,8 +37,8 @@ export type Section = { title: string; note?: string; pieces: Piece[] }
 export type Review = { pages: Section[][]; obstacles: string[] }
 
 /**
- * Makes the pages of a mail for review. Each character that will be sent stands on a page, or an obstacle says why the
- * page leaves it out.
+ * Makes the pages on which a person reviews a mail. Each character that will be sent stands on a page. If a part cannot
+ * be shown, an obstacle gives the reason.
  */
 export function reviewOf(letter: Reviewed): Review {
   const obstacles = letter.html === null ? [] : htmlObstacles(letter.html, letter.attachments)
@@ -67,7 +67,8 @@ function sectionsOf(letter: Reviewed): Section[] {
       pieces: [{ text: (letter.invitations ?? []).join('\n') }],
     },
   ].filter(({ pieces }) => pieces[0]!.text !== '')
-  // A longer HTML part has an obstacle, so nobody can approve the mail by the part that is shown.
+  // The review leaves out an HTML part that is too long. The mail of such a part has an obstacle, so the owner cannot
+  // approve the mail by the text alone.
   if (html === null || html.length > HTML_MAX_CHARS) {
     return [...sections, { title: 'Text', pieces: [{ text }] }]
   }

@@ -38,8 +38,8 @@ const UNSEEN = new RegExp(
   `[${UNSEEN_RANGES.map(([from, to]) => `\\u{${hex(from)}}-\\u{${hex(to)}}`).join('')}]`,
   'gu',
 )
-// These patterns match runs of any length. With a minimum length, a shorter run would be read again from each of its
-// positions.
+// The patterns for blanks set no minimum length for a run. With a minimum, the engine would read a shorter run again
+// from each of its positions.
 const BLANK_LINES = /\n(?:[^\S\n]*\n)+/g
 const BLANKS = /[^\S\n]+/g
 

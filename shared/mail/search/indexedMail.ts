@@ -4,7 +4,10 @@ import { binarySearchVector } from './searchTerms.ts'
 /** Holds a parsed mail with the binary form of its search vector. */
 export type IndexedMail = { mail: ParsedMail; search: Uint8Array }
 
-/** Adds the search vector of the project to a parsed mail. Making the vector takes half as long as parsing. */
+/**
+ * Adds the search vector to a parsed mail, so that one project can search the mail. Making the vector takes half as
+ * long as parsing the mail.
+ */
 export const indexed = (mail: ParsedMail, projectId: string): IndexedMail => ({
   mail,
   search: binarySearchVector(projectId, {

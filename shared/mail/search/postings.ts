@@ -11,8 +11,8 @@
 /** Limits the messages whose words share one leaf of the search segment. */
 export const LEAF_MESSAGES = 240
 /**
- * A leaf with this many bytes of text is full, even if it has fewer messages. Otherwise many messages would have no
- * leaf yet, and a search reads all words of such messages.
+ * Is the number of bytes of text at which a leaf (a group of messages in the search index) is full, even if it has few
+ * messages. Otherwise many long messages would wait for a leaf, and a search must read all words of waiting messages.
  */
 export const LEAF_TEXT_BYTES = 2 * 1024 * 1024
 /** Is the size in bytes of a bitmap with one bit for each message of a leaf. */
@@ -31,7 +31,7 @@ export function leafPostings(leaf: number, places: readonly number[]): Buffer {
   return bytes
 }
 
-/** Visits the messages in postings, by leaf and place. */
+/** Calls `visit` for each message in the postings of a term, with the message's leaf and its place in the leaf. */
 export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: number) => void): void {
   eachLeaf(bytes, (leaf, start, count) => {
     for (let n = start; n < start + (count || BITMAP_BYTES); n++) {
@@ -45,7 +45,10 @@ export function eachPosting(bytes: Uint8Array, visit: (leaf: number, place: numb
   })
 }
 
-/** Sets one bit for each message in the postings. Each leaf has BITMAP_BYTES, beginning with the first leaf. */
+/**
+ * Sets the bit of each message in the postings of a term. Each leaf takes BITMAP_BYTES of `bits`, and the first leaf
+ * begins at 0.
+ */
 export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array): void {
   eachLeaf(bytes, (leaf, start, count) => {
     const at = (leaf - firstLeaf) * BITMAP_BYTES
@@ -57,7 +60,10 @@ export function setBits(bits: Uint8Array, firstLeaf: number, bytes: Uint8Array):
   })
 }
 
-/** Visits the leaves in postings, with the start and the number of each leaf's places. A number of 0 means a bitmap. */
+/**
+ * Calls `visit` for each leaf in the postings of a term, with the offset and the number of the leaf's places. The
+ * number 0 means that a bitmap stands at the offset.
+ */
 function eachLeaf(
   bytes: Uint8Array,
   visit: (leaf: number, start: number, count: number) => void,
@@ -70,7 +76,7 @@ function eachLeaf(
   }
 }
 
-/** Returns the postings without the messages that are not kept. */
+/** Returns postings that contain only the messages for which `isKept` returns true. */
 export function keptPostings(bytes: Uint8Array, isKept: IsKept): Buffer {
   const byLeaf = new Map<number, number[]>()
   eachPosting(bytes, (leaf, place) => {
@@ -94,7 +100,7 @@ export function leb128(value: number): number[] {
   return bytes
 }
 
-/** Reads a number of {@link leb128}. @returns the number and the position where it ends. */
+/** Reads a number that {@link leb128} wrote. @returns the number, and the index of the byte after it. */
 export function readLeb128(bytes: Uint8Array, start: number): [value: number, end: number] {
   let value = 0
   let at = start

@@ -22,10 +22,12 @@ const TERMS_MAX = 64
 const PREFIX_MIN_CHARS = 3
 const PREFIXES_MAX = 8
 
-/** Holds terms that must be adjacent. `prefix` means that the last term is a prefix. */
+/**
+ * Holds search terms that must stand next to each other. `prefix` means that the last term is the beginning of a word.
+ */
 export type Phrase = { terms: string[]; prefix: boolean }
 
-/** Is a search query. A message matches if every clause holds. */
+/** Is a search query. A message matches the query if the message satisfies every clause. */
 export type SearchQuery = {
   clauses: { anyOf: Phrase[]; not: boolean; field: SearchField | null }[]
 }
@@ -91,8 +93,8 @@ function checkSize(clauses: SearchQuery['clauses']): void {
 }
 
 /**
- * Returns the words of a text as a phrase. A whole address also gives one term for the address, which finds it in very
- * long recipient lists.
+ * Returns the words of a text as a phrase. If the text is an email address, a second phrase holds the whole address as
+ * one search term. This term also finds the address in very long recipient lists.
  */
 function phrasesOf(text: string): Phrase[] {
   const [phrase, whole] = [phraseOf(text), addressTerm(text.trim())]
@@ -105,7 +107,8 @@ function phraseOf(text: string): Phrase | null {
   const last = terms.at(-1)
   if (last === undefined) return null
   if (!isSingleLetter(last)) return { terms, prefix: text.endsWith('*') }
-  // `pairsOf` ends a run of letters with the last letter alone. In a longer run of the text, this letter begins a pair.
+  // `pairsOf` cuts a run of letters into pairs and leaves the last letter alone. The run of a message may be longer,
+  // and this letter then begins a pair.
   if (terms.at(-2)?.endsWith(last)) return { terms: terms.slice(0, -1), prefix: false }
   return { terms, prefix: true }
 }
@@ -129,7 +132,7 @@ export function searchText(projectId: string, { clauses }: SearchQuery): string 
     .join(' & ')
 }
 
-/** Tells whether every clause of the search query holds in these texts. */
+/** Tells whether the given texts of a message satisfy every clause of the search query. */
 export function holdsIn(
   { clauses }: SearchQuery,
   texts: Readonly<Partial<Record<SearchField, readonly string[]>>>,
@@ -140,7 +143,10 @@ export function holdsIn(
   })
 }
 
-/** Holds a piece of a message's text around matches of a search. `ranges` are UTF-16 offsets into `text`. */
+/**
+ * Holds a part of a message's text around the matches of a search. `ranges` gives the matches as UTF-16 offsets into
+ * `text`.
+ */
 export type Highlight = { text: string; ranges: [start: number, end: number][] }
 
 const CONTEXT_CHARS = 60
@@ -148,7 +154,10 @@ const HIGHLIGHTS_MAX = 3
 /** Limits the characters of a body that are searched for highlights. */
 const HIGHLIGHTED_CHARS = 64 * 1024
 
-/** Returns the first matches of a search in a text. The list is empty if another field of the message matched. */
+/**
+ * Returns the parts of a field's text around the first matches of a search query. The list is empty if the query
+ * matched only in another field.
+ */
 export function highlight(text: string, { clauses }: SearchQuery, field: SearchField): Highlight[] {
   const phrases = clauses.flatMap((clause) =>
     clause.not || (clause.field !== null && clause.field !== field) ? [] : clause.anyOf,

@@ -20,7 +20,7 @@ const VECTOR_MAX_BYTES = 700_000
 
 const UNSPACED =
   '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}'
-/** Matches a run of an unspaced script, or a word of any other script. */
+/** Matches a run of letters in a script without word spaces, or one word in any other script. */
 const RUN = new RegExp(
   `[${UNSPACED}][${UNSPACED}\\p{M}ー]*|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`,
   'gu',
@@ -56,7 +56,7 @@ function fold(word: string): string {
   return plain.replace(/[ßæœøłđıς]/g, (letter) => LIGATURES[letter]!)
 }
 
-/** Returns the terms of a text, in order. */
+/** Returns the search terms of a text, in order. */
 export function termsOf(text: string): Term[] {
   const terms: Term[] = []
   eachTerm(text, (term, start, end) => {
@@ -66,7 +66,10 @@ export function termsOf(text: string): Term[] {
   return terms
 }
 
-/** Visits the terms of a text, in order, until `visit` returns false. A generator would take twice the time. */
+/**
+ * Calls `visit` with each search term of a text, in order, until `visit` returns false. A generator would take twice
+ * the time.
+ */
 function eachTerm(text: string, visit: (term: string, start: number, end: number) => boolean) {
   const isAscii = ASCII.test(text)
   const runs = isAscii ? ASCII_RUN : RUN
@@ -88,7 +91,8 @@ function eachTerm(text: string, visit: (term: string, start: number, end: number
 }
 
 /**
- * Visits the terms of a text without their offsets. For ASCII text this takes half the time of visiting with offsets.
+ * Calls `visit` with each search term of a text, without the term's offsets. For ASCII text this takes half the time of
+ * a visit with offsets.
  */
 function eachWord(text: string, visit: (term: string) => boolean): void {
   const isAscii = ASCII.test(text)
@@ -120,19 +124,22 @@ function* pairsOf(run: string, start: number): Generator<Term> {
 }
 
 /**
- * Returns a whole email address as one term. The term of a word never holds `@`. @returns null if the text is no
- * address.
+ * Returns a whole email address as one search term. It contains `@`, which no term of a single word contains. @returns
+ * null if the text is no address.
  */
 export function addressTerm(text: string): string | null {
   const address = parseAddress(text)
   return address === null ? null : fold(addressKey(address))
 }
 
-/** Tells whether a term is one letter of an unspaced script. Such a letter is the last term of a run. */
+/**
+ * Tells whether a search term is a single letter from a script without word spaces. Such a term is the end of a run of
+ * letters.
+ */
 export const isSingleLetter = (term: string): boolean =>
   [...term].length === 1 && (STARTS_UNSPACED.test(term) || term === 'ー')
 
-/** Tells whether a term is a pair of letters of an unspaced script. */
+/** Tells whether a search term is a pair of letters from a script without word spaces. */
 export const isPair = (term: string): boolean =>
   [...term].length === 2 && STARTS_UNSPACED.test(term)
 
@@ -160,20 +167,22 @@ export function searchKey(projectId: string): string {
 
 /** Quotes a term with its project's prefix for the text form of a `tsvector` or `tsquery`. */
 export const lexeme = (key: string, term: string): string =>
-  // Terms of words hold neither a quote nor a backslash, but addresses may.
+  // A search term made from a word holds neither a quote nor a backslash. A search term made from an address may hold
+  // both.
   /[\\']/.test(term)
     ? `'${key}:${term.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
     : `'${key}:${term}'`
 
 /**
- * Counts the bytes that each term takes in a tsvector beside its letters: the project's prefix, one position, the
- * alignment and the entry of the term.
+ * Estimates the bytes that a new term takes in a tsvector besides its own letters: the project's prefix, one position,
+ * the alignment and the term's entry.
  */
 const TERM_OVERHEAD_BYTES = 20
 const POSITION_BYTES = 2
 
 /**
- * Holds the positions of each term, in order, as Postgres packs them: two bits of weight, fourteen bits of position.
+ * Maps each search term to its positions in the order of the text. A position is packed as Postgres packs it: two bits
+ * of weight and fourteen bits of position.
  */
 type Places = Map<string, number[]>
 const POSITION_BITS = 14
@@ -211,8 +220,8 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
   let position = 1
   let bytes = 0
   /**
-   * Adds a term at a position to the vector. @returns the number of positions of the term. 0 means that the vector is
-   * full.
+   * Adds a term at a position of the message to the search vector. @returns how many positions the term has in the
+   * vector. 0 means that the vector is full.
    */
   const put = (term: string, place: number): number => {
     const found = places.get(term)
@@ -237,8 +246,8 @@ function placesOf(mail: SearchedMail): { places: Places; maxBytes: number } {
       return !isFull
     })
     if (isFull) return
-    // If hundreds of addresses have one domain, the positions of the domain's words are used up, and phrases no longer
-    // match. So the whole address gets its own term.
+    // A field with hundreds of addresses in one domain uses up the positions of the domain's words, so a phrase with
+    // these words no longer matches. So each whole address gets a search term of its own.
     const whole = isCrowded && (field === 'from' || field === 'to') ? addressTerm(text) : null
     if (whole !== null && !places.has(whole)) put(whole, start)
     // The gap between two fields keeps a phrase from matching across both fields.

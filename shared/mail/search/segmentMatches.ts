@@ -4,17 +4,17 @@ import type { Phrase, SearchQuery } from './searchQuery.ts'
 import { byteString } from './termBlocks.ts'
 
 /**
- * Is a term whose postings a query reads. With `prefix` the query reads all terms that begin with the term. `term` is a
- * byte string.
+ * Names a search term whose postings the query reads. With `prefix` the query reads all terms that begin with `term`,
+ * which is a byte string.
  */
 export type WantedTerm = { term: string; prefix: boolean }
 
-/** Names consecutive leaves whose terms are stored together. */
+/** Is a range of leaves whose search terms are stored together. */
 export type LeafRange = { firstLeaf: number; lastLeaf: number }
 
 /**
- * Is a set of messages of a search segment, with a bit for each place of each leaf. Iterators would take ten times as
- * long as these loops.
+ * Holds a set of messages in a range of leaves as a bitmap: each place of each leaf has one bit. The loops are written
+ * by hand, because iterators would take ten times as long.
  */
 export class Places {
   readonly #firstLeaf: number
@@ -24,19 +24,19 @@ export class Places {
     this.#bits = new Uint8Array(((lastLeaf - firstLeaf + 1) * LEAF_MESSAGES) / 8)
   }
 
-  /** Returns the set with all places of all leaves, including places without a message. */
+  /** Returns a set that contains every place of every leaf in the range, even if no message has the place. */
   static all(range: LeafRange): Places {
     const all = new Places(range)
     all.#bits.fill(0xff)
     return all
   }
 
-  /** Adds the messages in postings to the set. */
+  /** Adds the messages that the postings of a term name to the set. */
   add(postings: Uint8Array): void {
     setBits(this.#bits, this.#firstLeaf, postings)
   }
 
-  /** Keeps only the messages that another set of the same segment also has. */
+  /** Removes the messages that another set of the same segment does not contain. */
   keep(other: Places): void {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! &= other.#bits[n]!
   }
@@ -46,7 +46,10 @@ export class Places {
     for (let n = 0; n < this.#bits.length; n++) this.#bits[n]! |= other.#bits[n]!
   }
 
-  /** Returns the leaves that have messages in the set, ascending, with the places of each leaf's messages. */
+  /**
+   * Returns the leaves that have messages in the set, in ascending order. Each leaf comes with the places of its
+   * messages.
+   */
   byLeaf(): [leaf: number, places: number[]][] {
     const found: [number, number[]][] = []
     for (const [n, bits] of this.#bits.entries()) {
@@ -62,8 +65,8 @@ export class Places {
 }
 
 /**
- * Returns the terms that decide which messages may match a query. They are the terms of every phrase that a message
- * must have.
+ * Returns the search terms whose postings decide which messages may match a query. Phrases that a message must not
+ * contain give no terms.
  */
 export function wantedTerms(queries: readonly SearchQuery[]): WantedTerm[] {
   const phrases = queries.flatMap(({ clauses }) =>
@@ -90,9 +93,9 @@ export function mayMatch(
 }
 
 /**
- * Returns the messages whose words fit every query. The order of words, fields and excluded words are not checked. So a
- * returned message may be no match, but no match is left out.
- * @param placesOf gives the messages of a wanted term, by the term's key.
+ * Returns the messages that contain the words of every query. The function does not check the order of words, the
+ * fields, or excluded words. So a returned message may not match, but no matching message is left out.
+ * @param placesOf maps the key of each wanted search term to the messages that contain the term.
  */
 export function segmentMatches(
   range: LeafRange,
@@ -119,7 +122,7 @@ export function segmentMatches(
   )
 }
 
-/** Returns the text that identifies a wanted term. */
+/** Returns the key under which the messages of a wanted search term are found. */
 export const wantedKey = ({ term, prefix }: WantedTerm): string => `${term}${prefix ? '*' : ''}`
 
 const termsOf = ({ terms, prefix }: Phrase): WantedTerm[] =>

@@ -1,6 +1,7 @@
 /**
- * Cuts sorted search terms with their postings into blocks. Each block fits a quarter of a page of PostgreSQL. For each
- * term, a block stores how many bytes the term shares with the previous term, then its other bytes, then its postings.
+ * Cuts sorted search terms with their postings into blocks. Each block fits into a quarter of a PostgreSQL page. For
+ * each term, a block stores the number of bytes that the term shares with the previous term. The remaining bytes of the
+ * term and its postings follow.
  *
  * Terms are byte strings: each character is one byte of their UTF-8. JavaScript then sorts them as PostgreSQL sorts
  * `bytea`.
@@ -13,7 +14,10 @@ import { leb128, readLeb128 } from './postings.ts'
  */
 const BLOCK_BYTES = 1_900
 
-/** Holds the search terms of a block and their postings. `firstTerm` is a byte string. */
+/**
+ * Is a block of sorted search terms. `terms` holds the terms with their postings, and `firstTerm` is the byte string of
+ * the first term.
+ */
 export type TermBlock = { firstTerm: string; terms: Buffer }
 
 /** Returns the byte string of a text: each character is one byte of the text's UTF-8. */
@@ -27,7 +31,7 @@ export class BlockWriter {
   #bytes = 0
   #done: TermBlock[] = []
 
-  /** Adds a search term, which must be greater than the previous term. */
+  /** Adds a search term. The terms must come in ascending order. */
   add(term: string, postings: Uint8Array): void {
     const isFirst = this.#parts.length === 0
     const shared = isFirst ? 0 : sharedBytes(this.#lastTerm, term)
@@ -46,12 +50,15 @@ export class BlockWriter {
     this.#bytes += bytes
   }
 
-  /** Counts the blocks that are full. */
+  /** Is the number of full blocks. */
   get full(): number {
     return this.#done.length
   }
 
-  /** Returns the full blocks. With `isLast` the block that is not full is returned too. */
+  /**
+   * Takes the full blocks out of the writer. With `isLast` the function also takes the last block, even if it is not
+   * full.
+   */
   take(isLast: boolean): TermBlock[] {
     if (isLast) this.#end()
     const taken = this.#done
@@ -67,7 +74,7 @@ export class BlockWriter {
   }
 }
 
-/** Visits the terms of a block in order, until `visit` returns false. */
+/** Calls `visit` with each term of a block in order, until `visit` returns false. */
 export function eachTermOf(
   { terms }: Pick<TermBlock, 'terms'>,
   visit: (term: string, postings: Uint8Array) => boolean,

@@ -8,21 +8,24 @@
  */
 
 export type Declarations = Map<string, { value: string; important: boolean }>
-/** Describes an HTML element as CSS selectors see it. */
+/** Holds the parts of an HTML element that CSS selectors compare: its name, id and classes. */
 export type Selected = { name: string; id: string; classes: readonly string[] }
 
 type Compound = { name: string; id: string; classes: string[] }
 type Rule = { compounds: Compound[]; weight: number; order: number; declarations: Declarations }
 
 /**
- * Limit the characters of a mail's style sheets, the number of selectors, and the steps of matching, because the sender
- * chooses all three.
+ * Limits the characters of a mail's style sheets. The next constants limit the number of selectors and the steps of
+ * matching. The sender chooses all three.
  */
 const MAX_CSS_LENGTH = 256 * 1024
 const MAX_SELECTORS = 5_000
 const MAX_COMPOUNDS = 6
 const MAX_STEPS = 300_000
-/** Limits the elements whose declarations are kept for reuse. Most elements of a mail look like another element. */
+/**
+ * Limits the elements whose CSS declarations are cached. Most elements of a mail have the same name, id and classes as
+ * an earlier element.
+ */
 const MAX_KNOWN = 1_000
 
 /** Lists the CSS properties that hiddenStyle.ts reads. */
@@ -76,13 +79,13 @@ function plainCss(text: string): string {
 const NONE: Declarations = new Map()
 const HIDDEN: Declarations = new Map([['display', { value: 'none', important: true }]])
 
-/** Holds the CSS rules of a mail. */
+/** Holds the CSS rules of a mail that can decide whether text is seen. */
 export class StyleSheet {
   readonly #rules = new Map<string, Rule[]>()
   #count = 0
   #steps = 0
   readonly #known = new Map<string, Declarations>()
-  /** Tells whether CSS rules were left out, because the style sheet exceeds a limit. */
+  /** Tells whether the reader dropped CSS rules, because the style sheet exceeds a limit. */
   isCut: boolean
 
   constructor(css: string) {
@@ -98,7 +101,7 @@ export class StyleSheet {
         .slice(at, open)
         .replace(/^[\s;}]+|<!--|-->/g, '')
         .trim()
-      // The rules of an unconditional @media stand between its braces. The closing brace of @media is skipped as a
+      // The rules inside an unconditional @media are read like all other rules. Its closing brace is skipped like a
       // blank.
       if (/^@media\s+(?:only\s+)?(?:all|screen)\s*$/i.test(head)) {
         at = open + 1
@@ -136,14 +139,14 @@ export class StyleSheet {
     }
   }
 
-  /** Tells whether the style sheet has no rule that hides anything. */
+  /** Tells whether no rule of the style sheet hides an element. */
   get isEmpty(): boolean {
     return this.#rules.size === 0
   }
 
   /**
-   * Returns the CSS declarations that win for an element. When the limit on steps is reached, every element counts as
-   * hidden.
+   * Returns the CSS declarations that apply to an element after the cascade. After too many steps of matching, every
+   * element counts as hidden.
    * @param ancestors lists the ancestors of the element, from the root.
    */
   match(element: Selected, ancestors: readonly Selected[]): Declarations {
@@ -161,7 +164,8 @@ export class StyleSheet {
         .sort((a, b) => a.weight - b.weight || a.order - b.order)
         .map(({ declarations }) => declarations),
     )
-    // If no rule reads the ancestors, the result is valid for every element with the same name, id and classes.
+    // If no style rule reads the ancestors of an element, its style holds for every element with the same name, id and
+    // classes.
     const isOwn = candidates.every(({ compounds }) => compounds.length === 1)
     if (isOwn && this.#known.size < MAX_KNOWN) this.#known.set(looks, found)
     return found

@@ -1,12 +1,12 @@
 /** Decides from an element's style whether a person can see the element's text. */
 import type { Declarations } from './cssRules.ts'
 
-/** Is a colour of three bytes. Text in an `unknown` colour is never judged to be invisible. */
+/** Is a colour of three bytes, or `unknown`. Text in an unknown colour is never judged to be invisible. */
 type Colour = readonly [number, number, number] | 'unknown'
 
 /** Describes how a person can see an HTML element. Child elements inherit the description. */
 export type Sight = {
-  /** Tells that neither the element nor any child element is seen. */
+  /** Tells whether the element and all elements inside it are invisible. */
   gone: boolean
   invisible: boolean
   /** Tells that the text of the element is too small to read. */
@@ -16,7 +16,7 @@ export type Sight = {
   background: Colour
 }
 
-/** Describes the page of a mail program: black text on white. */
+/** Describes how the page of a mail program shows text by default: in black on white. */
 export const PAGE: Sight = {
   gone: false,
   invisible: false,
@@ -26,7 +26,7 @@ export const PAGE: Sight = {
   background: [255, 255, 255],
 }
 
-/** Lists the elements that a mail program does not show. */
+/** Lists the HTML elements whose content a mail program does not show. */
 const UNSEEN = new Set([
   'template',
   'noscript',
@@ -57,7 +57,10 @@ const NAMED: Record<string, Colour> = {
   lightgrey: [211, 211, 211],
 }
 
-/** Is the smallest difference that a person can see between two colours, in each of the three colour values. */
+/**
+ * Is the smallest visible difference between two values of red, green or blue. Two colours look alike if all three
+ * differences are smaller.
+ */
 const COLOUR_STEP = 10
 const OFF_SCREEN_PX = -400
 const TINY_PX = 2
@@ -165,7 +168,7 @@ function backgroundOf(
   styled: (property: string) => string,
   parent: Colour,
 ): Colour {
-  // The colour of text on a picture is not judged.
+  // Text on a background picture has an unknown contrast, so its colour is not compared with the background.
   if (
     attributes.has('background') ||
     /url\(|gradient/.test(styled('background') + styled('background-image'))

@@ -9,8 +9,8 @@ import { stripTags, tooComplex } from './stripTags.ts'
 /** Limits the characters of HTML that are converted. The rest is cut. */
 export const MAX_HTML_LENGTH = 2_000_000
 /**
- * Limits the depth of quotes and lists that is shown, because each level rewrites all its lines. Deeper levels are
- * shown at the limit.
+ * Limits how deeply the text shows nested quotes and lists, because each level rewrites all lines inside it. Content
+ * below the limit is shown at the deepest level.
  */
 const MAX_QUOTE_DEPTH = 8
 const MAX_LIST_DEPTH = 4
@@ -35,7 +35,7 @@ const SIGNATURES = [
 ]
 
 /**
- * Lists selectors for elements that begin or hold the quoted history in Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho.
+ * Lists CSS selectors for the elements in which Outlook, Hotmail, Yahoo, Zimbra, GMX and Zoho put the quoted history.
  */
 const HISTORY = [
   '[id*=divRplyFwdMsg]',
@@ -101,7 +101,10 @@ const formatList: FormatCallback = (element, walk, builder, options) => {
   listDepth--
 }
 
-/** Layout tables hold prose in cells. A space separates the words of two cells. */
+/**
+ * Many mails use a table only for their layout, so its cells hold ordinary text. A space separates the words of two
+ * cells.
+ */
 const formatCell: FormatCallback = (element, walk, builder) => {
   walk(element.children, builder)
   builder.addInline(' ')
@@ -173,7 +176,9 @@ const OPTIONS: HtmlToTextOptions = {
 
 const convertAll = compile(OPTIONS)
 
-/** The description of a picture takes the picture's place, as in a mail program that loads no pictures. */
+/**
+ * The text shows the description of a picture in place of the picture, as a mail program does that loads no pictures.
+ */
 const formatPicture: FormatCallback = (element, _walk, builder) => {
   const description = element.attribs?.alt ?? ''
   if (description !== '') builder.addInline(description)
@@ -216,7 +221,7 @@ function bounded(html: string, convert: (html: string) => string): string {
 /**
  * Returns the whole text of an HTML mail. Paragraphs and line breaks are kept, links become `text [https://…]`, quotes
  * stand behind `> `, and images are left out.
- * @param html is any HTML, hostile HTML too. Up to 2,000,000 characters are read.
+ * @param html is the HTML of a mail. Hostile HTML is allowed. At most 2,000,000 characters are read.
  * @returns plain text with lines separated by `\n`.
  * @example htmlToText('<p>Hi</p><a href="https://x.test">link</a>') // 'Hi\n\nlink [https://x.test]'
  */
@@ -224,15 +229,15 @@ export function htmlToText(html: string): string {
   return bounded(html, convertAll)
 }
 
-/** Converts like {@link htmlToText}, with the descriptions of pictures in their places. */
+/** Converts HTML to text like {@link htmlToText}, and writes the description of each picture in the picture's place. */
 export function htmlToDescribedText(html: string): string {
   return bounded(html, convertDescribed)
 }
 
 /**
- * Converts like {@link htmlToText}, for replyTextFromHtml. Signature containers are removed, and containers of quoted
- * history begin with a separator line.
- * @param links tells whether links show their URL. Otherwise they show only their text.
+ * Converts HTML to text like {@link htmlToText}, but removes the containers of signatures. A separator line marks the
+ * beginning of each container with quoted history.
+ * @param links is true if the text shows the URL of each link. Otherwise the text shows only the words of the link.
  */
 export function htmlToMarkedText(html: string, links: boolean): string {
   return bounded(html, links ? convertMarked : convertMarkedPlain)

@@ -8,7 +8,7 @@ const ATTRIBUTE_MAX_CHARS = 8_000
 
 /** Receives the tokens of HTML in their order. Names are in lower case. Comments are left out. */
 export type HtmlSink = {
-  /** Receives a piece of text. An entity is decoded and comes as a separate piece. */
+  /** Receives a piece of the text between HTML tags. Each decoded entity comes as a piece of its own. */
   text?(text: string, isEntity: boolean): void
   /** Receives the name of an HTML tag that opens at `start`. The tag's attributes follow. */
   name?(name: string, start: number): void
@@ -17,11 +17,11 @@ export type HtmlSink = {
   /** Receives the index of the `>` of an opening tag. */
   begin?(end: number): void
   end?(name: string): void
-  /** Tells that the sink needs no further token. The reader calls this function after each tag. */
+  /** Tells whether the sink needs no further token. The reader calls this function after each tag. */
   isDone?(): boolean
 }
 
-/** Sends the tokens of `input` to the sink. */
+/** Reads HTML, and calls the sink with each token. */
 export function readHtml(input: string, sink: HtmlSink): void {
   let name = ''
   let value = ''

@@ -39,7 +39,8 @@ const LINK = /\b(?:https?:\/\/|mailto:|www\.)\S{1,2000}/gi
 export function saysElse(plain: string, html: string): boolean {
   const words = wordsOf(plain, MAX_WORDS)
   if (words.size < MIN_WORDS) return false
-  // Twice as many words are read of the HTML, because markup may put text in another order.
+  // The comparison reads twice as many words of the HTML as of the plain text, because markup may put the text in
+  // another order.
   const others = wordsOf(html, 2 * MAX_WORDS)
   const own = [...words].filter((word) => !others.has(word)).length
   return own / words.size > OWN_SHARE_MAX

@@ -17,8 +17,8 @@ const INLINE = new Set(
 const HIDDEN = new Set(['script', 'style', 'head', 'title'])
 
 /**
- * Tells whether building the tree of `html` takes too long, because it has too many tags and lines or too deep nesting.
- * The counted depth is never below the parser's depth.
+ * Tells whether an HTML text has too many tags, too many lines or too deep a nesting to be parsed into a tree in time.
+ * The counted depth is at least the depth that the parser reaches.
  */
 export function tooComplex(html: string): boolean {
   const stack: string[] = []

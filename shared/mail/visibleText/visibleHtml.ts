@@ -8,14 +8,14 @@ import { SIBLING_ELEMENTS, VOID_ELEMENTS } from './htmlElements.ts'
 import { readHtml } from './htmlTokens.ts'
 
 /**
- * Limits the HTML elements that are open at once. A hidden element below the limit hides everything until all elements
- * below the limit have ended.
+ * Limits the HTML elements that are open at once. Elements that are nested more deeply are only counted. If one of them
+ * is hidden, all text is hidden until these elements have ended.
  */
 const MAX_DEPTH = 500
 const MAX_ATTRIBUTE_LENGTH = 4_000
 const MAX_CLASSES = 30
 
-/** Lists HTML elements that end an open paragraph. */
+/** Lists HTML elements whose start tag ends a paragraph (`<p>`) that has no end tag. */
 const BLOCKS = new Set(
   'address article aside blockquote center div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section table ul'.split(
     ' ',
@@ -25,7 +25,7 @@ const BLOCKS = new Set(
 const CODE = new Set(['script', 'style'])
 const LETTER = /[\p{L}\p{N}]/u
 
-/** All HTML elements without attributes share this map. */
+/** All HTML elements without attributes share this empty map, because a map for each element would cost memory. */
 const NO_ATTRIBUTES = new Map<string, string>()
 
 type Open = Selected & { sight: Sight; isCode: boolean }
@@ -34,10 +34,10 @@ const NONE: readonly string[] = []
 const ROOT: Open = { name: '', id: '', classes: [], sight: PAGE, isCode: false }
 
 /**
- * Removes comments, and text that a reader does not see, from HTML. cssRules.ts and hiddenStyle.ts decide which text is
- * hidden.
- * @param html is read up to `maxLength` characters.
- * @returns the remaining HTML, and whether letters or digits were hidden.
+ * Removes comments and invisible text from HTML. cssRules.ts and hiddenStyle.ts decide which text a person does not
+ * see.
+ * @param html is the HTML of a mail. Only its first `maxLength` characters are read.
+ * @returns the visible HTML. `hidesText` tells whether letters or digits were removed.
  */
 export function visibleHtml(html: string, maxLength: number): { html: string; hidesText: boolean } {
   const input = html.slice(0, maxLength)
@@ -68,7 +68,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     if (name === 'tr' && (top().name === 'td' || top().name === 'th')) pop()
     if (BLOCKS.has(name) && top().name === 'p') pop()
     const element = elementOf(name, attributes, sheet, stack)
-    // A hidden link loses its URL, too.
+    // The start tag of a hidden element is written without attributes, so that a hidden link loses its URL.
     if (isSeen(element.sight)) out.push(input.slice(start, end + 1))
     else if (!element.sight.gone) out.push(`<${name}>`)
     if (VOID_ELEMENTS.has(name)) return
@@ -87,7 +87,7 @@ export function visibleHtml(html: string, maxLength: number): { html: string; hi
     } else if ((open.get(name) ?? 0) > 0) while (pop() !== name);
   }
   readHtml(input, {
-    // Entities in text are written as entities again.
+    // An HTML entity in the text is decoded for the search and written as an entity again.
     text: (shown, isEntity) => text(isEntity ? escaped(shown) : shown),
     begin,
     end,

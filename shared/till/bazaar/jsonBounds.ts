@@ -4,9 +4,9 @@
 const DEPTH_MAX = 20
 
 /**
- * Returns the fault of a JSON value that is too deep or too long. Null means that it has no fault. The check stops at
- * the limit.
- * @param charsMax is the approximate maximum length of the value as text.
+ * Describes the fault of a JSON value that is nested too deeply or is too long. Null means that the value has no fault.
+ * The check stops as soon as a limit is exceeded.
+ * @param charsMax limits the approximate length of the value's JSON text.
  */
 export function jsonFault(value: unknown, charsMax: number): string | null {
   let left = charsMax

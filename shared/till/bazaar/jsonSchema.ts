@@ -7,7 +7,7 @@
 export type SchemaFault = { path: string; must: string }
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']
-/** Lists schema keywords for human readers. No value breaks such a keyword. */
+/** Lists the keywords of JSON Schema that are notes for human readers, so every value satisfies such a keyword. */
 const NOTES = new Set(
   [
     '$schema',
@@ -25,16 +25,19 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems']
 
 type Json = Record<string, unknown>
 
-/** Tells whether a value of `enum` or `const` is no object. The time to compare objects grows with their length. */
+/**
+ * Tells whether a value of `enum` or `const` is no object. Objects are not compared, because the time would grow with
+ * their length.
+ */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null
 
-/** Caches the values of each `enum`, because a schema judges many items. */
+/** Caches the values of each `enum` as a set, because many array items are checked against the same `enum`. */
 const choicesOf = new WeakMap<unknown[], Set<unknown>>()
 
 function isChoice(choices: unknown[], value: unknown): boolean {
   const known = choicesOf.get(choices) ?? new Set(choices.every(isPlain) ? choices : [])
   choicesOf.set(choices, known)
-  // Objects in `enum` are not compared, so a list of objects alone allows every value.
+  // A value is not compared with the objects in an `enum`. If an `enum` holds only objects, every value is allowed.
   return known.has(value) || (known.size === 0 && choices.length > 0)
 }
 
@@ -45,8 +48,8 @@ const areTexts = (value: unknown): value is string[] =>
 const at = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`)
 
 /**
- * Returns the fault of a schema that has unknown keywords or misuses a known keyword. @returns null if {@link
- * valueFault} can judge values by the whole schema.
+ * Describes the fault of a JSON Schema that has an unknown keyword or misuses a known keyword. @returns null if {@link
+ * valueFault} can check values against the whole schema.
  */
 export function schemaFault(schema: unknown, path = ''): SchemaFault | null {
   if (typeof schema === 'boolean') return null
@@ -97,7 +100,8 @@ function keywordFault(keyword: string, value: unknown, path: string): SchemaFaul
 }
 
 /**
- * Returns the fault of a value under a schema. Null means that it has no fault. Unknown keywords have no effect.
+ * Describes how a JSON value breaks a schema. Null means that the value follows the schema. Unknown keywords of the
+ * schema have no effect.
  * @param schema is any JSON. A keyword with a malformed value has no effect.
  */
 export function valueFault(schema: unknown, value: unknown, path = ''): SchemaFault | null {

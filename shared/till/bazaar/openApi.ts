@@ -117,7 +117,10 @@ const PLACES: Record<string, HttpPart> = {
   header: 'headers',
 }
 
-/** Returns the examples and schemas of an operation's parameters, grouped by their location. */
+/**
+ * Returns the examples and schemas of an operation's parameters, grouped by the part of the HTTP request in which they
+ * stand.
+ */
 function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<string, string>) {
   const examples: Partial<Record<HttpPart, Json>> = {}
   const forms: Partial<Record<HttpPart, { properties: Json; required: string[] }>> = {}
@@ -131,7 +134,7 @@ function callOf(root: Json, parameters: readonly unknown[], pathParams: Record<s
     forms[part].properties[name] = schema
     if (parameter.required === true) forms[part].required.push(name)
     const example = part === 'pathParams' ? pathParams[name] : exampleOf(root, parameter)
-    // The example of a path parameter is a text, whatever its schema says.
+    // The example of a path parameter is always a text, because its value is taken from the path.
     if (part === 'pathParams' ? example !== undefined : isExample(schema, example)) {
       examples[part] = { ...examples[part], [name]: example }
     }
@@ -194,8 +197,8 @@ const isExample = (schema: Json, value: unknown): boolean =>
   valueFault(schema, value) === null
 
 /**
- * Returns the example of a parameter or of a body. This is its own example, the first of several examples, or the
- * example of its schema.
+ * Returns an example for a parameter or body of an OpenAPI document. The function takes the `example`, else the first
+ * of the `examples`, else an example from the schema.
  */
 function exampleOf(root: Json, of: Json): unknown {
   const several = Object.values(asObject(of.examples))[0]

@@ -21,7 +21,7 @@ const asObject = (value: unknown): Json =>
 /**
  * Returns a schema without references and with known keywords only. A part of the schema that cannot be kept allows
  * anything.
- * @param root is the document that references point into.
+ * @param root is the whole document. The references in the schema point into this document.
  */
 export function readSchema(root: Json, schema: unknown): Json {
   let left = SCHEMAS_MAX
@@ -50,7 +50,7 @@ export function readSchema(root: Json, schema: unknown): Json {
   return read(schema, 0)
 }
 
-/** Caches the first entries of each object, because schemas refer to one object many times. */
+/** Caches the first entries of each schema object, because many references lead to the same object. */
 const firstEntries = new WeakMap<Json, [string, unknown][]>()
 
 function entriesOf(object: Json): [string, unknown][] {

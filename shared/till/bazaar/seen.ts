@@ -1,4 +1,4 @@
-/** Reads the metadata that an endpoint declares in its own 402. */
+/** Reads the x402 extension `bazaar` that an endpoint declares in the 402 response of its own server. */
 import { valueFault } from './jsonSchema.ts'
 import { BAZAAR, type Bazaar, type ServiceWords } from './metadata.ts'
 import { distinctTags, iconUrlFault, isRouteTemplate, isWord } from './words.ts'
@@ -35,7 +35,7 @@ export function readBazaar(value: unknown): Bazaar | null {
   try {
     if (pointsOutside(schema) || valueFault(schema, info) !== null) return null
   } catch {
-    // JSON that is nested thousands deep causes a RangeError, so it counts as no extension.
+    // JSON with thousands of nested levels makes the check throw a RangeError. Such JSON counts as no extension.
     return null
   }
   const template =

@@ -7,7 +7,7 @@ const CHARS_MAX = 32
 export const TAGS_MAX = 5
 export const ICON_URL_MAX_LENGTH = 2_048
 
-/** Matches printable ASCII only, because its length is the same in every programming language. */
+/** Matches words of printable ASCII. The length of other text can differ between programming languages. */
 export const WORD_PATTERN = `^[\\x20-\\x7e]{1,${CHARS_MAX}}$`
 
 const WORD = new RegExp(WORD_PATTERN)
@@ -16,7 +16,7 @@ const LOOPBACK = /^(?:localhost|localhost\.localdomain|ip6-localhost|ip6-loopbac
 export const isWord = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= CHARS_MAX && WORD.test(value)
 
-/** Removes tags that differ only in case, and returns at most {@link TAGS_MAX}. */
+/** Keeps the first of several tags that differ only in case, and returns at most {@link TAGS_MAX} tags. */
 export function distinctTags(tags: readonly string[]): string[] {
   const byLower = new Map(tags.toReversed().map((tag) => [tag.toLowerCase(), tag]))
   return [...byLower.values()].reverse().slice(0, TAGS_MAX)
@@ -47,7 +47,7 @@ const DECODINGS_MAX = 5
 export function isRouteTemplate(text: string): boolean {
   if (text.length > TEMPLATE_CHARS_MAX || !TEMPLATE.test(text)) return false
   let decoded = text
-  // An encoded `..` or `://` in a path is a fault too, however often it is encoded.
+  // The path must also hold no encoded `..` or `://`, however often it is encoded.
   for (let n = 0; n < DECODINGS_MAX; n++) {
     let next: string
     try {

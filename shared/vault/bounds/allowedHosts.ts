@@ -13,11 +13,11 @@ const ENTRY_MAX_LENGTH = 260
  */
 const WILDCARD = /^\*\.(?=[^.]+\.)(.+)$/
 
-/** Names who reads the secret of a credential. */
+/** Names who may read the value of a credential: the agent, or only the owner. */
 export const REVEALS = ['agent', 'owner'] as const
 export type Reveal = (typeof REVEALS)[number]
 
-/** Says in error messages how an allowed host must look. */
+/** States the format of an allowed host, for error messages. */
 export const ALLOWED_HOST_RULE =
   'be a host such as api.example.com, *.example.com or api.example.com:8443, without scheme and path'
 
@@ -60,7 +60,10 @@ export function effectiveHosts(
 
 const isWildcard = (entry: string) => entry.startsWith('*.')
 
-/** Tells whether the allowed host `wide` covers every host of `narrow`. An exact host never covers a wildcard. */
+/**
+ * Tells whether the allowed host `wide` includes every host that `narrow` allows. A `wide` host without a wildcard
+ * never includes a wildcard.
+ */
 const covers = (wide: string, narrow: string): boolean => {
   if (!isWildcard(wide)) return wide === narrow
   return (isWildcard(narrow) ? narrow.slice(1) : narrow).endsWith(wide.slice(1))

@@ -9,10 +9,10 @@ const ENTRY_MAX_LENGTH = 1_024
 /** Limits how often a path may be percent-encoded. A path that is encoded more often is refused. */
 const DECODINGS_MAX = 4
 
-/** Is the allowed path that is the prefix of every path. */
+/** Is the allowed path `/`, which allows every path. */
 export const ANY_PATH = '/'
 
-/** Says in error messages how an allowed path must look. */
+/** States the format of an allowed path, for error messages. */
 export const ALLOWED_PATH_RULE =
   'be a path such as /v1/charges, without query, dot segments, empty segments and encoded slashes'
 
@@ -36,9 +36,9 @@ export const meetPaths: Meet = (one, other) =>
   isPrefix(other, one) ? one : isPrefix(one, other) ? other : null
 
 /**
- * Tells whether the allowed paths cover the path of a URL, as `URL.pathname` writes it and as it is sent. Servers and
+ * Tells whether one of the allowed paths is a prefix of a URL's path, as `URL.pathname` writes the path. Servers and
  * proxies decode a path more than once, join double slashes, read `\` as `/`, and drop `;parameters`. A path that could
- * leave its allowed prefix in this way is refused.
+ * leave its allowed prefix by such a change is refused.
  */
 export const isAllowedPath = (entries: readonly string[], pathname: string): boolean =>
   entries.includes(ANY_PATH) ||

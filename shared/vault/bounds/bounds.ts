@@ -35,7 +35,7 @@ const MOST: Record<(typeof BOUNDS)[number], number> = {
   placement: PLACEMENT_MAX,
 }
 
-/** Returns the bounds of a credential, with the defaults in place of null. */
+/** Returns the bounds of a credential. A bound that is null gets its default value. */
 export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   allowedHosts: effectiveHosts(credential.allowedHosts, credential.metadata),
   allowedMethods: credential.allowedMethods ?? USE_METHODS,
@@ -43,15 +43,15 @@ export const effectiveBounds = (credential: Bounded): EffectiveBounds => ({
   placement: credential.placement ?? defaultPlacement(credential.type),
 })
 
-/** Tells whether the bounds `wanted` allow nothing that the bounds `present` do not allow. */
+/** Tells whether the bounds `present` allow every request that the bounds `wanted` allow. */
 export const areWithin = (wanted: EffectiveBounds, present: EffectiveBounds): boolean =>
   BOUNDS.every((bound) => isWithin(MEET[bound], wanted[bound], present[bound]))
 
-/** Returns the bounds that allow a request only if all the given bounds allow it. */
+/** Returns bounds that allow a request if and only if all the given bounds allow the request. */
 export function commonBounds(all: readonly EffectiveBounds[]): EffectiveBounds {
   return all.reduce((one, other) => {
-    // Two lists can have more entries in common than a credential may hold. Extra entries are dropped, which only makes
-    // the bounds narrower.
+    // The common entries of two lists can be more than a credential may hold. The extra entries are dropped, which only
+    // makes the bounds narrower.
     const both = (bound: keyof Bounds) =>
       common(MEET[bound], one[bound], other[bound]).slice(0, MOST[bound])
     return {

@@ -1,18 +1,18 @@
 /**
- * Compares lists of allowed hosts, methods or paths. `Meet` returns an entry for the requests that two entries both
- * allow, or null if they have nothing in common. An entry is within another entry exactly if it equals their `Meet`. So
- * narrowing and intersection cannot disagree.
+ * Compares lists of allowed hosts, methods or paths. `Meet` takes two entries and returns the entry that allows exactly
+ * what both allow. Null means that no request is allowed by both. An entry is within another entry if it equals their
+ * `Meet`. So the test for narrower bounds and the intersection of bounds always agree.
  */
 export type Meet = (one: string, other: string) => string | null
 
-/** Tells whether the list `wanted` allows nothing that the list `present` does not allow. */
+/** Tells whether the list `present` allows everything that the list `wanted` allows. */
 export const isWithin = (
   meet: Meet,
   wanted: readonly string[],
   present: readonly string[],
 ): boolean => wanted.every((entry) => present.some((other) => meet(entry, other) === entry))
 
-/** Returns the entries that both lists allow. */
+/** Returns a list that allows only what both lists allow. */
 export function common(meet: Meet, one: readonly string[], other: readonly string[]): string[] {
   const both = one.flatMap((entry) => other.map((next) => meet(entry, next)))
   return [...new Set(both.filter((entry) => entry !== null))]

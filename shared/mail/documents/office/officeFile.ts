@@ -7,7 +7,8 @@ import { readWord } from './wordText.ts'
 import { listArchive, ZipArchive } from './zipArchive.ts'
 
 /**
- * Maps the folder of an archive's main part to the kind of office file. The folder tells which program wrote the file.
+ * Maps a folder in a zip archive to the kind of office file that has its main part in this folder. The folder tells
+ * which program wrote the file.
  */
 const OFFICE = [
   ['word/', 'docx', readWord],

@@ -6,7 +6,10 @@ import { readMainPart, readPart } from './packageParts.ts'
 import { type Attributes, attributeOf, type XmlVisitor } from './xml.ts'
 import type { ZipArchive } from './zipArchive.ts'
 
-/** Maps each element whose words a person does not see, or not at first, to the reason for leaving out the words. */
+/**
+ * Maps each element of an OpenDocument file whose words a person does not see at first to the reason for leaving the
+ * words out.
+ */
 const LEFT_OUT: Readonly<Record<string, Omission>> = {
   annotation: 'comments',
   'tracked-changes': 'deleted-text',
@@ -25,7 +28,7 @@ const UNREAD = new Set([
   'dde-source',
 ])
 const SPACES_MAX = 100
-/** Limits the repetitions of a cell that are written. Empty cells at the end of a row are not written. */
+/** Limits how often a repeated spreadsheet cell is written. Empty cells at the end of a row are not written. */
 const REPEATED_MAX = 200
 const COLUMNS_MAX = 16_384
 const PAINTED = new Set(['frame', 'custom-shape', 'rect', 'text-box'])
@@ -37,14 +40,14 @@ export function readOpenDocument(archive: ZipArchive, kind: 'odt' | 'ods' | 'odp
   const styles = new OpenStyles()
   readPart(archive, 'styles.xml', styles.visitor())
   const reader = (begin: string) => new Reader(out, styles, { kind, begin }).visitor()
-  // The part styles.xml holds the headers and footers of pages. In slides it holds only placeholders, so only text
-  // documents read it.
+  // The file styles.xml of a text document holds the headers and footers of the pages, so it is read. In slides it
+  // holds only placeholders.
   if (kind === 'odt') readPart(archive, 'styles.xml', reader('master-styles'))
   readMainPart(archive, 'content.xml', reader('body'))
   return out.done()
 }
 
-/** Refuses a file with a password. The manifest of such a file names its cipher. */
+/** Refuses a file that is encrypted with a password. The manifest of such a file has an element `encryption-data`. */
 function refuseLocked(archive: ZipArchive): void {
   readPart(archive, 'META-INF/manifest.xml', {
     open(name) {
@@ -60,7 +63,10 @@ class Reader {
   readonly #begin: string
   readonly #flow: TextFlow
   readonly #inks: Ink[] = []
-  /** Holds the open element that is left out, its depth, and the reason. */
+  /**
+   * Describes the outermost element that the reader is leaving out: its name, the depth of nesting inside it, and the
+   * reason.
+   */
   #skip: { name: string; depth: number; why: Omission | null } | null = null
   #hiddenColumns = new Set<number>()
   #column = 0
@@ -72,7 +78,10 @@ class Reader {
   #texts = 0
   #notes = 0
 
-  /** Reads a part of an OpenDocument file. @param begin is the element in which the words begin. */
+  /**
+   * Creates a reader for one part of an OpenDocument file. @param begin is the name of the element that contains the
+   * words.
+   */
   constructor(
     out: TextWriter,
     styles: OpenStyles,
@@ -115,7 +124,7 @@ class Reader {
       if (name === 'p' || name === 'h') this.#texts++
       this.#inks.push(this.#styles.inkOf(style))
     }
-    // A footnote on its own line would cut the sentence in two.
+    // A footnote stands in brackets inside its sentence, because a line for the footnote would cut the sentence in two.
     if (name === 'note-body') {
       this.#notes++
       this.#put(' [')

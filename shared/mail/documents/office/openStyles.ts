@@ -7,7 +7,10 @@ export type OpenStyle = {
   ink: Ink
   /** Tells whether a sheet, a column or a row is not shown, or whether a slide is left out. */
   isHidden: boolean
-  /** Tells whether the style says that it has no background. The background of its base style then does not count. */
+  /**
+   * Tells whether the style explicitly states that it has no background. The background of its base style is then not
+   * inherited.
+   */
   isClear: boolean
 }
 
@@ -20,7 +23,7 @@ const POINTS: Readonly<Record<string, number>> = {
   px: 0.75,
 }
 
-/** Reads a length and returns points. @returns undefined if the text is no length. */
+/** Converts a length such as `2cm` to points. @returns undefined if the text is no length. */
 export function lengthOf(text: string | undefined): number | undefined {
   const [, digits, unit] = /^(-?\d{1,9}(?:\.\d{1,12})?)(pt|in|cm|mm|px)$/.exec(text ?? '') ?? []
   return digits === undefined ? undefined : Number(digits) * POINTS[unit!]!

@@ -58,8 +58,8 @@ export function holdsWords(archive: ZipArchive, part: string, element: string): 
 }
 
 /**
- * Tells whether a switch of a Word style is on. `<w:vanish/>` and `<w:vanish w:val="1"/>` are on. `0`, `false` and
- * `off` are not.
+ * Tells whether a switch (an XML element such as `<w:vanish/>`) of a Word style is on. A switch without a value is on.
+ * The values `0`, `false`, `off` and `none` switch it off.
  */
 export const isOn = (attributes: Attributes, name = 'val'): boolean =>
   !['0', 'false', 'off', 'none'].includes(attributeOf(attributes, name) ?? '1')

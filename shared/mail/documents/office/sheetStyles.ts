@@ -19,7 +19,7 @@ const BUILT_IN: Readonly<Record<number, string>> = {
 /** Holds the first two colours of a theme. Office themes begin with white and black. */
 const THEME_COLOURS: Readonly<Record<string, Colour>> = { 0: 'ffffff', 1: '000000' }
 
-/** Reads the cell styles of a workbook. Cells name a style by its index in the result. */
+/** Reads the cell styles of a workbook. A cell names its style by the style's index in the returned list. */
 export function readSheetStyles(archive: ZipArchive, part: string): SheetStyle[] {
   const formats = new Map<number, string>(
     Object.entries(BUILT_IN).map(([id, format]) => [Number(id), format]),
@@ -85,13 +85,16 @@ const DAY_MS = 86_400_000
 const [EPOCH_1900_MS, EPOCH_1904_MS] = [-2_209_161_600_000, -2_082_844_800_000]
 const DAYS_MAX = 2_958_466
 
-/** Writes the number of a cell roughly as a person sees it: dates in ISO 8601, percentages with a percent sign. */
+/**
+ * Writes the number in a spreadsheet cell roughly as a person sees the number: dates in ISO 8601, percentages with a
+ * percent sign.
+ */
 export function shownValue(value: number, format: string, is1904: boolean): string {
   if (!Number.isFinite(value)) return ''
   // Words in quotes, escaped letters and colours are not part of the number format.
   const fields = format.replace(/"[^"]*"|\\.|\[[^\]]*\]|_.|\*./g, '').split(';')[0] ?? ''
   if (fields.includes('%')) {
-    // The percentage has the decimals that the number format shows: 72.6 % for the format 0.0%.
+    // The percentage gets as many decimals as the number format of the cell has: 72.6 % for the format 0.0%.
     const decimals = /\.([0#?]+)/.exec(fields)?.[1]?.length ?? 0
     return `${Number((value * 100).toFixed(Math.min(decimals, 12)))}%`
   }

@@ -7,7 +7,9 @@ import type { ZipArchive } from './zipArchive.ts'
 
 /** Limits the cells that are read from one workbook. */
 const CELLS_MAX = 500_000
-/** Limits the columns that keep their position in the text. A sheet has 16,384 columns. */
+/**
+ * Limits the columns of a sheet whose cells are separated by tabs at their position. A sheet can have 16,384 columns.
+ */
 const COLUMNS_MAX = 1_000
 const STRINGS_MAX_CHARS = 16_000_000
 

@@ -118,7 +118,7 @@ function slideVisitor(
   onLink: (id: string, text: string) => void,
 ): XmlVisitor {
   const flow = new TextFlow(out)
-  /** Holds the areas of the slide that are painted below the next shape. */
+  /** Holds the areas that the shapes read so far have painted. The next shape of the slide lies above these areas. */
   const painted: Area[] = []
   let groups = 0
   let skipped = 0
@@ -134,7 +134,7 @@ function slideVisitor(
   const groundHere = (): Colour => {
     if (shape?.ground !== undefined) return shape.ground
     const area = shape?.area
-    // If a shape names no position, the slide's layout places it. Such a shape may lie over any area.
+    // If a shape states no position, the layout of the slide places it. Such a shape may lie over any painted area.
     const isOver = (one: Area) =>
       area == null ||
       ((area.left + area.right) / 2 > one.left &&

@@ -7,7 +7,7 @@ import type { ZipArchive } from './zipArchive.ts'
 
 /** Limits how many base styles of a Word style are followed. */
 const BASES_MAX = 20
-/** Names the parts that are read before and after the text of the pages. */
+/** Names the parts of a Word file that are read before and after the main text. */
 const BEFORE = ['header']
 const AFTER = ['footer', 'footnotes', 'endnotes']
 
@@ -63,7 +63,7 @@ function readStyles(archive: ZipArchive, part: string | undefined): Styles {
   return { inks, shaded }
 }
 
-/** Returns the ink (colour, background, size) that a property of a run of words states. */
+/** Returns the colour, background or size that one property of a run of words states. */
 function inkOf(name: string, attributes: Attributes): Ink {
   const value = attributeOf(attributes, 'val')
   if (name === 'vanish' || name === 'webHidden' || name === 'specVanish') {
@@ -71,7 +71,8 @@ function inkOf(name: string, attributes: Attributes): Ink {
   }
   if (name === 'color') return { colour: colourOf(value) }
   if (name === 'sz') return { sizePt: Number(value) / 2 }
-  // A highlighter or a shade may have the name of a colour instead of a number, so the colour counts as unknown.
+  // The value of a highlighter or shade may be the name of a colour. Names are not read, so the colour then counts as
+  // unknown.
   if (name === 'highlight' && value !== 'none')
     return { ground: value === 'white' ? 'ffffff' : null }
   if (name === 'shd') {
@@ -93,7 +94,8 @@ function styledInk({ inks }: Styles, id: string | undefined): Ink {
 }
 
 /**
- * Holds the state of an open paragraph. Paragraphs may be inside other paragraphs, because text boxes hold paragraphs.
+ * Holds the state of a paragraph that the reader has not finished. A paragraph can contain a text box with paragraphs
+ * of its own.
  */
 type Paragraph = { ink: Ink; run: Ink | null; inProperties: boolean }
 
@@ -104,7 +106,7 @@ function wordVisitor(
 ): XmlVisitor {
   const flow = new TextFlow(out)
   const paragraphs: Paragraph[] = []
-  /** Holds the backgrounds of the open table cells. */
+  /** Holds the background of each table cell that the reader is in. Cells can be nested. */
   const grounds: Ink[] = []
   const spans: number[] = []
   let skipped = 0
@@ -135,7 +137,7 @@ function wordVisitor(
     }
     if (inRowProperties && name === 'hidden' && isOn(attributes)) flow.hideRow()
     if (name === 'tblStyle' && styles.shaded.has(attributeOf(attributes, 'val') ?? '')) {
-      // A table style shades only some cells, so the background of the cell is unknown.
+      // A table style may shade only some cells, so the background of this cell is unknown.
       grounds.push({ ground: null })
     }
     if (paragraph === undefined) return

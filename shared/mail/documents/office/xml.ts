@@ -4,10 +4,12 @@ import { DocumentError } from '../document.ts'
 /** Limits the XML elements of one file. A sheet has one element for each cell and one for the cell's value. */
 const ELEMENTS_MAX = 2_000_000
 const DEPTH_MAX = 256
-/** Limits the characters of an attribute value. Such a value is a name, a number or an address. */
+/**
+ * Limits the characters of an XML attribute's value. The values that the readers use are names, numbers and addresses.
+ */
 const VALUE_MAX_CHARS = 4_000
 
-/** Holds the attributes of an XML element. Their names have prefixes. */
+/** Holds the attributes of an XML element by their names. The names keep their namespace prefix. */
 export type Attributes = Readonly<Record<string, string>>
 
 /** Visits XML elements by their names without prefix, because the writer of the file chooses the prefix. */
@@ -15,7 +17,7 @@ export type XmlVisitor = {
   open(name: string, attributes: Attributes): void
   close?(name: string): void
   text?(text: string): void
-  /** Tells whether the visitor needs no further XML elements. */
+  /** Tells whether the visitor needs no further XML elements. The reader then stops. */
   isDone?(): boolean
 }
 

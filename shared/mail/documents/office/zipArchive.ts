@@ -30,7 +30,7 @@ export class ZipArchive {
   #unpacked = 0
   readonly isCut: boolean
 
-  /** Reads the directory of the zip archive. @throws {DocumentError} */
+  /** Reads the list of files at the end of a zip archive. @throws {DocumentError} */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -64,14 +64,14 @@ export class ZipArchive {
     return [...this.#entries.keys()]
   }
 
-  /** Returns the unpacked size that the zip archive states for a file. */
+  /** Returns the unpacked size of a file, as the directory of the zip archive states it. */
   sizeOf(name: string): number {
     return this.#entries.get(name)?.size ?? 0
   }
 
   /**
    * Unpacks a file of the zip archive. @returns null if the archive lacks the file.
-   * @throws {DocumentError} if the file is damaged, or if all files together unpack to too many bytes.
+   * @throws {DocumentError} if the file is damaged, or if all files of the archive together unpack to too many bytes.
    */
   read(name: string): Uint8Array | null {
     const entry = this.#entries.get(name)
@@ -122,8 +122,8 @@ function inflate(packed: Uint8Array, method: number, maxBytes: number): Uint8Arr
 }
 
 /**
- * Decodes the name of a file in a zip archive. The name is UTF-8 if its flag or its bytes say so. Otherwise the name
- * has the code page of old systems.
+ * Decodes the name of a file in a zip archive as UTF-8, if the archive's flag says UTF-8 or the bytes are valid UTF-8.
+ * Otherwise every byte is read as one Latin-1 character.
  */
 function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   try {
@@ -133,10 +133,10 @@ function nameOf(raw: Uint8Array, isUtf8: boolean): string {
   }
 }
 
-/** Limits the file names of an archive that are written. */
+/** Limits the number of file names that the text of an archive lists. */
 const SHOWN_MAX = 2_000
 
-/** Lists the names and sizes of the files in an archive. */
+/** Writes the names and sizes of the files in a zip archive as the archive's text. */
 export function listArchive(archive: ZipArchive): DocumentText {
   const out = new TextWriter()
   const { names } = archive

@@ -1,4 +1,4 @@
-/** Computes with matrices and boxes of PDF (ISO 32000-1 §8.3). */
+/** Does arithmetic with the transformation matrices and boxes of PDF (ISO 32000-1 §8.3). */
 
 /** Is a transformation matrix `[a b c d e f]` of PDF. */
 export type Matrix = readonly [number, number, number, number, number, number]
@@ -13,7 +13,7 @@ export const ENDLESS: Box = [
   Number.POSITIVE_INFINITY,
 ]
 
-/** Combines two matrices. The result applies `inner` first, then `outer`. */
+/** Multiplies two transformation matrices of PDF. The product applies `inner` first, then `outer`. */
 export const multiply = (outer: Matrix, inner: Matrix): Matrix => [
   outer[0] * inner[0] + outer[2] * inner[1],
   outer[1] * inner[0] + outer[3] * inner[1],
@@ -31,7 +31,7 @@ export function matrixOf(given: unknown): Matrix | null {
     : null
 }
 
-/** Returns the box around a transformed box. */
+/** Returns the upright box around a box that a matrix has transformed. */
 export function boxOf(matrix: Matrix, [left, bottom, right, top]: Box): Box {
   const xs: number[] = []
   const ys: number[] = []

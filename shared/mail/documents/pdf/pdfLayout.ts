@@ -1,19 +1,24 @@
 import type { Run } from './pdfRuns.ts'
 
-/** Runs of words stand on one line if their base lines differ by less than this fraction of the letter size. */
+/**
+ * Two pieces of text on a PDF page belong to the same line if the heights of their base lines differ by less than this
+ * fraction of the letter size.
+ */
 const SAME_LINE = 0.45
 /**
- * Limits how many lines above a table cell may continue the cell's row, because the cell beside it may have several
- * lines.
+ * Limits the number of lines above a table cell that may belong to the same row. The neighbouring cell of the row may
+ * have several lines.
  */
 const LINES_BACK = 8
 /**
- * A gap between runs that is wider than this fraction of the letter size is a space. A much wider gap separates
- * columns.
+ * Is the width of a gap between words, as a fraction of the letter size, from which the gap is a space. A much wider
+ * gap separates columns.
  */
 const SPACE = 0.15
 const COLUMN = 1
-/** A step down by more than this multiple of the letter size begins a new paragraph. */
+/**
+ * A line that stands lower than the previous line by more than this multiple of the letter size begins a new paragraph.
+ */
 const PARAGRAPH = 1.9
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 /** Matches words and numbers that are read from left to right inside of a right-to-left line. */

@@ -63,7 +63,9 @@ const START: State = {
 }
 
 const DEPTH_MAX = 500
-/** Limits the painted areas of a page that are kept. The last areas are kept. */
+/**
+ * Limits the painted areas of a page that are remembered. If a page paints more areas, the latest ones are remembered.
+ */
 const FILLS_MAX = 500
 /** Is the smallest readable size of letters in points. A person cannot read smaller letters. */
 const TINY_PT = 2
@@ -78,7 +80,7 @@ const PICTURES = new Set<number>([
 ])
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
 
-/** Returns the words of a PDF page in the order in which they are painted. */
+/** Returns the words of a PDF page in the order in which the page paints them. */
 export function runsOf(page: PageOperators): Run[] {
   const walk = new Walk(page)
   for (const [n, operator] of page.fnArray.entries()) {
@@ -230,7 +232,7 @@ class Walk {
     this.#paint(box, isRectangle((data as unknown[] | null)?.[0]) ? this.#state.fill : null)
   }
 
-  /** Records the colour of a painted area. */
+  /** Records that an area of the page was painted in a colour. */
   #paint(box: Box, colour: Colour): void {
     if (!this.#isLayerShown()) return
     const area = intersect(boxOf(this.#state.ctm, box), this.#state.clip)
@@ -248,7 +250,7 @@ class Walk {
     }
   }
 
-  /** Places the words of a PDF operator that shows text (ISO 32000-1 §9.4.4). */
+  /** Records the position of the words that an operator of the PDF page shows (ISO 32000-1 §9.4.4). */
   #show(given: unknown): void {
     if (!Array.isArray(given)) return
     const { font, fontSize, charSpacing, wordSpacing, scale, rise } = this.#state
@@ -265,7 +267,7 @@ class Walk {
       if (one === null) continue
       if (typeof one === 'number') {
         at -= (one / 1000) * fontSize * scale
-        // A number between texts moves to the next cell of a table, or adjusts the distance of letters.
+        // A number in a PDF text array moves to the next table cell, or adjusts the distance between two letters.
         if (Math.abs(one) > 180 && text !== '') {
           this.#put(text, from, at + (one / 1000) * fontSize * scale, rise)
           from = at
@@ -314,18 +316,18 @@ class Walk {
     const [left, bottom, right, top] = this.#page.view
     const isOff = x < left || x > right || y < bottom || y > top
     if (isOff || !holds(clip, x, y)) return 'off-page-text'
-    // A type 3 font may scale its letters to any size, so its font size tells nothing.
+    // A type 3 font may scale its letters to any size. So the font size does not tell how large the letters are.
     if (run.size < TINY_PT && Math.abs(this.#state.font?.fontMatrix?.[0] ?? 0.001) <= 0.001) {
       return 'tiny-text'
     }
-    // These are the text rendering modes of ISO 32000-1 §9.3.6: 3 paints nothing, 7 only clips, 1 and 5 paint the
-    // outline.
+    // The numbers are text rendering modes (ISO 32000-1 §9.3.6). Mode 3 paints nothing, mode 7 only clips, and modes 1
+    // and 5 paint the outline of the letters.
     if (mode === 3 || mode === 7 || alpha < FAINT_ALPHA) return 'invisible-text'
     const colour = mode === 1 || mode === 5 ? stroke : fill
     return isAlike(colour, this.#groundAt(x, y)) ? 'invisible-text' : null
   }
 
-  /** Returns the colour that is painted below a point. A page is white by default. */
+  /** Returns the colour of the page behind a point. A page is white by default. */
   #groundAt(x: number, y: number): Colour {
     for (let n = this.#fills.length - 1; n >= 0; n--) {
       const { box, colour } = this.#fills[n]!
@@ -334,7 +336,7 @@ class Walk {
     return 'ffffff'
   }
 
-  /** Tells whether a rectangle was painted over words later. */
+  /** Tells whether a filled rectangle covers the words, because it was painted after them. */
   #isCovered({ x, end, y, size }: Omit<Run, 'unseen'>, order: number): boolean {
     const middle = y + size / 3
     for (let n = this.#fills.length - 1; n >= 0; n--) {
@@ -353,10 +355,14 @@ function bounds(given: unknown): Box | null {
   return numbers as unknown as Box
 }
 
-/** Tells whether a path is one rectangle along the axes. Its four corners then share two values of x and two of y. */
+/**
+ * Tells whether a PDF path is one rectangle whose sides are parallel to the axes. Its four corners then have two
+ * different values of x and two of y.
+ */
 function isRectangle(data: unknown): boolean {
   const numbers = data == null ? [] : Array.from(data as ArrayLike<number>)
-  // The data of a rectangle's path has a move, three or four lines of three numbers each, and a close.
+  // The data of a rectangle's path consists of one move, three or four lines, and a close. A move and a line have three
+  // numbers each.
   if (numbers.length < 12 || numbers.length > 16) return false
   const xs = new Set<number>()
   const ys = new Set<number>()

@@ -4,14 +4,14 @@ import type { Box } from './pdfGeometry.ts'
 import { layOut } from './pdfLayout.ts'
 import { runsOf } from './pdfRuns.ts'
 
-/** Limits the pages that are read of one PDF file. */
+/** Limits the number of pages that the reader takes from one PDF file. */
 const PAGES_MAX = 300
 /**
  * Limits the processor time in milliseconds. No further PDF page begins after this time. The child process has twice as
  * much time, so that it can finish the current page.
  */
 const TIME_MAX_MS = 7_000
-/** Limits the annotations of one PDF page whose links are read. */
+/** Limits the annotations of one PDF page that are searched for links. */
 const ANNOTATIONS_MAX = 200
 
 type Pdf = Awaited<ReturnType<typeof getDocument>['promise']>
@@ -30,7 +30,7 @@ export async function readPdf(bytes: Uint8Array): Promise<DocumentText> {
       out.omitted.add('truncated')
       break
     }
-    // A damaged page does not prevent the reading of the other pages.
+    // If one page is damaged, the reader goes on with the other pages.
     const page = await pdf.getPage(n).catch(() => null)
     if (page === null) continue
     await readPage(page, out, layers).catch(() => {})
