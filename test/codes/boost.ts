@@ -7,8 +7,8 @@ import type { CodeTree } from '../../shared/mail/codes/likelihood.ts'
 /** Is a candidate for a code, with its evidence, the truth whether it is a code, and the weight of its mail. */
 export type Example = { evidence: string[]; isCode: boolean; weight: number; mail: number }
 
-const TREES = 100
-const DEPTH = 3
+const TREES = 200
+const DEPTH = 4
 const RATE = 0.2
 const LEAF_PENALTY = 1
 /** Sets the least sum of p(1 - p) on each side of a split of a tree. */

@@ -1,6 +1,7 @@
 /**
- * `bun run codes:fit`: learns the meaning of the evidence of codeEvidence.ts from mails whose codes are known, by boosted trees, and writes
- * shared/mail/codes/codeTrees.ts. It prints how well the trees of nine tenths of the mails judge the last tenth.
+ * `bun run codes:fit` learns from mails with known codes how much the evidence of codeEvidence.ts counts, and writes
+ * shared/mail/codes/codeTrees.ts. It also prints how well trees judge the mails of an author that they did not learn
+ * from.
  */
 import { writeFileSync } from 'node:fs'
 import { codeParts } from '../../shared/mail/codes/codeParts.ts'
@@ -15,14 +16,14 @@ import { type Example, learnTrees } from './boost.ts'
 import { calibrationTable } from './report.ts'
 import { trainingMails } from './sets.ts'
 
-const FOLDS = 10
-
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const examples: Example[] = []
-for (const [n, { mail, weight }] of trainingMails().entries()) {
+const mails = trainingMails()
+const examples: (Example & { value: string })[] = []
+for (const [n, { mail, weight }] of mails.entries()) {
   for (const { candidate, evidence } of judgedOf(partsOf(mail))) {
-    examples.push({ evidence, isCode: mail.codes.includes(candidate.value), weight, mail: n })
+    const { value } = candidate
+    examples.push({ evidence, isCode: mail.codes.includes(value), weight, mail: n, value })
   }
 }
 function partsOf({ subject, text, html }: CodeMail) {
@@ -31,35 +32,46 @@ function partsOf({ subject, text, html }: CodeMail) {
   return codeParts({ subject, text: text ?? seen, shown, seen })
 }
 
-/** Counts held-out codes of strangers' mails by their confidence. */
+const percentOf = ({ right, all }: { right: number; all: number }) =>
+  `${((100 * right) / all).toFixed(1)} %, ${right} of ${all}`
+
+/** Counts held-out candidates by their confidence. */
 const calibration: Calibration = new Map()
-const count = () => ({ wrong: 0, all: 0 })
-const aside = { strangers: count(), own: count() }
-for (let fold = 0; fold < FOLDS; fold++) {
-  const isAside = ({ mail }: Example) => mail % FOLDS === fold
-  const trees = learnTrees(examples.filter((one) => !isAside(one)))
-  for (const one of examples.filter(isAside)) {
-    const probability = likelihood(trees, new Set(one.evidence))
-    const tally = one.weight >= 1 ? aside.strangers : aside.own
-    tally.all++
-    if (tally === aside.strangers) {
-      const confidence = Math.round(100 * probability) / 100
-      const { right, all } = calibration.get(confidence) ?? { right: 0, all: 0 }
-      calibration.set(confidence, { right: right + (one.isCode ? 1 : 0), all: all + 1 })
-    }
-    if (probability >= 0.5 !== one.isCode) tally.wrong++
+const count = () => ({ right: 0, all: 0 })
+const [precision, recall] = [count(), count()]
+for (const author of new Set(mails.map((one) => one.author))) {
+  if (author === undefined) continue
+  const own = examples.filter(({ mail }) => mails[mail]!.author === author)
+  const trees = learnTrees(examples.filter(({ mail }) => mails[mail]!.author !== author))
+  const found = new Map<string, boolean>()
+  for (const { evidence, isCode, mail, value } of own) {
+    const probability = likelihood(trees, new Set(evidence))
+    const confidence = Math.round(100 * probability) / 100
+    const { right, all } = calibration.get(confidence) ?? count()
+    calibration.set(confidence, { right: right + (isCode ? 1 : 0), all: all + 1 })
+    if (probability >= 0.5) found.set(`${mail} ${value}`, isCode)
   }
+  const right = [...found.values()].filter(Boolean).length
+  precision.right += right
+  precision.all += found.size
+  recall.right += right
+  for (const one of mails) if (one.author === author) recall.all += one.mail.codes.length
 }
 say(`${examples.length} candidates`)
+say('mails of each author, judged by trees that did not learn from this author:')
+say(`  precision ${percentOf(precision)}`)
+say(`  recall ${percentOf(recall)}`)
 for (const line of calibrationTable(calibration)) say(`  ${line}`)
-say(`candidates left aside that are judged wrong: ${JSON.stringify(aside)}`)
 
 const { start, trees } = learnTrees(examples)
 writeFileSync(
   'shared/mail/codes/codeTrees.ts',
   `import type { CodeTree } from './likelihood.ts'
 
-/** The log-odds of a candidate without evidence, and the trees that add to it, as \`bun run codes:fit\` learned them. */
+/**
+ * Holds the model that finds one-time codes. \`start\` is the log-odds of a candidate without evidence, and each decision
+ * tree adds to the log-odds. \`bun run codes:fit\` learned the model.
+ */
 export const CODE_TREES: { start: number; trees: readonly CodeTree[] } = {
   start: ${start},
   // biome-ignore format: a tree a line

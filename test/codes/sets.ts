@@ -22,9 +22,9 @@ export const openSets = (): string[] =>
 
 /**
  * Returns the mails from which the weights are learned. The half that codeMails/corpus.ts keeps aside is not
- * included.
+ * included. `author` names the set of a stranger.
  */
-export const trainingMails = (): { mail: CodeMail; weight: number }[] => [
+export const trainingMails = (): { mail: CodeMail; weight: number; author?: string }[] => [
   ...CORPUS.open.map((mail) => ({ mail, weight: OWN_WEIGHT })),
   ...[
     ...hardNegatives(300, { aside: false, seed: 1 }),
@@ -34,9 +34,7 @@ export const trainingMails = (): { mail: CodeMail; weight: number }[] => [
     mail: { id: `later-${n}`, subject, text, codes, links: {} },
     weight: SHORT_WEIGHT,
   })),
-  ...openSets()
-    .flatMap(readSet)
-    .map((mail) => ({ mail, weight: 1 })),
+  ...openSets().flatMap((author) => readSet(author).map((mail) => ({ mail, weight: 1, author }))),
 ]
 
 /** Sets a lower weight for mails that one author made from templates than for mails of strangers. */

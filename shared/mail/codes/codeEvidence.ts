@@ -98,7 +98,7 @@ export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[]
   return [
     ...shapeEvidence(candidate),
     ...(isSubject ? ['in:subject'] : []),
-    ...(isAlone ? ['alone'] : inlineEvidence(candidate, line)),
+    ...(isAlone ? ['alone'] : [...inlineEvidence(candidate, line), ...wordEvidence(before, after)]),
     ...aboveEvidence(lines, at, isAlone),
     ...belowEvidence(lines[at + 1], isAlone),
     ...lineEvidence(line, lines[at - 1], lines[at + 1], isAlone ? undefined : before + after),
@@ -120,6 +120,21 @@ function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidat
     ...(/^[A-Z]{4,}\d{1,4}$/.test(value) && /[AEIOU]/.test(value) ? ['shape:voucher'] : []),
     // Mails with advice show example codes like 123456 and 0000.
     ...(/^(?:123456?7?8?|(\d)\1+)$/.test(value) ? ['shape:example'] : []),
+  ]
+}
+
+/** Matches a word. In scripts without spaces each character counts as a word. */
+const WORD = /[\p{Script=Han}\p{Script=Thai}]|(?![\p{Script=Han}\p{Script=Thai}])\p{L}{2,}/gu
+const WORDS_BESIDE = 4
+const STEM_CHARS = 6
+
+/** Returns the first letters of the words beside the candidate. codeTrees.ts knows the words that several mails use. */
+function wordEvidence(before: string, after: string): string[] {
+  const stems = (side: string, words: readonly string[]) =>
+    words.map((word) => `${side}:${word.toLowerCase().slice(0, STEM_CHARS)}`)
+  return [
+    ...stems('word:left', (before.match(WORD) ?? []).slice(-WORDS_BESIDE)),
+    ...stems('word:right', (after.match(WORD) ?? []).slice(0, WORDS_BESIDE)),
   ]
 }
 

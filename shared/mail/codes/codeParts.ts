@@ -21,8 +21,8 @@ export function codeParts({
   text: string
   shown: string | null
   seen: string
-}): { subject: string; text: string; html: string | null } {
-  if (shown === null) return { subject, text, html: null }
+}): { subject: string; text: string; html: string | null; shown: string | null } {
+  if (shown === null) return { subject, text, html: null, shown }
   const html = NUMBERED_PICTURE.test(shown) ? readableText(htmlToDescribedText(shown)) : seen
-  return { subject, text, html: html === text ? null : html }
+  return { subject, text, html: html === text ? null : html, shown }
 }

@@ -41,14 +41,15 @@ export const plainForm = (text: string): string =>
     .replace(/[٠-٩۰-۹०-९০-৯๐-๙０-９]/g, asciiDigit)
     .replace(/[Ａ-Ｚａ-ｚ]/g, (letter) => String.fromCharCode(letter.charCodeAt(0) - 0xfee0))
     .replace(/[\u2010-\u2015\u2212－]/g, '-')
-    .replace(/[\t\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
+    .replace(/\t/g, '   ')
+    .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, ' ')
 
 /**
  * Matches three shapes of a one-time code. 1: single characters with spaces between, also around a dash. 2: groups of
  * digits. 3: one or more groups of letters and digits. The bounds keep each match short.
  */
 const SHAPE =
-  /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?!\d))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){2,4})|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
+  /(?<singles>[0-9A-Z](?: {1,3}(?:- {1,3})?[0-9A-Z]){3,9}(?![ -]{0,3}[0-9A-Z](?![\p{L}\p{N}])))|(?<groups>\d{1,4}(?: ?[ -] ?\d{1,4}){1,4}(?!\d))|(?<words>[a-z]{3,10}(?:-[a-z]{3,10}){1,4}(?:-[a-z]{3,10}|-\d{1,3}(?![\d-])))|(?<mixed>[0-9A-Za-z]{1,12}(?:-[0-9A-Za-z]{2,8}){0,4})/gu
 
 /**
  * Matches a character directly before a number that makes the number part of a longer expression: a letter of a script
@@ -56,10 +57,10 @@ const SHAPE =
  */
 const BEFORE = /[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_#@&=/\\+$€£¥₹₽₺₩~^%-]$/u
 const BEFORE_NUMBER =
-  /[\p{L}\p{N}][.,:'’]$|[A-Za-z\d][[(]$|\*\*$|[$€£¥₹₽₺₩] $|\+\d{1,3} $|\d[ )(/-]{1,2}$/u
+  /\p{N}[.,:'’]$|\p{L}[.,'’]$|[A-Za-z\d][[(]$|\*\*$|[$€£¥₹₽₺₩] $|\+\d{1,3} $|\d[ )(/-]{1,2}$/u
 const AFTER = /^[\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}_@&=/\\$€£¥₹₽₺₩%°-]/u
 const AFTER_NUMBER =
-  /^(?:[.,:'’][\p{L}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
+  /^(?:[.,:'’][\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{N}]| ?(?:[$€£¥₹₽₺₩%°]|[年月日년월일元円원](?!\p{L})|(?:kr|ft|eur|usd|gbp|inr|zł|kč|lei|ms|km|kg|mb|gb|kb|pm|am|utc|hours?|minutes?|min|days?)(?!\p{L}))|[ )(/-]{1,2}\d)/iu
 
 const CURRENCY_BEFORE = /(?<!\p{L})(?:eur|usd|gbp|inr|chf|jpy|cny|rs|kr|r)\.? ?$/iu
 
@@ -121,9 +122,10 @@ function read(
   if (words !== undefined)
     return { kind: 'words', value: words, isWeak: true, isYear: false, isKey: false }
   if (/^\d{4,8}$/.test(shown)) return numeric(shown)
-  // Some senders put their own letter before the code: G-482913.
-  const own = /^[A-Z]-(\d{4,8})$/.exec(shown)
-  if (own !== null) return numeric(own[1]!)
+  // Some senders put their own letters before the code: G-482913. A person enters the digits alone.
+  const [, sender, digits] =
+    /^([A-Z](?=-\d{4,8}$)|[A-Z]{2,3}(?=-\d{5,8}$))-(\d+)$/.exec(shown) ?? []
+  if (sender !== undefined) return { ...numeric(digits!), isKey: sender.length > 1 }
   const length = shown.replaceAll('-', '').length
   if (length < 4 || length > 20 || (!shown.includes('-') && length > 10)) return undefined
   return letters(shown)

@@ -8,6 +8,7 @@ import { saysNotAsked, saysValidity } from './codePhrases.ts'
 import { type Candidate, type CodeKind, candidatesOf, plainForm } from './codeShapes.ts'
 import { CODE_TREES } from './codeTrees.ts'
 import { namesCode, saysUse } from './codeWords.ts'
+import { emphasisOf } from './emphasis.ts'
 import { likelihood } from './likelihood.ts'
 
 /** Names the part of the mail that holds a code. */
@@ -41,7 +42,13 @@ const SHOWN_LINE_CHARS = 160
  */
 const LIKELY = 0.5
 
-type Mail = { subject: string; text: string; html: string | null }
+type Mail = {
+  subject: string
+  text: string
+  html: string | null
+  /** Is the visible HTML, whose large and bold texts are evidence. If it is absent, the mail has no HTML. */
+  shown?: string | null
+}
 
 /**
  * Finds the one-time codes of a mail, the most certain code first.
@@ -126,7 +133,7 @@ const mayHaveCode = (lines: readonly CodeLine[]): boolean =>
  * Returns the candidates for one-time codes in a mail, with the evidence about each. The list is empty if no text of
  * the mail names a code.
  */
-export function judgedOf({ subject, text, html }: Mail): Judged[] {
+export function judgedOf({ subject, text, html, shown = null }: Mail): Judged[] {
   const head = new CodeLine(plainForm(subject.slice(0, LINE_MAX_CHARS)))
   const parts: [CodePart, CodeLine[]][] = [
     ['subject', [head]],
@@ -150,7 +157,7 @@ export function judgedOf({ subject, text, html }: Mail): Judged[] {
       }
     }
   }
-  return withCompany(judged, [subject, text, html ?? ''])
+  return withEmphasis(withCompany(judged, [subject, text, html ?? '']), shown)
 }
 
 /**
@@ -180,8 +187,43 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   })
 }
 
+<<<<<<< HEAD
 /**
  * Returns the probability that a candidate with the given evidence is a one-time code, with two digits after the point.
  */
+=======
+/** Adds the evidence from the large and the bold texts of the HTML. */
+function withEmphasis(judged: Judged[], shown: string | null): Judged[] {
+  if (shown === null || judged.length === 0) return judged
+  const { large, bold } = emphasisOf(shown)
+  const values = [valuesIn(large), valuesIn(bold)]
+  return judged.map((one) => {
+    const { value } = one.candidate
+    const evidence = values.flatMap(({ alone, beside }, n) => {
+      const kind = n === 0 ? 'large' : 'bold'
+      if (alone.has(value)) return [`${kind}:this`, ...(alone.size === 1 ? [`${kind}:only`] : [])]
+      if (beside.has(value)) return [`${kind}:line`]
+      return alone.size > 0 ? [`${kind}:other`] : []
+    })
+    return { ...one, evidence: [...one.evidence, 'has:html', ...evidence] }
+  })
+}
+
+/** Returns the candidates that stand alone on their lines, and the candidates beside other words. */
+function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
+  const alone = new Set<string>()
+  const beside = new Set<string>()
+  for (const line of linesOf(text)) {
+    for (const { value, start, end } of candidatesOf(line)) {
+      const isAlone = !/[\p{L}\p{N}]/u.test(line.slice(0, start) + line.slice(end))
+      if (isAlone) alone.add(value)
+      else beside.add(value)
+    }
+  }
+  return { alone, beside }
+}
+
+/** Returns the fraction of candidates with this evidence that are one-time codes, with two digits. */
+>>>>>>> 6a17f93d (Judge codes by the words beside them and by their size in the HTML)
 const confidenceOf = (evidence: readonly string[]): number =>
   Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100

@@ -33,7 +33,7 @@ const PROPERTIES = new Set(
   (
     'display visibility opacity filter transform overflow overflow-x overflow-y max-height height max-width width clip ' +
     'clip-path text-indent margin margin-left margin-top position left top right bottom font font-size color background ' +
-    'background-color background-image'
+    'background-color background-image font-weight letter-spacing'
   ).split(' '),
 )
 

@@ -11,6 +11,7 @@ import {
   namesTrade,
   saysUse,
 } from '../../../../shared/mail/codes/codeWords.ts'
+import { emphasisOf } from '../../../../shared/mail/codes/emphasis.ts'
 import {
   explains,
   isVague,
@@ -103,6 +104,10 @@ export const MAIL_TEXT_READERS: readonly Reader[] = [
   ),
   mailReader('codes/codeParts.ts codeParts', HTML_MAX, HTML, (shown) =>
     codeParts({ subject: '', text: '', shown, seen: '' }),
+  ),
+  mailReader('codes/emphasis.ts emphasisOf', HTML_MAX, HTML, (shown) => emphasisOf(shown)),
+  mailReader('codes/emphasis.ts emphasisOf: styled', HTML_MAX, HTML, (text) =>
+    emphasisOf(`<b style="font:bold ${text}">${text}</b>`),
   ),
   mailReader('codes/codes.ts findCodes: after a label', MAIL_MAX, TEXT, (text) =>
     findCodes({ subject: 'Your code', text: `Your code is:\n${text}`, html: null }),
