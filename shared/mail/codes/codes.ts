@@ -187,11 +187,6 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
   })
 }
 
-<<<<<<< HEAD
-/**
- * Returns the probability that a candidate with the given evidence is a one-time code, with two digits after the point.
- */
-=======
 /** Adds the evidence from the large and the bold texts of the HTML. */
 function withEmphasis(judged: Judged[], shown: string | null): Judged[] {
   if (shown === null || judged.length === 0) return judged
@@ -223,7 +218,8 @@ function valuesIn(text: string): { alone: Set<string>; beside: Set<string> } {
   return { alone, beside }
 }
 
-/** Returns the fraction of candidates with this evidence that are one-time codes, with two digits. */
->>>>>>> 6a17f93d (Judge codes by the words beside them and by their size in the HTML)
+/**
+ * Returns the probability that a candidate with the given evidence is a one-time code, with two digits after the point.
+ */
 const confidenceOf = (evidence: readonly string[]): number =>
   Math.round(100 * likelihood(CODE_TREES, new Set(evidence))) / 100
