@@ -14,7 +14,8 @@ const MAX_ADDRESSES = 5
 const MAX_ATTRIBUTION_LINES = 6
 
 /** Matches the words that may begin an attribution, before its date. */
-export const LEAD_WORDS = '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia)\\s'
+export const LEAD_WORDS =
+  '(?:On|Am|Le|El|Il giorno|Il|Op|Em|Den|W dniu|Dne|Dnia|Dňa|Dana|Στις|Pada|Pe)\\s'
 const MIDLINE_LEAD_IN = new RegExp(
   `(?<=[\\s.!?…。])${LEAD_WORDS}(?:\\p{L}{2,12}[.,]{0,2}\\s){0,2}\\p{Nd}{1,4}[\\s.,/-]`,
   'u',

@@ -41,7 +41,9 @@ const ENDS_IN_DATE = /\p{Nd}{4}\s\p{Ll}{1,3}$/u
 /** Matches the text that may follow the time of an attribution: seconds, a.m. or p.m., and a zone. */
 const CLOCK =
   /^(?<seconds>:\p{Nd}{2})?(?:\s?[AaPp]\.?[Mm]\.?|\s\p{Ll}\.\p{Ll}\.|\s[صم](?!\p{L})|\sUhr)?(?:\s\p{Lu}{3,5})?,?/u
-const NAMED = /^(?:\s\p{Ll}{2,12})?(?:\s\p{Lu}[\p{L}.'’-]*){1,4}$/u
+const NAMED = /^(?:\s\p{Ll}{1,12}){0,2}(?:\s\p{Lu}[\p{L}.'’-]*){1,4}$/u
+/** Matches the verb of Gmail's Arabic attribution, which stands before the name. */
+const VERB_THEN_NAME = /^\sتمت كتابة/
 const NAMED_FIRST =
   /^["'\p{L}][^<>@]{0,60}<[^\s<>@]+@[^\s<>@]+>.{0,12}\p{Nd}{4}.{0,24}\p{Nd}[:.]\p{Nd}/u
 /**
@@ -67,6 +69,7 @@ function isCutAttribution(text: string, above: string, alone: boolean): boolean 
   if (!alone) return false
   const verb = findVerb(rest)
   if (verb !== 'none') return verb === 'last' || NAMED.test(rest)
+  if (VERB_THEN_NAME.test(rest)) return true
   const isDated = clock[0].endsWith(',') && DIGITS_DATE.test(text)
   if (!clock.groups!.seconds && !WEEKDAY.test(text) && !isDated) return false
   return rest === '' ? /[.!?。！？…]$/.test(above) : NAMED.test(rest)

@@ -35,6 +35,17 @@ const SENT_FROM_MY = new RegExp(
   `^(?:\\S+ ){1,4}${oneOf(MY_WORDS)} (?:(?:\\p{Ll}\\S{0,9} ){1,2}(?=\\S+ [\\p{Lu}\\p{Nd}]|\\S*[\\p{Ll}\\p{Nd}][\\p{Lu}\\p{Nd}]))?\\p{Ll}?\\p{Lu}[^\\s,;.]*(?: [\\p{Lu}\\p{Nd}][^\\s,;.]*){0,3}(?: (?:phone|tablet|app|watch|glasses|ring|car|reader|hearing aid))?$`,
   'u',
 )
+/**
+ * Matches a device line that names the kind of thing before its name: `Envoyé depuis ma liseuse Paginéo`. Such a line
+ * must be a paragraph.
+ */
+const SENT_FROM_THING = new RegExp(
+  `^(?:\\S+ ){1,3}${oneOf(MY_WORDS)} \\p{Ll}{4,14} \\p{Lu}[^\\s,;.]*$`,
+  'u',
+)
+/** Matches a person of the family or of the work, who may have sent a thing: `Inviato da mia sorella Anna`. */
+const PERSON =
+  / (?:sister|brother|mother|father|wife|husband|boss|friend|colleague|daughter|neighbour|assistant|schwester|bruder|mutter|vater|frau|mann|chefin|chef|freund|freundin|kollege|kollegin|tochter|nachbar|soeur|sœur|frère|mère|père|femme|mari|amie|collègue|fille|voisin|voisine|assistante|hermana|hermano|madre|padre|mujer|esposa|marido|jefe|jefa|amigo|amiga|colega|hija|vecino|vecina|irmã|irmão|mãe|esposo|chefe|filha|vizinho|sorella|fratello|moglie|marito|capo|amico|amica|figlia|vicino|vicina|zus|broer|moeder|vader|vrouw|baas|vriend|vriendin|collega|dochter|buurman|syster|bror|mamma|pappa|fru|kollega|vän|dotter|søster|kone|mand|sjef|venn|siostra|brat|mama|tata|żona|mąż|szef|szefowa|kolega|koleżanka|siostry|brata|mamy|taty|żony|męża|szefa|kolegi|koleżanki) /u
 /** Matches a device line like `Composed with Quillwing Mail`, before words of the program's maker. */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
 /** Matches a line that a device added, in a language that puts `my` last: `Trimis de pe Foo-ul meu`. */
@@ -89,12 +100,17 @@ const ANY_DEVICE =
 export function isClosingDeviceLine(views: readonly string[], index: number): boolean {
   const view = views[index]!
   const next = views[index + 1] ?? ''
-  const last = next === '' || next.startsWith('>') || isRule(next)
+  const last =
+    next === '' || next.startsWith('>') || isRule(next) || isClosingAddress(views, index + 1)
   if (last && isUnlistedDevice(view, views[index - 1] === '') && !goesOn(views, index)) return true
   if (!isDeviceLine(view)) return false
   if (last) return true
   return view.split(' ').length <= 6 || headerKind(next) !== undefined || isDeviceLine(next)
 }
+
+/** Tells whether a line is only a URL and closes a paragraph. The maker of a program adds it below the device line. */
+export const isClosingAddress = (views: readonly string[], index: number): boolean =>
+  /^https?:\S+$/.test(views[index] ?? '') && (views[index + 1] ?? '') === ''
 
 /**
  * Tells whether a full sentence follows a line such as `Sent from Berlin`. In that case the line may be the writer's
@@ -140,6 +156,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (!starts && !endsSent(lower)) return false
   const isEnglish = /^(?:sent|typed|written|posted|get)\b/.test(lower)
   if (isOpen && starts && !isEnglish && IMPERSONAL.test(text)) return true
+  if (isOpen && starts && SENT_FROM_THING.test(text) && !PERSON.test(lower)) return true
   if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
   if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
     return true

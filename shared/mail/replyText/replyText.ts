@@ -10,15 +10,16 @@
  *   end.
  * - A header block or an attribution may begin on the same line as the own text, behind this text. The end of the mail
  *   may cut an attribution off.
+ * - The entries of a ticket system, each with a time and a name, end the own text.
  * - One block of `>` lines is history. Two or more blocks with text between are an inline reply and stay.
  * - A line `-- ` starts a signature (RFC 3676 §4.3), which is removed. A line "Sent from my …" and a closing legal
  *   notice are removed too.
- * - A sign-off without a delimiter stays. If no text is left, the whole mail stays.
+ * - A sign-off without a delimiter stays. A block that repeats the writer's name below the sign-off is removed. If no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from '../visibleText/htmlToText.ts'
 import { attributionEndingAt, type Following } from './attribution.ts'
 import { beforeCutOff } from './cutOff.ts'
-import { isClosingDeviceLine } from './device.ts'
+import { isClosingAddress, isClosingDeviceLine } from './device.ts'
 import { headerKind, isHeaderBlock, MAX_HEADER_LINES } from './headers.ts'
 import { beforeHistory, withoutRule } from './joined.ts'
 import {
@@ -32,6 +33,7 @@ import {
   trimUnseen,
 } from './markers.ts'
 import { dropFooter, startsSignature } from './signature.ts'
+import { startsTicketHistory } from './ticketEntries.ts'
 
 /**
  * Limits the lines that are searched for markers such as attributions. A mail with more lines is a log. In a longer
@@ -178,6 +180,9 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
       continue
     }
     if (isVendorSeparator(view)) return { lines, views, kinds, end: i, attributed }
+    if (!attributed && startsTicketHistory(views, i) && kinds.subarray(0, i).includes(Kind.own)) {
+      return { lines, views, kinds, end: i, attributed }
+    }
     const before = attributed
       ? undefined
       : (beforeHistory(lines[i]!, linesBelow(views, i)) ?? beforeCutOff(views, i))
@@ -199,7 +204,8 @@ function scanLines(lines: string[], views: string[]): Scan | undefined {
       return { lines, views, kinds, end: i, attributed }
     }
     inSignature ||= startsSignature(views, i)
-    if (inSignature || isClosingDeviceLine(views, i)) kinds[i] = Kind.dropped
+    const isBelowDevice = kinds[i - 1] === Kind.dropped && isClosingAddress(views, i)
+    if (inSignature || isBelowDevice || isClosingDeviceLine(views, i)) kinds[i] = Kind.dropped
   }
   return { lines, views, kinds, end: lines.length, attributed }
 }

@@ -31,6 +31,7 @@ export function startsSignature(views: readonly string[], index: number): boolea
   // The line `--` starts no signature if a comment of SQL or Lua follows, such as `-- give the space back`.
   if (/^(?:\*?--\*?|__|—|––|- -)$/.test(view)) return !/^--\s?\p{L}/u.test(views[index + 1] ?? '')
   const above = views[index - 1]
+  if (repeatsName(views, index)) return true
   if (above === '' && DASHED_NAME.test(view) && (views[index + 1] ?? '') === '') return true
   if (above === undefined || view.length < 3 || !isRule(view)) return false
   if (view.startsWith('_____') && view.length >= 30) return true
@@ -46,6 +47,25 @@ export function startsSignature(views: readonly string[], index: number): boolea
     brief &&= line.split(' ').length <= 4 && !/^(?:[-*•]|\p{Nd}+[.)]|p\.?\s?s)/iu.test(line)
   }
   return contact || (brief && count > 0 && count <= 4)
+}
+
+/** Matches a first name alone on its line, below a sign-off. */
+const FIRST_NAME = /^\p{Lu}[\p{L}'’-]{1,20}$/u
+const SIGN_OFF = /^[^.!?]{2,40}[,!]?$/u
+const FULL_NAME = /^(?:\p{Lu}[\p{L}.'’-]*(?: |$)){2,4}/u
+
+/**
+ * Tells whether a signature without a delimiter starts on this line: the full name of the writer, whose first name
+ * stands alone above, below a sign-off. A line about the writer's work must follow.
+ */
+function repeatsName(views: readonly string[], index: number): boolean {
+  const name = views[index - 2] ?? ''
+  if (views[index - 1] !== '' || !FIRST_NAME.test(name)) return false
+  if (!SIGN_OFF.test(views[index - 3] ?? '')) return false
+  const view = views[index]!
+  const next = views[index + 1] ?? ''
+  if (!view.startsWith(`${name} `) || !FULL_NAME.test(view) || view.length > 60) return false
+  return next !== '' && next.length <= 80 && !/[.!?]$/.test(next)
 }
 
 /**

@@ -65,7 +65,7 @@ const LABELS: Record<HeaderKind, string> = {
     |寄件人|發件人|差出人|送信元|보낸 사람|보낸사람|발신인|من|المرسل|מאת|де|šalje|saatja|kellelt|nuo
     |dari|จาก|di|remitent|frá|kutoka|از|sender|sent by
     |no|nork|प्रेषक|daripada`,
-  sent: `sent|gesendet|envoyé|envoyé le|envoyée|enviado|enviado el|enviada em|enviado em|inviato
+  sent: `sent|gesendet|envoyé|envoyé le|envoyée|enviado|enviada|enviado el|enviada em|enviado em|inviato
     |verzonden|wysłano|wysłane|odesláno|odoslané|отправлено|надіслано|відправлено|skickat|sendt
     |lähetetty|elküldve|στάλθηκε|εστάλη|trimis|gönderildi|đã gửi|发送时间|寄件日期|傳送時間|發送時間
     |送信日時|보낸 날짜|보낸날짜|تاريخ الإرسال|أُرسلت|נשלח|enviat|poslano|изпратено|dikirim|ส่ง|saadetud

@@ -20,6 +20,19 @@ describe('below the own text', () => {
     expect(replyText(sections)).toBe(sections)
   })
 
+  test('a block that repeats the first name below a sign-off is cut', () => {
+    const text = 'See page 4.\n\nKind regards,\nAnn'
+    expect(replyText(`${text}\n\nAnn Lee\nPartner, Quay Law LLP\n+44 20 7946 0000`)).toBe(text)
+  })
+
+  test.each([
+    ['a name without a line below', 'See page 4.\n\nRegards,\nAnn\n\nAnn Lee'],
+    ['a sentence about the writer', 'Done.\n\nThanks,\nAnn\n\nAnn Lee will call you.\nShe is in.'],
+    ['a name without a sign-off', 'Who comes?\n\nAnn\n\nAnn Lee\nBob Ray\n\nThat is all.'],
+  ])('%s stays', (_, text) => {
+    expect(replyText(text)).toBe(text)
+  })
+
   test('a sign-off without a delimiter stays', () => {
     const text = 'See below.\n\nBest regards,\nBob Lee\nCEO'
     expect(replyText(text)).toBe(text)

@@ -27,6 +27,7 @@ import * as joined from '../../../../shared/mail/replyText/joined.ts'
 import * as markers from '../../../../shared/mail/replyText/markers.ts'
 import { replyText, replyTextFromHtml } from '../../../../shared/mail/replyText/replyText.ts'
 import * as signature from '../../../../shared/mail/replyText/signature.ts'
+import * as ticketEntries from '../../../../shared/mail/replyText/ticketEntries.ts'
 import {
   cascade,
   readDeclarations,
@@ -64,6 +65,7 @@ const REPLY_PARTS = {
   'replyText/joined.ts': joined,
   'replyText/markers.ts': markers,
   'replyText/signature.ts': signature,
+  'replyText/ticketEntries.ts': ticketEntries,
 }
 
 function readPart(name: string, read: unknown, text: string): unknown {
