@@ -5,7 +5,14 @@
  */
 import { headerKind } from './headers.ts'
 import { fold, isRule, oneOf, trimDecoration } from './markers.ts'
-import { DEVICE_WORDS, FROM_WORDS, MY_WORDS, SENT_ENDS, SENT_STARTS } from './words.ts'
+import {
+  DEVICE_WORDS,
+  FROM_WORDS,
+  MY_WORDS,
+  PERSON_WORDS,
+  SENT_ENDS,
+  SENT_STARTS,
+} from './words.ts'
 
 const STARTS_SENT = new RegExp(`^${oneOf(SENT_STARTS)}`)
 const ENDS_SENT = new RegExp(`${oneOf(SENT_ENDS)}$`)
@@ -43,9 +50,7 @@ const SENT_FROM_THING = new RegExp(
   `^(?:\\S+ ){1,3}${oneOf(MY_WORDS)} \\p{Ll}{4,14} \\p{Lu}[^\\s,;.]*$`,
   'u',
 )
-/** Matches a person of the family or of the work, who may have sent a thing: `Inviato da mia sorella Anna`. */
-const PERSON =
-  / (?:sister|brother|mother|father|wife|husband|boss|friend|colleague|daughter|neighbour|assistant|schwester|bruder|mutter|vater|frau|mann|chefin|chef|freund|freundin|kollege|kollegin|tochter|nachbar|soeur|sœur|frère|mère|père|femme|mari|amie|collègue|fille|voisin|voisine|assistante|hermana|hermano|madre|padre|mujer|esposa|marido|jefe|jefa|amigo|amiga|colega|hija|vecino|vecina|irmã|irmão|mãe|esposo|chefe|filha|vizinho|sorella|fratello|moglie|marito|capo|amico|amica|figlia|vicino|vicina|zus|broer|moeder|vader|vrouw|baas|vriend|vriendin|collega|dochter|buurman|syster|bror|mamma|pappa|fru|kollega|vän|dotter|søster|kone|mand|sjef|venn|siostra|brat|mama|tata|żona|mąż|szef|szefowa|kolega|koleżanka|siostry|brata|mamy|taty|żony|męża|szefa|kolegi|koleżanki) /u
+const NAMES_PERSON = new RegExp(` ${oneOf(PERSON_WORDS)} `)
 /** Matches a device line like `Composed with Quillwing Mail`, before words of the program's maker. */
 const COMPOSED = /^(?:Composed|Sent|Written|Typed) (?:with|via|by|using|on) (?:\p{Lu}\S* ?){1,3}$/u
 /** Matches a line that a device added, in a language that puts `my` last: `Trimis de pe Foo-ul meu`. */
@@ -156,7 +161,7 @@ function isUnlistedDevice(view: string, alone: boolean): boolean {
   if (!starts && !endsSent(lower)) return false
   const isEnglish = /^(?:sent|typed|written|posted|get)\b/.test(lower)
   if (isOpen && starts && !isEnglish && IMPERSONAL.test(text)) return true
-  if (isOpen && starts && SENT_FROM_THING.test(text) && !PERSON.test(lower)) return true
+  if (isOpen && starts && SENT_FROM_THING.test(text) && !NAMES_PERSON.test(lower)) return true
   if (isOpen && !starts && (NAME_THEN_VERB.test(text) || MY_THEN_VERB.test(text))) return true
   if (isOpen && !starts && /(?:端末|メール|アプリ|スマホ|携帯).{0,20}から送信$/.test(lower))
     return true

@@ -14,7 +14,8 @@
  * - One block of `>` lines is history. Two or more blocks with text between are an inline reply and stay.
  * - A line `-- ` starts a signature (RFC 3676 §4.3), which is removed. A line "Sent from my …" and a closing legal
  *   notice are removed too.
- * - A sign-off without a delimiter stays. A block that repeats the writer's name below the sign-off is removed. If no text is left, the whole mail stays.
+ * - A sign-off without a delimiter stays. A block that repeats the writer's name below the sign-off is removed.
+ * - If no text is left, the whole mail stays.
  */
 import { htmlToMarkedText, htmlToText } from '../visibleText/htmlToText.ts'
 import { attributionEndingAt, type Following } from './attribution.ts'

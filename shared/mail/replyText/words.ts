@@ -211,3 +211,15 @@ export const FOOTER_STARTS: readonly string[] = phrases(`
   |you received this email because|you are receiving this email because|manage your subscription
   |reply to this email directly or view it on|sender notified by
 `)
+
+/** Lists words for people who may have sent a thing, as in `Inviato da mia sorella Anna`. */
+export const PERSON_WORDS: readonly string[] = words(`
+  sister brother mother father wife husband boss friend colleague daughter neighbour assistant schwester
+  bruder mutter vater frau mann chefin chef freund freundin kollege kollegin tochter nachbar soeur sœur
+  frère mère père femme mari amie collègue fille voisin voisine assistante hermana hermano madre padre mujer
+  esposa marido jefe jefa amigo amiga colega hija vecino vecina irmã irmão mãe esposo chefe filha vizinho
+  sorella fratello moglie marito capo amico amica figlia vicino vicina zus broer moeder vader vrouw baas
+  vriend vriendin collega dochter buurman syster bror mamma pappa fru kollega vän dotter søster kone mand
+  sjef venn siostra brat mama tata żona mąż szef szefowa kolega koleżanka siostry brata mamy taty żony męża
+  szefa kolegi koleżanki
+`)
