@@ -15,6 +15,7 @@ import {
   type Label,
   type LabelKind,
   labelsOf,
+  namesCode,
   namesCompany,
   namesMeeting,
   namesTrade,
@@ -78,6 +79,7 @@ export function evidenceOfMail(subject: CodeLine, lines: readonly CodeLine[]): s
   if (some(saysValidity)) evidence.push('mail:validity')
   if (some(saysNotAsked)) evidence.push('mail:notAsked')
   if (some(saysNobodyAsks)) evidence.push('mail:nobodyAsks')
+  if (!lines.some(({ text }) => namesCode(text))) evidence.push('mail:namesNoCode')
   if (lines.length <= SHORT_LINES) evidence.push('mail:short')
   if (startsReply(subject.lower)) evidence.push('mail:reply')
   if (namesTrade(subject.text)) evidence.push('mail:trade')

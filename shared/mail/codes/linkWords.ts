@@ -19,7 +19,7 @@ const SIGN_IN =
 
 /** Matches links to the settings for received mail: `Manage notifications`, `E-mail preferences`. */
 const MAIL_SETTINGS =
-  /(?:manage|change|edit|update|adjust|choose|stop|turn off|disable|gérer|modifier|changer|ändern|verwalten|anpassen|gestionar|cambiar|administrar|gerir|gerenciar|alterar|gestisci|modifica|beheer|wijzig|aanpass|hantera|ändra|administrer|rediger|endre|muuta|hallitse|zarządzaj|zmień|spravovat|změnit|kezel|módosít|gestionează|modific[ăa]|διαχείριση|αλλαγή|yönet|değiştir|изменить|настро|управл|змінити|налашт|керув)\p{L}*.{0,30}(?:e-?mails?|mails|newsletter|notifica|notificac|benachrichtigung|meldungen|préférences|preferenc|abonnement|subscription|meldingen|berichten|notiser|utskick|ilmoitu|powiadom|oznámen|értesít|notificări|ειδοποιήσ|bildirim|e-posta|уведомлен|рассылк|сповіщен|розсилк)|(?:benachrichtigung|notifica|meldingen|értesítés|bildirim|уведомлен|сповіщен)\p{L}*.{0,12}(?:ändern|verwalten|abstellen|ausschalten|wijzig|uitschakel|aan|beheer|módosít|yönet|kapat)|^(?:e-?mail[ -]?)?(?:preferences|préférences|preferências|preferencias|preferenze|voorkeuren|notification settings)(?: e-?mail)?:?$|配信の?(?:停止|解除|設定)|メール設定|通知設定|邮件设置|通知设置|알림 ?설정|수신 ?설정/u
+  /(?:manage|change|edit|update|adjust|choose|stop|turn off|disable|gérer|modifier|changer|ändern|verwalten|anpassen|gestionar|cambiar|administrar|gerir|gerenciar|alterar|gestisci|modifica|beheer|wijzig|aanpass|hantera|ändra|administrer|rediger|endre|muuta|hallitse|zarządzaj|zmień|spravovat|změnit|kezel|módosít|gestionează|modific[ăa]|διαχείριση|αλλαγή|yönet|değiştir|изменить|настро|управл|змінити|налашт|керув)\p{L}*.{0,30}(?:e-?mails?|mails|newsletter|notifica|notificac|benachrichtigung|meldungen|préférences|preferenc|abonnement|meldingen|berichten|notiser|utskick|ilmoitu|powiadom|oznámen|értesít|notificări|ειδοποιήσ|bildirim|e-posta|уведомлен|рассылк|сповіщен|розсилк)|(?:benachrichtigung|notifica|meldingen|értesítés|bildirim|уведомлен|сповіщен)\p{L}*.{0,12}(?:ändern|verwalten|abstellen|ausschalten|wijzig|uitschakel|aan|beheer|módosít|yönet|kapat)|^(?:e-?mail[ -]?)?(?:preferences|préférences|preferências|preferencias|preferenze|voorkeuren|notification settings)(?: e-?mail)?:?$|配信の?(?:停止|解除|設定)|メール設定|通知設定|邮件设置|通知设置|알림 ?설정|수신 ?설정/u
 
 /** Matches requests to end mail: `No more mails from us?`, `Leave the list`. */
 const MAIL = `(?:e-?mails?|mails?|(?:such|these|this|those) (?:messages|notices|alerts|reminders|updates)|invitations|reminders|(?:this|the) (?:topic|thread|conversation)|ce sujet|cette discussion|einladungen|erinnerungen|dieses thema|recordatorios|avisos|lembretes|avvis[oi]|promemoria|meldinger|varsler|påmindelser|påminnelser|muistutuks\\p{L}*|przypomnie\\p{L}*|(?:ticari )?ileti\\p{L}*|hatırlatma\\p{L}*|напоминан\\p{L}*|תזכורות|הודעות|رسائل|تذكير\\p{L}*|e-?post(?:er)?|newsletters?|mailing lists?|the list|liste|lista|correos?|courriels?|berichten|nieuwsbrief|nyhedsbrev|nyhetsbrev|uutiskirje|posti|wiadomości|hírlevél|e-?posta|письм|почт|рассылк|розсилк|メール|邮件|郵件|메일)`
@@ -34,7 +34,7 @@ const UNWANTED = new RegExp(
  * that holds the link.
  */
 const ENDS =
-  /disable|deactivate|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
+  /disable|deactivate|(?:delete|close|remove) (?:your|my|the|this) account|konto löschen|supprimer (?:votre|mon|le) compte|eliminar (?:tu|su|mi|la) cuenta|excluir (?:sua|minha|a) conta|elimina (?:il tuo )?account|account verwijderen|accept (?:the |your |this |an? )?invit|einladung annehmen|accepter l['’]invitation|aceptar (?:la )?invitación|aceitar (?:o )?convite|accetta (?:l['’])?invito|uitnodiging accepteren|acceptera inbjudan|przyjmij zaproszenie|принять приглашение|接受邀请|招待を承認|report (?:this|it|abuse)|(?:was|is)(?:n['’]t| not) (?:me|you)|not me|secure (?:my|your) account|revoke|block (?:this|my|the)|nicht ich|sperren|ce n['’]était pas|no fui yo|não fui eu|non sono stat|niet ik|inte jag|ikke mig|ikke meg|en (?:ollut )?minä|to nie ja|nebyl jsem|nem én|nu am fost|δεν ήμουν|ben değil|это не я|не я|違う場合|不是我|본인이 아/u
 
 /** Matches link texts that do not say where the link leads, such as `Click here`. */
 const VAGUE =
@@ -61,7 +61,7 @@ const EXPLAINS =
 const PATH_UNSUBSCRIBE =
   /unsub|opt[-_]?out|(?:e?mails?|news(?:letter)?|notif\w{0,12}|comms?|contact)[-_/](?:pref|settings?|stop|off|manage|opt)|(?:settings|einstellungen|account|konto|profile|gestisci|gerer)[-_/](?:e-?mails?|notif|preferen)(?=.*[?=]|[^?]*\/)|pref(?:erence)?s?[-_/](?:e?mail|notif|news)|(?:manage|update|my|edit)[-_/](?:pref|notif|subscri)|pr[eé]f[eé]ren[cz]\w{0,4}[-_/]?(?:mail|$|[?#])|list-?manage|\/off(?=[/?#]|$)|(?:ileti|mail|bildirim)-?iptal|ne-plus-(?:suivre|recevoir)|unfollow|notif\w{0,12}[-_/](?:disattiva|désactiver|desactiver|desactivar|deaktiv\w{0,6})|abmeld|abbestell|wypis|odhlas|desinscri|desabon|darse-?de-?baja|\/baja|disiscri|uitschrij|afmeld|avregistr|avprenumer|avmeld|leiratkoz|dezabon|otpis|teishi|haishin|izin-?iptal|(?:nyheter|nieuwsbrief|newsletter)\/avsluta|aboneligi?|renunt|(?:notif\w{0,12}|alerts?|digests?|reminders?|e?mails?|news(?:letter)?)[-_/](?:mute|delete|off|stop|cancel|end|remove|pause)|(?:mute|cancel|stop|delete|remove|end)[-_/](?:notif|alerts?|digest|reminder|e?mails?|news)|\/prefs?(?=[/?#])|\/preferences(?=[?#])|e-?bill\/cancel/
 const PATH_RESET =
-  /reset|forgot|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|\/recover(?:y)?(?=[/?#]|$)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|parola|sifre|parol[-_/]|clave[-_/]?nueva|\/restore\/|\/pin\/(?:ny|new|neu)|nueva-?clave|not-?(?:me|you)(?=[/?#])/
+  /reset|forgot|(?:password|passwort|passwd|pwd)[-_/]?(?:new|edit|change|recover|set|token)|recover(?:y)?[-_/]?(?:password|account)|\/recover(?:y)?(?=[/?#]|$)|(?:new|change|set|choose|recover)[-_/]?(?:password|passwd|pwd)|recuper|reinitiali|zur(?:ue|u|%c3%bc)cksetz|restablec|redefin|reimpost|contrase(?:n|%c3%b1)a|nova-?senha|mot-?de-?passe|wachtwoord|losenord|adgangskode|salasana|haslo|heslo|jelszo|parola|sifre|parol[-_/]|clave[-_/]?nueva|\/restore(?=[/?#]|$)|\/pin\/(?:ny|new|neu)|nueva-?clave|not-?(?:me|you)(?=[/?#])/
 const PATH_VERIFY =
   /verif|confirm|activat|validat|opt[-_]?in(?![a-z])|double-?opt|bestaetig|aktivier|conferma|attiva|bevestig|bekraft|bekraeft|bekreft|vahvist|potwierdz|potvrd|overit|overen|megerosit|dogrula|onayla|podtver|pidtverd|pidtverzh|xac-?(?:nhan|minh)|konfirmasi/
 const PATH_SIGN_IN =
@@ -70,14 +70,22 @@ const PATH_SIGN_IN =
 /** Tells whether a link's text announces a page that explains. */
 export const explains = (text: string): boolean => EXPLAINS.test(text.trim().toLowerCase())
 
+/**
+ * Matches things that a reader confirms or looks at, but that are neither an address nor an account: `Confirm your
+ * order`, `Review weak passwords`.
+ */
+const THINGS =
+  /(?<!\p{L})(?:orders?|bookings?|payments?|purchases?|reservations?|appointments?|attendance|deliver(?:y|ies)|shipments?|members?|passwords)(?!\p{L})|bestellung|buchung|zahlung|commande|réservation|paiement|pedido|reserva(?!\p{L})|pago(?!\p{L})|ordine|prenotazione|pagamento|bestelling|boeking|betaling/u
+
 /** Returns the purpose of a link (such as `reset` or `verify`) if the text of the link names a purpose. */
 export function purposeOfText(text: string): LinkPurpose | undefined {
   const own = text.toLowerCase()
   if (UNSUBSCRIBE.test(own) || MAIL_SETTINGS.test(own) || UNWANTED.test(own)) return 'unsubscribe'
   if (ENDS.test(own)) return 'other'
   if (PASSWORDLESS.test(own)) return 'sign-in'
-  if (PASSWORD.test(own)) return 'reset'
-  if (VERIFY.test(own)) return 'verify'
+  const isThing = THINGS.test(own)
+  if (PASSWORD.test(own)) return isThing ? undefined : 'reset'
+  if (VERIFY.test(own)) return isThing ? 'other' : 'verify'
   return SIGN_IN.test(own) ? 'sign-in' : undefined
 }
 

@@ -30,8 +30,11 @@ const CONTEXT_MAX_CHARS = 300
 /** Limits the characters of a mail part that are searched for links. */
 const SCAN_MAX_CHARS = 1_000_000
 
-/** Holds a found link. `context` is read only for a link that shows a bare URL. */
-type Found = { href: string; text: string; context: () => string }
+/**
+ * Holds a found link. `isPicture` marks a link of HTML without words. `context` is read only for a link without words of
+ * its own.
+ */
+type Found = { href: string; text: string; isPicture?: true; context: () => string }
 
 /**
  * Returns the links of a mail in their order, at most {@link LINKS_MAX}.
@@ -47,10 +50,16 @@ export function findLinks({
   html: string | null
 }): MailLink[] {
   const links = new Map<string, MailLink>()
+  /** Holds the addresses of links whose own words name their page. */
+  const named = new Set<string>()
   const found = [...(html === null ? [] : linksOfHtml(html)), ...linksOfText(text)]
   for (const one of found) {
     const purpose = purposeOf(one, subject)
     const known = links.get(one.href)
+    // Words beside an address are less certain than the words of a button with the same address. Many mails name a
+    // sign-in or a confirmation beside another link.
+    if (!isBare(one)) named.add(one.href)
+    else if (named.has(one.href) && (purpose === 'verify' || purpose === 'sign-in')) continue
     if (known !== undefined && (known.purpose !== 'other' || purpose === 'other')) continue
     const shown = known?.text || one.text
     links.set(one.href, { href: one.href, text: shown, purpose, sensitive: purpose === 'reset' })
@@ -76,8 +85,17 @@ function bounded(links: readonly MailLink[]): MailLink[] {
   return links.filter((link) => kept.has(link))
 }
 
-function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose {
+/** Tells whether a link shows no words of its own, such as a picture, an address, or `Click here`. */
+const isBare = ({ href, text }: Pick<Found, 'href' | 'text'>): boolean =>
+  text === '' || isVague(text) || text.includes(partsOf(href).host)
+
+/** Matches the hosts of stores of apps. A store confirms nothing and ends no mail. */
+const STORE =
+  /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
+
+function purposeOf({ href, text, isPicture, context }: Found, subject: string): LinkPurpose {
   const { host, path, isPersonal, isShortlyPersonal } = partsOf(href)
+  if (STORE.test(host)) return 'other'
   const byText = purposeOfText(text)
   const byPath = purposeOfPath(path)
   if (byText === 'unsubscribe' || byText === 'other') return byText
@@ -85,15 +103,17 @@ function purposeOf({ href, text, context }: Found, subject: string): LinkPurpose
   if (explains(text) || (isGuide(host, path) && !hasNamedToken(path))) return 'other'
   // If a link has no words of its own, the words beside the link count, although they are less certain. For a link to a
   // help page, no words count.
-  const isBare = text === '' || text.includes(host) || isVague(text)
-  const near = isBare ? purposeOfText(context()) : undefined
+  // A picture in a footer and the address of a home page stand beside words about other links.
+  const isPlain = !isPersonal && !isShortlyPersonal && (isPicture === true || /^\/?$/.test(path))
+  const hasNoWords = isBare({ href, text })
+  const near = hasNoWords && !isPlain ? purposeOfText(context()) : undefined
   if (near === 'unsubscribe' || near === 'other') return near
   const own = byPath === 'reset' ? byPath : (byText ?? byPath)
   // A link confirms something only if the link is personal. Everybody gets the same https://bank.example/login or
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
-  if (sure !== undefined || !isPersonal || !isBare || startsReply(subject.toLowerCase()))
+  if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
     return sure ?? 'other'
   return purposeOfText(subject) ?? 'other'
 }
@@ -167,7 +187,12 @@ function linksOfHtml(html: string): Found[] {
     if (link === null) return
     const { href, before } = link
     const text = oneLine(link.words).slice(0, TEXT_MAX_CHARS).toWellFormed()
-    found.push({ href, text, context: () => nearLines(oneLine(before).slice(-CONTEXT_MAX_CHARS)) })
+    found.push({
+      href,
+      text,
+      ...(text === '' ? { isPicture: true } : {}),
+      context: () => nearLines(oneLine(before).slice(-CONTEXT_MAX_CHARS)),
+    })
     link = null
     words = ''
   }

@@ -149,4 +149,30 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
   ['', 'Ticket 554102: a code was changed.', []],
   ['', 'Your voucher code: SPRING-2025', []],
   ['Booking', 'Booking code: KQRT29', []],
+  [
+    'Invoice',
+    'This invoice is for your purchase of 3 May. Please pay by 1 June.\n\nAmount due: 120.50\n\n505592\n------\n\n3 May 2026\n\nTotal\n120.50',
+    [],
+  ],
+  [
+    'Receipt',
+    'This is the receipt for your purchase. Use the discount below before 1 June.\n\n351744\n------\n\n3 May 2026\n\nTotal\n312.62',
+    [],
+  ],
+  [
+    'Rechnung',
+    'Vielen Dank für Ihren Einkauf.\n\n884213\n\nGesamt\n59,90 EUR\n\nBitte nutzen Sie die Überweisung.',
+    [],
+  ],
+  ['Your delivery', 'Your parcel comes today.\n\n204817\n\nPlease enter the gate on the left.', []],
+  [
+    'Facture',
+    'Merci de votre achat.\n\n730184\n\nTotal 59,90 EUR. Utilisez votre espace pour payer.',
+    [],
+  ],
+  [
+    'Join a session',
+    'Tom shares a terminal with you.\n\nVerify code: 332774\n\nOpen the page and enter it.',
+    ['332774'],
+  ],
 ]

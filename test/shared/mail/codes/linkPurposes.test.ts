@@ -1,0 +1,68 @@
+/** Tests purposes that links of real products got wrong. The mails around the links were written for these tests. */
+import { expect, test } from 'bun:test'
+import { findLinks } from '../../../../shared/mail/codes/mailLinks.ts'
+
+const TOKEN = '7c1f3a9be02d4485'
+const purposeOf = (html: string, { text = '', subject = '' } = {}) =>
+  findLinks({ subject, text, html }).map(({ purpose }) => purpose)
+
+test.each([
+  [
+    'a shop in a store of apps',
+    '<a href="https://play.google.com/store/apps/details?id=com.x8bit.kiln">Confirm on Google Play</a>',
+  ],
+  [
+    'the management of a paid plan',
+    `<a href="https://a.example/billing/plan?t=${TOKEN}">Manage subscription</a>`,
+  ],
+  [
+    'a list of weak passwords',
+    `<a href="https://a.example/tasks?t=${TOKEN}">Review at-risk passwords</a>`,
+  ],
+  [
+    'the end of an account',
+    `<a href="https://a.example/verify-delete?t=${TOKEN}">Delete your account</a>`,
+  ],
+  [
+    'an invitation',
+    `<a href="https://a.example/auth/verify-token?t=${TOKEN}">Accept invitation</a>`,
+  ],
+  ['a member to confirm', `<a href="https://a.example/members?t=${TOKEN}">Confirm member</a>`],
+  ['an order to confirm', `<a href="https://a.example/orders?t=${TOKEN}">Confirm your order</a>`],
+  [
+    'an order behind a bare address',
+    `<p>Your order was confirmed. See it here:</p><a href="https://a.example/orders/4711?t=${TOKEN}">https://a.example/orders/4711?t=${TOKEN}</a>`,
+  ],
+  [
+    'an icon beside words about mail',
+    '<p>Unsubscribe from these emails</p><a href="https://github.com/kiln"><img src="g.png"></a>',
+  ],
+  [
+    'the home page beside words about mail',
+    '<p>If you no longer want these emails, tell us at</p><a href="https://a.example">https://a.example</a>',
+  ],
+])('%s has the purpose `other`', (_, html) => {
+  expect(purposeOf(html)).toEqual(['other'])
+})
+
+test('the words of a button count more than the words before the same address in the plain text', () => {
+  const href = `https://a.example/requests?t=${TOKEN}`
+  expect(
+    purposeOf(`<a href="${href}">Review request</a>`, {
+      text: `Somebody asks to log in with a new device: ${href}`,
+    }),
+  ).toEqual(['other'])
+})
+
+test.each([
+  ['unsubscribe', `<a href="https://a.example/s?t=${TOKEN}">Manage email preferences</a>`],
+  ['verify', `<a href="https://a.example/x?t=${TOKEN}">Confirm subscription</a>`],
+  [
+    'verify',
+    `<p>To confirm your address, open</p><a href="https://a.example/x?t=${TOKEN}">https://a.example/x?t=${TOKEN}</a>`,
+  ],
+  ['reset', `<a href="https://a.example/auth/recovery?t=${TOKEN}">Continue</a>`],
+  ['reset', `<a href="https://a.example/x?t=${TOKEN}">Choose a new password</a>`],
+] as const)('a link like those of real products has the purpose %s', (purpose, html) => {
+  expect(purposeOf(html)).toEqual([purpose])
+})
