@@ -65,6 +65,8 @@ describe('a redirect URI must match', () => {
     [['https://*.example/']],
     [['https://app.example/#x']],
     [['https://me:secret@app.example/']],
+    [['https://me@app.example/']],
+    [['https://:secret@app.example/']],
     [['myapp://callback']],
     [Array.from({ length: 11 }, (_, n) => `https://app.example/${n}`)],
     [[`https://app.example/${'x'.repeat(500)}`]],

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import ical, { type VEvent } from 'node-ical'
 import { expand } from '../../../../shared/mail/calendar/instances.ts'
-import type { ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
+import { CALENDAR_MAX_CHARS, type ReadInvite } from '../../../../shared/mail/calendar/invite.ts'
 import { readCalendar } from '../../../../shared/mail/calendar/readCalendar.ts'
 import {
   type WrittenEvent,
@@ -301,4 +301,11 @@ print(json.dumps(calendar.to_ical().decode()))`
       },
     })
   })
+})
+
+test('a calendar file with more than a million characters is too large, also if its first part is whole', async () => {
+  const whole = Buffer.from(await bytesOf('google'))
+  expect(readCalendar(whole, NOW_MS)).toHaveLength(1)
+  const long = Buffer.concat([whole, Buffer.alloc(CALENDAR_MAX_CHARS, '\r\n')])
+  expect(() => readCalendar(long, NOW_MS)).toThrow('too_large')
 })

@@ -48,6 +48,7 @@ describe('a header block or a separator', () => {
     'From: Paris\nTo: London\nDate: 5 May 2024 10:00\n\nPlease book this.',
     'Please write a mail:\n\nFrom: sales@x.test\nTo: bob@y.test\nSubject: Hello\n\nWe are open.',
     'To: do list\n- milk\n- eggs',
+    'Done.\n\n-- if you forward this message then please keep the list in it --\n\nThanks.',
     'Title\n=====\n\nText.\n\nOther\n-----\n\nMore text that goes on.',
     'Name | Age\n-----|-----\nBob | 5',
   ])('does not include the text: %s', (text) => expect(replyText(text)).toBe(text))
