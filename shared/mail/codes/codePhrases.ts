@@ -5,7 +5,7 @@
 
 /** Tells whether a text says how long something is valid: `10 minutes`, `expires`. */
 export const saysValidity = (text: string): boolean =>
-  /\d ?-?(?:min(?!\p{L})|minut|мин|хвилин|хв(?!\p{L})|分|분|دقيق|דקות|นาที|phút|menit|मिनट|λεπτ|perc|dk(?!\p{L})|dakika|hours?(?!\p{L})|stunde|heure|小时|小時|시간|час(?:а|ов|у)?(?!\p{L})|годин)|expire|valid (?:for|until)|gültig|läuft .{0,20}ab(?!\p{L})|valable|caduca|válid|scade|validità|geldig|verloopt|gilt(?!\p{L})|giltig|gyldig|udløber|utløper|voimassa|ważn[yae]|wygas[an]|platn[áý]|platí|érvényes|valabil|expiră|ισχύει|λήγει|geçerli|действ(?:ует|ителен)|истека|дійсн|діє(?!\p{L})|有効|有效|유효|만료|صالح|ينتهي|תקף|hiệu lực|berlaku|หมดอายุ|मान्य/u.test(
+  /\d ?-?(?:min(?!\p{L})|minut|মিনিট|நிமிட|నిమిష|મિનિટ|ನಿಮಿಷ|മിനിറ്റ|منٹ|دقیقه|នាទី|ນາທີ|မိနစ်|წუთ|րոպե|dəqiqə|mínút|minūt|minučių|minuč|daqiqa|мин|хвилин|хв(?!\p{L})|分|분|دقيق|דקות|นาที|phút|menit|मिनट|λεπτ|perc|dk(?!\p{L})|dakika|hours?(?!\p{L})|stunde|heure|小时|小時|시간|час(?:а|ов|у)?(?!\p{L})|годин)|expire|valid (?:for|until)|gültig|läuft .{0,20}ab(?!\p{L})|valable|caduca|válid|scade|validità|geldig|verloopt|gilt(?!\p{L})|giltig|gyldig|udløber|utløper|voimassa|ważn[yae]|wygas[an]|platn[áý]|platí|érvényes|valabil|expiră|ισχύει|λήγει|geçerli|действ(?:ует|ителен)|истека|дійсн|діє(?!\p{L})|有効|有效|유효|만료|صالح|ينتهي|תקף|hiệu lực|berlaku|หมดอายุ|मान्य/u.test(
     text,
   )
 

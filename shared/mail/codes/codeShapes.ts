@@ -110,6 +110,10 @@ const numeric = (value: string): Shape => ({
   isKey: false,
 })
 
+/** Matches the letters before the number of an invoice, an order, a case or a standard: INV-93174. */
+const DOCUMENT =
+  /^(?:INV|RE|RG|ORD|PO|SO|SI|QU|QTE|EST|RMA|REF|TKT|TK|INC|REQ|CHG|SR|CR|PR|MR|WO|BUG|ISO|RFC|CVE|SHA|UTF|PAY|TX|TXN|BK|RES|DOC|LOT|SKU|FV|FA|AB)$/
+
 function read(
   shown: string,
   { singles, groups, words }: Record<string, string | undefined>,
@@ -125,7 +129,8 @@ function read(
   // Some senders put their own letters before the code: G-482913. A person enters the digits alone.
   const [, sender, digits] =
     /^([A-Z](?=-\d{4,8}$)|[A-Z]{2,3}(?=-\d{5,8}$))-(\d+)$/.exec(shown) ?? []
-  if (sender !== undefined) return { ...numeric(digits!), isKey: sender.length > 1 }
+  if (sender !== undefined && !DOCUMENT.test(sender))
+    return { ...numeric(digits!), isKey: sender.length > 1 }
   const length = shown.replaceAll('-', '').length
   if (length < 4 || length > 20 || (!shown.includes('-') && length > 10)) return undefined
   return letters(shown)

@@ -63,6 +63,19 @@ test.each([
   ],
   ['reset', `<a href="https://a.example/auth/recovery?t=${TOKEN}">Continue</a>`],
   ['reset', `<a href="https://a.example/x?t=${TOKEN}">Choose a new password</a>`],
+  ['reset', `<a href="https://a.example/auth/v1/verify?token=${TOKEN}&type=recovery">Continue</a>`],
+  [
+    'sign-in',
+    `<a href="https://a.example/v1/verify?ticket=${TOKEN}&type=signinPasswordless">Continue</a>`,
+  ],
+  [
+    'verify',
+    `<a href="https://a.example/v1/verify?ticket=${TOKEN}&type=emailConfirmChange">Change email</a>`,
+  ],
+  [
+    'unsubscribe',
+    '<p>To adjust what we send, visit</p><a href="https://a.example/settings/notifications">https://a.example/settings/notifications</a>',
+  ],
 ] as const)('a link like those of real products has the purpose %s', (purpose, html) => {
   expect(purposeOf(html)).toEqual([purpose])
 })

@@ -175,4 +175,19 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     'Tom shares a terminal with you.\n\nVerify code: 332774\n\nOpen the page and enter it.',
     ['332774'],
   ],
+  [
+    'New quote INV-93174 from Kiln Works',
+    'Dear Mara,\n\nTo view your quote for 204,50, click the link below:',
+    [],
+  ],
+  [
+    'Quote QU-20418',
+    'Your quote QU-20418 is ready. Please quote the number 20418 when you call.',
+    [],
+  ],
+  [
+    'পাসকোড',
+    'আপনার পরিচয় যাচাই করতে নিচের পাসকোডটি দিন:\n\n685234\n\nপাসকোডটি 5 মিনিটের জন্য বৈধ।',
+    ['685234'],
+  ],
 ]
