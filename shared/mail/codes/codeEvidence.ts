@@ -110,11 +110,13 @@ export function evidenceOf({ candidate, lines, at, isSubject }: Found): string[]
   ]
 }
 
-function shapeEvidence({ kind, value, isWeak, isYear, isKey, isPlace }: Candidate): string[] {
+function shapeEvidence(candidate: Candidate): string[] {
+  const { kind, value, isWeak, isYear, isKey, isPlace, isWord } = candidate
   const length = kind === 'numeric' ? String(value.length) : ''
   return [
     `shape:${kind}${length}`,
     ...(isWeak ? ['shape:weak'] : []),
+    ...(isWord === true ? ['shape:word'] : []),
     ...(isYear ? ['shape:year'] : []),
     ...(isKey ? ['shape:key'] : []),
     ...(isPlace ? ['shape:place'] : []),

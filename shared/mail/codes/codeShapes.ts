@@ -18,6 +18,8 @@ export type Candidate = {
   isKey: boolean
   /** Tells whether the candidate is part of a postal address. */
   isPlace: boolean
+  /** Tells whether the candidate is letters with as many vowels as a word: IMPORTANT, but also MSIAMJTL. */
+  isWord?: boolean
 }
 
 const CANDIDATES_MAX = 20
@@ -182,6 +184,7 @@ function letters(value: string): Shape | undefined {
   // Letters that a program has drawn at random contain fewer vowels than a word.
   const bare = value.replaceAll('-', '')
   const vowels = bare.replace(/[^AEIOU]/g, '').length
-  if (!isUpper || bare.length < 6 || vowels > bare.length / 5) return undefined
-  return { kind: 'alphanumeric', value, isWeak: true, isYear: false, isKey: false }
+  if (!isUpper || bare.length < 6 || vowels > bare.length / 2) return undefined
+  const isWord = vowels > bare.length / 5
+  return { kind: 'alphanumeric', value, isWeak: true, isYear: false, isKey: false, isWord }
 }

@@ -172,7 +172,9 @@ function withCompany(judged: Judged[], parts: readonly string[]): Judged[] {
       ),
     ),
   )
-  return judged.map((one) => {
+  // Letters with as many vowels as a word are a code only if a link of the mail holds them, too.
+  const read = judged.filter(({ candidate }) => !candidate.isWord || linked.has(candidate.value))
+  return read.map((one) => {
     const { value } = one.candidate
     const others = places.get(value)!
     return {

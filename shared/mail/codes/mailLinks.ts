@@ -94,7 +94,7 @@ const STORE =
   /^(?:play\.google|apps\.apple|itunes\.apple|chromewebstore\.google|addons\.mozilla|apps\.microsoft)\./i
 
 function purposeOf({ href, text, isPicture, context }: Found, subject: string): LinkPurpose {
-  const { host, path, isPersonal, isShortlyPersonal } = partsOf(href)
+  const { host, path, isPersonal, isShortlyPersonal, hasLetters } = partsOf(href)
   if (STORE.test(host)) return 'other'
   const byText = purposeOfText(text)
   const byPath = purposeOfPath(path)
@@ -113,6 +113,8 @@ function purposeOf({ href, text, isPicture, context }: Found, subject: string): 
   // https://help.bank.example/articles/reset-360012345.
   if (!isPersonal && !isShortlyPersonal) return 'other'
   const sure = own ?? near
+  // Nobody signs in by a link that holds only the number of a page: `Open the forum`.
+  if (sure === 'sign-in' && !isPersonal && !hasLetters) return 'other'
   if (sure !== undefined || !isPersonal || !hasNoWords || startsReply(subject.toLowerCase()))
     return sure ?? 'other'
   return purposeOfText(subject) ?? 'other'
@@ -158,15 +160,19 @@ function partsOf(href: string): {
   path: string
   isPersonal: boolean
   isShortlyPersonal: boolean
+  /** Tells whether a short part that is unique to one recipient holds letters. */
+  hasLetters: boolean
 } {
   const [, host = '', path = ''] = /^https?:\/\/([^/?#]*)(.*)$/is.exec(href) ?? []
-  const isShortlyPersonal = [...path.matchAll(SHORT_TOKEN)].some(
-    ([, name, value]) => !SHARED.test(name ?? '') && isShortToken(value!),
+  const short = [...path.matchAll(SHORT_TOKEN)].flatMap(([, name, value]) =>
+    !SHARED.test(name ?? '') && isShortToken(value!) ? [value!] : [],
   )
+  const isShortlyPersonal = short.length > 0
+  const hasLetters = short.some((value) => /[a-z]/i.test(value))
   const isPersonal =
     !/^localhost(?::|$)/i.test(host) &&
     [...path.matchAll(TOKEN)].some(([, value]) => isToken(value!))
-  return { host, path, isPersonal, isShortlyPersonal }
+  return { host, path, isPersonal, isShortlyPersonal, hasLetters }
 }
 
 /**

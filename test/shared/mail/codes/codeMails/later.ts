@@ -190,4 +190,60 @@ export const LATER: [subject: string, text: string, codes: string[]][] = [
     'আপনার পরিচয় যাচাই করতে নিচের পাসকোডটি দিন:\n\n685234\n\nপাসকোডটি 5 মিনিটের জন্য বৈধ।',
     ['685234'],
   ],
+  [
+    'Confirm your address',
+    'One more step: open this link to confirm your address.\n\nhttps://kiln.example/confirm/MSIAMJTL\n\nYou can also type the code "MSIAMJTL" when you log in.',
+    ['MSIAMJTL'],
+  ],
+  [
+    'Adresse bestätigen',
+    'Noch ein Schritt: bestätige deine Adresse über diesen Link.\n\nhttps://kiln.example/confirm/5J3LMW7E\n\nDu kannst den Code „5J3LMW7E“ auch beim Anmelden eingeben.',
+    ['5J3LMW7E'],
+  ],
+  [
+    'Confirma tu correo',
+    'Un paso más: confirma tu correo con este enlace.\n\nhttps://kiln.example/confirm/EDPASJGA\n\nTambién puedes escribir el código «EDPASJGA» al entrar.',
+    ['EDPASJGA'],
+  ],
+  [
+    'Conferma l’indirizzo',
+    'Manca poco: apri questo link per confermare.\n\nhttps://kiln.example/confirm/WODXUMNS\n\nIn alternativa scrivi il codice "WODXUMNS" quando accedi.',
+    ['WODXUMNS'],
+  ],
+  [
+    'Potwierdź adres',
+    'Został jeden krok: otwórz odnośnik.\n\nhttps://kiln.example/confirm/BGMFCSOA\n\nMożesz też wpisać kod "BGMFCSOA" podczas logowania.',
+    ['BGMFCSOA'],
+  ],
+  [
+    'Bekreft adressen',
+    'Ett steg igjen: åpne lenken.\n\nhttps://kiln.example/confirm/WIVQV52X\n\nDu kan også skrive koden "WIVQV52X" når du logger inn.',
+    ['WIVQV52X'],
+  ],
+  [
+    'Bevestig je adres',
+    'Nog één stap: open de link.\n\nhttps://kiln.example/confirm/6QAQSPKD\n\nOf vul bij het inloggen de code "6QAQSPKD" in.',
+    ['6QAQSPKD'],
+  ],
+  [
+    'Confirme o endereço',
+    'Falta um passo: abra a ligação.\n\nhttps://kiln.example/confirm/BFFU5JUN\n\nOu escreva o código "BFFU5JUN" ao entrar.',
+    ['BFFU5JUN'],
+  ],
+  [
+    'Confirmez l’adresse',
+    'Encore une étape : ouvrez ce lien.\n\nhttps://kiln.example/confirm/TKAEJUWB\n\nVous pouvez aussi saisir le code « TKAEJUWB » à la connexion.',
+    ['TKAEJUWB'],
+  ],
+  ['Please read', 'IMPORTANT NOTICE: your code words change. Use the new ones from MONDAY.', []],
+  [
+    'Sale',
+    'Use the code word SUMMERTIME at the till. WELCOME to our shop. DISCOUNT ends today.',
+    [],
+  ],
+  [
+    'Changed code of conduct',
+    'Our code of conduct "HONESTY" applies. REPORTS go to https://kiln.example/REPORTS',
+    [],
+  ],
 ]
