@@ -93,7 +93,7 @@ export async function setOutcome(db: Queryable, auditRow: string, outcome: Outco
   await db.query('update audit_log set outcome = $2 where row = $1', [auditRow, outcome])
 }
 
-/** Sets the subject of an audit entry whose object had no name before the action. */
+/** Sets the name of the audited object (`subject`) in an audit entry whose object had no name before the action. */
 export async function setSubject(
   db: Queryable,
   auditRow: string,

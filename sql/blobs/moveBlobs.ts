@@ -30,7 +30,7 @@ const CONDITION = {
 } satisfies Record<Direction, string>
 
 const keyOf = ({ columns }: Table): string => `(${columns.join(', ')})`
-/** Writes the first SQL parameters as a primary key. */
+/** Writes the first SQL parameters as a row constructor, which is compared with the primary key. */
 const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 

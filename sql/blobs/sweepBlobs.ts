@@ -2,8 +2,8 @@ import { BlobsAwayError, type ObjectStore } from '../../shared/blobs/objectStore
 import { type Pool, transaction } from '../db.ts'
 
 /**
- * An object that no row names is kept for this long, because its row may be about to be stored, or a reader may have
- * its hash.
+ * An object that no row names is kept for this long. Its row may not be stored yet, and a reader may have read its hash
+ * from a row that is now deleted.
  */
 export const IDLE_MAX_S = 3_600
 /**

@@ -9,7 +9,7 @@ export type AttemptResult = {
    * attempts.
    */
   attempt: number
-  /** Are the duration of the attempt (milliseconds), and its end by performance.now() of this process. */
+  /** Are the duration of the delivery attempt in milliseconds, and its end by performance.now() of this process. */
   ms: number
   endedMs: number
   statusCode: number | null

@@ -51,7 +51,7 @@ const GAS_PROJECTS_MAX = 20
 
 const BLOBS_COUNTED = 10_000
 
-/** Describes the unfinished work, and the state of the chain. */
+/** Describes the unfinished work of the service, and the state of its connection to the chain. */
 export type Backlog = {
   /** Counts the outbound mails that have a pending recipient. */
   outboundMails: number

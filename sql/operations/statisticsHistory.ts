@@ -130,7 +130,7 @@ export async function readHistory(db: Queryable): Promise<Minute[]> {
     paidAtomic: BigInt(row.paid_atomic),
     webhooksOk: row.webhooks_ok,
     webhooksFailed: row.webhooks_failed,
-    // The stored minute of an earlier release lacks the worker pools of later releases.
+    // A minute that an earlier release stored lacks the worker pools of later releases.
     jobs: row.jobs === null ? null : { ...NO_JOBS, ...row.jobs },
   }))
 }

@@ -39,7 +39,9 @@ export async function deleteStaleHours(db: Queryable): Promise<void> {
   )
 }
 
-/** Describes a time range in equal parts. The parts begin at multiples of their width, `offsetMs` after UTC. */
+/**
+ * Describes a time range in parts of equal width. Each part begins at a multiple of the width, plus `offsetMs`, in UTC.
+ */
 export type Range = { widthMs: number; parts: number; offsetMs: number }
 
 export type Part = Counts & { at: Date }

@@ -149,7 +149,7 @@ export function giveMandate(
  * @param options.change returns the new terms and state. It gets the present terms and state, and runs under the lock
  * of the mandate.
  * @param options.within runs in the transaction of the change.
- * @returns null if there is no such mandate, or if it has ended.
+ * @returns null if the project has no such mandate, or if the mandate has ended.
  */
 export function changeMandate(
   pool: Pool,

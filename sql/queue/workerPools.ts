@@ -95,8 +95,9 @@ export async function registerPool(options: {
 }
 
 /**
- * Releases the jobs of dead pools within seconds. Graphile Worker alone waits four hours. A pool whose lock is free is
- * suspect. After GRACE it is dead. Jobs of a pool that died before its registration are released after the same time.
+ * Releases the jobs of dead worker pools within seconds. Graphile Worker alone waits four hours. A pool that does not
+ * hold its advisory lock is suspect, and counts as dead after GRACE. If a pool died before its registration, its jobs
+ * are released after the same time.
  * @param wasAway tells that the database was unreachable for the caller. The time of the outage proves nothing about a
  * pool, so GRACE begins again. Otherwise other pools would get the jobs of a pool that reconnects, although that pool
  * still holds outcomes of these jobs.

@@ -30,7 +30,7 @@ export type NewUse<Refusal> = {
 
 export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
-  /** The Idempotency-Key belongs to another use request. */
+  /** The Idempotency-Key belongs to another request for the use of a secret. */
   | { kind: 'other_request' }
   /** The project has too many uses in progress, or too large answers. */
   | { kind: 'busy' }

@@ -109,7 +109,7 @@ export async function openCredential(
   return await openRead(db, target, read!)
 }
 
-/** Is a read of a credential. */
+/** Describes one read of a credential: the reader, the name and the version. */
 export type CredentialRead = {
   actor: Actor
   name: string
@@ -124,7 +124,10 @@ export type CredentialRead = {
 /** Is the result of reading a credential, still encrypted. */
 export type SealedRead = { audit_row: string } & (Row | { [Key in keyof Row]: null })
 
-/** Reads credentials of any projects in one statement, each with its audit entry. @returns the results by place. */
+/**
+ * Reads credentials of any projects in one statement, each with its audit entry. @returns one result for each item of
+ * `reads`, in order.
+ */
 export async function readCredentials(
   db: Queryable,
   action: keyof typeof READS,

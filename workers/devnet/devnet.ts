@@ -138,7 +138,7 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--chain-id', String(CHAIN_ID)],
     // The path of the cache also marks the process as the devnet of the state file.
     ['--cache-path', `${stateFile}.cache`],
-    // The default limit of 2 MB for a request is less than the state of some thousand payments.
+    // anvil's default limit for a request is 2 MB. The chain's state after some thousand payments is larger.
     ['--no-request-size-limit'],
   ].flat()
   // anvil gets an empty environment, because FOUNDRY_* and ANVIL_* variables would change the chain.

@@ -53,7 +53,7 @@ export type GuardedRequestParameters = OutboundPolicy & {
   responseBytesMax?: number
   /** Adds certificate authorities in PEM form for this request. */
   ca?: string
-  /** Reuses a connection of the same owner. Without `kept` the connection ends with the response. */
+  /** Reuses an open connection of the same owner. Without `kept` the connection is closed after the response. */
   kept?: { by: KeptConnections; owner: string }
 }
 

@@ -50,7 +50,10 @@ export const createAnnounceApproval =
     if (found !== null) await notify({ ...context, ...options }, found.approval, found.notice)
   }
 
-/** Announces a held mail. Returns `null` if nobody must be notified. */
+/**
+ * Sends the event about a mail that waits for the owner, and finds the notice for the owner. Returns `null` if nobody
+ * must be notified.
+ */
 async function announce(stores: MailStores, approvalId: string) {
   const { pool } = stores
   const approval = await findApproval(pool, approvalId)

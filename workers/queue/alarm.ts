@@ -11,8 +11,8 @@ const LOOK_MS = 500
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**
- * The gap between two rings is this many times the duration of a fetch, so fetches take a fifth of the time. A fetch
- * takes longer when more jobs wait (18 ms at 100,000).
+ * Sets the gap between two rings of the alarm, as a multiple of the duration of a job fetch. So fetches take a fifth of
+ * the time. A fetch takes longer when more jobs wait (18 ms at 100,000).
  */
 const GAP_PER_FETCH = 4
 

@@ -28,7 +28,7 @@ export type LaneLimits = {
   lateMs: number
   /** Tells whether a lane counts as fast before its first response. */
   trusting: boolean
-  /** A job that was refused a turn is retried after this many milliseconds at the earliest. */
+  /** A job that got no turn in its lane is retried after this many milliseconds at the earliest. */
   returnMs: number
 }
 
@@ -74,12 +74,13 @@ const RETURN_SPACING_MIN_MS = 5
 const LANES_MAX = 10_000
 
 /**
- * Describes an open request of a lane. The request names its sharer, because several sharers may write to one domain.
+ * Describes an open request of a lane. The request names the project that sends, because several projects may write to
+ * one domain.
  */
 type Request = { lane: Lane; sharer: string; sinceMs: number }
 
 type Lane = {
-  /** Holds the open requests of a lane in the order of their start. */
+  /** Holds the open HTTP requests or SMTP connections of a lane in the order of their start. */
   open: Set<Request>
   waiting: { sharer: string; resolve: (turn: Turn) => void }[]
   averageMs: number | null
@@ -129,7 +130,8 @@ export class Lanes {
 
   /**
    * Asks for a slot, and waits about WAIT_MAX_MS at most.
-   * @param name is the name of the lane. `null` means the shared lane for smarthost mail, which has no cap of its own.
+   * @param name is the name of the lane: an endpoint or a mail domain. `null` means the shared lane for smarthost mail,
+   * which has no cap of its own.
    */
   async enter(name: string | null, sharer: string): Promise<Turn> {
     const lane = this.#lane(name)

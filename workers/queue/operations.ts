@@ -62,7 +62,7 @@ export function watchOperations(pool: Pool): WatchedOperations {
     }),
     async settled() {
       await Promise.all(running)
-      // Graphile Worker receives a result some microtasks after the connection is released.
+      // Graphile Worker receives a statement's result some microtasks after the connection is released.
       await new Promise((resolve) => setImmediate(resolve))
     },
   }
@@ -124,7 +124,10 @@ async function queryOnce(pool: Pool, statement: unknown): Promise<unknown> {
   }
 }
 
-/** Runs a statement on a connection. @throws {Error} the error of a broken connection when no reply arrives in time. */
+/**
+ * Runs a statement on a connection. @throws {Error} the error of a broken connection when the database does not reply
+ * in time.
+ */
 async function answered(
   client: PoolClient,
   statement: unknown,

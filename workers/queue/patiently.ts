@@ -8,8 +8,8 @@ const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100
 
 /**
- * Runs `work`, and repeats `work` for some seconds while the database is unreachable, and after a deadlock. The outcome
- * of an external effect belongs into heldOutcomes.ts, which repeats without such a limit.
+ * Runs `work`, and repeats `work` for some seconds while the database is unreachable, and after a deadlock. Code that
+ * records the outcome of an external effect must use heldOutcomes.ts, which repeats without a time limit.
  */
 export async function patiently<Result>(
   work: () => Promise<Result>,

@@ -175,7 +175,8 @@ function startPoolAlarm(
       rungMs = performance.now()
       nudge()
     },
-    // The shortest fetch counts. Longer fetches wait for a burst of jobs to start, and not for the database.
+    // Returns the duration of the shortest job fetch, because longer fetches wait for a burst of jobs to start, and not
+    // for the database.
     fetchMs: () => (fetchesMs.length === 0 ? 0 : Math.min(...fetchesMs)),
     log,
   })

@@ -8,7 +8,7 @@ import type { Lanes } from './lanes.ts'
 export type PoolContext = {
   pool: Pool
   log: Logger
-  /** Shares the slots of the pool between endpoints or domains. */
+  /** Shares the worker pool's slots for jobs between endpoints or domains. */
   lanes: Lanes
   /** Records the outcomes of the external effects of a task. */
   outcomes: HeldOutcomes

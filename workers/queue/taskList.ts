@@ -44,7 +44,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
               )
             } catch (error) {
               if (!(error instanceof BlobsAwayError) || job.key === null) throw error
-              // A new job is added for the retry, because an outage must not use up the attempts of the failed job.
+              // The retry is a new job, because a job that is retried would use up its attempts while the object store
+              // is away.
               const runAt = new Date(Date.now() + BLOBS_AWAY_MS * (1 + Math.random()))
               await addJob(pool, { task: name, payload, key: job.key, runAt })
             }

@@ -8,11 +8,11 @@ export const ANSWER_BYTES_MAX = 1024 * 1024
 /** Limits how often one response body may be compressed. */
 const CODINGS_MAX = 3
 
-/** Describes an unmasked HTTP response. */
+/** Describes an HTTP response in which the secrets are not masked yet. */
 export type ReceivedAnswer = {
   status: number
   statusText: string
-  /** Holds names and values of the headers in turn. One character is one byte. */
+  /** Lists the headers as an alternating sequence of names and values. Each character stands for one byte. */
   headers: string[]
   body: Uint8Array
   truncated: boolean

@@ -7,8 +7,8 @@ import { rateWindowUpsert } from '../keys/rateWindows.ts'
 import { mayDecide } from '../people/people.ts'
 
 /**
- * Are the lifetimes of OAuth tokens. A refresh token ends this long after its last use, and with its grant at the
- * latest.
+ * Set the lifetimes of OAuth tokens. A refresh token ends REFRESH_DAYS after its last use, or earlier if its grant
+ * ends.
  */
 export const ACCESS_MINUTES = 60
 const REFRESH_DAYS = 30

@@ -158,7 +158,7 @@ export async function startSession(
 
 /**
  * Finds the live console session of a secret. The session has the role and the projects that the person has now.
- * @returns null if there is none.
+ * @returns null if no live session has this secret.
  * @param active tells that the person acted. A page that only refreshes itself must not prolong the session.
  */
 export async function findSession(

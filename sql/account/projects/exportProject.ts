@@ -25,7 +25,7 @@ export type ProjectExport = {
 /**
  * Opens a snapshot of a project. All rows of the export are from one moment, however long the export takes.
  * @param entry is the audit entry. The project's audit log records the export before the first byte is sent.
- * @returns null if there is no such project. `busy` means that all slots are taken.
+ * @returns null if there is no project with this id. `busy` means that all slots for exports are taken.
  */
 export async function openExport(
   { pool, blobs }: { pool: Pool; blobs: Blobs },

@@ -13,7 +13,7 @@ type Section = {
   /** Maps each field of an exported row to an SQL expression. */
   fields: Readonly<Record<string, string>>
   condition?: string
-  /** Limits the rows of a section that one query reads. */
+  /** Limits the rows that one query reads from a section of the export. */
   page?: number
 }
 

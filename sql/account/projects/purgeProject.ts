@@ -74,7 +74,10 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
   )
 }
 
-/** Within this time after a deletion, the purge job has ended, or is at least in the queue. */
+/**
+ * Sets the time after which a purge without a job counts as lost. Within this time after the deletion of a project, its
+ * purge job has ended, or is at least in the queue.
+ */
 const LOST_AFTER = '1 minute'
 const LOST_BATCH = 100
 

@@ -116,8 +116,8 @@ export async function startOwnEvent(
 }
 
 /**
- * Takes the next SEQUENCE of an event of this project. An unused number is skipped. @returns null if there is no such
- * event.
+ * Raises the SEQUENCE (RFC 5545) of a calendar event that this project organizes, and returns the new SEQUENCE.
+ * @returns null if the project organizes no event with this UID.
  * @param event is the new state of the event that is announced. Null means that the event stays as it is.
  */
 export async function reviseOwnEvent(

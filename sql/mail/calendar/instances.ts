@@ -75,7 +75,8 @@ export type DueExpansion = {
 
 /**
  * Takes an event of a project whose instances must be computed. @returns null if there is none.
- * @param claim identifies the run. A second call with the same claim takes the same event.
+ * @param claim identifies the run of the expansion job. If the run asks twice with the same claim, it gets the same
+ * event.
  */
 export async function takeExpansion(
   db: Queryable,

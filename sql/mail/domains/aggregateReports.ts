@@ -78,7 +78,8 @@ const REPORTERS_MAX = 5
 
 /**
  * Sums up the proven aggregate reports about the last days.
- * @returns `unproven`: the number of reports whose sender is not proven. These reports are in no other sum.
+ * @returns the sums. `unproven` is the number of aggregate reports whose sender is not proven. These reports are in no
+ * other sum.
  */
 export async function sumReports(
   db: Queryable,

@@ -30,7 +30,7 @@ type Recipient = { address: string; state: string }
  *
  * If the bounce reports a failure, the message and the recipient are marked. If the failure is permanent and the bounce
  * is proven, the address is also suppressed. A delay changes nothing.
- * @returns the events to record.
+ * @returns the webhook events that the bounce causes.
  */
 export async function recordBounce(
   db: Queryable,

@@ -11,7 +11,7 @@ const LABEL = 'complained'
 
 /**
  * Records that a recipient complained about a sent copy: label, suppression and event, once for each copy.
- * @param detail is the text of the reporter.
+ * @param detail is the explanation that the complaint report contains.
  */
 export async function recordComplaint(
   pool: Pool,

@@ -230,8 +230,8 @@ export async function findInboundMails(
     text: `${findText('id = any ($1::bigint[])')} order by i.id`,
     values: [inboundIds, maxBytes],
   })
-  // A mail in the object store is returned without bytes. It is larger than a batch accepts, even if a caller asks for
-  // more.
+  // A mail in the object store is returned without bytes, even if `maxBytes` would allow them, because such a mail is
+  // too large for a batch.
   return rows.map((row) => toInboundMail(row.blob === null ? row : { ...row, bytes: null }))
 }
 

@@ -155,8 +155,8 @@ const describe = (
   })
 
 /**
- * Adds the one-time codes and links of a file to those of its message. @returns whether the first code of the message
- * is among them.
+ * Adds the one-time codes and links of an attachment to those of its message. @returns whether the first code of the
+ * message is among the codes of the attachment.
  */
 async function addFound(
   db: Queryable,

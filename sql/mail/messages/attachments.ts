@@ -15,7 +15,9 @@ export type AttachmentContent = {
   blob?: Buffer | null
 }
 
-/** Returns the bytes of an attachment that its row holds. */
+/**
+ * Returns the bytes of an attachment to store in its row. An attachment in the object store has no bytes in its row.
+ */
 export const rowBytes = ({ content, blob }: Omit<AttachmentContent, 'attachmentId'>): Uint8Array =>
   blob == null ? content : NO_BYTES
 const NO_BYTES = new Uint8Array()

@@ -17,7 +17,7 @@ export type MailStores = {
   keyring: KeyringSource
   blobs: Blobs
   /**
-   * Stores the bytes together with the bytes of other messages. If the field is absent, the bytes of each message are
+   * Stores the composed bytes of several messages in one statement. If `keep` is absent, the bytes of each message are
    * stored alone.
    */
   keep?: Batcher<Composed, Kept | null>
@@ -81,7 +81,7 @@ function sourceKey(messageId: string): string {
 /**
  * Stores the composed bytes of different messages in one statement, before the first transmission, so that every
  * attempt sends the same bytes. A message that already has bytes keeps them.
- * @returns the results by place. Null means that the message is deleted.
+ * @returns one result for each message of `composed`, in order. Null means that the message is deleted.
  */
 export async function keepComposed(
   db: Queryable,

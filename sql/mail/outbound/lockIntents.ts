@@ -113,7 +113,7 @@ async function lockProjects(db: Queryable, ids: readonly string[]) {
   }
 }
 
-/** Locks the threads that replies join. @returns the ids of the threads, by row. */
+/** Locks the threads that replies join. @returns the ids of the threads by their row numbers. */
 async function lockThreads(
   db: Queryable,
   intents: readonly SendIntent[],

@@ -16,7 +16,10 @@ export type RecipientOutcome = {
   noSuchMailbox?: true
 }
 
-/** Is the outcome of a recipient to record. `postponed` means that the recipient got no turn and no attempt. */
+/**
+ * Is the outcome of one recipient, as it is recorded. `postponed` means that the sender's lane had no free turn, so
+ * nothing was sent to the recipient.
+ */
 export type RecordedOutcome =
   | (RecipientOutcome & {
       /** Is the time of the next attempt of a deferred recipient. All other recipients have null. */
@@ -36,7 +39,9 @@ export type AttemptOutcome = {
    * them.
    */
   localInboxes: string[]
-  /** Tells whether this is the last part of the attempt. */
+  /**
+   * Tells whether this outcome is the last part of the delivery attempt. An attempt may be recorded in several parts.
+   */
   last: boolean
 }
 
@@ -132,8 +137,8 @@ async function record(db: Queryable, outcomes: readonly AttemptOutcome[]): Promi
 }
 
 /**
- * Queues the next attempts of outbound mails at the earliest time of a pending recipient. An outbound mail without a
- * pending recipient is done.
+ * Queues the next attempt of each outbound mail at the earliest `next_attempt_at` of its pending recipients. An
+ * outbound mail without a pending recipient is done.
  */
 async function endRuns(db: Queryable, messageRows: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ message_row: string; next: Date | null }>({

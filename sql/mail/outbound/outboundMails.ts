@@ -3,7 +3,9 @@ import type { Unsubscribe } from '../../../shared/mail/compose/unsubscribe.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Holds the content of an outbound mail: everything that its bytes are made of, except its attachments. */
+/**
+ * Holds the content of an outbound mail: everything except its attachments from which the mail's bytes are composed.
+ */
 export type OutboundContent = {
   projectId: string
   hasAttachments: boolean

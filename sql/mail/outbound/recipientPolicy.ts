@@ -10,9 +10,7 @@ export type WantedRecipients = {
   addresses: readonly string[]
 }
 
-/**
- * Is the decision about one mail: its refused recipients, and whether its project has used up its storage (`isFull`).
- */
+/** Tells which recipients of a mail are refused, and whether its project has used up its storage (`isFull`). */
 export type SendPolicy = { refused: RefusedRecipient[]; isFull: boolean }
 
 /**

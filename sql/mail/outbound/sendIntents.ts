@@ -41,7 +41,8 @@ export type SendIntent = {
   /** Holds the caller's idempotency key and the hash of its request. Null means that the caller gave no key. */
   key: { name: string; requestHash: Buffer } | null
   /**
-   * Holds the fields of the API response except `threadId` and `createdAt`. They are stored under the idempotency key.
+   * Holds the fields of the API response, except `threadId` and `createdAt`. The fields are stored under the
+   * idempotency key.
    */
   answer: object
   /** Is the index of the attachment that is a calendar file. If it is absent or null, there is none. */

@@ -109,7 +109,7 @@ const CALENDARS = `
     select message_row, calendar, project_id from placed where calendar is not null
   )`
 
-/** Removes the drafts that are sent. Their rows are locked already. */
+/** Removes the drafts whose mails are sent. The rows of these drafts are locked already. */
 const DRAFTS = `
   spent as (
     delete from drafts where id in (select draft_id from placed)
@@ -128,8 +128,9 @@ const CHARGES = `
   )`
 
 /**
- * Queues the sending of each mail. A held mail gets an approval request, with the job that announces it. The job that
- * reads invitations runs at once, because it reads other files too, and knows when the next file may be read.
+ * Queues the sending of each mail. A held mail gets an approval request, with the job that announces the request. The
+ * job that reads calendar files runs at once. This job also reads other attachments, and decides when it may read each
+ * of them.
  */
 const JOBS = `
   requested as (

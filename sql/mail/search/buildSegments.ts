@@ -162,7 +162,7 @@ export function neighboursToMerge<Range extends LeafRange>(
   return null
 }
 
-/** Writes neighbouring segments as one segment, without the words of deleted messages. */
+/** Writes neighbouring search segments as one segment, without the words of deleted messages. */
 async function rewrite(db: Client, projectId: string, segments: readonly Segment[]): Promise<void> {
   const range = { firstLeaf: segments[0]!.firstLeaf, lastLeaf: segments.at(-1)!.lastLeaf }
   const { deleted, isEmpty } = await deletedPlaces(db, projectId, range)
@@ -200,8 +200,8 @@ async function* mergedTerms(
   const sources = segments.map(({ id }) => segmentBlocks(db, id))
   const heads: Head[] = segments.map(() => ({ terms: [], at: 0 }))
   /**
-   * Reads the next block of a segment whose current block is used up. At the end of the segment, its place stays after
-   * its last term.
+   * Reads the next block of a search segment whose current block is used up. A segment without another block keeps its
+   * block, and its position stays after the last term.
    */
   const fill = async (n: number) => {
     const next = await sources[n]!.next()

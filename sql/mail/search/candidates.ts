@@ -41,8 +41,8 @@ const PENDING_AT_ONCE = 256
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**
- * Limits the leaves of the segments that are read at once. The first read takes as many leaves as the largest segment
- * may have, and each later read takes up to four times as many.
+ * Limits the leaves (groups of messages) of the search segments that are read at once. The first read takes as many
+ * leaves as the largest segment may have. Each later read takes up to four times as many.
  */
 const READ_LEAVES_MAX = 4 * LEAVES_MAX
 
@@ -84,7 +84,7 @@ export async function* pendingCandidates(
   }
 }
 
-/** Yields the messages of the segments whose words fit the search. */
+/** Yields messages from the search segments. The words of each message fit the search. */
 export async function* segmentCandidates(
   db: Queryable,
   wanted: Wanted,
@@ -94,8 +94,8 @@ export async function* segmentCandidates(
     order,
     (await listSegments(db, projectId)).filter((segment) => isWithin(segment, wanted)),
   )
-  // The first batch is empty and tells the bound, because a page of pending messages may be newer than all messages of
-  // the segments.
+  // The first batch has no messages and gives only the time bound of the segments, because a page of pending messages
+  // may be newer than all messages of the segments.
   yield { rows: [], boundMs: boundOf(order, segments) }
   let batchMax = FIRST_BATCH
   let leavesMax = LEAVES_MAX
@@ -159,7 +159,10 @@ async function matchesIn(
   return found
 }
 
-/** Returns the first segments that together have at most `max` leaves. At least one segment is returned. */
+/**
+ * Returns the first search segments that together cover at most `max` leaves (groups of messages). At least one segment
+ * is returned.
+ */
 function firstLeaves(segments: readonly Segment[], max: number): readonly Segment[] {
   let leaves = 0
   const end = segments.findIndex(({ firstLeaf, lastLeaf }, n) => {

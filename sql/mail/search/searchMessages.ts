@@ -85,8 +85,8 @@ async function check(db: Client, search: MessageSearch, rows: readonly string[])
 }
 
 /**
- * Returns the SQL parameters: $1 the project, $2 and $3 the upper bound, $4 the query, $5 labels, $6 the lower bound,
- * $7 the status.
+ * Returns the SQL parameters: $1 the project, $2 and $3 the time and row of the upper bound, $4 the query, $5 the
+ * labels, $6 the time of the lower bound, $7 the delivery status.
  */
 const valuesOf = (search: MessageSearch): unknown[] => {
   const { at, row } = upperBound(search)

@@ -9,9 +9,9 @@ import { eachTermOf, type TermBlock } from '../../../shared/mail/search/termBloc
 import { createSlices } from '../../../shared/process/slices.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Is the number of neighbouring segments of one size that become one segment of the next size. */
+/** Sets how many neighbouring search segments of one size are merged into one segment of the next size. */
 export const MERGED_SEGMENTS = 16
-/** Limits the leaves of the largest segment: 61,440 messages. */
+/** Limits the leaves of the largest search segment. These 256 leaves hold 61,440 messages. */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
 /** Holds the sorted words of neighbouring leaves, and the times of their oldest and newest messages. */
@@ -180,8 +180,8 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
 }
 
 /**
- * Is the number of blocks that are read at once. This many blocks have about 64 KB. A block with many postings has 8 KB
- * at most.
+ * Sets the number of search blocks that are read or written at once. This many blocks have about 64 KB. A block with
+ * many postings has 8 KB at most.
  */
 export const BLOCKS_AT_ONCE = 32
 

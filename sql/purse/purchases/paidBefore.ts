@@ -32,7 +32,10 @@ export type PaidBefore = {
 
 const BASE_AGE_MS = 30 * 24 * 3_600_000
 
-/** Reads the earlier payments of a project at the given places. The caller holds the lock of the project's purse. */
+/**
+ * Reads what a project has paid before at the given hosts and resources. The caller holds the lock of the project's
+ * purse.
+ */
 export async function readPaidBefore(
   db: Queryable,
   projectId: string,

@@ -37,7 +37,7 @@ export const purchaseContext = (projectId: string, id: string, version: number):
   version,
 })
 
-/** Encrypts the content of a purchase in one version. */
+/** Encrypts one version of a purchase's content. */
 export const sealContent = (
   keyring: Keyring,
   { projectId, id }: { projectId: string; id: string },

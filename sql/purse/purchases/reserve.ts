@@ -261,7 +261,8 @@ function askReason(
 const WARNINGS = [95, 80] as const
 
 /**
- * Returns an event for each limit of a mandate that a payment takes over 80 or 95 %. The payment is not counted yet.
+ * Returns an event for each spending limit of a mandate that reaches 80 or 95 % with this payment. The mandate does not
+ * count the payment yet.
  */
 const warnings = (
   projectId: string,

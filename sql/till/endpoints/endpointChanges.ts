@@ -31,7 +31,7 @@ export type EndpointChange = {
   webhookUrl?: string | null
   webhookSecret?: string
   discoverable?: boolean
-  /** Is false to pause the endpoint. */
+  /** Tells whether the endpoint sells. The value false pauses the endpoint. */
   active?: boolean
   metadata?: MetadataChange
   /** Is the URL of the OpenAPI document. Null removes the document, and everything that was read in it. */

@@ -92,8 +92,8 @@ export function checkEndpointAnew(
 }
 
 /**
- * Queues a check of an endpoint whose challenge would be refused. At most one check is queued in `pauseMs`, and none
- * while another check waits.
+ * Queues a check of an endpoint whose challenge would be refused. The function queues at most one check in `pauseMs`.
+ * It queues no check while another check of the endpoint waits.
  * @returns the milliseconds until a check may be queued. 0 means that a check is queued.
  */
 export function provokeEndpointCheck(pool: Pool, id: string, pauseMs: number): Promise<number> {

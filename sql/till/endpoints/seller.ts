@@ -44,7 +44,9 @@ const toSeller = (row: SellerColumns): SellerRow => ({
 /** Identifies a project, and a resource that it may sell. `matchKey` comes from parseResourceUrl. */
 export type WantedSale = { projectId: string; matchKey: string }
 
-/** Describes the endpoint of a sale. `metadata` says how the endpoint is called, as its challenge does. */
+/**
+ * Describes the endpoint of a sale. `metadata` describes the endpoint's method and input, as the x402 challenge does.
+ */
 type SoldEndpoint = {
   id: string
   verification: VerificationStatus | 'paused'
@@ -60,7 +62,7 @@ export type Sale = {
   isSoldByAnother: boolean
 }
 
-/** Reads sellers with their resources in one statement. @returns one sale for each item, in order. */
+/** Reads sellers with their resources in one statement. @returns one sale for each item of `wanted`, in order. */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
   // Equal items are read once, because concurrent payments are often for one resource.

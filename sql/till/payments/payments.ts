@@ -43,7 +43,7 @@ export type Payment = Transfer & {
   /** Tells whether the payment shares no transaction, whatever its payer is. */
   goesAlone: boolean
   blockNumber: bigint | null
-  /** Is the text of the receipt, as signed and sent. */
+  /** Is the text of the payment's receipt, as it was signed and sent. */
   signedReceipt: string | null
   granted: boolean
   createdAt: Date
@@ -178,7 +178,10 @@ export async function findPayments(db: Queryable, ids: readonly string[]): Promi
   return rows.map(toPayment)
 }
 
-/** Is the unique key of an authorization. */
+/**
+ * Identifies an authorization (EIP-3009) by its chain, token, payer and nonce. The database accepts each combination
+ * once.
+ */
 export type ClaimKey = { chainId: number; asset: string; payer: string; nonce: string }
 
 /** Is the name that a payer gave to a payment. */

@@ -10,7 +10,7 @@ import {
   type SettlementLimits,
 } from './settlementBudgets.ts'
 
-/** Is an authorization to claim. */
+/** Is a payment authorization that the service is about to claim. */
 export type NewClaim = Transfer & {
   /** Is the id of the new payment, from `newPaymentId`. */
   id: string
@@ -113,8 +113,8 @@ export async function claimPayments(
     if (namesOf(records).length === 0) return await claim(pool, records, limits)
     return await transaction(pool, (client) => claimRecords(client, records, limits))
   } catch (error) {
-    // A concurrent claim has used up the limit of a project. If there are several claims, the batcher then runs each
-    // claim alone.
+    // A concurrent claim has used up the project's daily limit on claims. If there are several claims, the batcher then
+    // runs each claim alone.
     if (claims.length > 1 || !isBudgetRace(error)) throw error
     return [false]
   }

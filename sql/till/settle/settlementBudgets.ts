@@ -30,7 +30,10 @@ export const AFFORDABLE = `
       and (b.gas_max is null or b.gas < b.gas_max)
   )`
 
-/** Is a CTE of the claim statement that adds the rows of `claimed` to the day's claims of their projects. */
+/**
+ * Is a part of the claim statement (`with counted as …`). It adds the rows of `claimed` to each project's count of
+ * claims today.
+ */
 export const COUNTED = `
   counted as (
     insert into settlement_budgets as s (project_id, day, settlements, allowed)

@@ -212,8 +212,8 @@ export async function postponePayments(
 }
 
 /**
- * Finds verified payments without a job that have no open transaction (because of a crash), or whose authorization is
- * expired.
+ * Finds verified payments that have no settlement job. Their authorization is expired, or they have no open transaction
+ * because a process crashed.
  */
 export async function findIdlePayments(
   db: Queryable,
@@ -235,7 +235,9 @@ export async function findIdlePayments(
   return rows.map((row) => row.id)
 }
 
-/** All payments of a payer who spoiled a group go alone for this time. */
+/**
+ * After a payment has made its group revert, all payments of its payer are sent in separate transactions for this time.
+ */
 const LONE = "interval '1 day'"
 
 /** Records payers whose payments share no transaction for a day. */

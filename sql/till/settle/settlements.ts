@@ -12,7 +12,7 @@ import { recordWalletCodes } from './walletCodes.ts'
 /** Identifies a block of the chain. */
 export type BlockRef = { blockNumber: bigint; blockHash: Hex }
 
-/** Is the settlement of a payment, whose transfer was seen on chain. */
+/** Describes a settled payment: the block, the transaction and the Transfer event in which its transfer was seen. */
 export type Settlement = BlockRef & {
   paymentId: string
   txHash: Hex

@@ -138,9 +138,9 @@ function dkimWord(words: readonly (string | undefined)[]) {
 }
 
 /**
- * Returns the part of a message that the authentication library needs: the first `max` signatures, or only the header
- * if there are no signatures. Hashing and cutting 4 KB of an unsigned body took 0.15 ms. With a `max` of 0 the message
- * loses its ARC fields too.
+ * Returns the part of a message that the authentication library needs. The part has only the first `max` DKIM
+ * signatures. If there are no signatures, the part is only the header, because hashing and cutting 4 KB of an unsigned
+ * body took 0.15 ms. With a `max` of 0 the message loses its ARC fields too.
  */
 function withSignatures(bytes: Buffer, max: number): Buffer {
   const text = bytes.toString('latin1')

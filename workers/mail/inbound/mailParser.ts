@@ -14,7 +14,7 @@ const LIMITS: ChildLimits = { timeMaxMs: 10_000, memoryMaxBytes: 1536 * 1024 * 1
 /** Describes a message to parse for an inbox. */
 type Parsed = {
   projectId: string
-  /** Names the sharers that are charged for the parsing time. By default the inbox is charged. */
+  /** Names the inboxes and networks that are charged for the parsing time. By default the inbox is charged. */
   sharers?: readonly string[]
   /** Parses even a light message in a child process, because the message may have killed a process before. */
   isolated?: boolean

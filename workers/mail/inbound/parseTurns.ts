@@ -25,8 +25,8 @@ const BUSY_MAX_MS = 2
 export type ParseTurn = { parsed: () => void; end: () => void }
 
 /**
- * Limits the mails that are read, parsed and authenticated at once. The mails of the sharers with the least cost go
- * first.
+ * Limits the mails that are read, parsed and authenticated at once. The mails of inboxes and networks that have caused
+ * the least load go first.
  */
 export type ParseTurns = {
   enter(sharers: readonly string[], size: number): Promise<ParseTurn>

@@ -67,7 +67,7 @@ type Parser = PoolContext &
     verifiedDomains: Batcher<readonly string[], string[]>
     parser: MailParser
     turns: ParseTurns
-    /** Gives turns to mails that wait for DNS answers. The sending networks share these turns. */
+    /** Limits the mails that wait for DNS answers at once. The sending networks share these places. */
     dnsTurns: FairTurns
   }
 

@@ -83,7 +83,8 @@ const weightOf = ({ inbound }: AuthenticatedMail): number => inbound.bytes.lengt
 
 /**
  * Stores messages of one inbox in one transaction, because separate transactions would wait for the same lock. The
- * inbox with the least cost goes first, so large messages of other inboxes delay it by one transaction at most.
+ * inbox that has caused the least load lately goes first, so the large messages of another inbox delay it by one
+ * transaction at most.
  */
 function createInboxBatcher(pool: Pool, costs: Costs): Stores {
   const turns = new CostTurns(costs, INBOXES_AT_ONCE)

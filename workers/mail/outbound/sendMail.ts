@@ -154,7 +154,10 @@ function createRecorder(
   }
 }
 
-/** Sends one consignment when its lane has a turn. Reports each recipient once, unless the message is deleted. */
+/**
+ * Sends one consignment (recipients in one SMTP transaction) when its lane gives it a turn. Reports each recipient
+ * once, unless the message is deleted.
+ */
 async function send(
   sender: Sender,
   mail: OutboundMail,

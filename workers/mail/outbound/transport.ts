@@ -19,7 +19,7 @@ export type Consignment = { lane: string | null; to: string[] }
 /** Sends messages to remote hosts. */
 export type Transport = {
   route: MailRoute
-  /** Splits the recipients of a mail into consignments, one for each `send`. */
+  /** Splits the recipients of a mail into consignments. Each call of `send` takes one consignment. */
   split(addresses: string[]): Consignment[]
   /**
    * Sends each copy in a separate SMTP transaction, and reports each recipient once. A remote failure is an outcome,

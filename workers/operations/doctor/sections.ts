@@ -12,7 +12,7 @@ import { DOMAINS_MAX, servedDomains } from './served.ts'
 import { lookAtStorage } from './storage.ts'
 import { lookAtWeb, lookAtWebhooks, webCertificate } from './web.ts'
 
-/** Examines a section and returns its findings. */
+/** Examines a section of the doctor's report and returns the findings. */
 export const LOOKS: Record<Section, (tools: DoctorTools) => Promise<Finding[]>> = {
   async service(tools) {
     const outside = askOutside(tools)

@@ -82,8 +82,8 @@ const opened = (socket: Socket) =>
   })
 
 /**
- * Returns a function that sends a line, or nothing for `null`, and returns the lines of the reply. @throws when the
- * server refuses, or the connection ends.
+ * Returns a function that sends one line of SMTP and returns the lines of the server's reply. For `null` it sends
+ * nothing. @throws when the server refuses, or the connection ends.
  */
 function talker(stream: Socket): (line: string | null) => Promise<string[]> {
   let received = ''

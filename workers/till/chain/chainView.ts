@@ -77,7 +77,7 @@ export type ChainView = ChainTools & {
   missingSinceMs: Map<Hex, number>
 }
 
-/** Creates a view that has not asked the chain yet. */
+/** Creates a view of the chain before the first question to the RPC node. */
 export const newChainView = (tools: ChainTools): ChainView => ({
   ...tools,
   network: null,
@@ -92,7 +92,7 @@ export const newChainView = (tools: ChainTools): ChainView => ({
   missingSinceMs: new Map(),
 })
 
-/** Describes a view whose RPC has answered. */
+/** Describes a view of the chain after the RPC node has answered for the first time. */
 export type KnownChain = ChainView & { network: UsdcNetwork; head: Block }
 
 export const isKnown = (view: ChainView): view is KnownChain =>

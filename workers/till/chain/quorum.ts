@@ -41,7 +41,10 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
   const isThere = nodes.map(() => true)
   const expected = () => Math.max(quorum, isThere.filter(Boolean).length)
 
-  /** Asks every node. `decide` gets the replies so far, and returns `undefined` until enough nodes have replied. */
+  /**
+   * Sends the calls to every node. `decide` gets the replies so far, and returns `undefined` until enough nodes have
+   * replied.
+   */
   function ask<Result>(
     calls: readonly RpcCall[],
     decide: (ballots: readonly Ballot[], stage: Stage) => Result | undefined,

@@ -45,7 +45,10 @@ export type Rpc = {
 const TIMEOUT_MS = 5_000
 /** Limits the calls in one JSON-RPC batch, because public nodes refuse larger batches. */
 const BATCH_MAX = 50
-/** Limits the characters of the parameters in one JSON-RPC request, because fifty groups would be 3.6 MB. */
+/**
+ * Limits the characters of the parameters in one JSON-RPC request, because the simulations of fifty payment groups
+ * would have 3.6 MB.
+ */
 const BATCH_CHARS_MAX = 1_000_000
 
 const answerSchema = z.object({

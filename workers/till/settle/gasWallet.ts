@@ -38,8 +38,8 @@ export type Sending = {
   gas: bigint
   code: Hex | null
   /**
-   * Tells that no payment from wallets with the payer's code has succeeded yet. Only one payment of such code is sent
-   * at a time.
+   * Tells that no payment from wallets with the payer's contract code has succeeded yet. Only one payment from wallets
+   * with such code is sent at a time.
    */
   isLone?: boolean
 }

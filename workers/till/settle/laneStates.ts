@@ -3,7 +3,10 @@
  * compares the tables with the drawing.
  */
 
-/** Names the states of a look, in which the settler takes the payments that wait. Only one look runs at a time. */
+/**
+ * Names the states of a look. In a look the settler reads the payments that wait for settlement. Only one look runs at
+ * a time.
+ */
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
 

@@ -32,7 +32,10 @@ const ALONE_MAX = 16
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
-/** The settler looks again after this delay if another settler had locked a payment row. */
+/**
+ * If another process has locked the row of a waiting payment, the settler reads the waiting payments again after this
+ * delay.
+ */
 const LOCKED_DELAY_MS = 50
 
 type Lane = 'grouped' | 'alone'

@@ -89,7 +89,8 @@ async function sendTogether(
 ): Promise<{ apart: readonly Payment[]; refused: readonly Payment[] }> {
   const account = payments.length < 2 ? null : nextAccount(chain, groupGas(payments.length))
   if (account === null) return { apart: payments, refused: [] }
-  // The count of batches rises before the trial, because two concurrent groups must not choose the same wallet.
+  // The count of sent batches rises before the simulation, because two concurrent groups must not choose the same gas
+  // wallet.
   chain.batches++
   const { members, apart, refused } = await tryGroup(chain, payments, senderOf(chain, account))
   if (members.length < 2) return { apart: [...members, ...apart], refused }
@@ -98,7 +99,7 @@ async function sendTogether(
 }
 
 /**
- * Sends each payment that passes in a separate transaction.
+ * Sends each payment whose simulation succeeds in a separate transaction.
  * @param refused are payments that did not pass after the other payments of their group. Such a payment may pass alone.
  * The group decides first, because the payer may not have the money for all payments.
  */

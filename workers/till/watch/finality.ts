@@ -94,8 +94,8 @@ function sortFound(
 }
 
 /**
- * Tells whether a reorganisation replaced the block of the newest settlement. Blocks of earlier settlements may be
- * replaced too. The parent of the newest block cannot tell this, because a settlement can be in a block between two
+ * Tells whether a reorganisation replaced the block of the newest settlement. Then the blocks of earlier settlements
+ * may be replaced too. A look at the head's parent block is no substitute, because several blocks can pass between two
  * polls.
  * @param isShorter tells whether the head is lower than at the last poll, because a block was lost or a node lags.
  */

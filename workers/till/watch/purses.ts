@@ -39,14 +39,14 @@ import { checkClaims } from './handRefunds.ts'
 const BATCH_MAX = 200
 const PURSES_MAX = 50
 /**
- * The search for a transfer begins this many blocks before the signature, because the stored head may come from another
- * node.
+ * The search for a purchase's transfer begins this many blocks before the signature, because the block number that was
+ * stored at the signature may come from another node.
  */
 const SEARCH_MARGIN = 5n
 
 /**
- * Transfers count as gone after this many polls in which the node has another block at their height. One poll is no
- * proof, because another node behind the same URL may lag.
+ * A reorganisation counts as proven after this many polls in which the newest transfer's height holds another block.
+ * One poll is no proof, because another node behind the same URL may lag.
  */
 const REPLACED_LOOKS = 2
 

@@ -13,7 +13,7 @@ import { broadcast, reprice } from '../settle/gasWallet.ts'
 import { withoutNeedlessDeployment } from '../wallets/walletsToDeploy.ts'
 
 const BATCH_MAX = 200
-/** A transaction counts as stuck when it is in none of this many blocks. */
+/** A transaction counts as stuck if it is missing from this many successive blocks. */
 const STUCK_BLOCKS = 3n
 /** A node includes an accepted transaction in the wallet's next nonce after this many milliseconds at the latest. */
 const POOL_MS = 500
