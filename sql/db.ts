@@ -85,8 +85,8 @@ async function within<Result>(
     await client.query('commit')
     return result
   } catch (error) {
-    // After a statement without a response, a rollback would wait as long again. The connection is closed instead,
-    // which rolls back too.
+    // If the database did not respond to a statement, a rollback would wait as long again. So the connection is closed,
+    // which also rolls the transaction back.
     if (isDatabaseUnavailable(error)) broken = error as Error
     else {
       await client.query('rollback').catch((cause: Error) => {

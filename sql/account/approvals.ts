@@ -21,7 +21,7 @@ export type Approval = {
   /** Is the object of the requested act: the Message-ID of a mail, or the id of a purchase. */
   subject: string
   state: ApprovalState
-  /** Is the SHA-256 of the approved content. Null means that the act is not approved. */
+  /** Is the SHA-256 of the content that was approved. Null means that the mail or payment is not approved. */
   contentHash: Buffer | null
   requestedAt: Date
   expiresAt: Date

@@ -3,10 +3,12 @@ import { FairTurns } from '../../shared/fair/fairTurns.ts'
 import type { Queryable } from '../db.ts'
 import { LostObjectError, openBlob, SEAL_BYTES, sealBlob, sha256 } from './sealedBlob.ts'
 
-/** Contents of more bytes go to the object store. */
+/** Is the size in bytes above which a content goes to the object store. */
 export const BLOB_BYTES = 64 * 1024
 
-/** Is the content of a database row: its bytes, or the hash of its object. */
+/**
+ * Is a content as a database row holds it: either the bytes themselves, or the hash of an object in the object store.
+ */
 export type StoredContent = { bytes: Buffer; blob: Buffer | null }
 
 /** Stores the contents of mail that are too large for the database. */

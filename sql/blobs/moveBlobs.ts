@@ -67,7 +67,9 @@ export async function moveBlobs(
   return moved
 }
 
-/** Returns the first column of a table's last primary key. 0 means that there is no row. */
+/**
+ * Returns the highest value in the first column of a table's primary key. The number 0 means that the table has no row.
+ */
 async function lastKey(db: Queryable, { table, columns }: Table): Promise<number> {
   const { rows } = await db.query<{ last: string | null }>(
     `select max(${columns[0]}) as last from ${table}`,

@@ -188,8 +188,8 @@ function launchServer(launch: Launch, port: number, durable: boolean): ChildProc
     // All tests share one PostgreSQL server, so they need more connections.
     max_connections: durable ? '200' : '500',
     shared_buffers: '128MB',
-    // Rows of the job table live for milliseconds. With the default naptime the table would grow to many times its
-    // size.
+    // Each row of the job table lives only for milliseconds. With the default of autovacuum_naptime, dead rows would
+    // make the table many times its size.
     autovacuum_naptime: '10s',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }

@@ -35,7 +35,7 @@ export type NewDelivery = {
  * not count the payment twice.
  */
 export const paymentEventKey = (about: {
-  /** Is the id of the seller's endpoint, or of the webhook of the project. */
+  /** Is the id of the webhook's owner: the seller's endpoint, or the project's webhook. */
   ownerId: string
   event: string
   paymentId: string

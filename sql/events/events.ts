@@ -105,7 +105,7 @@ async function queueWebhooks(db: Queryable, events: readonly NewEvent[]): Promis
   }
 }
 
-/** Describes one stored event. `seq` is its number in its project. */
+/** Describes one stored event. `seq` is the event's number in the event stream of its project. */
 export type StoredEvent = { seq: bigint; type: EventType; data: EventData; createdAt: Date }
 
 /** Lists events of a project after an event number, in order. */

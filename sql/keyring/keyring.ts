@@ -79,8 +79,8 @@ export async function registerMasterKeys(db: Queryable, keys: readonly MasterKey
      on conflict (id) do nothing`,
     [added.map(([id]) => id), added.map(([, check]) => check)],
   )
-  // The keys are compared again, because another process may have registered a different key under the same id
-  // meanwhile.
+  // The master keys are compared again, because meanwhile another process may have registered a different key under the
+  // same id.
   await compare(db, checks)
 }
 

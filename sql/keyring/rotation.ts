@@ -38,11 +38,11 @@ export class BrokenRowsError extends Error {
 /** Describes a table that holds wrapped data keys, in the columns `key_id` and `wrapped_key`. */
 type KeyTable = {
   name: string
-  /** Is the prefix of both column names. */
+  /** Is the prefix of the columns `key_id` and `wrapped_key`. */
   prefix?: string
   /** Lists the columns of the table's primary key, with their types. Rows are processed in the order of this key. */
   key: Record<string, 'bigint' | 'int' | 'text'>
-  /** Lists further columns of the table that `tell` reads. */
+  /** Lists the other columns of the table that the function `tell` reads. */
   columns: string
   join?: string
   tell(row: Row): { label: string; context: SecretContext }

@@ -34,7 +34,7 @@ const TASK = {
  * Asks the workers for a report of the doctor. Concurrent callers share one report that is in progress.
  * @param sections lists the sections that workers check.
  * @param given holds the findings of the other sections.
- * @returns the id of the report.
+ * @returns the id of the doctor's report.
  */
 export async function requestReport(
   pool: Pool,

@@ -9,8 +9,8 @@ const RETENTION = '62 days'
  */
 const LATE = '2 hours'
 /**
- * Is the time from which single minutes are read. For earlier times the hourly sums are read. The minutes are kept
- * longer than this.
+ * Is the time from which statistics are read by the minute. For earlier times the hourly sums are read. The rows of
+ * minutes are kept longer than this.
  */
 const SPLIT = "date_trunc('hour', clock_timestamp() - interval '1 day')"
 
@@ -67,7 +67,7 @@ export async function readRange(
   const startOf = (timeMs: number) => Math.floor((timeMs - offsetMs) / widthMs) * widthMs + offsetMs
   const fromMs = startOf(Date.now()) - (parts - 1) * widthMs
   const minutes = await readHistory(db)
-  // Newer minutes have no stored counts yet.
+  // Minutes that are newer than the last stored minute have no stored counts yet.
   const since = minutes[0]?.minute ?? new Date()
   const { rows } = await db.query<PartRow>({
     name: 'read-range',

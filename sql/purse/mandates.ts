@@ -257,7 +257,10 @@ export async function lockMandates(db: Queryable, projectId: string): Promise<Ma
  */
 export type Used = Record<SumBound, bigint> & { lastMinute: number }
 
-/** Returns the sums that locked mandates have used. @returns also the database's time, which all of the sums use. */
+/**
+ * Returns how much locked mandates have spent in the hour, the day and the month. @returns also the database's time, by
+ * which all these sums are made.
+ */
 export async function readUsed(
   db: Queryable,
   mandates: readonly Mandate[],

@@ -22,8 +22,8 @@ const KEEPALIVES = '-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 -c tcp
  */
 const ANSWER_TIMEOUT_MS = 2_500
 /**
- * Is the time between heartbeats. Without a heartbeat an idle database connection never notices that its server
- * vanished.
+ * Is the time between two heartbeats of a database connection. Without a heartbeat an idle connection never notices
+ * that the database server has vanished.
  */
 const HEARTBEAT_MS = 1_500
 
@@ -52,7 +52,8 @@ export async function registerPool(options: {
     connectionTimeoutMillis: ANSWER_TIMEOUT_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
   })
-  // A failed registration throws while the lock is not held yet. A later failure calls onLost once.
+  // If the registration fails before the advisory lock is held, it throws. If the connection fails later, onLost is
+  // called once.
   let state: 'starting' | 'held' | 'over' = 'starting'
   let heartbeat: ReturnType<typeof setInterval> | undefined
   const lost = (error: Error) => {

@@ -24,7 +24,7 @@ export type NewUse<Refusal> = {
   request: UseRequest
   target: UseTarget
   idempotency: { key: string; hash: Buffer } | null
-  /** Judges whether the use may have the credential. Null means that the use may continue. */
+  /** Returns the refusal if this use may not have the credential. Null means that the use may continue. */
   judge: (credential: OpenCredential) => Refusal | null
 }
 

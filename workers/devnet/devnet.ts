@@ -136,7 +136,7 @@ function spawnAnvil(port: number, stateFile: string): ChildProcess {
     ['--host', '127.0.0.1'],
     ['--port', String(port)],
     ['--chain-id', String(CHAIN_ID)],
-    // The path of the cache also marks the process as the devnet of the state file.
+    // The cache path on the command line also shows which state file the devnet process serves.
     ['--cache-path', `${stateFile}.cache`],
     // anvil's default limit for a request is 2 MB. The chain's state after some thousand payments is larger.
     ['--no-request-size-limit'],

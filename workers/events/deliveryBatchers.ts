@@ -3,7 +3,7 @@ import type { Pool } from '../../sql/db.ts'
 import { type AttemptResult, recordAttempts } from '../../sql/events/attempts.ts'
 import { type DueDelivery, findDueDeliveries } from '../../sql/events/deliveries.ts'
 
-/** Holds the batched reads and writes of the deliveries of one process. */
+/** Holds two batchers of one process: the reads of due webhook deliveries, and the writes of delivery attempts. */
 export type DeliveryBatchers = {
   due: Batcher<string, DueDelivery | null>
   attempts: Batcher<AttemptResult, boolean>

@@ -23,7 +23,10 @@ import type { PoolContext, Task } from '../queue/task.ts'
 import type { Transport } from './outbound/transport.ts'
 import { sendServiceMail } from './serviceMail.ts'
 
-/** Loads the purse's code with the first payment that is announced, because this code costs 11 MB, most of it viem. */
+/**
+ * Loads the code for purchases only when the first payment is announced, because this code costs 11 MB, most of it
+ * viem.
+ */
 const purchases = () => import('../../sql/purse/purchases/purchases.ts')
 const askedPayments = () => import('../../sql/purse/purchases/askedPayments.ts')
 
@@ -99,7 +102,7 @@ async function notify(
     if (!(await sendServiceMail(sender, content)).isDeferred) done.push(address)
   }
   const again = done.length === notice.addresses.length ? null : nextAttempt(transport, notice)
-  // If this record were not written, a retry would send the mails again.
+  // If the sent notifications were not recorded, a retry would send the same notifications again.
   await sender.outcomes.record(() => recordNotice(pool, approval.id, { done, again }))
 }
 

@@ -69,7 +69,7 @@ export function createChildren<Request, Result>(program: ChildProgram): Children
         return answer
       } catch (error) {
         if (error instanceof ChildError) throw error
-        // The system cannot start a process, or the request does not reach the process.
+        // The operating system cannot start the child process, or the request does not reach the child process.
         throw new ChildError(`${program.name}: ${error}`, performance.now() - startedMs)
       }
     },
@@ -178,7 +178,7 @@ function yieldTo(pid: number): void {
 export function processorMs(pid: number): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name of the program stands in parentheses and may hold blanks.
+    // In /proc/PID/stat the name of the program stands in parentheses and may hold blanks.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return (Number(fields[11]) + Number(fields[12])) * TICK_MS
   } catch {

@@ -196,7 +196,8 @@ export const createBuy = (
   }
 
   /**
-   * Returns the facts that the seller's signatures prove. If the seller knows a secret, no text of the seller is kept.
+   * Returns the facts that the seller's signatures prove. If the purchase request held a credential, no text of the
+   * seller is kept, because the text could contain the secret.
    */
   async function proofs(due: DuePurchase, receipt: string | null, url: string) {
     const { terms } = due

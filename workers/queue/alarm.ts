@@ -3,8 +3,8 @@ import { createPause } from '../../shared/process/pause.ts'
 import type { Running } from '../../shared/process/service.ts'
 
 /**
- * Sets how often the alarm reads the time of the next due job. The interval is shorter than the shortest delay (1 s),
- * so no retry is missed.
+ * Sets the interval at which the alarm reads when the next job is due. The interval is shorter than the shortest delay
+ * of a job (1 s), so no retry is missed.
  */
 const LOOK_MS = 500
 /** Two rings of the alarm are at least this far apart. Jobs that fall due in between share one ring. */

@@ -11,7 +11,7 @@
 
 /** Sets the limits for one kind of work, such as webhooks. Each cap limits concurrent requests. */
 export type LaneLimits = {
-  /** Limits the concurrent requests of one lane. `slowLaneCap` limits those of one slow lane. */
+  /** Limits the concurrent requests of one lane. For a slow lane `slowLaneCap` is the limit. */
   laneCap: number
   slowLaneCap: number
   /** Limits the concurrent requests of all slow lanes of one sharer. */
@@ -26,7 +26,7 @@ export type LaneLimits = {
    * if it was fast before.
    */
   lateMs: number
-  /** Tells whether a lane counts as fast before its first response. */
+  /** Tells whether a lane counts as fast before its host has responded for the first time. */
   trusting: boolean
   /** A job that got no turn in its lane is retried after this many milliseconds at the earliest. */
   returnMs: number
@@ -43,8 +43,8 @@ const WEBHOOK_LIMITS: LaneLimits = {
 }
 
 /**
- * Sets the limits for mail. A mail takes a second where a webhook takes a tenth of a second. A mail host that hangs
- * does so for minutes.
+ * Sets the limits of the lanes for mail. Sending a mail takes a second, where a webhook takes a tenth of a second. A
+ * mail host that hangs may hang for minutes.
  */
 export const MAIL_LIMITS: LaneLimits = {
   laneCap: 10,
@@ -217,7 +217,8 @@ export class Lanes {
   }
 
   #returnSpacingMs(lane: Lane): number {
-    // An hour of mail may wait in the shared lane. When the smarthost works again, this mail must not leave slowly.
+    // An hour of mail may wait in the shared lane for the smarthost. When the smarthost works again, this mail must
+    // leave fast.
     if (lane === this.#shared) return RETURN_SPACING_MIN_MS
     if (this.#isLate(lane)) return RETURN_SPACING_MAX_MS
     const servedEveryMs = (lane.averageMs ?? UNPROVEN_MS) / this.#limits.laneCap

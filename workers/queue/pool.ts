@@ -56,7 +56,8 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       await supervised
       // If a runner was still starting when the stop was requested, `current` holds that runner by now.
       await current.drain()
-      // The drain gives up a job that still holds an outcome. The database may become reachable during this wait.
+      // A drained pool has given up each job whose outcome is not in the database yet. The database may become
+      // reachable during this wait.
       await outcomes.settle(SETTLE_LIMIT_MS)
       await pool.end()
     },

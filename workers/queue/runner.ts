@@ -21,7 +21,7 @@ const UNLOCK_WAIT_MS = 3_000
 const POLL_MS = 25
 const RECOVERY_INTERVAL_MS = 4_000
 const REGISTRATION_WAIT_MS = 2_000
-/** Is the number of recent fetches whose duration is remembered. */
+/** Sets how many job fetches the pool remembers with their durations. */
 const FETCHES = 5
 
 export type PoolSettings = {
@@ -56,7 +56,9 @@ export type Runner = {
   drain(): Promise<void>
 }
 
-/** Starts a Graphile Worker pool with its proof of life, its alarm and the search for lost jobs. */
+/**
+ * Starts a Graphile Worker pool together with its registration as a live pool, its alarm, and the search for lost jobs.
+ */
 export async function startRunner(
   settings: PoolSettings,
   tasks: Tasks,

@@ -88,7 +88,7 @@ export async function exchangeCode(
 
 /**
  * Exchanges a refresh token for a new pair (OAuth 2.1 §4.3). A refresh token that was exchanged before ends the grant.
- * @param scopes lists the same scopes or fewer than before. Null means the same scopes.
+ * @param scopes lists scopes that the present token pair has. Null means that the new pair has the same scopes.
  */
 export async function refreshTokens(
   pool: Pool,

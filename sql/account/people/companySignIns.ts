@@ -91,8 +91,8 @@ export async function openSignIn(
 }
 
 /**
- * Stores the response that the provider sent through the browser, once. @returns false if the sign-in does not wait for
- * a response.
+ * Stores the response that the identity provider sent through the browser. Only the first response is stored. @returns
+ * false if the sign-in does not wait for a response.
  */
 export async function answerSignIn(pool: Pool, id: string, answer: string): Promise<boolean> {
   return transaction(pool, async (db) => {

@@ -219,8 +219,8 @@ export async function listSessions(
 }
 
 /**
- * Ends a console session. @param personId is the person of the session. Null means anyone. @returns false if there is
- * no such session.
+ * Ends a console session. @param personId is the person to whom the session must belong. Null allows any person.
+ * @returns false if there is no such session.
  */
 export async function endSession(
   db: Queryable,

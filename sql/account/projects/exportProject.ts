@@ -72,7 +72,10 @@ export async function openExport(
   }
 }
 
-/** Takes a slot for the export's transaction. @returns the time of the export. Null means that no slot is free. */
+/**
+ * Takes one of the slots for exports until the transaction ends. @returns the time of the export. Null means that no
+ * slot is free.
+ */
 async function takePlace(db: Client): Promise<Date | null> {
   for (let place = 1; place <= EXPORTS_MAX; place++) {
     const { rows } = await db.query<{ taken: boolean; now: Date }>(

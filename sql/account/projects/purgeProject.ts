@@ -45,8 +45,8 @@ export async function purgeProject(pool: Pool, projectId: string): Promise<void>
 }
 
 /**
- * Runs the last step of a purge. It deletes rows that no payment needs, and records the time of the end. If this time
- * is missing, the maintenance queues the job again.
+ * Runs the last step of a purge. The step deletes rows that no payment needs, and records the end of the purge. If the
+ * recorded end is missing, the maintenance queues the purge job again.
  */
 async function endErasure(pool: Pool, projectId: string): Promise<void> {
   await pool.query(

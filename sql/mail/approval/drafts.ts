@@ -117,7 +117,7 @@ export async function changeDraft(
        where d.id = $1 returning ${COLUMNS}`,
       [id, ...storedValues(change(draft))],
     )
-    // The draft was sent and deleted between the two statements.
+    // After the first statement had read the draft, the draft was sent and deleted.
     if (rows[0] === undefined) return null
     await checkBounds(db, projectId)
     return toDraft(rows[0])

@@ -75,7 +75,7 @@ function apply(db: Queryable, place: Place): Promise<InviteEffect> {
   }
 }
 
-/** Tells whether the message provably comes from this address alone. */
+/** Tells whether the message has this address as its only sender, and the sender is proven. */
 function isFrom({ direction, from, authentication }: InvitingMessage, address: string): boolean {
   if (direction === 'sent') return true
   const isVouched = authentication?.internal === true || authentication?.aligned === true
@@ -149,8 +149,8 @@ const revisionOf = ({ sequence, stamp }: Invite): Revision => ({
 })
 
 /**
- * Keeps the project's earlier answer to an event if the answer still counts. RFC 5546 §3.2.2.1: an attendee answers
- * again when the time changes. An instance inherits the answer to its series.
+ * Returns the project's earlier answer to a calendar event, if the answer still counts. An attendee answers again when
+ * the time of the event changes (RFC 5546 §3.2.2.1). A single instance inherits the answer to its series.
  */
 function keptAnswer(
   invite: Invite,

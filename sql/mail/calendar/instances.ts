@@ -112,7 +112,10 @@ export async function takeExpansion(
   }
 }
 
-/** Returns the time at which the event of a dead run may be taken again. Null means that no run has taken an event. */
+/**
+ * Returns the earliest time at which another run may take an event whose run has died. Null means that no run has taken
+ * an event.
+ */
 export async function nextExpansionAt(db: Queryable, projectId: string): Promise<Date | null> {
   const { rows } = await db.query<{ at: Date | null }>({
     name: 'next-expansion-at',

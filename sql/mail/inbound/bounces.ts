@@ -171,8 +171,8 @@ const describe = (status: string | null, diagnostic: string): string =>
   diagnostic !== '' ? diagnostic : `returned${status === null ? '' : ` (${status})`}`
 
 /**
- * Limits the sent copies that one bounce address may stand for. They are the recipients of messages whose hashes begin
- * alike.
+ * Limits the sent copies that one bounce address may stand for. A bounce address holds only the beginning of a
+ * message's hash, so it may fit several messages.
  */
 const COPIES_MAX = 500
 

@@ -20,7 +20,7 @@ export type SpooledMail = {
   /** Is the object that holds the bytes. If it is absent or null, no object holds them. */
   blob?: Buffer | null
   envelopeFrom: string
-  /** Lists the inbox addresses that get the mail in lower case, at least one. */
+  /** Lists the inbox addresses that get the mail, in lower case. The list has at least one address. */
   inboxes: { address: string; envelopeTo: string }[]
   remoteIp: string
   helo: string

@@ -12,7 +12,7 @@ import { insertPendingTexts } from '../messages/attachmentTexts.ts'
 import { recordBounce } from './bounces.ts'
 import type { InboundMail } from './inboundMails.ts'
 
-/** Is a parsed mail with its place in the inbox: its Message-ID and its thread. */
+/** Is a parsed mail with its Message-ID and its thread, as the inbox stores it. */
 export type ReceivedMessage = {
   inbound: InboundMail
   mail: ParsedMail

@@ -26,7 +26,7 @@ const COPIES_MAX = 500
 /**
  * Records a bounce or a complaint that a relay has reported and proven. A repeated report changes nothing.
  * @param domain is the domain whose copies the reporter may report. Null means any domain.
- * @returns false if the report is about no sent copy, or is known.
+ * @returns false if no sent copy belongs to the report, or if the report is already recorded.
  */
 export async function recordRelayReport(
   pool: Pool,

@@ -61,8 +61,8 @@ export async function storeParsedMails(
       db,
       repeated.map(({ inbound }) => inbound.rawId),
     )
-    // The events are recorded last. Otherwise a transaction that records a bounce could wait for its message's lock
-    // while this transaction holds the event stream's lock.
+    // The events are recorded last, because they lock the event stream. Otherwise a transaction that records a bounce
+    // could wait for its message's lock while this transaction holds the lock of the event stream.
     await recordEvents(db, events)
     return received.map(
       (one) => outcomes.get(one) ?? (skipBusy && !isLocked(one) ? 'busy' : 'gone'),
@@ -70,7 +70,7 @@ export async function storeParsedMails(
   })
 }
 
-/** Locks the inboxes that are not deleted. @returns the projects of the inboxes. */
+/** Locks the inboxes that are not deleted. @returns the projects whose inboxes are locked. */
 async function lockInboxes(
   db: Queryable,
   received: readonly AuthenticatedMail[],

@@ -25,7 +25,8 @@ const NO_BYTES = new Uint8Array()
 /**
  * Writes large attachments to the object store, before their rows are stored. They are written one after the other,
  * because memory must not hold all of them twice.
- * @returns by place the object of each attachment. Null means that the row holds the bytes.
+ * @returns the object of each attachment, in the order of the attachments. Null means that the attachment's row holds
+ * the bytes.
  * @throws {BlobsAwayError}
  */
 export async function keepAttachments(

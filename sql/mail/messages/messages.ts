@@ -59,7 +59,7 @@ type Found = {
   invites: AppliedInvite[] | null
 }
 
-/** Is a message that is read alone, with the one-time codes, links and invites in it. */
+/** Is a message as the API returns it on its own, with its one-time codes, links and invites. */
 export type SingleMessage = Message & Found
 
 export type MessageRow = {
@@ -213,7 +213,10 @@ const labelledPage = (byStatus: boolean) => {
 /** Limits the messages of a label that are counted to find rare labels. A label on more messages counts as common. */
 const COUNTED_MAX = 1_000
 
-/** Returns the labels, the rarest label first, because `labelledPage` reads all messages of the first label. */
+/**
+ * Sorts labels by the number of messages that carry them, the rarest label first. `labelledPage` reads all messages of
+ * the first label.
+ */
 export async function rarestFirst(
   db: Queryable,
   projectId: string,

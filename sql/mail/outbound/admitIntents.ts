@@ -3,7 +3,8 @@ import { recipientsOf } from './lockIntents.ts'
 import type { AcceptedMessage, SendIntent } from './sendIntents.ts'
 
 /**
- * Is a send intent that may be stored, with the response to its caller. `n` is the place of the intent in the batch.
+ * Is a send intent that may be stored, with the API response to its caller. `n` is the index of the intent in its
+ * batch.
  */
 export type Admitted = AcceptedMessage & {
   kind: 'admitted'

@@ -30,8 +30,8 @@ export type LockedIntents = {
  * Locks the projects, threads, drafts and quotas of send intents until the transaction ends, and reads them. Every
  * batch locks one kind after the other, and the rows of a kind in the order of their keys. So two batches never
  * deadlock.
- * @returns null if a project has no row of its quota yet. A row that is not there cannot be locked. So the caller ends
- * the transaction, stores the row with `beginQuotas`, and starts again.
+ * @returns null if a project has no quota row for today yet. A missing row cannot be locked. So the caller ends the
+ * transaction, stores the row with `beginQuotas`, and starts again.
  */
 export async function lockIntents(
   db: Queryable,
@@ -128,7 +128,7 @@ async function lockThreads(
   return new Map(rows.map(({ row, id }) => [row, id]))
 }
 
-/** Locks the drafts that are sent. @returns the versions of the drafts, by project and id. */
+/** Locks the drafts whose mails are about to be sent. @returns the version of each draft, by project and draft id. */
 async function lockDrafts(
   db: Queryable,
   intents: readonly SendIntent[],
@@ -143,7 +143,7 @@ async function lockDrafts(
   return new Map(rows.map((row) => [wordOf(row.project_id, row.id), row.version]))
 }
 
-/** Locks the quotas of projects. @returns the recipients of this UTC day, by project. */
+/** Locks the send quotas of projects. @returns for each project the number of recipients of this UTC day. */
 async function lockQuotas(
   db: Queryable,
   projectIds: readonly string[],
@@ -179,7 +179,10 @@ async function findTakenKeys(
   return new Set(rows.map((row) => wordOf(row.project_id, row.key)))
 }
 
-/** Finds the intents with a recipient of whom the project knows neither the address nor the domain. */
+/**
+ * Finds the send intents with an unknown recipient. A recipient is unknown if the project knows neither the address nor
+ * the domain.
+ */
 async function findIntentsToUnknown(
   db: Queryable,
   intents: readonly SendIntent[],

@@ -3,7 +3,7 @@ import { isAllowed, type Rule } from '../../../shared/mail/emailRules.ts'
 import { storageLimit } from '../../account/projects/projectLimits.ts'
 import type { Queryable } from '../../db.ts'
 
-/** Lists the recipients of a send or reply of one project. */
+/** Lists the recipients of one mail that a project wants to send, or of one reply. */
 export type WantedRecipients = {
   projectId: string
   scope: 'SEND' | 'REPLY'

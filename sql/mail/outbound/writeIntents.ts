@@ -168,7 +168,10 @@ const WRITE_INTENTS = `with ${[
   JOBS,
 ].join(',')} select count(*) from jobs`
 
-/** Stores admitted intents: threads, messages, outbound mails, quotas, approval requests and jobs. */
+/**
+ * Stores everything that belongs to admitted send intents: threads, messages, outbound mails, quotas, approval requests
+ * and jobs.
+ */
 export async function writeIntents(
   db: Queryable,
   admitted: readonly Admitted[],

@@ -28,12 +28,12 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** A segment is searched for words of deleted messages this many days after its last check. */
+/** A search segment is searched for the words of deleted messages when its last check is this many days old. */
 const CHECK_DAYS = 7
 
 /**
- * Is a step of the work on a project's search segments. Null means that there is no work, or that another process does
- * it.
+ * Names the step that was done for a project's search segments. Null means that there is no work, or that another
+ * process does the work.
  */
 export type Built = 'leaf' | 'merged' | 'checked' | null
 
@@ -143,8 +143,8 @@ async function blocksOfLeaf(
 }
 
 /**
- * Returns the oldest sixteen neighbouring segments of one size. The list is empty if fewer segments stand after the
- * larger segments.
+ * Returns the oldest sixteen search segments of one size, which become one segment. @returns null if no size has
+ * sixteen segments.
  */
 export function neighboursToMerge<Range extends LeafRange>(
   segments: readonly Range[],
@@ -230,7 +230,8 @@ async function* mergedTerms(
 }
 
 /**
- * Returns the segment whose check was longest ago, if its next check is due. The segment counts as checked from now on.
+ * Returns the search segment whose check for deleted messages was longest ago, if its next check is due. The segment
+ * counts as checked from now on.
  */
 async function takeUnchecked(db: Client, projectId: string): Promise<Segment | null> {
   const { rows } = await db.query<Segment>({

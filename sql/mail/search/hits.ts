@@ -33,7 +33,7 @@ export type Hit = { row: string; at: Date }
  * Finds the first messages that match a search, in its order.
  * @param db is a {@link snapshot}, because a job may move a message from the pending messages to a segment meanwhile,
  * and replace segments.
- * @param check returns the first `limit` matches among rows.
+ * @param check gets candidate rows and returns the first `limit` messages among them that match the search.
  * @throws {SearchTimeoutError}
  */
 export async function findHits(
@@ -62,7 +62,8 @@ export async function findHits(
     const next = await source!.batches.next()
     source!.bound = next.done === true ? Infinity : direction * next.value.boundMs
     if (next.done === true || next.value.rows.length === 0) continue
-    // A message whose words were changed is both in a leaf and among the pending messages, so it is found twice.
+    // A message whose words have changed is both in a leaf of the search index and among the pending messages, so the
+    // search finds it twice.
     const hits = new Map([...found, ...(await check(next.value.rows))].map((hit) => [hit.row, hit]))
     found = [...hits.values()].sort(byPlace).slice(0, limit)
   }

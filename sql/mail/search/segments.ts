@@ -95,14 +95,14 @@ export async function readWords(
 }
 
 /**
- * Limits the blocks that are read for one prefix to about 250 KB. A stranger can write millions of words with one
- * prefix.
+ * Limits the blocks of the search index that are read for one prefix to about 250 KB. A stranger can write millions of
+ * words with one prefix.
  */
 const BEGINNING_BLOCKS = 128
 
 /**
- * Returns the messages of prefixes in a segment, by the key of the prefix. If a prefix has too many words, all messages
- * of the segment are returned for it.
+ * Returns the messages of a search segment that have a word with a wanted prefix, by the key of the prefix. If too many
+ * words have the prefix, all messages of the segment are returned for it.
  */
 export async function readBeginnings(
   db: Queryable,
@@ -202,7 +202,7 @@ export async function insertSegment(
   return rows[0]!.id
 }
 
-/** Adds blocks of terms to a segment. */
+/** Adds blocks of words to a search segment. */
 export async function insertBlocks(
   db: Queryable,
   segmentId: string,

@@ -15,7 +15,7 @@ const OPEN_MAX = 500
 /** Limits the bytes of purchase requests and answers that are stored for one project. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Is a purchase to accept. */
+/** Is a purchase that the API is about to accept. */
 export type NewPurchase<Refusal> = {
   actor: Actor
   keyring: Keyring

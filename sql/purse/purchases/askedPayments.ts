@@ -61,8 +61,8 @@ export type PaymentDecision =
   | { state: 'expired' }
 
 /**
- * `before` means that an earlier decision is already recorded. `changed` means that the payment terms have changed.
- * `late` means that the approval request has expired.
+ * Tells the result of a decision about a payment. `before` means that an earlier decision is already recorded.
+ * `changed` means that the payment terms have changed. `late` means that the approval request has expired.
  */
 export type PaymentDecisionEnd = {
   kind: 'done' | 'before' | 'changed' | 'late'

@@ -122,8 +122,8 @@ export async function startAsking(
 export type StartedSend = { content: SignedRequest; sends: number; validBefore: bigint }
 
 /**
- * Counts a send of the signed purchase request, before it is sent. @returns null if the purchase has ended, or if the
- * payment can no longer be taken.
+ * Adds one to the number of sends of a signed purchase request, before the request is sent. @returns null if the
+ * purchase has ended, or if the payment can no longer be taken.
  */
 export async function startSend(
   db: Queryable,

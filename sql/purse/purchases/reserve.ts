@@ -96,7 +96,10 @@ const NOT_DUE: Reserved = { kind: 'not_due' }
 const refused = (reason: RefusalReason): Reserved => ({ kind: 'refused', reason })
 const NO_PURSE = refused('no_purse')
 
-/** Holds the sums and facts that decide about the payments of a group. Each payment changes them. */
+/**
+ * Holds the sums and facts that decide whether a payment may be signed. Each signed payment of a group changes them for
+ * the next payment.
+ */
 type State = {
   now: Date
   purse: { address: string; isFrozen: boolean; freeAtomic: bigint }
@@ -211,8 +214,8 @@ export async function lockPurse(
     values: [projectId],
   })
   if (locked.rowCount === 0) return null
-  // The sums are read in a separate statement, whose snapshot begins after the lock. So the statement sees the
-  // reservations of the last holder of the lock.
+  // The purse's sums are read in a separate statement, whose snapshot begins after the lock is taken. So the statement
+  // sees the reservations of the transaction that held the lock before.
   const { rows } = await db.query<{ address: string; frozen: boolean; free: string }>({
     name: 'read-locked-purse',
     text: `select p.address, p.frozen_at is not null as frozen,

@@ -194,7 +194,7 @@ async function changeEndpoint(
 
 /**
  * Replaces the secret of an endpoint's webhook. All later attempts use the new secret.
- * @returns the endpoint with its new secret. Null means that there is no such endpoint.
+ * @returns the endpoint with its new webhook secret. Null means that the project has no endpoint with this id.
  * @throws {SecretWithoutWebhookError}
  */
 export async function rotateWebhookSecret(

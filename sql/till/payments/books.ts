@@ -18,7 +18,7 @@ export type BookEntry = {
   resourceUrl: string
   payer: string
   recipient: string
-  /** Tells whether the other party is an address of the project itself. */
+  /** Tells whether the other party of the transfer is an address of the project itself. */
   isOwn: boolean
   amountAtomic: bigint
   network: string
@@ -29,9 +29,9 @@ export type BookEntry = {
   /** Tells whether the block of the transfer is final. */
   isFinal: boolean
   /**
-   * Is the entry's part of the transaction's fee, which the service's gas wallet paid. The parts of a group's members
-   * are whole wei that add up to the fee. Null means that somebody else sent the transaction, that it carried calls of
-   * purses, or that an older release recorded it.
+   * Is the entry's part of the transaction fee that the service's gas wallet paid. Each part is a number of whole wei,
+   * and the parts of one transaction add up to its fee. Null means that somebody else sent the transaction, that it
+   * carried calls of purses, or that an older release recorded it.
    */
   feeWei: bigint | null
 }
@@ -73,7 +73,7 @@ const PARTS = {
 /**
  * Lists the entries of the account book from one time until before another, oldest first, at most `limit` after the
  * cursor.
- * @param wanted.withPurse tells whether purchases and sweeps are listed too.
+ * @param wanted.withPurse tells whether the purse's purchases and withdrawals (sweeps) are listed too.
  */
 export async function listBookEntries(
   db: Queryable,

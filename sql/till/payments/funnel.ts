@@ -49,7 +49,7 @@ export type FunnelSums = {
   challenges: number
   /** Counts payment attempts that were refused before a claim. */
   refused: number
-  /** Counts claimed payments, whose signature and balance are right. */
+  /** Counts the claimed payments. A payment is claimed only if its signature and the payer's balance are right. */
   claimed: number
   settled: number
   failed: number
@@ -75,8 +75,8 @@ const SUMS = `
   coalesce(sum(failed), 0)::float8 as failed, coalesce(sum(atomic), 0)::text as atomic`
 
 /**
- * Returns the funnel from challenges to settled payments since a day. It is about one endpoint or about all endpoints
- * of a project.
+ * Counts the steps from x402 challenges to settled payments since a day, for one endpoint or for all endpoints of a
+ * project.
  */
 export async function readFunnel(
   db: Queryable,

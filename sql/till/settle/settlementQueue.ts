@@ -108,8 +108,8 @@ export type Untaken = {
   id: string
   /**
    * Tells the state of the payment's transaction. `waiting` means that no transaction is in progress. `sent` means that
-   * a transaction is in progress, and the payment waits for it. `open` means that a transaction is in progress, but
-   * that the node has not accepted it, or that the authorization has expired.
+   * a transaction is in progress, and that the payment waits for this transaction. `open` means that a transaction is
+   * in progress, but the node has not accepted it, or the authorization has expired.
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
@@ -255,7 +255,7 @@ export async function keepAlone(
   )
 }
 
-/** Deletes the records of payers whose day of going alone has ended. */
+/** Deletes the records of payers whose payments need not be sent alone any more, because the day is over. */
 export async function deleteEndedLonePayers(db: Queryable): Promise<void> {
   await db.query('delete from lone_payers where until < clock_timestamp()')
 }

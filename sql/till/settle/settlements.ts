@@ -227,7 +227,7 @@ export async function notifyChanged(db: Queryable, ids: readonly string[]): Prom
 /**
  * Ends a payment without a transfer. The end is final, so callers call this function only when the authorization can
  * never be settled.
- * @param alongside runs in the same transaction if this call ended the payment.
+ * @param alongside is a function that runs in the same transaction, if this call is the call that ends the payment.
  */
 export async function failPayment(
   pool: Pool,

@@ -82,7 +82,7 @@ export async function recordFinal(db: Queryable, paymentIds: readonly string[]):
   )
 }
 
-/** Is a settlement in the block to which a reorganisation moved it. */
+/** Is a settled payment in its new block, after a reorganisation moved its transaction to that block. */
 export type MovedPayment = SettledBy & BlockRef & { logIndex: number }
 
 /** Records the new blocks of settled payments, after a reorganisation moved their transactions to these blocks. */

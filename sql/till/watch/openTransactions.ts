@@ -88,7 +88,10 @@ export async function findDeployingPayers(
   return new Set(rows.map((row) => row.payer))
 }
 
-/** Finds open transactions with a nonce that is used on the chain. Each of them or one of its rivals is in a block. */
+/**
+ * Finds open transactions whose nonce is already used on the chain. A block then holds either the open transaction or
+ * another transaction with the same nonce.
+ */
 export async function findUsedNonces(
   db: Queryable,
   wallet: WalletId,

@@ -71,7 +71,7 @@ type Parser = PoolContext &
     dnsTurns: FairTurns
   }
 
-/** Describes how an inbound mail is to be received. */
+/** Holds the settings for receiving one inbound mail. */
 type Care = {
   /** Holds the rules of the inbox about senders. */
   rules: readonly Rule[]

@@ -44,7 +44,10 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
   }
 }
 
-/** Stores messages of several inboxes. The messages of the sharers with the least cost go first. */
+/**
+ * Stores messages of several inboxes. The messages of the inboxes and networks that have caused the least load go
+ * first.
+ */
 const createLane = (pool: Pool, costs: Costs): Stores =>
   createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,

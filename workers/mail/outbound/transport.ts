@@ -7,7 +7,10 @@ export type Envelope = { from: string; to: string }
 /** Describes a message on its way to some recipients. */
 export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 
-/** Receives outcomes of recipients as soon as they are known. The next copy may wait for this function. */
+/**
+ * Receives the delivery outcome of recipients as soon as the outcome is known. The SMTP transaction of the next copy
+ * may wait until this function returns.
+ */
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
 /**

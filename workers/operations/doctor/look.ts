@@ -54,10 +54,13 @@ export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   }
 }
 
-/** Describes a look at one subject. The report shows the name `check` when the look fails as a whole. */
+/** Describes one check of the doctor. If the check fails with an error, the report shows its name `check`. */
 export type Look = { check: string; run: () => Promise<Finding | readonly Finding[]> }
 
-/** Runs all looks of an area at the same time. A look that fails does not hide the findings of the other looks. */
+/**
+ * Runs all checks of one area of the doctor's report at the same time. A failed check does not hide the findings of the
+ * other checks.
+ */
 export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Finding[]> {
   const results = await Promise.all(
     looks.map(async ({ check, run }) => {

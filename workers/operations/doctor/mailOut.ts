@@ -170,7 +170,7 @@ async function spfOf(
         }),
       )
       const { result, comment } = checked.status
-      // The SPF library writes its own name and the sender before the cause.
+      // The SPF library writes its own name and the sender's address before the cause of the result.
       return { address, result, comment: (comment || '').split(': ').at(-1)! }
     }),
   )

@@ -1,4 +1,7 @@
-/** Holds the looks of each section of a report. Reports are rare, so this code is loaded with the first report. */
+/**
+ * Holds the checks of each section of the doctor's report. Reports are rare, so this code is loaded with the first
+ * report.
+ */
 import type { Finding } from '../../../shared/doctor/finding.ts'
 import type { Section } from '../../../shared/doctor/report.ts'
 import { lookAtChain } from './chain.ts'

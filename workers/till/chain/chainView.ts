@@ -100,7 +100,7 @@ export const isKnown = (view: ChainView): view is KnownChain =>
 
 /**
  * Reads the newest block of the chain. `view.head` only moves forward, so a lagging node cannot set it back.
- * @returns the newest block of the asked node.
+ * @returns the newest block of the node that answered.
  * @throws {RpcTrouble}
  */
 export async function refreshHead(view: Pick<ChainView, 'rpc' | 'head'>): Promise<Block> {

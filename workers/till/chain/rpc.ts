@@ -23,7 +23,7 @@ class RpcRest extends RpcTrouble {
 
 export type RpcCall = { method: string; params: readonly unknown[] }
 
-/** Holds the answer to one call: a result, or the node's own error. */
+/** Holds the answer to one JSON-RPC call: a result, or the node's own error. */
 export type RpcAnswer =
   | { ok: true; result: unknown }
   | { ok: false; code: number; message: string; data: unknown }

@@ -155,7 +155,10 @@ export function sendPayments(
   })
 }
 
-/** Sends payments like {@link sendPayments}, but in one transaction. Members that were sent meanwhile are left out. */
+/**
+ * Sends payments like {@link sendPayments}, but in one transaction. A payment that another transaction has carried
+ * meanwhile is left out.
+ */
 export function sendGroup(
   chain: KnownChain,
   account: PrivateKeyAccount,
@@ -247,7 +250,8 @@ export async function broadcast(
  * Replaces a transaction by a transaction with the same nonce and a higher fee. The new transaction holds the payments
  * that still wait. If no payment waits, the new transaction is an empty transfer, because that costs less than a revert
  * of the token.
- * @param payments are candidates for the new transaction. Payments that are not in the stuck transaction are left out.
+ * @param payments are the payments that the new transaction may carry. A payment that the stuck transaction did not
+ * carry is left out.
  */
 export async function reprice(
   chain: KnownChain,

@@ -22,8 +22,8 @@ export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 
 /**
- * Defines how many groups run at once. A second group begins when the first is late. A third group waits until a
- * running group ends.
+ * Defines how many groups of payments may be in progress at once. A second group begins when the first group is late. A
+ * third group waits until a running group ends.
  */
 export const GROUP_STATES: Record<GroupState, Partial<Record<GroupEvent, GroupState>>> = {
   free: { begun: 'one group' },

@@ -27,8 +27,8 @@ const SHARE_DIVISOR = 4
 /** Limits the payments that go alone and hold a job. Half of the pool's jobs stay free to wake the groups. */
 const ALONE_MAX = 16
 /**
- * A job that finds the lane for single payments full is retried after this delay. When the turn of its payment comes
- * earlier, the lane takes the payment without the job.
+ * A settlement job that finds the lane for single payments full is retried after this delay. If a place in the lane
+ * becomes free earlier, the lane settles the payment without the job.
  */
 const ALONE_DELAY_MS = 500
 const ALONE_DELAY_EACH_MS = 6
@@ -51,8 +51,8 @@ export type SettlementLanes = {
 /** Creates the lanes of one process. Payments that go alone have a separate lane, so they never delay the groups. */
 export function createSettlementLanes(view: ChainView): SettlementLanes {
   /**
-   * Holds the jobs that wait, by the id of their payment. A look takes all these jobs. A job that arrives during a look
-   * waits for the next look.
+   * Holds the waiting settlement jobs by the ids of their payments. One look at the waiting payments takes all these
+   * jobs. A job that arrives during a look waits for the next look.
    */
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
@@ -197,7 +197,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (!isAtWork) void lookOn()
   }
 
-  /** Looks for waiting payments, and looks again as long as a job arrived during the look. */
+  /** Reads the waiting payments, and reads them again as long as a job arrived during the last look. */
   const lookOn = async () => {
     do {
       if (asked.size > 0 || othersWait) await take()

@@ -21,8 +21,8 @@ import { fail, judgeRefusal, orPostpone, postpone, settleExpired } from './verdi
  */
 const REVERTS_MAX = 3
 /**
- * Limits the refused payments that are judged at once. If they were judged one by one, a group of them would occupy its
- * lane for seconds.
+ * Limits the refused payments that are checked again at once. If they were checked one by one, a group of refused
+ * payments would occupy its settlement lane for seconds.
  */
 const JUDGED_AT_ONCE = 8
 /**
@@ -100,8 +100,9 @@ async function sendTogether(
 
 /**
  * Sends each payment whose simulation succeeds in a separate transaction.
- * @param refused are payments that did not pass after the other payments of their group. Such a payment may pass alone.
- * The group decides first, because the payer may not have the money for all payments.
+ * @param refused are payments whose simulation failed behind the other payments of their group. The simulation of such
+ * a payment may succeed alone. But the result in the group decides, because the payer may not have the money for all
+ * payments.
  */
 async function sendEach(
   chain: KnownChain,

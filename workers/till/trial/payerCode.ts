@@ -45,7 +45,7 @@ function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeploym
       ...(['0x61', length, '0x61', at, '0x600039'] as const),
       // CALL(GAS, factory, 0, 0, length, 0, 0), POP
       ...(['0x6000600061', length, '0x6000600073', factory, '0x5af150'] as const),
-      // MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32)
+      // The program is MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32).
       ...(['0x73', wallet, '0x3f60005260206000f3'] as const),
     ])
   const start = size(program('0x0000'))

@@ -8,8 +8,9 @@ import { readTrial } from '../wallets/walletDeployment.ts'
 /** Tells why the token refuses a transfer. */
 export type ChainRefusal = {
   /**
-   * `used` means that a transaction spent or cancelled the authorization. `expired` and `early` depend on the time of a
-   * block. `suspended` is the verdict of this service, and the chain was not asked.
+   * Tells why the transfer is refused. `used` means that a transaction spent or cancelled the authorization. `expired`
+   * and `early` depend on the time of a block. `suspended` means that this service refuses the payer without asking the
+   * chain.
    */
   kind: 'used' | 'expired' | 'early' | 'final' | 'suspended'
   reason: X402Reason

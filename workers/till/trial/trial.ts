@@ -14,8 +14,8 @@ import type { ChainRefusal, Simulated } from './simulation.ts'
 import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts'
 
 /**
- * Holds the result of a trial. `gas` is the gas limit to sign. `code` is the hash of the payer's code. A `code` of
- * `null` means an account without code.
+ * Holds the result of a simulated transfer. `gas` is the gas limit to sign. `code` is the hash of the payer's contract
+ * code. A `code` of `null` means an account without code.
  */
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
@@ -76,7 +76,10 @@ export async function tryTransfers(
   return trials
 }
 
-/** Measures the gas of payments from contracts, and writes outcome and gas limit into their trials. */
+/**
+ * Measures the gas of payments from wallet contracts. The outcome and the gas limit are written into each payment's
+ * trial.
+ */
 async function measure(
   chain: KnownChain,
   contracts: readonly { transfer: Transfer; trial: Trial }[],

@@ -1,4 +1,7 @@
-/** Tries transfers by calls, without sending them. Every function throws RpcTrouble when the node gives no answer. */
+/**
+ * Simulates token transfers by `eth_call`, without sending transactions. Every function throws RpcTrouble when the node
+ * gives no answer.
+ */
 import { type Address, numberToHex } from 'viem'
 import type { Transfer } from '../../../shared/till/authorization.ts'
 import { quantity, read, tagOf } from '../chain/chain.ts'

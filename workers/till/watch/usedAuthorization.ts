@@ -1,5 +1,6 @@
 /**
- * Finds out how an authorization was used: by any transaction that settled it, by a cancellation, or before its claim.
+ * Finds out how a payment authorization was used. Any transaction may have settled it, the payer may have cancelled it,
+ * or it was used before this service claimed the payment.
  */
 import type { Hex } from 'viem'
 import type { Payment } from '../../../sql/till/payments/payments.ts'
@@ -71,7 +72,8 @@ async function wasUsedAt(chain: KnownChain, payment: Payment, block: bigint): Pr
   try {
     return await isUsed(chain.rpc, payment, block)
   } catch (error) {
-    // The node no longer has the state of the block of the claim, so the events of the token decide.
+    // The node no longer has the state of the block at which the payment was claimed, so the events of the token
+    // decide.
     if (error instanceof RpcTrouble) return false
     throw error
   }
