@@ -14,7 +14,7 @@ export type PoolOptions = {
   size: number
   /** Is the name of the connections in pg_stat_activity. */
   name: string
-  /** Is the statement timeout. */
+  /** Limits the milliseconds of each SQL statement on the connections of the pool. */
   statementTimeoutMs?: number
   /** Logs idle connections that break. The pool replaces them at the next use. */
   log?: Pick<Logger, 'debug'>
@@ -24,8 +24,8 @@ const CONNECT_TIMEOUT_MS = 5_000
 const KEEPALIVE_IDLE_MS = 5_000
 const STATEMENT_TIMEOUT_MS = 30_000
 /**
- * Is the additional time after the statement timeout. Postgres ends every statement at its timeout. A connection that
- * stays silent longer is dead: its server vanished, or a proxy lost it.
+ * Is the time that a connection may stay silent after the statement timeout. Postgres ends every statement at its
+ * timeout. So a longer silence means that the database server vanished, or that a proxy lost the connection.
  */
 const ANSWER_GRACE_MS = 2_000
 

@@ -73,7 +73,7 @@ export const ORGANIZATION = 'organization'
 
 /**
  * Writes an audit entry in its own statement before the action, so that no action is without an entry.
- * @returns the row number of the entry, for {@link setOutcome}.
+ * @returns the row number of the audit entry, which {@link setOutcome} needs.
  */
 export async function openAudit(
   db: Queryable,

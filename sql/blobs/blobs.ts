@@ -16,15 +16,15 @@ export type Blobs = {
   /**
    * Writes large content to the object store. The caller then stores a row with its hash. The sweep removes an object
    * that no row names after an hour.
-   * @returns the hash that names the object. Null means that the content belongs into the row.
+   * @returns the hash that names the object. Null means that the content is small and belongs into the database row.
    * @throws {BlobsAwayError}
    */
   keep(content: Uint8Array): Promise<Buffer | null>
   /** Reads the content of a database row, from the object store if necessary. @throws {BlobsAwayError} */
   read(stored: StoredContent): Promise<Buffer>
   /**
-   * Returns the same storage for one project. Large contents of that project wait for each other, and not for other
-   * projects.
+   * Returns the same store for one project. Large contents of that project wait for each other, but never for those of
+   * other projects.
    */
   of(projectId: string): Blobs
 }

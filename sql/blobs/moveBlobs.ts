@@ -7,7 +7,7 @@ export type Direction = 'store' | 'database'
 
 /** Limits the contents that are moved at once, because each has up to 35 MB in memory. */
 const AT_ONCE = 4
-/** Limits the rows that one statement reads. */
+/** Limits the rows that one statement of the move reads. */
 const WALK = 2_000
 
 /** Lists the tables with contents of mail, and their primary keys. */

@@ -111,7 +111,7 @@ function chownCluster(cluster: string, account: Account | null): void {
   if (account === null || statSync(cluster).uid === account.uid) return
   const inside = readdirSync(cluster, { recursive: true, encoding: 'utf8' })
   for (const name of inside) lchownSync(join(cluster, name), account.uid, account.gid)
-  // The folder itself gets its owner last, so that an interrupted run starts again.
+  // The data directory itself gets its owner last. If the function is interrupted, its next run therefore begins again.
   chownSync(cluster, account.uid, account.gid)
 }
 

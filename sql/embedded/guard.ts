@@ -27,7 +27,8 @@ export function guard(child: ChildProcess, account?: { uid: number; gid: number 
     cwd: '/',
     env: { PATH: '/usr/bin:/bin' },
     stdio: ['pipe', 'ignore', 'ignore'],
-    // The guard has its own process group, because a signal to this process group must not end the guard first.
+    // The guard process has its own process group. Otherwise a signal to the group of this process would end the guard
+    // first.
     detached: true,
     ...account,
   })

@@ -92,7 +92,10 @@ export type DueDelivery = {
   idempotencyKey: string
   url: string
   body: Buffer
-  /** Count all ended attempts of the delivery, and the ended attempts of its earlier schedules (before a replay). */
+  /**
+   * Count the ended attempts of the webhook delivery. `attempt` counts all of them. `attemptsBefore` counts those from
+   * before the last replay.
+   */
   attempt: number
   attemptsBefore: number
   /** Is the webhook's current secret. It is null if the endpoint or webhook is deleted, or has no URL any more. */

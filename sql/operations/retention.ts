@@ -93,7 +93,10 @@ const IS_DUE: Record<RetentionClass, (before: string) => string> = {
     oldest(before, 'payments', 'created_at', 'and details_removed_at is null'),
 }
 
-/** Lists the retention classes that the purge of a deleted project removes, in another order of locks. */
+/**
+ * Lists the retention classes whose rows a deleted project loses in its purge. The purge takes the locks in another
+ * order.
+ */
 const PURGED: ReadonlySet<RetentionClass> = new Set(['mail', 'rawMail', 'deliveries'])
 
 const column = (name: RetentionClass): string => RETENTION_CLASSES[name].column
@@ -115,7 +118,7 @@ const NEXT_DUE = `
   ).join(', ')}
   from timed p order by row`
 
-/** Is the position before the first project, because the entries of the organization's log come first. */
+/** Is the position before the first project. The entries of the organization's audit log stand at this position. */
 export const WALK_START = -1n
 
 /**

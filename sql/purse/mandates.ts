@@ -146,9 +146,9 @@ export function giveMandate(
 
 /**
  * Changes a mandate. Payments that are already signed stay signed, and count for the mandate.
- * @param options.change returns the new terms and state. It gets the present terms and state, and runs under the lock
- * of the mandate.
- * @param options.within runs in the transaction of the change.
+ * @param options.change gets the present terms and state of the mandate, and returns the new terms and state. The
+ * function runs while the mandate is locked.
+ * @param options.within runs in the same transaction as the change of the mandate.
  * @returns null if the project has no such mandate, or if the mandate has ended.
  */
 export function changeMandate(

@@ -12,7 +12,10 @@ import { readRefundFacts, type SignRefund, tellRefund } from './refunds/refundFa
 export type Signed = {
   id: string
   transfer: Omit<Transfer, 'signature' | 'deployment'>
-  /** Is the number of the newest block when the payment was signed. Null means that the service knew none. */
+  /**
+   * Is the number of the chain's newest block when the payment was signed. Null means that the service knew no block
+   * then.
+   */
   signedBlock: bigint | null
 }
 
@@ -53,7 +56,8 @@ const toSigned = (row: Row): Signed => ({
 /**
  * Finds open payments of purses on a chain, one part of the list at each poll. Payments that nobody takes stay open
  * until a final block, and must not hide newer payments.
- * @param after is the row number of the last payment of the previous poll. 0 means to start with the first payment.
+ * @param after is the row number of the payment at which the previous poll ended. The number 0 means that the first
+ * payment comes next.
  */
 export async function findOpen(
   db: Queryable,

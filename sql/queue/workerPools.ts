@@ -186,7 +186,7 @@ export async function listLocks(db: Queryable, graphilePoolId: string): Promise<
   return rows
 }
 
-/** Tells whether the Graphile Worker pool still holds this lock on a job. */
+/** Tells whether the Graphile Worker pool still holds the given lock on a job. */
 export async function hasLock(
   db: Queryable,
   graphilePoolId: string,

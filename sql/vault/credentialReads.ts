@@ -113,7 +113,7 @@ export async function openCredential(
 export type CredentialRead = {
   actor: Actor
   name: string
-  /** Tells whether the caller is the owner, in the console. */
+  /** Tells whether the caller of the vault is the owner at the console. */
   isOwner: boolean
   /** Is the version to read. If it is absent, the current version is read. */
   version?: number
@@ -256,7 +256,10 @@ const PAGE_METADATA_BYTES = 8 * 1024 * 1024
 
 export type CredentialFilter = {
   projectId: string
-  /** Selects only credentials that expire within this time or have expired, the soonest first. Null selects all. */
+  /**
+   * Selects only credentials that have expired or expire within this time, the soonest first. Null selects all
+   * credentials.
+   */
   expiringWithinMs: number | null
   /** Selects credentials with this text in the name. */
   name?: string

@@ -9,7 +9,10 @@ export type DeliveryBatchers = {
   attempts: Batcher<AttemptResult, boolean>
 }
 
-/** Sets how deliveries are batched. One batch collects while another batch runs. A single delivery never waits. */
+/**
+ * Sets how the deliveries of webhooks are batched. One batch collects deliveries while another batch runs. A single
+ * delivery never waits.
+ */
 const BATCHING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**

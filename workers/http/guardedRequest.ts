@@ -57,7 +57,7 @@ export type GuardedRequestParameters = OutboundPolicy & {
   kept?: { by: KeptConnections; owner: string }
 }
 
-/** Describes an unchanged HTTP response. The array `headers` alternates between names and values. */
+/** Describes an HTTP response as it was received. The array `headers` holds a name and a value in turn. */
 export type Exchange =
   | {
       ok: true

@@ -45,7 +45,8 @@ export type Children<Request, Result> = {
 }
 
 /**
- * Names the file of a program whose processes call `serveParent`. Error messages use `name`, for example `the parser`.
+ * Describes a program for child processes by its file, its name and its limits. The program calls `serveParent`. Error
+ * messages use `name`, for example `the parser`.
  */
 export type ChildProgram = { file: string; name: string; limits: ChildLimits }
 
@@ -112,7 +113,7 @@ function startChild<Request, Result>(
       const before = processorMs(child.pid) ?? 0
       const check = setInterval(() => {
         const waitedMs = performance.now() - startedMs
-        // Without /proc, the elapsed time of the request counts instead of its processor time.
+        // Where /proc is absent, the elapsed time of a request counts in place of its processor time.
         const usedMs = (processorMs(child.pid) ?? waitedMs) - before
         if (usedMs > timeMaxMs) resolve(`took over ${timeMaxMs} ms`)
         if (waitedMs > WAIT_MAX_MS) resolve(`was not done after ${waitedMs} ms`)

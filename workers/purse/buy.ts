@@ -147,7 +147,7 @@ export const createBuy = (
         return send(signed, { content, validBefore, sends: 1 })
       }
       default:
-        // The purchase may be signed already, if the reply to the commit of its signature was lost.
+        // The purchase is already signed if the signature was committed but the reply to the commit was lost.
         return resume(await findDuePurchase(pool, due.id))
     }
   }

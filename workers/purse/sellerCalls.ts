@@ -48,7 +48,10 @@ export function createSellerCalls(
 ): SellerCalls {
   const masker = createAnswerMasker()
 
-  /** Returns a request with its secrets. The credential may have changed since the purchase was accepted. */
+  /**
+   * Returns the HTTP request of a purchase with the secrets in it. The credential may have changed since the purchase
+   * was accepted.
+   */
   async function fill({ projectId, credentialName: name }: Buyer, request: UseRequest) {
     if (name === null) return { ...request, secrets: [] }
     const credential = await readForUse(pool, { projectId, name, keyring: await source(pool) })

@@ -20,7 +20,7 @@ const GAP_PER_FETCH = 4
  * Rings when a job falls due, to the millisecond. Polling would find the job half an interval later on average.
  * @param nextInMs returns the milliseconds until the next job is due, by the clock that decides whether a job is due.
  * `null` means never.
- * @param ring makes the pool fetch jobs.
+ * @param ring is called at each ring, and makes the pool fetch jobs.
  * @param fetchMs returns how long a fetch takes at present.
  */
 export function startAlarm(options: {

@@ -14,7 +14,7 @@ export type LaneLimits = {
   /** Limits the concurrent requests of one lane. For a slow lane `slowLaneCap` is the limit. */
   laneCap: number
   slowLaneCap: number
-  /** Limits the concurrent requests of all slow lanes of one sharer. */
+  /** Limits the concurrent requests of all slow lanes of one project. */
   slowSharerCap: number
   /**
    * A lane is slow when its average response time, or the age of its oldest open request, exceeds this many
@@ -62,7 +62,7 @@ export const MAIL_LIMITS: LaneLimits = {
  */
 const WAIT_MAX_MS = 100
 /**
- * Limits the jobs that wait for a lane that has no response yet. The second number is the response time that such a
+ * Limits the jobs that wait for a lane whose host has not responded yet. UNPROVEN_MS is the response time that such a
  * lane is assumed to have.
  */
 const UNPROVEN_WAITING_MAX = 64
@@ -117,7 +117,8 @@ export class Lanes {
   readonly #limits: LaneLimits
 
   /**
-   * @param slots is the number of jobs that the pool runs at the same time. Slow lanes get at most half of the slots.
+   * @param slots is the number of jobs that the pool runs at the same time. All slow lanes together get at most half of
+   * the slots.
    */
   constructor(slots: number, limits = WEBHOOK_LIMITS, nowMs = () => performance.now()) {
     this.#nowMs = nowMs
@@ -185,7 +186,7 @@ export class Lanes {
   }
 
   #mayWait(lane: Lane): boolean {
-    // Without an open request in the lane, no `leave` would ever wake the waiting job.
+    // If no request of the lane is open, no call of `leave` would ever wake a waiting job.
     if (lane.open.size === 0 || this.#isSlow(lane) || this.#isLate(lane)) return false
     if (lane.averageMs === null && lane.waiting.length >= UNPROVEN_WAITING_MAX) return false
     const turns = (lane.waiting.length + 1) / this.#limits.laneCap

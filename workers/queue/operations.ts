@@ -82,7 +82,7 @@ function watchClient(pool: Pool, done: Batcher<string, boolean>, end: () => void
       held ??= await pool.connect()
       return await answered(held, statement, values)
     } catch (error) {
-      // Graphile Worker needs its slot at once, so the repeated statement takes another connection.
+      // Graphile Worker needs its job slot at once. So the failed statement is repeated on another connection.
       release(error as Error)
       if (!endsJob(statement)) throw error
       return patiently(() => queryOnce(pool, statement))

@@ -2,7 +2,8 @@ import { isDatabaseUnavailable } from '../../shared/process/databaseAway.ts'
 import { isDeadlock } from '../../sql/db.ts'
 
 /**
- * Limits the wait for an unreachable database. Together with one time-out the wait stays below a pool's drain limit.
+ * Limits the wait for an unreachable database. This wait and the time-out of one statement together are shorter than
+ * the time for the drain of a pool.
  */
 const DATABASE_PATIENCE_MS = 8_000
 const DATABASE_RETRY_MS = 100

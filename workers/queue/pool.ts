@@ -54,7 +54,7 @@ export async function startPool(settings: PoolSettings, parentLog: Logger): Prom
       stopping = true
       await current.drain()
       await supervised
-      // If a runner was still starting when the stop was requested, `current` holds that runner by now.
+      // A runner may still have been starting when the stop was requested. Now `current` holds that runner.
       await current.drain()
       // A drained pool has given up each job whose outcome is not in the database yet. The database may become
       // reachable during this wait.

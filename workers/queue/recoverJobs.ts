@@ -29,7 +29,7 @@ export function recoverJobs(options: {
   jobs: JobsInHand
   operations: WatchedOperations
   fetches: Fetches
-  /** Sets the milliseconds between two searches for such jobs. */
+  /** Sets the milliseconds between two searches for jobs that the pool has locked but does not have in memory. */
   intervalMs: number
   onStuck: () => void
   /** Is called with the number of jobs that were released. */

@@ -36,7 +36,7 @@ export type PoolSettings = {
   pollIntervalMs: number
   /** Creates the tasks of the pool. The function is called once for each pool. */
   tasks: (context: PoolContext) => Tasks
-  /** Sets how lanes share the slots of the pool. By default the limits for webhooks apply. */
+  /** Sets how receivers (lanes) share the job slots of the pool. By default the limits for webhooks apply. */
   lanes?: LaneLimits
   /** Sets the number of database connections of the pool. The default is enough for every concurrent job. */
   connections?: number

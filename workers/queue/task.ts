@@ -10,7 +10,7 @@ export type PoolContext = {
   log: Logger
   /** Shares the worker pool's slots for jobs between endpoints or domains. */
   lanes: Lanes
-  /** Records the outcomes of the external effects of a task. */
+  /** Records the outcomes of the external effects that a task has caused. */
   outcomes: HeldOutcomes
 }
 

@@ -65,7 +65,8 @@ export function taskList(tasks: Tasks, pool: Pool, context: () => Context) {
 /**
  * Runs a task, and repeats it while the database is unreachable. A failed job would wait for Graphile Worker's
  * exponential back-off, and outages would use up its attempts.
- * @throws {Error} when the job was given to another pool, which happens seconds after the proof of life is lost.
+ * @throws {Error} when another pool has taken the job. This happens some seconds after the pool has lost its connection
+ * that proves its life.
  */
 async function outlastDatabase(
   pool: Pool,

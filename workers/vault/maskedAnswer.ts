@@ -18,7 +18,7 @@ export type ReceivedAnswer = {
   truncated: boolean
 }
 
-/** Returns a response that has only a status. */
+/** Returns a masked HTTP response that has only a status. */
 export const withoutContent = (
   status: number,
   bodyOmitted: UseAnswer['bodyOmitted'],

@@ -38,7 +38,7 @@ type GrantRow = { id: string; grant_scopes: string[]; resource: string; is_live:
 
 /**
  * Exchanges an authorization code for tokens, once (OAuth 2.1 §4.1.3). A second use of the code ends the grant.
- * @param isProven tells whether the code verifier fits this challenge.
+ * @param isProven gets the stored PKCE challenge, and tells whether the client's code verifier fits that challenge.
  */
 export async function exchangeCode(
   pool: Pool,

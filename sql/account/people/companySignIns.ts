@@ -9,13 +9,16 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 const MINUTES = 10
-/** Limits the sign-ins at the provider that are in progress, because strangers can begin any number. */
+/** Limits how many sign-ins at the identity provider may be in progress, because strangers can begin any number. */
 const UNDER_WAY_MAX = 5_000
 
 /** Describes a sign-in at the company's identity provider that is in progress. */
 export type CompanySignIn = {
   id: string
-  /** Is the person who connects a provider account to their own account. Null means that somebody signs in. */
+  /**
+   * Is the person who connects an account of the identity provider to their own account. Null means that somebody signs
+   * in.
+   */
   personId: string | null
   state: 'asked' | 'open' | 'answered' | 'done' | 'failed'
   url: string | null

@@ -81,7 +81,7 @@ export async function hasSignedIn(db: Queryable): Promise<boolean> {
 
 /** Describes the browser of a new console session. */
 export type Browser = {
-  /** Is the secret of the browser's cookie. Null means that the browser has none. */
+  /** Is the secret in the browser's sign-in cookie. Null means that the browser sent no such cookie. */
   secret: string | null
   agent: string | null
 }

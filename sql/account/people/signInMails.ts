@@ -56,7 +56,10 @@ export type WantedSignInMail = {
   expiresAt: Date
 }
 
-/** Returns the sign-in link of a request. @returns null if the request has expired, or if nobody has the address. */
+/**
+ * Returns the facts for a requested sign-in mail. @returns null if the request has expired, or if no person has the
+ * address.
+ */
 export async function findSignInMail(db: Queryable, id: string): Promise<WantedSignInMail | null> {
   const { rows } = await db.query<WantedSignInMail>(
     `select pe.id as "personId", pe.name, pe.email, m.browser_hash as "browserHash", m.created_at as "createdAt",

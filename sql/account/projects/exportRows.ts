@@ -269,7 +269,7 @@ const MESSAGE_PAGE = `
 
 type Positioned = Record<string, unknown> & { _at: Date; _row: string }
 
-/** Reads the pages of a section until a page is empty. */
+/** Reads the pages of one section of an export until a page is empty. */
 export async function* pages<Row extends { _at: Date; _row: string }>(
   db: Queryable,
   text: string,

@@ -66,7 +66,7 @@ async function endErasure(pool: Pool, projectId: string): Promise<void> {
   const nothingLeft = [...MAIL_TABLES, ...OWN_TABLES]
     .map(([table]) => `not exists (select from ${table} where project_id = $1)`)
     .join(' and ')
-  // The inbox address stays stored, because it is never assigned again.
+  // The inbox address of a deleted project stays stored, because it is never assigned again.
   await pool.query(
     `update projects set erased_at = clock_timestamp(), name = '', display_name = null
      where id = $1 and deleted_at is not null and erased_at is null and ${nothingLeft}`,

@@ -44,8 +44,8 @@ export type Notice = {
 }
 
 /**
- * Returns the notifications about a waiting approval request. @returns null if nobody must be notified, or if all mails
- * are sent.
+ * Returns the notification about a waiting approval request with the addresses that have not got it. @returns null if
+ * nobody must be notified any more.
  */
 export async function findNotice(db: Queryable, approvalId: string): Promise<Notice | null> {
   const { rows } = await db.query<Notice>(

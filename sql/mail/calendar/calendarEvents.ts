@@ -118,7 +118,8 @@ export async function startOwnEvent(
 /**
  * Raises the SEQUENCE (RFC 5545) of a calendar event that this project organizes, and returns the new SEQUENCE.
  * @returns null if the project organizes no event with this UID.
- * @param event is the new state of the event that is announced. Null means that the event stays as it is.
+ * @param event is the new state of the calendar event that the project announces. Null means that the calendar event
+ * stays as it is.
  */
 export async function reviseOwnEvent(
   db: Queryable,

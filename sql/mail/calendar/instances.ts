@@ -3,8 +3,8 @@ import type { Pool, Queryable } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * Instances of events are stored for the first number of days ahead of now or of the event's start. They are computed
- * again after the second number of days.
+ * AHEAD_DAYS is the number of days for which instances of a calendar event are stored, from now or from the event's
+ * start. The instances are computed again after AGAIN_DAYS.
  */
 const AHEAD_DAYS = 730
 const AGAIN_DAYS = 180

@@ -219,7 +219,7 @@ export async function findInboundMail(
   return toInboundMail({ ...row, bytes: bytes === null ? null : await blobs.read({ bytes, blob }) })
 }
 
-/** Reads those of the given inbound mails that have not ended, in their order. */
+/** Reads the given inbound mails in the order of their ids, and leaves out the mails that have ended. */
 export async function findInboundMails(
   db: Queryable,
   inboundIds: readonly string[],

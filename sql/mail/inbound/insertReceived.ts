@@ -19,7 +19,7 @@ export type ReceivedMessage = {
   authentication: Authentication
   /** Lists the objects of the attachments, by place. If a place is absent or null, the row holds the bytes. */
   objects?: readonly (Buffer | null)[]
-  /** Tells that a worker must read the attachments as aggregate reports. */
+  /** Tells that the message carries an aggregate report (DMARC or TLS), so a worker must read its attachments. */
   holdsReport?: boolean
   /** Is the message's search vector in binary form. */
   search: Uint8Array
@@ -84,7 +84,7 @@ const INSERT_RECEIVED = `
 /** Is the object id of the type `tsvector` in pg_type.dat. It is the same in every release of PostgreSQL. */
 const TSVECTOR_OID = 3614
 
-/** Writes SQL for the n-th packed text of a message. */
+/** Writes SQL that reads the n-th of the packed texts of a message from $2. */
 function unpacked(n: number): string {
   return `convert_from(substring($2::bytea from starts[${n}] for greatest(lengths[${n}], 0)), 'UTF8')`
 }

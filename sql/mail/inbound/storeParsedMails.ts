@@ -32,7 +32,7 @@ export type AuthenticatedMail = IndexedMail & {
   holdsReport?: boolean
 }
 
-/** Limits the time that a transaction over several inboxes waits for another lock. */
+/** Limits how long a transaction over several inboxes waits for a lock after it has locked the inboxes. */
 const PATIENCE = '500ms'
 
 /**
@@ -158,7 +158,7 @@ type Known = {
  * Searches in the inbox of each mail for the same message, for its Message-ID, and for the nearest thread that it
  * names. The order by Message-ID makes PostgreSQL use the right index. Without this order, a plan made for an empty
  * table read the whole inbox for each mail.
- * @returns the results by the place in the group. If a result is absent, the inbound mail has ended.
+ * @returns the findings by the index of the mail in `wave`. A mail without findings has ended as an inbound mail.
  */
 async function findRelated(
   db: Queryable,

@@ -67,7 +67,7 @@ export type TextOutcome = {
   codes: readonly Code[]
   links: readonly MailLink[]
   invites: readonly ReadInvite[]
-  /** Is the label for a message whose attached file conceals words. Null means no label. */
+  /** Is the label that the message gets if its attachment conceals words. Null means that it gets no label. */
   label: string | null
   bytes: number
   cpuMs: number
@@ -223,7 +223,7 @@ const noticeOf = ({ uid, recurrenceId, method, effect }: AppliedInvite): InviteN
   effect,
 })
 
-/** Adds the bytes and the processor time of a reading to the sums of a project's day (UTC). */
+/** Adds the bytes and the processor time that one attachment took to the project's sums of the day (UTC). */
 const countReading = (
   db: Queryable,
   projectId: string,

@@ -96,7 +96,8 @@ export async function deleteRows(
     [rows],
   )
   await withdrawDeleted(db, rows)
-  // The send job is removed too. Otherwise the job of a scheduled mail could stay for a year.
+  // The job that would send the mail is removed too. Otherwise the job of a scheduled mail could stay in the queue for
+  // a year.
   await db.query(
     `select graphile_worker.remove_job('send_mail:' || message_row) from outbound_mails
      where message_row = any ($1::bigint[]) and state <> 'done'`,

@@ -103,7 +103,7 @@ const toSingle = (row: MessageRow & Found): SingleMessage => ({
   invites: row.invites,
 })
 
-/** Converts a row of {@link WITHIN_BYTES}. */
+/** Converts a row of the query {@link WITHIN_BYTES} into a message. */
 export const toMessage = (row: MessageRow): Message => ({
   row: BigInt(row.row),
   messageId: row.message_id,
@@ -196,7 +196,7 @@ const page = (byStatus: boolean) => `
     order by created_at desc, row desc limit $4
   )`
 
-/** Reads the messages of the first label and filters them by the other labels. */
+/** Reads the messages that carry the first label, and keeps those that carry all other labels too. */
 const labelledPage = (byStatus: boolean) => {
   const given = `$${byStatus ? 7 : 6}::text[]`
   return `

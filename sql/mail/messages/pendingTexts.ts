@@ -38,7 +38,8 @@ export type PendingText = {
 
 /**
  * Takes the oldest attachment of a project that no run reads. @returns null if there is none.
- * @param claim identifies the run. A second call with the same claim takes the same attachment.
+ * @param claim identifies the run of the reading job. If the run asks twice with the same claim, it gets the same
+ * attachment.
  */
 export async function takePendingText(
   db: Queryable,

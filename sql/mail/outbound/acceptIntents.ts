@@ -50,7 +50,8 @@ async function acceptIn(
 /**
  * Takes the idempotency keys of admitted intents and stores their responses. The function waits for a key that a
  * concurrent HTTP request holds.
- * @returns a function that tells whether an intent may be stored, because it has no key, or its key was free.
+ * @returns a function that tells whether a send intent may be stored. The intent may be stored if it has no idempotency
+ * key, or if its idempotency key was free.
  */
 async function takeKeys(
   db: Queryable,

@@ -19,7 +19,7 @@ export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'over quota' }
 
 /**
  * Decides about locked send intents, in their order.
- * @param newThread is a function that returns the id of a new thread.
+ * @param newThread returns the id for a new thread.
  */
 export function admitIntents(
   intents: readonly SendIntent[],

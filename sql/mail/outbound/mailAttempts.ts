@@ -51,9 +51,9 @@ export type AttemptOutcome = {
  * job of the next attempt. The mails of one project share the lock of its event stream. One commit for many mails keeps
  * several processes from waiting for each other.
  * @param outcomes holds at most one outcome of each message.
- * @returns a boolean for each outcome, in order. False means that another run of the job has begun since or recorded
- * the outcome first. Then only the recipients that the mail has reached are recorded, because the other run must not
- * send to them again.
+ * @returns a boolean for each outcome, in order. False means that another run of the job has begun meanwhile, or has
+ * recorded the outcome first. In this case only the recipients that have got the mail are recorded, because the other
+ * run must not send to them again.
  */
 export async function recordMailAttempts(
   pool: Pool,

@@ -31,14 +31,17 @@ export type OutboundContent = {
 
 /** Describes an outbound mail for one attempt. */
 export type OutboundMail = OutboundContent & {
-  /** Is the number of this attempt, from 1. `recordMailAttempts` requires it. */
+  /**
+   * Is the number of the delivery attempt that begins now, counted from 1. `recordMailAttempts` compares it with the
+   * stored number.
+   */
   attempt: number
   acceptedAt: Date
   /** Is the SHA-256 of the approved bytes. Null means that nobody had to approve the mail. */
   approvedHash: Buffer | null
   /** Lists the pending recipients whose next attempt is due. */
   due: DueRecipient[]
-  /** Lists the recipients' domains that are verified mail domains of this service. */
+  /** Lists the domains of the recipients that are verified mail domains of this service. */
   ownDomains: string[]
   traceparent: string | null
 }

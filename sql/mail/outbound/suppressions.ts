@@ -9,7 +9,7 @@ export type Suppression = {
   row: bigint
   address: string
   reason: Reason
-  /** Is the reply of the receiving mail host. */
+  /** Is the reply of the mail host that refused the recipient. */
   detail: string | null
   /** Is the message that caused the suppression. */
   messageId: string | null

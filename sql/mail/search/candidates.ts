@@ -180,7 +180,10 @@ type Times = Pick<Leaf, 'since' | 'until'>
 const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
-/** Returns the time that bounds all remaining messages of a search. */
+/**
+ * Returns the time limit of the remaining messages in a search. For the newest-first order no remaining message is
+ * newer than it. For the oldest-first order none is older.
+ */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'
     ? remaining.reduce((most, { until }) => Math.max(most, until.getTime()), endOf(order))

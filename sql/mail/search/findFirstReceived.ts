@@ -17,7 +17,7 @@ export type Awaited = 'code' | 'text' | 'invite' | null
 
 type FirstSearch = Pick<MessageSearch, 'projectId' | 'queries' | 'labels'> & {
   after: Date
-  /** Names the content that the message must have. */
+  /** Names the content that the awaited message must have, such as a one-time code. */
   has?: Awaited
 }
 

@@ -10,8 +10,8 @@ export class SearchTimeoutError extends Error {}
 const SEARCH_MAX_MS = 3_000
 
 /**
- * Tells whether a project has no segments and at most one leaf of messages. A search then reads the words of each
- * message.
+ * Tells whether the search index of a project is small: it has no segments, and its pending messages fit into one leaf.
+ * A search then reads the words of each message.
  */
 export async function isSmall(db: Queryable, projectId: string): Promise<boolean> {
   const { rows } = await db.query<{ small: boolean }>({
@@ -45,7 +45,7 @@ export async function findHits(
   const { order, limit } = wanted
   const startMs = performance.now()
   const direction = order === 'newest' ? -1 : 1
-  // Returns positions of messages on an axis on which the search goes forward.
+  // Returns the message's time as a number that grows in the order of the search.
   const placeOf = (hit: Hit) => direction * hit.at.getTime()
   const sources = [pendingCandidates(db, wanted), segmentCandidates(db, wanted)].map((batches) => ({
     batches,

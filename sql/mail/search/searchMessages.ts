@@ -32,8 +32,8 @@ type FoundRow = MessageRow & { found: number }
 
 async function readSmall(pool: Pool, search: MessageSearch): Promise<FoundRow[]> {
   const { rows } = await pool.query<FoundRow>(
-    // The limit is written as a number. With a parameter, the planner expects a tenth of the inbox as result and sorts
-    // all of it.
+    // The `limit` stands in the SQL text as a number. If it were a parameter, the planner would expect a tenth of the
+    // inbox as the result, and would sort all of these messages.
     `with page as (
        select row, created_at, text_bytes from messages where ${FITS} and search @@ $4::tsquery
        order by created_at desc, row desc limit ${search.limit + 1}

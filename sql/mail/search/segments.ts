@@ -14,7 +14,10 @@ export const MERGED_SEGMENTS = 16
 /** Limits the leaves of the largest search segment. These 256 leaves hold 61,440 messages. */
 export const LEAVES_MAX = MERGED_SEGMENTS ** 2
 
-/** Holds the sorted words of neighbouring leaves, and the times of their oldest and newest messages. */
+/**
+ * Describes a segment of the search index. A segment holds the sorted words of neighbouring leaves, and the times of
+ * their oldest and newest messages.
+ */
 export type Segment = LeafRange & { id: string; since: Date; until: Date }
 
 /** Lists the segments of a project, oldest leaf first. */
@@ -221,7 +224,10 @@ export async function insertBlocks(
   })
 }
 
-/** Adds a leaf to the search index. @param rows lists the messages of the leaf, by place. */
+/**
+ * Adds a leaf (a group of messages) to the search index. @param rows lists the rows of the leaf's messages, in the
+ * order of their places.
+ */
 export async function insertLeaf(
   db: Queryable,
   projectId: string,
@@ -237,7 +243,10 @@ export async function insertLeaf(
   })
 }
 
-/** Returns the places of the deleted messages in leaves, and whether any other message is left. */
+/**
+ * Returns where deleted messages stand in the leaves of the search index, and whether all messages of these leaves are
+ * deleted.
+ */
 export async function deletedPlaces(
   db: Queryable,
   projectId: string,

@@ -55,7 +55,10 @@ export function askOwner(
 }
 
 export type PaymentDecision =
-  /** `hash` is the SHA-256 of the payment terms that the owner saw. */
+  /**
+   * Is the owner's decision about a payment. For an approval, `hash` is the SHA-256 of the payment terms that the owner
+   * saw.
+   */
   | { state: 'approved'; hash: Buffer }
   | { state: 'rejected'; reason: string | null }
   | { state: 'expired' }
@@ -72,7 +75,7 @@ export type PaymentDecisionEnd = {
 /**
  * Decides the approval request of a payment once. After an approval the worker asks the seller again, and signs only
  * the approved terms.
- * @param within runs in the transaction of a decision that is made.
+ * @param within runs in the transaction that records the decision about the payment.
  * @returns null if there is no such approval request.
  */
 export function decidePayment(
@@ -173,7 +176,10 @@ async function end(
 /** Describes the waiting or decided payment as the owner sees it. */
 export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
-/** Returns for each of these purchases the reason to ask the owner, and the hash of the payment terms. */
+/**
+ * Returns for each of the given purchases that wait for the owner the reason of the question, and the hash of the
+ * payment terms.
+ */
 export async function readAsked(
   db: Queryable,
   projectId: string,

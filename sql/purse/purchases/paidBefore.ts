@@ -13,7 +13,7 @@ export type PaidPlace = {
   payTo: string
 }
 
-/** Is the base price of a path. A rise of the price is measured from this price. */
+/** Is the base price of a path at a seller. A rise of the price is measured against the base price. */
 export type Base = { atomic: bigint; at: Date }
 
 type Last = { row: bigint; amountAtomic: bigint; base: Base }

@@ -101,8 +101,8 @@ export async function findDuePurchase(db: Queryable, id: string): Promise<DuePur
 }
 
 /**
- * Marks a queued purchase as asking, or takes a purchase whose worker was interrupted. @returns the request of the
- * purchase. Null means that the purchase is already past this step.
+ * Marks a queued purchase as asking, or takes over a purchase whose worker was interrupted. @returns the HTTP request
+ * of the purchase. Null means that the seller was already asked and the purchase has gone on.
  */
 export async function startAsking(
   db: Queryable,

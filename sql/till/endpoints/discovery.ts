@@ -23,7 +23,7 @@ export type DiscoveredEndpoint = {
   updatedAt: Date
 }
 
-/** Selects the endpoints to list. Null selects any. */
+/** Selects the endpoints of a public list. A field that is null selects every endpoint. */
 export type DiscoveryFilter = {
   payTo: string | null
   network: NetworkName | null

@@ -55,7 +55,7 @@ type SoldEndpoint = {
 }
 
 export type Sale = {
-  /** Is the seller, as {@link findSeller} returns it. */
+  /** Is the seller of the resource, as {@link findSeller} returns it. */
   seller: SellerRow | null
   /** Is the seller's endpoint of the resource. Deleted endpoints are left out. */
   endpoint: SoldEndpoint | null
@@ -65,7 +65,7 @@ export type Sale = {
 /** Reads sellers with their resources in one statement. @returns one sale for each item of `wanted`, in order. */
 export async function findSales(db: Queryable, wanted: readonly WantedSale[]): Promise<Sale[]> {
   const keyOf = ({ projectId, matchKey }: WantedSale) => `${projectId} ${matchKey}`
-  // Equal items are read once, because concurrent payments are often for one resource.
+  // Equal items of `wanted` are read once, because concurrent payments are often for one resource.
   const distinct = [...new Map(wanted.map((sale) => [keyOf(sale), sale])).values()]
   const { rows } = await db.query<
     SellerColumns & {

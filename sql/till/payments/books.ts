@@ -7,7 +7,7 @@ import type { Queryable } from '../../db.ts'
  * to a payer. `purchase` means that the purse bought something. `sweep` means that money was taken out of the purse.
  */
 export type BookEntry = {
-  /** Are the row number and the kind of the entry. They order the entries of the same time. */
+  /** Are the row number and the kind of the book entry. They order entries that have the same time. */
   row: bigint
   kind: 'payment' | 'refund' | 'purchase' | 'sweep'
   id: string

@@ -40,7 +40,10 @@ export type Payment = Transfer & {
    * older version settled it.
    */
   logIndex: number | null
-  /** Tells whether the payment shares no transaction, whatever its payer is. */
+  /**
+   * Tells whether the payment must have a transaction of its own. Payments of a lone payer have transactions of their
+   * own even without this mark.
+   */
   goesAlone: boolean
   blockNumber: bigint | null
   /** Is the text of the payment's receipt, as it was signed and sent. */

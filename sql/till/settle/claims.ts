@@ -15,7 +15,10 @@ export type NewClaim = Transfer & {
   /** Is the id of the new payment, from `newPaymentId`. */
   id: string
   projectId: string
-  /** Is the id of the endpoint. Null means that the resource is not registered (a request to the facilitator). */
+  /**
+   * Is the id of the seller's endpoint. Null means that the paid resource is not registered, because a seller called
+   * the facilitator.
+   */
   endpointId: string | null
   matchKey: string | null
   resourceUrl: string
@@ -100,8 +103,9 @@ const CLAIM = `
 /**
  * Claims authorizations and queues their settlement. Concurrent claims of one authorization, in any form of its
  * signature, make one payment. Claims without a name from the payer run in one statement.
- * @returns a boolean for each claim, in order. True means that the authorization is claimed. False means that a payment
- * has the authorization or the name, that the project is deleted, or that its limit of the day is reached.
+ * @returns a boolean for each claim, in order. True means that the authorization is claimed. False has one of three
+ * reasons. Another payment has the authorization or the name, the project is deleted, or the project has reached its
+ * limit of the day.
  */
 export async function claimPayments(
   pool: Pool,

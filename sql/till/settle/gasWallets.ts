@@ -45,8 +45,8 @@ export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint):
  * @param parcels lists the payments of each transaction.
  * @param lone holds the code hashes of contract wallets, by payment. A payment whose code has an open transaction is
  * skipped too.
- * @param sign is called under the wallet's lock, once per parcel, with its free payments. The function must wait only
- * for cryptography.
+ * @param sign is called under the wallet's lock. It is called once for each parcel (the payments of one transaction),
+ * with the payments that are still free. The function must wait only for cryptography.
  * @returns the stored transactions, in the order of their nonces.
  */
 export async function storeSigned(
@@ -125,7 +125,8 @@ async function insertNext(
 
 /**
  * Stores a transaction for an assigned nonce: a replacement with a higher fee, or a transaction that fills a gap.
- * @param replaces is the hash of the replaced transaction. Null means that no transaction has the nonce.
+ * @param replaces is the hash of the open transaction that is replaced. Null means that the nonce has no transaction
+ * yet.
  * @returns false if the nonce is unassigned, or if another transaction has taken it meanwhile. Nothing has changed
  * then.
  */
@@ -212,7 +213,7 @@ async function insertTransactions(
 /** Is the result of sending a transaction to the RPC node. If `error` is null, the node accepted the transaction. */
 export type BroadcastResult = { hash: Hex; error: string | null }
 
-/** Records the results of sending transactions. */
+/** Records for each transaction that it was sent, and the error of the node. */
 export async function recordSends(
   db: Queryable,
   outcomes: readonly BroadcastResult[],

@@ -31,7 +31,7 @@ const MAY_BE_TAKEN = `
  * project gets its second. While several projects wait, none of them gets more payments than the limit for one project.
  * @param room.grouped limits the payments that may share a transaction, in total and for one project. `alone` limits
  * the other payments.
- * @param own lists payments that the caller took before, and still has.
+ * @param own lists payments that the caller has taken earlier and has not given back.
  * @returns the taken payments of each kind, and how many more wait.
  */
 export async function takeWaiting(
@@ -113,7 +113,7 @@ export type Untaken = {
    */
   state: 'waiting' | 'sent' | 'open'
   goesAlone: boolean
-  /** Is the time at which a settler may take the payment. Null means now. */
+  /** Is the time from which the settler may take the payment. Null means now. */
   settleAfter: Date | null
 }
 

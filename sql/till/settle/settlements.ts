@@ -76,7 +76,7 @@ const paymentEvent = (row: EventRow): NewEvent => ({
  * Records settlements in one transaction: the state, receipt and webhook delivery of each. The function notifies
  * waiting callers. A payment that settles again after a reorganisation is not announced twice. Such a payment keeps its
  * receipt if its transaction is the same.
- * @param mined lists the settling transactions. Their rivals for the same nonce become void.
+ * @param mined lists the transactions that settled the payments. Other transactions with the same nonces become void.
  * @param apart lists payments that one of the groups did not transfer. Each of these payments is examined and sent
  * alone.
  * @param spoilers lists payers whose payments go alone for a day.

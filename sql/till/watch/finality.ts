@@ -73,7 +73,7 @@ export async function findNewestSettlement(
     : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
 }
 
-/** Marks payments as final. */
+/** Marks settled payments as final, because their blocks are final. */
 export async function recordFinal(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   await db.query(
     `update payments set finalized_at = clock_timestamp()

@@ -25,7 +25,10 @@ const DMARC_MS = 6_000
  */
 const SIGNATURES_MAX = 10
 
-/** Loads the library with the first mail from outside, because the library costs a process 14 MB and 0.1 s of CPU. */
+/**
+ * Loads the library mailauth with the first mail from outside, because the library costs a process 14 MB and 0.1 s of
+ * CPU.
+ */
 const library = () => import('mailauth')
 
 /**

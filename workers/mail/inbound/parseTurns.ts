@@ -13,7 +13,10 @@ const LIGHT_IN_HAND = 32
  * Limits the heavy mails in process at once. Heavy mails wait for the child processes, and do not delay light mails.
  */
 const HEAVY_IN_HAND = 8
-/** A mail that waits longer than this for a name server gives its turn to another mail. */
+/**
+ * Is the time in milliseconds for which a mail keeps its turn while it waits for a name server. Then another mail gets
+ * the turn.
+ */
 const TURN_MAX_MS = 50
 /**
  * After this many milliseconds of parsing the event loop runs other work, because the database waits for its next
@@ -21,7 +24,10 @@ const TURN_MAX_MS = 50
  */
 const BUSY_MAX_MS = 2
 
-/** Describes the turn of a mail. A call of `parsed` tells that the mail now waits only for name servers. */
+/**
+ * Describes the turn of one mail in the parser. The caller calls `parsed` when the mail waits only for name servers any
+ * more, and `end` when the mail is done.
+ */
 export type ParseTurn = { parsed: () => void; end: () => void }
 
 /**

@@ -12,13 +12,13 @@ import { sharersOf } from './sharers.ts'
 
 const BATCH_MAX = 32
 /**
- * Limits the message bytes of one batch. The next batch, which holds the mail of sharers with less cost, waits until
- * this batch ends.
+ * Limits the message bytes of one batch. The next batch waits until this batch ends, although it may hold mail of
+ * inboxes and networks that have caused less load.
  */
 const BATCH_MAX_BYTES = 128 * 1024
-/** The smallest mail is charged as much as a mail of this many bytes. */
+/** Sets the least cost of storing a mail. A smaller mail is charged as if it had this many bytes. */
 const BASE_BYTES = 4 * 1024
-/** A message that is larger than this many bytes is stored separately. */
+/** Limits the bytes of a message that may be stored together with messages of other inboxes. */
 const SMALL_BYTES = 64 * 1024
 /** Limits the inboxes that store their messages separately at the same time. Each such inbox takes a connection. */
 const INBOXES_AT_ONCE = 8

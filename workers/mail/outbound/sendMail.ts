@@ -20,7 +20,7 @@ type SendOptions = {
   transport: Transport
   /** Decrypts the keys that sign mail. */
   keyring: KeyringSource
-  /** Stores large mail contents. */
+  /** Stores mail contents that are too large for the database. */
   blobs: Blobs
   /** Holds the keys with which the envelope senders of copies are made. */
   bounceKeys: BounceKeys
@@ -125,8 +125,8 @@ async function refuse(sender: Sender, mail: OutboundMail): Promise<void> {
 const failed = (address: string, error: string) => ({ address, state: 'failed', error }) as const
 
 /**
- * Records the outcomes of an attempt in several statements. The statements run in call order, because the last of them
- * must commit last.
+ * Records the outcomes of a delivery attempt in several statements. The statements run in the order of the calls,
+ * because the last part of the attempt must be committed last.
  */
 function createRecorder(
   { batchers, outcomes }: Sender,

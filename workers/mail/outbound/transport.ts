@@ -4,7 +4,7 @@ import type { RecipientOutcome } from '../../../sql/mail/outbound/mailAttempts.t
 /** Describes the SMTP envelope of one copy. Each recipient has a separate envelope sender. */
 export type Envelope = { from: string; to: string }
 
-/** Describes a message on its way to some recipients. */
+/** Describes a message that is about to be sent to some recipients. */
 export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 
 /**

@@ -43,7 +43,7 @@ class LateError extends Error {
   }
 }
 
-/** Waits for the work of one look within the time limit. @throws {LateError} */
+/** Waits for the work of one check of the doctor, up to the time limit. @throws {LateError} */
 export async function inTime<Result>(work: Promise<Result>): Promise<Result> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(new LateError()), LOOK_MS)
@@ -75,8 +75,8 @@ export async function takeLooks(area: Area, looks: readonly Look[]): Promise<Fin
 }
 
 /**
- * Returns the reason why a look failed: the message of a LateError, or the code of another error. The message of
- * another error could quote a URL with a secret.
+ * Returns the reason why a check of the doctor failed. For a LateError this is the message, and for another error its
+ * code. The message of another error could quote a URL with a secret.
  */
 const reasonOf = (error: unknown): string => {
   if (error instanceof LateError) return error.message

@@ -65,7 +65,7 @@ const eventSchema = z.object({
   blockNumber: quantity,
 })
 
-/** Describes the 32 bytes that a call of the token returns. */
+/** Describes the 32 bytes that a call of the token contract returns. */
 const word = z.string().regex(/^0x[0-9a-f]{64}$/i)
 
 /** Checks the shape of a node's reply. @throws {RpcTrouble} when the reply has another shape. */

@@ -96,7 +96,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   }
 
   /**
-   * Returns the milliseconds until a group may begin. `null` means that a group may begin when a running group ends.
+   * Returns the milliseconds until another group of payments may begin. `null` means that no group may begin before a
+   * running group ends.
    */
   const nextGroupInMs = (): number | null => {
     if (groups === 'free') return 0

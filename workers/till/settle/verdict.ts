@@ -95,7 +95,7 @@ export async function fail(
   })
 }
 
-/** Postpones payments, with exponential back-off. */
+/** Postpones the settlement of payments. The delays grow exponentially. */
 export async function postpone(
   view: ChainView,
   payments: readonly Payment[],

@@ -9,8 +9,8 @@ import { readRevert, type Simulated } from './simulation.ts'
 import { callOf, isEarly, type Sender } from './trialCalls.ts'
 
 /**
- * Holds the result of a group's trial. The payments in `members` pass together. The payments in `apart` cannot share a
- * transaction. The payments in `refused` do not pass after the others.
+ * Holds the result of a group's simulation. The payments in `members` succeed together. The payments in `apart` cannot
+ * share a transaction. The payments in `refused` fail after the other payments of the group.
  */
 export type GroupTrial = { members: Payment[]; apart: Payment[]; refused: Payment[] }
 

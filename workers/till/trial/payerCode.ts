@@ -27,8 +27,8 @@ export async function payerCodes(
       if (code !== '0x') return keccak256(code)
       if (deployment === null) return null
       const future = await readFutureCode(rpc, futureCodeCall(payer, deployment), block)
-      // Some factories deploy only for Multicall3, so their code cannot be read in advance. Then the hash of the
-      // factory's call data replaces it.
+      // Some wallet factories deploy only when Multicall3 calls them, so the code of the wallet cannot be read in
+      // advance. In its place stands the hash of the factory's call data.
       return future ?? keccak256(deployment.factoryData)
     }),
   )

@@ -61,7 +61,9 @@ export function readSimulation(
   return deployment === null ? { kind: 'refused', refusal } : notDeployed(refusal)
 }
 
-/** Reads the result of a trial that deploys and charges a wallet. The result tells whether the charge failed. */
+/**
+ * Reads the result of a simulation that deploys a wallet and charges it. The result tells whether the charge failed.
+ */
 function readTrialResult(result: unknown): Simulated {
   const trial = readTrial(result)
   if (trial === null) return { kind: 'trouble', detail: 'Multicall3 does not answer' }

@@ -35,7 +35,7 @@ export function nextAccount(chain: KnownChain, gas: bigint): PrivateKeyAccount |
   return usable[chain.batches % usable.length] ?? null
 }
 
-/** Returns the gas limit of the transfer that may use the most gas. */
+/** Returns the highest gas limit among the given transfers. */
 export const highestGas = (transfers: readonly Transfer[]): bigint =>
   transfers.map(transferGas).toSorted((a, b) => (a < b ? 1 : -1))[0] ?? 0n
 

@@ -176,7 +176,7 @@ async function tendTransfers(
   await checkAnew(pool, refunds.replaced)
 }
 
-/** Separates the transfers that are still in their block from the transfers that are not. */
+/** Sorts seen transfers by whether they are still in the same block. */
 async function sortInPlace(
   chain: KnownChain,
   seen: readonly { id: string; txHash: Hex; blockHash: Hex }[],

@@ -28,7 +28,7 @@ const NAMED_BLOCKS = 20_000n
  * Settles a payment by any transaction that used its authorization, because anyone may call
  * `transferWithAuthorization`. If the authorization was used before the claim, it paid for something else. Then the
  * payment is refused.
- * @throws {RpcTrouble} while the chain gives no answer. Nothing is decided then.
+ * @throws {RpcTrouble} while the chain gives no answer. The function then decides nothing about the payment.
  */
 export async function examineUsed(chain: KnownChain, payment: Payment): Promise<void> {
   const claimHead = payment.claimHead ?? chain.head.number
@@ -103,7 +103,7 @@ async function findEarlier(
   try {
     return (await findAuthorizationEvent(chain.rpc, payment, range))?.txHash ?? null
   } catch (error) {
-    // The payment is refused in any case. The hash of the transaction only explains the refusal.
+    // The payment is refused even if the earlier transaction is not found. Its hash only explains the refusal.
     if (error instanceof RpcTrouble) return null
     throw error
   }
