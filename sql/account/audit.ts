@@ -116,7 +116,7 @@ export type AuditFilter = {
   keyPrefix?: string
   requestId?: string
   outcome?: string
-  /** Selects audit entries by whether the outcome is ok. */
+  /** Selects audit entries whose outcome is `ok` (true), or is anything else (false). */
   succeeded?: boolean
   after?: Date
   before?: Date

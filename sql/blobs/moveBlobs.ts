@@ -35,8 +35,8 @@ const given = ({ types }: Table): string =>
   `(${types.map((type, n) => `$${n + 1}::${type}`).join(', ')})`
 
 /**
- * Reports the progress of a move. `moved` counts contents. `seen` is the fraction of the rows that was read, from 0 to
- * 1.
+ * Reports the progress of a move between the database and the object store. `moved` counts the moved contents. `seen`
+ * is the fraction of the rows that was read, from 0 to 1.
  */
 export type Progress = { moved: number; seen: number }
 
@@ -78,8 +78,8 @@ async function lastKey(db: Queryable, { table, columns }: Table): Promise<number
 }
 
 /**
- * Returns the rows after a primary key whose content must be moved, and the key to continue from. This key is null if
- * no rows are left.
+ * Reads a part of a table, after a given primary key. @returns the keys of the rows whose content must be moved, and
+ * the last key that was read (`next`). A `next` of null means that the table has no more rows.
  */
 async function walk(
   db: Queryable,
@@ -99,7 +99,7 @@ async function walk(
   }
 }
 
-/** Runs work for several rows at once. After a failure the work of no further row begins. */
+/** Runs `work` for several rows at the same time. After `work` has failed for one row, it begins for no further row. */
 async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) {
   const left = keys.values()
   let failed = false

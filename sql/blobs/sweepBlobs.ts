@@ -18,7 +18,7 @@ const REMOVALS_AT_ONCE = 8
 /**
  * Moves the rows of objects that no row has named for an hour to `dead_blobs`. After that no row can name the objects,
  * because a foreign key requires their row.
- * @returns the number of checked rows.
+ * @returns the number of rows of idle objects that were checked.
  */
 export async function buryIdleBlobs(pool: Pool, idleS = IDLE_MAX_S): Promise<number> {
   return transaction(pool, async (db) => {

@@ -205,7 +205,7 @@ const LOST_BATCH = 1_000
 /**
  * Queues the next attempt of overdue webhook deliveries that have no job. An operator or a restored backup can lose
  * jobs.
- * @returns the number of such deliveries.
+ * @returns the number of webhook deliveries that were queued again.
  */
 export async function requeueLostDeliveries(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ id: string; attempt: number }>(

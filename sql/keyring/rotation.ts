@@ -185,7 +185,8 @@ export async function countStale(db: Queryable, keyring: Keyring): Promise<numbe
  *
  * @param onProgress gets the number of data keys that are done so far.
  * @returns the number of rewrapped data keys.
- * @throws {BrokenRowsError} if data keys cannot be unwrapped. All other data keys are done.
+ * @throws {BrokenRowsError} if some data keys cannot be unwrapped. All other data keys are wrapped under the current
+ * master key by then.
  */
 export async function rotateMasterKey(
   pool: Pool,

@@ -16,7 +16,7 @@ import { listLivingPools } from '../queue/workerPools.ts'
 export type HealthReport = {
   id: string
   requestedAt: Date
-  /** Is the time since the report was requested, by the clock of the database. */
+  /** Is the time in milliseconds since the doctor's report was requested, by the clock of the database. */
   ageMs: number
   sections: SectionFindings
 }
@@ -33,7 +33,7 @@ const TASK = {
 /**
  * Asks the workers for a report of the doctor. Concurrent callers share one report that is in progress.
  * @param sections lists the sections that workers check.
- * @param given holds the findings of the other sections.
+ * @param given holds the findings of the sections that this process has already checked.
  * @returns the id of the doctor's report.
  */
 export async function requestReport(

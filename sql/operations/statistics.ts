@@ -79,8 +79,8 @@ export type Backlog = {
   rpcAnswers: boolean
   headNumber: number | null
   /**
-   * Count the objects in the object store that no row names, up to 20,000, and the delay of the oldest removal in
-   * seconds.
+   * Count the objects in the object store that no row names, up to 20,000. Tell how many seconds ago the oldest of
+   * these objects should have been removed.
    */
   blobsWaiting: number
   blobsOldestDueS: number

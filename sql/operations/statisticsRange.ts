@@ -4,8 +4,8 @@ import { type Counts, type Minute, readHistory } from './statisticsHistory.ts'
 
 const RETENTION = '62 days'
 /**
- * An hour is summed this long after its start, because its minutes are counted until an hour after its end
- * (statisticsHistory.ts).
+ * An hour of statistics is summed this long after its start, because its minutes are counted until an hour after the
+ * end of the hour (statisticsHistory.ts).
  */
 const LATE = '2 hours'
 /**

@@ -22,7 +22,7 @@ const LEAST_ATOMIC = 10_000n
 export type PurseLimits = {
   /** A balance below this amount causes the event purse.low. */
   lowAtomic?: bigint | null
-  /** Money above this amount goes to the payout address. */
+  /** Is the maximum balance of the purse. Money above this amount goes to the payout address. Null means no maximum. */
   maxAtomic?: bigint | null
   payoutAddress?: string | null
 }

@@ -250,8 +250,8 @@ async function lockPurseOf(db: Queryable, purchaseId: string): Promise<void> {
 }
 
 /**
- * Are the intervals at which the balance of a purse is read. The short interval is for a purse with payments in
- * progress, or that awaits its first money.
+ * Are the longest ages of a purse's balance before it is read again. BUSY_AGE is for a purse that has payments in
+ * progress, or that awaits its first money. IDLE_AGE is for any other purse.
  */
 const BUSY_AGE = '500 milliseconds'
 const IDLE_AGE = '10 seconds'

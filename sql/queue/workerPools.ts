@@ -36,7 +36,8 @@ export type PoolRegistration = {
 /**
  * Registers a Graphile Worker pool. Postgres frees the pool's lock at the end of the connection, after any kind of
  * crash. So dead pools are recognised without clocks.
- * @param onLost is called once when the connection breaks. The caller must then register again.
+ * @param onLost is called once when the connection breaks. The pool is then no longer registered, and the caller must
+ * register it again.
  */
 export async function registerPool(options: {
   databaseUrl: string

@@ -32,7 +32,7 @@ export type AcceptedUse<Refusal> =
   | { kind: 'ok'; id: string }
   /** The Idempotency-Key belongs to another request for the use of a secret. */
   | { kind: 'other_request' }
-  /** The project has too many uses in progress, or too large answers. */
+  /** The project has too many uses in progress, or the stored responses of its uses are too large together. */
   | { kind: 'busy' }
   | { kind: 'no_project' }
   | { kind: 'refused_by_judge'; refusal: Refusal }

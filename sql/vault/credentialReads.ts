@@ -117,7 +117,7 @@ export type CredentialRead = {
   isOwner: boolean
   /** Is the version to read. If it is absent, the current version is read. */
   version?: number
-  /** Is the detail that is written to the audit log. */
+  /** Is the detail that the audit entry about the read gets. */
   detail?: string
 }
 

@@ -46,7 +46,8 @@ export type GuardedRequestParameters = OutboundPolicy & {
   headers?: Record<string, string>
   body?: string | Uint8Array
   /**
-   * Limits the milliseconds of the whole attempt: name resolution, connection, sending, and reading of the response.
+   * Limits the milliseconds of a whole HTTP exchange: name resolution, connection, sending, and reading of the
+   * response.
    */
   timeoutMs: number
   /** Limits the bytes that are read of the response. The default is {@link RESPONSE_BYTES_MAX}. */

@@ -63,7 +63,7 @@ export async function mcpExchange({
 
   async function guardedFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const method = init.method ?? 'GET'
-    // The MCP server may push nothing, because an open stream would occupy a worker.
+    // The MCP client's GET for server-sent events gets status 405, because an open event stream would occupy a worker.
     if (method === 'GET') return new Response(null, { status: 405 })
     const answer = await guardedExchange({
       ...request,

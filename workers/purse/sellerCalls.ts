@@ -21,8 +21,8 @@ const TIMEOUT_MS = 30_000
 type Buyer = Pick<DuePurchase, 'projectId' | 'credentialName' | 'tool'>
 
 /**
- * Describes the result of a call to a seller. The result is an exchange with the secrets of its request, or the reason
- * why the vault did not fill the request.
+ * Describes the result of a call to a seller. For a call that was made, the result holds the HTTP exchange and the
+ * secrets in its request. Otherwise the result holds the reason why the vault did not fill in the secrets.
  */
 export type Call =
   | { kind: 'made'; exchange: Exchange; secrets: readonly string[] }

@@ -7,7 +7,10 @@ import type { Running } from '../../shared/process/service.ts'
  * of a job (1 s), so no retry is missed.
  */
 const LOOK_MS = 500
-/** Two rings of the alarm are at least this far apart. Jobs that fall due in between share one ring. */
+/**
+ * Limits how soon the alarm may ring again, in milliseconds. Jobs that fall due between two rings share the second
+ * ring.
+ */
 const GAP_MIN_MS = 5
 const GAP_MAX_MS = 100
 /**

@@ -67,7 +67,10 @@ const WAIT_MAX_MS = 100
  */
 const UNPROVEN_WAITING_MAX = 64
 const UNPROVEN_MS = 20
-/** Refused jobs of one lane are retried one by one, at intervals of this many milliseconds. */
+/**
+ * Is the interval in milliseconds at which jobs that got no turn in one lane are retried, one after the other. The
+ * interval is between the two limits.
+ */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
 /** Limits the lanes whose speed is remembered. */
@@ -130,7 +133,7 @@ export class Lanes {
   }
 
   /**
-   * Asks for a slot, and waits about WAIT_MAX_MS at most.
+   * Asks for a job slot in a lane, and waits about WAIT_MAX_MS at most.
    * @param name is the name of the lane: an endpoint or a mail domain. `null` means the shared lane for smarthost mail,
    * which has no cap of its own.
    */
@@ -239,7 +242,7 @@ export class Lanes {
     return requests.filter(({ sinceMs }) => sinceMs < startedMs).length
   }
 
-  /** Returns the milliseconds that the oldest open request of a lane has taken so far. */
+  /** Returns the milliseconds for which the oldest open request of a lane has been waiting for its response. */
   #oldestMs(lane: Lane): number {
     const [oldest] = lane.open
     return oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs

@@ -76,7 +76,10 @@ export function recoverJobs(options: {
 /** Tells whether a pool fetches jobs as it should. */
 export type Fetches = {
   areMissing(): boolean
-  /** Restarts the time since the last fetch, because the database was unreachable. */
+  /**
+   * Sets the time of the last fetch to now. The database was unreachable, so the pool is not to blame for missing
+   * fetches.
+   */
   excuse(): void
 }
 

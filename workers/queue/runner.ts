@@ -44,7 +44,10 @@ export type PoolSettings = {
   recoveryIntervalMs?: number
   /** Measures the jobs of the pool. Without this setting nothing is measured. */
   metrics?: JobMetrics
-  /** Returns the milliseconds until the next job with a known time. The pool fetches jobs at that moment. */
+  /**
+   * Returns the milliseconds until the next job whose time is known in advance is due. The pool fetches jobs at that
+   * moment.
+   */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
 
@@ -122,8 +125,8 @@ export async function startRunner(
     await alarm?.stop()
     await Promise.all([recovery.stop(), runner.stop().catch(() => ended)])
     await Promise.all([
-      // A deletion whose reply was lost is repeated. The job of the deleted row is unlocked already, but the connection
-      // is still needed.
+      // While a job is being deleted, its row may already be unlocked. If the reply to the deletion was lost, the
+      // deletion is repeated, so the connection is still needed.
       operations.settled(),
       untilUnlocked(pool, graphilePoolId).catch((error) =>
         log.warn({ err: error }, 'the state of the last jobs is not known'),

@@ -15,8 +15,8 @@ const RETRY_MAX_MS = 2_000
 /** While the object store is unreachable, a job that needs the store is retried after one to two times this delay. */
 const BLOBS_AWAY_MS = 15_000
 /**
- * A job holds its slot no longer than this while the database is unreachable. The job then runs again when the database
- * is reachable, because its end cannot be recorded.
+ * Limits how long a job keeps its slot while the database is unreachable. The job then runs again when the database is
+ * back, because its end could not be recorded.
  */
 const OUTLASTED_MS = 60_000
 
@@ -93,7 +93,10 @@ async function outlastDatabase(
   }
 }
 
-/** Waits until the pool has its proof of life. @returns the epoch. @throws {Error} when the pool stops first. */
+/**
+ * Waits until the worker pool has registered itself as alive. @returns the number (epoch) of the registration. @throws
+ * {Error} when the pool stops first.
+ */
 async function untilRegistered({ registration, isStopping }: Context): Promise<number> {
   while (registration.epoch() < 0) {
     if (isStopping()) throw new Error('the worker pool stops')

@@ -80,7 +80,7 @@ export async function findOwnSignIn(
   return rows[0] ?? null
 }
 
-/** Records the URL of the provider's page for a sign-in. */
+/** Records the URL of the identity provider's page for a sign-in. */
 export async function openSignIn(
   db: Queryable,
   id: string,

@@ -15,7 +15,9 @@ export class DraftsTooLargeError extends Error {}
 
 type Content = Record<string, unknown>
 
-/** Is a mail that is being written. `content` and `attachments` are stored as the caller gave them. */
+/**
+ * Is a draft, a mail that somebody is still writing. `content` and `attachments` are stored as the caller gave them.
+ */
 export type Draft = {
   row: bigint
   id: string

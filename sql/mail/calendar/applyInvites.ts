@@ -39,7 +39,7 @@ export async function applyInvites(
   invites: readonly ReadInvite[],
 ): Promise<AppliedInvite[]> {
   const applied: AppliedInvite[] = []
-  // All messages take the locks of their UIDs in the same order, so that two messages never deadlock.
+  // Each message locks the UIDs of its events in the same order, so that two messages never deadlock.
   const hashes = [...new Set(invites.map(({ uid }) => uidHash(uid).toString('hex')))].sort()
   await db.query({
     name: 'lock-calendar-events',

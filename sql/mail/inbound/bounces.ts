@@ -200,7 +200,7 @@ export async function findReturnedCopy(
   return { messageRow: copy.row, messageId: copy.message_id, address: copy.address }
 }
 
-/** Returns the first and the last hash that begin with the given bytes. */
+/** Returns the lowest and the highest message hash that begin with the given bytes. */
 export const hashRange = (start: Buffer): [Buffer, Buffer] => [
   start,
   Buffer.concat([start, Buffer.alloc(32 - start.length, 0xff)]),

@@ -17,7 +17,10 @@ export type ReceivedMessage = {
   inbound: InboundMail
   mail: ParsedMail
   authentication: Authentication
-  /** Lists the objects of the attachments, by place. If a place is absent or null, the row holds the bytes. */
+  /**
+   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If an object is absent
+   * or null, the attachment's row holds the bytes.
+   */
   objects?: readonly (Buffer | null)[]
   /** Tells that the message carries an aggregate report (DMARC or TLS), so a worker must read its attachments. */
   holdsReport?: boolean

@@ -17,8 +17,9 @@ import type { InboundMail } from './inboundMails.ts'
 import { insertReceived, type ReceivedMessage } from './insertReceived.ts'
 
 /**
- * Is the end of an inbound mail. `retransmission` means that the inbox has or had the message. `gone` means that the
- * project is deleted. `busy` means that nothing was stored, because another transaction holds the inbox.
+ * Tells how an inbound mail was stored. `retransmission` means that the inbox already has or had the message. `gone`
+ * means that the project is deleted. `busy` means that nothing was stored, because another transaction has locked the
+ * inbox.
  */
 export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 
@@ -26,7 +27,10 @@ export type StoreOutcome = 'stored' | 'retransmission' | 'gone' | 'busy'
 export type AuthenticatedMail = IndexedMail & {
   inbound: InboundMail
   authentication: Authentication
-  /** Lists the objects of the attachments, by place. If a place is absent or null, the row holds the bytes. */
+  /**
+   * Lists for each attachment the object that holds its bytes, in the order of the attachments. If an object is absent
+   * or null, the attachment's row holds the bytes.
+   */
   objects?: readonly (Buffer | null)[]
   /** Tells that a worker must read the attachments as aggregate reports. */
   holdsReport?: boolean

@@ -197,7 +197,7 @@ async function eventsOf(
   const [event] = await readMessageEvents(db, [messageRow])
   if (event === undefined) return []
   const { projectId, data, traceparent, isSent } = event
-  // The project sent the file itself, so there is no event.
+  // The project itself sent the mail with this attachment, so it gets no event.
   if (isSent) return []
   const attachment: AttachmentRead = { attachmentId, state, chars }
   return [

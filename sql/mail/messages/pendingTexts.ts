@@ -21,8 +21,8 @@ const CLAIM_SECONDS = 120
 const IS_ON_ITS_WAY = `(m.delivery_status is null
   or m.delivery_status not in ('scheduled', 'held', 'cancelled', 'rejected', 'expired'))`
 /**
- * Is the delay in seconds after the time of a scheduled mail. The mail is sent at about that time, and its files are
- * read after it.
+ * Sets the delay in seconds after which the attachments of a scheduled mail are read. The delay begins at the scheduled
+ * time, because the mail is sent at about that time.
  */
 const SCHEDULED_SECONDS = 1
 

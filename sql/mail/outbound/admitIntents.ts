@@ -14,7 +14,7 @@ export type Admitted = AcceptedMessage & {
   recipients: number
 }
 
-/** Is the decision about a send intent. `SendOutcome` explains the other words. */
+/** Is the decision about a send intent: admitted, or the reason against it. `SendOutcome` explains the reasons. */
 export type Decision = Admitted | { kind: 'repeat' | 'gone' | 'over quota' }
 
 /**

@@ -11,7 +11,7 @@ import { listSentAttachments } from '../messages/attachments.ts'
 import { readRawMail } from '../messages/rawMails.ts'
 import type { OutboundContent } from './outboundMails.ts'
 
-/** Holds the stores that the bytes of a message come from and go to. */
+/** Holds the stores from which the bytes of sent messages are read, and in which composed bytes are kept. */
 export type MailStores = {
   pool: Pool
   keyring: KeyringSource
@@ -31,7 +31,10 @@ export type Composed = {
   blob: Buffer | null
 }
 
-/** Is the stored raw mail of a message. `isOurs` tells that the raw mail has the bytes that the caller gave. */
+/**
+ * Is the stored raw mail of a sent message. `isOurs` tells that this caller's bytes were stored, and not those of
+ * another process.
+ */
 export type Kept = { rawId: string; isOurs: boolean }
 
 /**

@@ -22,7 +22,7 @@ type SendPolicy = 'direct' | 'approve' | 'approve-new'
 export type LockedIntents = {
   /** Is the time at which the intents are accepted. */
   now: Date
-  /** Has one element for each intent, in order. Null means that the intent's project is deleted. */
+  /** Has one element for each send intent, in order. Null means that the project of the send intent is deleted. */
   intents: (LockedIntent | null)[]
 }
 

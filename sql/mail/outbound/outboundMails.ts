@@ -135,8 +135,8 @@ export async function findOutboundContent(
 /**
  * Begins the next attempts of outbound mails. The function counts the attempts and reads the content of the mails. From
  * now on a scheduled mail cannot be cancelled.
- * @returns a result for each mail, in order. Null means that the mail is done, held, deleted, or not due yet (the job
- * ran again after its attempt was recorded).
+ * @returns a result for each mail, in order. Null means that the mail is done, held or deleted, or that its next
+ * attempt is not due yet. The attempt is not due if the job ran again after its attempt was recorded.
  */
 export async function beginAttempts(
   db: Queryable,

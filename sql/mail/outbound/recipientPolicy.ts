@@ -22,7 +22,7 @@ export type RefusedRecipient = { address: string; reason: 'suppressed' | 'rule' 
  * Checks the recipients when the API accepts a message, by suppressions and email rules. No other function checks them.
  * The storage of the project is checked, too.
  * @param storageBytes is the storage limit of a project that sets none itself. Null means no limit.
- * @returns the decision about each item of `wanted`, in order.
+ * @returns the decision about the recipients of each mail in `wanted`, in order.
  */
 export async function readSendPolicies(
   db: Queryable,

@@ -24,7 +24,10 @@ export type SendIntent = {
   html: string | null
   inReplyTo: readonly string[]
   references: readonly string[]
-  /** Lists the attachments. `blob` is the object that holds the content. If it is absent or null, no object does. */
+  /**
+   * Lists the attachments. `blob` names the object that holds an attachment's bytes. If `blob` is absent or null, the
+   * bytes are not in the object store.
+   */
   attachments: readonly (SentAttachment & { blob?: Buffer | null })[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null

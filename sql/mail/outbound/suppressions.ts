@@ -11,7 +11,7 @@ export type Suppression = {
   reason: Reason
   /** Is the reply of the mail host that refused the recipient. */
   detail: string | null
-  /** Is the message that caused the suppression. */
+  /** Is the id of the message that caused the suppression. Null means that no message did. */
   messageId: string | null
   createdAt: Date
 }

@@ -152,8 +152,9 @@ const JOBS = `
   )`
 
 /**
- * $1 intents (jsonb); $2, $3 attachments: number of the intent, id; $4, $6, $7 their packed bytes, $8 their objects;
- * $5 daily limit or null; $9 time. The last query makes PostgreSQL run queue_jobs.
+ * Stores send intents with these parameters. $1 holds the send intents as jsonb. $2 to $4 and $6 to $8 hold their
+ * attachments: $2 the number of the intent, $3 the id, $4, $6 and $7 the packed bytes, $8 the objects. $5 is the daily
+ * limit or null, and $9 is the time. The last query makes PostgreSQL run queue_jobs.
  */
 const WRITE_INTENTS = `with ${[
   GIVEN,
@@ -198,7 +199,7 @@ export async function writeIntents(
   })
 }
 
-/** Returns the columns of an intent as the statement parses them. */
+/** Returns a send intent as a record with the column names that the SQL statement parses. */
 const recordOf = ({ n, intent, threadId, status, recipients, approvalHours }: Admitted) => ({
   n,
   project_id: intent.projectId,

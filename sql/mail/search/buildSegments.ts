@@ -66,7 +66,10 @@ async function isOurs(db: Client, projectId: string): Promise<boolean> {
   return rows[0]!.taken
 }
 
-/** Builds a leaf from the words of the oldest pending messages, if there are enough messages for a leaf. */
+/**
+ * Builds a leaf of the search index from the words of the oldest pending messages, if there are enough messages for a
+ * leaf.
+ */
 async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
@@ -88,7 +91,7 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
   if (taken.length < LEAF_MESSAGES && bytes < LEAF_TEXT_BYTES) return false
   const { rows: messages } = await db.query<{ row: string; at: Date; terms: string | null }>({
     name: 'words-of-leaf',
-    // The terms can be joined by line breaks, because no term holds a line break.
+    // The search words can be joined by line breaks, because no search word holds a line break.
     text: `select row, created_at as at, array_to_string(tsvector_to_array(search), E'\\n') as terms
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],

@@ -49,7 +49,7 @@ const READ_LEAVES_MAX = 4 * LEAVES_MAX
 /** Returns the time that comes after every other time in the order of a search. */
 const endOf = (order: Order): number => (order === 'newest' ? -Infinity : Infinity)
 
-/** Yields pending messages, which no segment holds. Their words are not checked. */
+/** Yields pending messages, which are in no search segment yet. The caller must check their words. */
 export async function* pendingCandidates(
   db: Queryable,
   { projectId, order, sinceMs, untilMs }: Wanted,

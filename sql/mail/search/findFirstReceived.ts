@@ -57,7 +57,10 @@ const RECEIVED = `project_id = $1 and direction = 'received' and created_at > $2
 const CARRIES = 'labels @> $3::text[]'
 const MATCHES = `($4 = '' or search @@ $4::tsquery)`
 
-/** Returns the SQL parameters: $1 the project, $2 the time, $3 labels, $4 the query. */
+/**
+ * Returns the SQL parameters: $1 the project, $2 the time after which the message was received, $3 the labels, $4 the
+ * query.
+ */
 const valuesOf = ({ projectId, queries, labels, after }: FirstSearch): unknown[] => [
   projectId,
   after,

@@ -66,8 +66,9 @@ async function readLarge(db: Client, search: MessageSearch): Promise<FoundRow[]>
 }
 
 /**
- * Checks the terms of messages, newest first, until the page is full. A separate part of the query reads the rows.
- * Otherwise the planner would read the whole inbox in order, because it expects to fill a page soon.
+ * Returns the messages among `rows` that contain the searched words, newest first, until the page is full. The CTE
+ * `given` reads the rows first. Otherwise the planner would read the whole inbox in order, because it expects to fill a
+ * page soon.
  */
 async function check(db: Client, search: MessageSearch, rows: readonly string[]): Promise<Hit[]> {
   const found = await db.query<Hit>(

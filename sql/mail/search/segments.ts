@@ -31,7 +31,7 @@ export async function listSegments(db: Queryable, projectId: string): Promise<Se
   return rows
 }
 
-/** Describes a leaf of the search index without its messages. */
+/** Describes a leaf (a group of messages) of the search index, without its messages. */
 export type Leaf = { leaf: number; since: Date; until: Date }
 
 /** Lists leaves of the search index by their numbers, oldest first. */
@@ -49,7 +49,10 @@ export async function listLeaves(
   return rows
 }
 
-/** Returns the row numbers of the messages in leaves, by leaf and place. */
+/**
+ * Returns the row numbers of the messages in leaves of the search index. The result holds a list for each leaf, in the
+ * order of the places.
+ */
 export async function readLeaves(
   db: Queryable,
   projectId: string,

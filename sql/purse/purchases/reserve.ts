@@ -19,7 +19,7 @@ import { type Base, type PaidBefore, type PaidPlace, readPaidBefore } from './pa
 import { CONTENT, type ContentRow, openContent, type SignedRequest } from './purchaseContent.ts'
 import { type SignedPayment, storeSigned } from './storeSigned.ts'
 
-/** Tells why the owner is asked about a payment. */
+/** Tells why the owner must approve a payment. */
 export type AskReason = 'above_limit' | 'new_payee' | 'price_rose'
 
 export type Reserved =

@@ -44,7 +44,10 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
   await db.query(`delete from offer_counts where day < current_date - interval '${RETENTION}'`)
 }
 
-/** Is one row of the funnel from challenge to settlement. A payment counts for the day of its claim. */
+/**
+ * Counts the steps from x402 challenges to settled payments, as one row of the statistics. A payment counts for the day
+ * of its claim.
+ */
 export type FunnelSums = {
   challenges: number
   /** Counts payment attempts that were refused before a claim. */

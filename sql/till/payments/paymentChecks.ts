@@ -28,7 +28,7 @@ export type Check = Omit<NewCheck, 'claim'> & {
   claim: ClaimRecord
   state: 'open' | 'passed' | 'refused'
   reason: X402Reason | null
-  /** Is the payment of the checked authorization. An earlier claim may have made it. */
+  /** Is the id of the payment that has claimed the checked authorization. It may be the payment of an earlier claim. */
   paymentId: string | null
 }
 

@@ -31,8 +31,8 @@ export type Payment = Transfer & {
   troubleCount: number
   revertCount: number
   /**
-   * Is the hash of the settling transaction. While the payment is `verified`, it is the hash of the newest signed
-   * transaction.
+   * Is the hash of the transaction that settled the payment. While the payment is `verified`, this is the hash of its
+   * newest signed transaction.
    */
   txHash: Hex | null
   /**
@@ -40,10 +40,7 @@ export type Payment = Transfer & {
    * older version settled it.
    */
   logIndex: number | null
-  /**
-   * Tells whether the payment must have a transaction of its own. Payments of a lone payer have transactions of their
-   * own even without this mark.
-   */
+  /** Tells whether the payment must have a transaction of its own, for example after a revert. */
   goesAlone: boolean
   blockNumber: bigint | null
   /** Is the text of the payment's receipt, as it was signed and sent. */

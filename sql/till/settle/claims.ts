@@ -188,8 +188,8 @@ const TAKE_GRANTS = `
 
 /**
  * Takes the grants of settled payments in one statement, and stores the responses under their idempotency keys.
- * @returns a boolean for each request, in order. True means that this caller has the grant. False means that the grant
- * was taken before, or that the payment is not settled (any more).
+ * @returns a boolean for each request, in order. True means that this caller got the payment's grant, which is given
+ * once. False means that another caller got the grant before, or that the payment is not settled or no longer settled.
  */
 export async function takeGrants(
   db: Queryable,

@@ -63,8 +63,8 @@ export async function storeSigned(
       values: [parcels.flat()],
     })
     if (lone.size > 0) await lockCodes(db, [...lone.values()])
-    // The free payments are read in a separate statement, which sees transactions that another process stored while
-    // this process waited for the lock.
+    // The free payments are read in a separate statement. This statement sees transactions that another process stored
+    // while this process waited for the lock of the gas wallet.
     const { rows } = await db.query<{ id: string }>({
       name: 'find-free-payments',
       text: `
@@ -127,8 +127,8 @@ async function insertNext(
  * Stores a transaction for an assigned nonce: a replacement with a higher fee, or a transaction that fills a gap.
  * @param replaces is the hash of the open transaction that is replaced. Null means that the nonce has no transaction
  * yet.
- * @returns false if the nonce is unassigned, or if another transaction has taken it meanwhile. Nothing has changed
- * then.
+ * @returns false if the nonce is unassigned, or if another transaction has taken the nonce meanwhile. In both cases
+ * nothing has changed.
  */
 export async function storeForNonce(
   pool: Pool,

@@ -29,8 +29,8 @@ const MAY_BE_TAKEN = `
 /**
  * Takes payments that wait to be sent, for one settler. Projects take turns: each project gets a payment before any
  * project gets its second. While several projects wait, none of them gets more payments than the limit for one project.
- * @param room.grouped limits the payments that may share a transaction, in total and for one project. `alone` limits
- * the other payments.
+ * @param room.grouped limits the payments that may share a transaction, both in total and for one project. `room.alone`
+ * limits in the same way the payments that need their own transaction.
  * @param own lists payments that the caller has taken earlier and has not given back.
  * @returns the taken payments of each kind, and how many more wait.
  */

@@ -77,9 +77,9 @@ const paymentEvent = (row: EventRow): NewEvent => ({
  * waiting callers. A payment that settles again after a reorganisation is not announced twice. Such a payment keeps its
  * receipt if its transaction is the same.
  * @param mined lists the transactions that settled the payments. Other transactions with the same nonces become void.
- * @param apart lists payments that one of the groups did not transfer. Each of these payments is examined and sent
- * alone.
- * @param spoilers lists payers whose payments go alone for a day.
+ * @param apart lists payments whose transfer is missing in the transaction of their group. Each of these payments is
+ * examined and sent in its own transaction.
+ * @param spoilers lists payers who made their group revert. Their payments are sent in separate transactions for a day.
  */
 export async function recordSettlements(
   pool: Pool,

@@ -71,7 +71,7 @@ export async function authenticateMail(
     }
     return { authentication, isAligned: (await dmarcWord(authors, signs, anyPolicy)) === 'pass' }
   } catch {
-    // The library cannot read the message, so the message proves no sender.
+    // If the library mailauth cannot read a message, the message proves no sender.
     return STRANGER
   }
 }

@@ -21,9 +21,9 @@ type Parsed = {
 }
 
 /**
- * Parses messages. The messages of the sharers with the least cost go first. A hostile message of 64 KB occupies a
- * processor for 50 ms, so only light messages are parsed in this process. All other messages go to child processes with
- * limits on time and memory.
+ * Parses messages. The messages of inboxes and networks that have caused the least load go first. A hostile message of
+ * 64 KB occupies a processor for 50 ms, so only light messages are parsed in this process. All other messages go to
+ * child processes with limits on time and memory.
  */
 export type MailParser = {
   /** Parses one message. @throws when the parser throws, dies, or exceeds a limit. */

@@ -45,7 +45,7 @@ const ATTEMPTS_TO_STORE = 5
 const SMALL_BYTES = 256 * 1024
 /** Limits the large messages that are in memory at once. The parser takes ten times the size of a message. */
 const LARGE_AT_ONCE = 4
-/** Is the number of bytes of a batch that one slot holds. */
+/** Is the number of message bytes in a batch that count as one job slot. */
 const PART_BYTES = 64 * 1024
 /** A batch holds a slot of the pool, so it waits only this long for DNS answers. */
 const PATIENCE_MS = 1_000

@@ -5,8 +5,8 @@ import { CostTurns } from '../../../shared/fair/costTurns.ts'
 export const LIGHT_BYTES = 16 * 1024
 
 /**
- * Limits the light mails in process at once. With a higher limit the mails would not be stored sooner, because they
- * share one processor.
+ * Limits the light mails that are in progress at once. A higher limit would not store them sooner, because they share
+ * one processor.
  */
 const LIGHT_IN_HAND = 32
 /**

@@ -224,7 +224,10 @@ async function readAndStore(
 const unparsed = ({ bytes, projectId }: InboundMail, mailDomain: string): IndexedMail =>
   indexed(unparseableMail(bytes, mailDomain), projectId)
 
-/** Returns the part of a proven bounce that passes an allow list of senders. */
+/**
+ * Returns a bounce without the parts that its proof does not cover, because a proven bounce passes an allow list of
+ * senders.
+ */
 function reduced(
   mail: ParsedMail,
   place: { inboxAddress: string; mailDomain: string },

@@ -51,7 +51,8 @@ export function createStoreBatcher(pool: Pool, costs: Costs): Stores {
 const createLane = (pool: Pool, costs: Costs): Stores =>
   createBatcher<AuthenticatedMail, StoreOutcome>({
     batchMax: BATCH_MAX,
-    // If two transactions of one lane ran at once, each would find inboxes that the other transaction has locked.
+    // Only one transaction for several inboxes runs at a time. Otherwise each transaction would find inboxes that the
+    // other transaction has locked.
     parallel: 1,
     weight: { of: weightOf, max: BATCH_MAX_BYTES },
     rank: { of: ({ inbound }) => costs.of(sharersOf(inbound)), mayShare },

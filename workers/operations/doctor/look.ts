@@ -34,7 +34,7 @@ export function freshDns({ dnsServers }: Config): Pick<DoctorTools, 'dns' | 'loo
   return { dns, lookUp: createLookUp(dns, dnsServers) }
 }
 
-/** Limits the milliseconds of one look. All looks of a report run at the same time. */
+/** Limits the milliseconds of one check of the doctor. All checks of a report run at the same time. */
 export const LOOK_MS = 5_000
 
 class LateError extends Error {

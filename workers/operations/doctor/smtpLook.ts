@@ -23,7 +23,7 @@ type Asked = {
   ownName: string
   /** Is the name that the certificate must be for. */
   servername: string
-  /** Tells whether the connection uses TLS from its first byte. */
+  /** Tells whether the SMTP connection uses TLS from its first byte (RFC 8314). */
   isImplicit?: boolean
   ca?: string
 }

@@ -22,7 +22,8 @@ type Options = {
 }
 
 /**
- * The till waits this many milliseconds for nodes that answered the last request, because a fast node may lag behind.
+ * Limits the milliseconds for which a decision waits for nodes that answered the last request. Without this wait, a
+ * fast node that lags behind could decide.
  */
 const GRACE_MS = 150
 
@@ -95,7 +96,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
     return new RpcTrouble(`${method}: fewer than ${quorum} of ${nodes.length} RPCs agree (${all})`)
   }
 
-  /** Rates the replies of one node by comparing them with the decided replies. */
+  /** Rates one node by comparing its replies with the replies that the quorum decided. */
   function judge(calls: readonly RpcCall[], { node, answers }: Ballot, decided: RpcAnswer[]): void {
     let worst: NodeOutcome = 'agrees'
     for (const [n, { method }] of calls.entries()) {
@@ -190,7 +191,7 @@ export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options):
       },
     )
     const height = heights[quorum - 1]
-    // Fewer than a quorum of nodes have such a block.
+    // Fewer nodes than the quorum have a block under this tag.
     if (height === undefined) return null
     return await single('eth_getBlockByNumber', [numberToHex(height), false])
   }

@@ -30,7 +30,7 @@ export type RpcAnswer =
 
 export type Rpc = {
   /**
-   * Makes one call.
+   * Makes one JSON-RPC call to the node.
    * @throws {RpcTrouble} when no reply comes, or the node replies with an error.
    */
   call(method: string, params: readonly unknown[]): Promise<unknown>

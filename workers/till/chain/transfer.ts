@@ -101,7 +101,7 @@ export const cancellationData = ({
     args: [payer, nonce, signature],
   })
 
-/** Returns call data that asks for the balance of an address. */
+/** Returns call data that asks the token contract for the balance of an address. */
 export const balanceData = (address: Address): Hex =>
   encodeFunctionData({ abi: TOKEN_ABI, functionName: 'balanceOf', args: [address] })
 

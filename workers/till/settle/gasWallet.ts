@@ -175,7 +175,8 @@ export function sendGroup(
 }
 
 /**
- * Writes to the trace of each payment when the payment was signed, stored and sent, and with how many other payments.
+ * Adds a span to the trace of each payment. The span covers the signing, storing and sending of the transaction, and
+ * names the number of its payments.
  */
 const inTraces = (payments: readonly Payment[], work: () => Promise<void>): Promise<void> =>
   tracedForAll(

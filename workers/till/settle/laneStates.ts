@@ -17,7 +17,7 @@ export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   'looking again': { asked: 'looking again', looked: 'looking' },
 }
 
-/** Names how many groups are tried and sent at the same time. */
+/** Names how many groups of payments are simulated and sent at the same time. */
 export type GroupState = 'free' | 'one group' | 'two groups'
 type GroupEvent = 'begun' | 'ended'
 

@@ -15,8 +15,9 @@ import { GROUP_MAX } from './paymentGroup.ts'
 import { settlePayments } from './settler.ts'
 
 /**
- * A second group may begin when the first has run for this long. With a nearby node a group takes less time. Two groups
- * at once slow each other down. With 50 concurrent payments, one group at a time has 0.85 of the median latency of two.
+ * A second group of payments may begin when the first group has run for this long. With a nearby node a group takes
+ * less time than this. Two groups at once slow each other down. With 50 concurrent payments, one group at a time has
+ * 0.85 of the median latency of two groups.
  */
 const LATE_MS = 250
 /**
@@ -24,7 +25,10 @@ const LATE_MS = 250
  * group revert.
  */
 const SHARE_DIVISOR = 4
-/** Limits the payments that go alone and hold a job. Half of the pool's jobs stay free to wake the groups. */
+/**
+ * Limits the payments in their own transactions that each occupy a job. Half of the pool's jobs stay free, so that
+ * groups of payments are still started.
+ */
 const ALONE_MAX = 16
 /**
  * A settlement job that finds the lane for single payments full is retried after this delay. If a place in the lane

@@ -29,8 +29,8 @@ export async function orPostpone(
 }
 
 /**
- * Fails a refused payment only when the highest block seen confirms the refusal. A lagging node must not fail a
- * payment, and neither must money that is just arriving.
+ * Fails a refused payment only when the highest block that this process has seen confirms the refusal. Two cases must
+ * not fail a payment: a node that lags, and money that is just arriving.
  */
 export async function judgeRefusal(
   chain: KnownChain,

@@ -43,7 +43,7 @@ function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeploym
     concat([
       // CODECOPY(0, at, length)
       ...(['0x61', length, '0x61', at, '0x600039'] as const),
-      // CALL(GAS, factory, 0, 0, length, 0, 0), POP
+      // This part of the program is CALL(GAS, factory, 0, 0, length, 0, 0), POP.
       ...(['0x6000600061', length, '0x6000600073', factory, '0x5af150'] as const),
       // The program is MSTORE(0, EXTCODEHASH(wallet)), RETURN(0, 32).
       ...(['0x73', wallet, '0x3f60005260206000f3'] as const),

@@ -48,9 +48,9 @@ export const senderOf = (chain: KnownChain, account: PrivateKeyAccount | null): 
     : { from: account.address, fees: marketFees(chain) }
 
 /**
- * Tries transfers in order. An account runs no code, so one call on the newest block decides. A contract could tell a
- * simulated call from the transaction by its gas or block. So the gas of a contract is measured, and the contract is
- * called again with this gas limit on the pending block.
+ * Simulates transfers in order. An account runs no code, so one call on the newest block decides. A wallet contract
+ * could tell a simulated call from the transaction by its gas or block. So the gas of a contract's transfer is
+ * measured, and the call is repeated with this gas limit on the pending block.
  * @throws {RpcTrouble}
  */
 export async function tryTransfers(

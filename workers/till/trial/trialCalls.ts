@@ -36,8 +36,8 @@ export type Sender = { from: Address; fees: Fees | null }
 export type Fees = { maxFeeWei: bigint; tipWei: bigint }
 
 /**
- * Returns a simulated call with the fields of the transaction. Without fees GASPRICE is 0, and a wallet can tell the
- * simulated call from the real transaction.
+ * Returns a simulated call with the fields of the later transaction. Without the fee fields GASPRICE would be 0, and a
+ * wallet contract could tell the simulated call from the transaction.
  */
 export const callOf = (
   { from, fees }: Sender,

@@ -65,8 +65,8 @@ export async function watchForReorganisation(
 }
 
 /**
- * Divides settlements: some moved to another block, and some are in no block any more. A group can be in a block
- * without one of its members.
+ * Divides settled payments whose block was replaced. Some payments have moved to another block, and some are in no
+ * block any more. A group's transaction can be in a block without the transfer of one of its payments.
  */
 function sortFound(
   unfinalized: readonly UnfinalizedPayment[],

@@ -44,7 +44,7 @@ export async function resolveUsed(
 
 /**
  * Divides transactions into parts with a limited number of payments. Transactions with the same nonce stay in one part,
- * because a block holds only one of them.
+ * because the chain accepts only one of them.
  */
 function inParts(open: readonly OpenTransaction[]): OpenTransaction[][] {
   const parts: OpenTransaction[][] = []
@@ -114,13 +114,13 @@ function matchTransfers(
   return { settled, missed }
 }
 
-/** Describes the payments that a mined group did not transfer. */
+/** Describes payments of a group whose transaction is in a block, although their transfers failed. */
 type Suspects = { payments: readonly Payment[]; hasReverted: boolean }
 
 /**
- * Returns the payers that make groups revert. When a group was signed, no payer of the group had code. Code that a
- * payer has now can burn the gas of all members. Only a member with code makes a group revert as a whole. If no member
- * has code any more, every member is suspect.
+ * Returns the payers whose contract code makes groups of payments revert. No payer of a group had code when the group
+ * was signed. Code that a payer has added since can burn the gas of the whole group. If no payer has code any more,
+ * every payer of a group that reverted as a whole is suspect.
  * @throws {RpcTrouble}
  */
 async function findSpoilers(

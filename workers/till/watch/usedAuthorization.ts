@@ -19,8 +19,8 @@ import { readTransfers, transferIndex } from '../chain/transfer.ts'
 /** The search for the use of an authorization begins this many blocks before the claim. */
 const SEARCH_MARGIN = 5n
 /**
- * The hash of a transaction before the claim is searched in this many blocks: eleven hours on Base, in ten requests to
- * the node.
+ * Limits the blocks in which an earlier use of an authorization is searched, to name its transaction. This many blocks
+ * are eleven hours on Base, and take ten requests to the node.
  */
 const NAMED_BLOCKS = 20_000n
 
@@ -91,8 +91,9 @@ async function isOlder(chain: KnownChain, number: bigint, payment: Payment): Pro
 }
 
 /**
- * Returns the transaction that used an authorization before its claim. Returns `null` when none is found. After a
- * restore from a backup the transaction can be one of this service that the backup does not hold.
+ * Returns the hash of the transaction that used an authorization before this service claimed it. Returns `null` when
+ * none is found. After a restore from a backup, this can be a transaction of this service that the backup does not
+ * hold.
  */
 async function findEarlier(
   chain: KnownChain,
