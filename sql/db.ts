@@ -16,7 +16,7 @@ export type PoolOptions = {
   name: string
   /** Limits the milliseconds of each SQL statement on the connections of the pool. */
   statementTimeoutMs?: number
-  /** Logs idle connections that break. The pool replaces them at the next use. */
+  /** Logs idle database connections that break. At its next use the pool opens a new connection in their place. */
   log?: Pick<Logger, 'debug'>
 }
 

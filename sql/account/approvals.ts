@@ -84,7 +84,7 @@ export async function findApproval(
   return rows[0] === undefined ? null : toApproval(rows[0])
 }
 
-/** Returns the approval request for an object, such as a mail. @returns null if there is none. */
+/** Returns the approval request for a mail or a purchase. @returns null if no approval request exists for it. */
 export async function findApprovalOf(
   db: Queryable,
   { projectId, kind, subject }: Pick<Approval, 'projectId' | 'kind' | 'subject'>,

@@ -29,7 +29,10 @@ export type Blobs = {
   of(projectId: string): Blobs
 }
 
-/** Limits the contents of one project, or of the mover, that are in memory at once. */
+/**
+ * Limits the mail contents that are in memory at once for one project, or for the move between database and object
+ * store.
+ */
 export const OWN_AT_ONCE = 3
 /** Limits the contents in memory at once. A content has up to 35 MB, and the object store may be slow. */
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }

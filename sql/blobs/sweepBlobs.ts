@@ -7,8 +7,8 @@ import { type Pool, transaction } from '../db.ts'
  */
 export const IDLE_MAX_S = 3_600
 /**
- * Computes in SQL the start of the oldest snapshot. An export or a dump that still sees a deleted message reads its
- * object, too.
+ * Computes in SQL the start of the oldest open database snapshot. An export or a dump in this snapshot may still see a
+ * deleted message, and then reads the message's object too.
  */
 const OLDEST_SNAPSHOT = `(
   select min(xact_start) from pg_stat_activity where datname = current_database() and backend_xmin is not null)`

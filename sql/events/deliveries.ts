@@ -15,7 +15,7 @@ export type NewDelivery = {
   /** Is the value of the header X-Service-Event, such as `payment.received`. */
   event: string
   url: string
-  /** Holds the bytes of the body that every attempt sends. */
+  /** Holds the body of the webhook as bytes. Every delivery attempt sends the same bytes. */
   body: Uint8Array
   /**
    * Is the key by which the receiver recognises a repeated event. If the field is absent, the id of the delivery is
@@ -30,9 +30,9 @@ export type NewDelivery = {
 }
 
 /**
- * Returns the idempotency key of an event that a payment has only once. After the database was restored from a backup,
- * the event is repeated with the same key. The backup may lack a settlement that the chain has, and the receiver must
- * not count the payment twice.
+ * Returns the idempotency key of a webhook event that a payment has only once. After the database was restored from a
+ * backup, the event is sent again with the same key. A restored database may lack a settlement that is on the chain.
+ * The receiver must not count its payment twice.
  */
 export const paymentEventKey = (about: {
   /** Is the id of the webhook's owner: the seller's endpoint, or the project's webhook. */

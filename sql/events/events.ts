@@ -143,7 +143,10 @@ export type StreamState = {
   knownAt: Date | null
 }
 
-/** Reads the bounds of a project's event stream. @param known is the number of an event that a client knows. */
+/**
+ * Reads the numbers of the oldest and the newest event in a project's event stream. @param known is the number of an
+ * event that a client knows.
+ */
 export async function readStream(
   db: Queryable,
   projectId: string,
@@ -193,7 +196,7 @@ export async function findEventAt(
     : { seq: BigInt(row.seq), at: row.created_at }
 }
 
-/** Ends the open event streams of a project's API key after the key was replaced or narrowed. */
+/** Ends the open event streams of a project, after its API key was replaced or got fewer scopes. */
 export async function notifyKeysChanged(db: Queryable, projectId: string): Promise<void> {
   await db.query(`select pg_notify('${EVENTS_CHANNEL}', '!' || $1::text)`, [projectId])
 }

@@ -32,7 +32,7 @@ const CONTROL_READS_MAX = 100
  * the copy.
  * @param url is the database URL of a superuser on the running server.
  * @param cluster is the server's data directory.
- * @param target is the new folder, which must not exist.
+ * @param target is the folder for the copy. The folder must not exist yet.
  */
 export async function backUpCluster({
   url,

@@ -57,7 +57,9 @@ export type Backlog = {
   outboundMails: number
   /** Counts the payments whose transfer has not been seen. */
   verifiedPayments: number
-  /** Counts the settled payments that a reorganisation can still undo. */
+  /**
+   * Counts the settled payments in blocks that are not final, because a reorganisation can still undo these payments.
+   */
   unfinalizedPayments: number
   pendingDeliveries: number
   /** Counts the signed transactions that are in no block. */

@@ -126,7 +126,7 @@ export async function findNewestTransfer(
     : { blockNumber: BigInt(row.block_number), blockHash: row.block_hash }
 }
 
-/** Writes SQL that adds an amount to one sum of each mandate of a purchase. */
+/** Writes SQL that changes the sums of every mandate that covers the purchase. */
 const inMandates = (change: string) => `
   update mandates m set ${change} from purchase_mandates pm, changed c
   where pm.purchase_row = c.row and m.row = pm.mandate_row`

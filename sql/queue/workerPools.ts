@@ -149,7 +149,7 @@ export const SILENT_POOLS = `
   where datname = current_database() and application_name like 'purser worker % (alive)'
     and state = 'idle' and state_change < clock_timestamp() - interval '${SILENCE_MAX}'`
 
-/** Lists the names of worker pools that are registered and hang. */
+/** Lists the names of worker pools that are registered but fetch no more jobs. */
 export async function listSilentPools(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ pool_name: string }>({
     name: 'list-silent-pools',
@@ -204,7 +204,7 @@ export async function hasLock(
 /**
  * Releases the given job locks of the Graphile Worker pool. A job that was fetched again meanwhile keeps its new lock.
  * `attempts` stays unchanged, because the job may have run.
- * @returns the number of released locks.
+ * @returns the number of job locks that were released.
  */
 export async function releaseLocks(
   db: Queryable,

@@ -243,7 +243,8 @@ function stopper({ child, endChild, client, stateFile, log }: Running): () => Pr
   const stop = async () => {
     clearTimeout(timer)
     await saving
-    // The state is saved even if there is no new block, because balances and code can be set without a block.
+    // The devnet's state is saved at its end even without a new block, because balances and code can be set without a
+    // block.
     if (!hasEnded(child)) await save(client, stateFile)
     process.off('exit', endChild)
     await end(child)

@@ -52,7 +52,7 @@ async function readRecord(stateFile: string) {
   try {
     return recordSchema.parse(JSON.parse(await readFile(pidFile(stateFile), 'utf8')))
   } catch {
-    // The file with the process ids is absent, or a crash cut it short.
+    // The file with the process id is absent, or a crash of its writer cut the file short.
     return null
   }
 }

@@ -36,7 +36,7 @@ type AnnounceOptions = {
   baseUrl: string
   transport: Transport
   keyring: KeyringSource
-  /** Stores large mail contents. */
+  /** Stores mail contents that are too large for the database. */
   blobs: Blobs
   approvalTokens: ApprovalTokens
 }
@@ -71,7 +71,7 @@ async function announce(stores: MailStores, approvalId: string) {
   return notice === null ? null : { approval, notice }
 }
 
-/** Ends an approval request that nobody decided in time. */
+/** Creates the task that ends an approval request when nobody has decided in time. */
 export const createExpireApproval =
   ({ pool }: PoolContext): Task<'expire_approval'> =>
   ({ approvalId }) =>
@@ -124,7 +124,7 @@ async function readAct(
   return { kind, host, amountUsdc: formatUsdc(terms.amountAtomic), payTo: terms.payTo }
 }
 
-/** Returns the time of the next attempt to notify. Returns `null` if there is no further attempt. */
+/** Returns the time of the next attempt to send the notifications. Returns `null` if there is no further attempt. */
 function nextAttempt({ route }: Transport, { attempts, requestedAt }: Notice): Date | null {
   const ageS = (Date.now() - requestedAt.getTime()) / 1000
   const delayS = nextMailDelayS(route, attempts + 1, ageS)

@@ -29,7 +29,10 @@ export type Call =
   | { kind: 'unfilled'; detail: string }
 
 export type SellerCalls = {
-  /** Returns the milliseconds until the project may use the vault again. The number 0 means now. */
+  /**
+   * Returns the milliseconds until the project may use the vault again. The number 0 means that the project may use the
+   * vault now.
+   */
   delayMs(due: Buyer): number
   call(due: Buyer, request: UseRequest, payment: PaymentHeader | null): Promise<Call>
   /** Returns the seller's response with its secrets masked, as the agent may see it. */

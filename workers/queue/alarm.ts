@@ -24,7 +24,7 @@ const GAP_PER_FETCH = 4
  * @param nextInMs returns the milliseconds until the next job is due, by the clock that decides whether a job is due.
  * `null` means never.
  * @param ring is called at each ring, and makes the pool fetch jobs.
- * @param fetchMs returns how long a fetch takes at present.
+ * @param fetchMs returns how many milliseconds a job fetch takes at present.
  */
 export function startAlarm(options: {
   nextInMs: () => Promise<number | null>
@@ -39,7 +39,8 @@ export function startAlarm(options: {
     while (!stopped) {
       let waitMs = LOOK_MS
       try {
-        // The next due time is read before the ring, because the ring fetches every job that is due by then.
+        // The time of the next job is read before the alarm rings, because the ring fetches every job that is due by
+        // then.
         const nextMs = await options.nextInMs()
         if (due) options.ring()
         due = nextMs !== null && nextMs <= LOOK_MS

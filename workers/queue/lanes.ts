@@ -17,8 +17,8 @@ export type LaneLimits = {
   /** Limits the concurrent requests of all slow lanes of one project. */
   slowSharerCap: number
   /**
-   * A lane is slow when its average response time, or the age of its oldest open request, exceeds this many
-   * milliseconds.
+   * Sets from how many milliseconds a lane (the requests to one receiver) counts as slow. Its average response time
+   * counts, and so does the age of its oldest open request.
    */
   slowMs: number
   /**
@@ -93,8 +93,8 @@ type Lane = {
 const newLane = (): Lane => ({ open: new Set(), waiting: [], averageMs: null, lastReturnMs: 0 })
 
 /**
- * Describes the answer to a job that asks for a turn. A granted turn ends with `leave`. A refused job may ask again
- * after a delay.
+ * Describes the answer to a job that asks for a turn in its lane. A granted turn ends with the call of `leave`. A
+ * refused job may ask again after `returnInMs`.
  */
 export type Turn =
   | { granted: true; waited: boolean; leave: () => void }

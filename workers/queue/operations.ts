@@ -31,7 +31,8 @@ const ENDS_A_JOB = /^(complete|fail|return)_job/
 const DELETING = { batchMax: 200, parallel: 2, lateMs: 20 }
 
 /**
- * Watches the connection pool of Graphile Worker 0.18, which never awaits or repeats the statement that ends a job.
+ * Watches the connection pool of Graphile Worker 0.18. Graphile Worker never awaits and never repeats the statement
+ * that ends a job. So the connections have three additional rules.
  * - One statement deletes the jobs that succeed together. One commit for each job took a fifth of a webhook's CPU.
  * - A statement that ends a job is repeated while the database is unreachable.
  * - A silent connection is closed. An operation therefore ends in bounded time, and no reply arrives after its end.

@@ -32,7 +32,7 @@ export function recoverJobs(options: {
   /** Sets the milliseconds between two searches for jobs that the pool has locked but does not have in memory. */
   intervalMs: number
   onStuck: () => void
-  /** Is called with the number of jobs that were released. */
+  /** Is called with the number of lost jobs that were released. */
   onReleased: (count: number) => void
   log: Logger
 }): Running {

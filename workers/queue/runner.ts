@@ -27,7 +27,7 @@ const FETCHES = 5
 export type PoolSettings = {
   name: RunnerName
   databaseUrl: string
-  /** Limits the jobs that the pool runs at the same time. */
+  /** Limits the jobs that the worker pool runs at the same time. */
   concurrency: number
   /**
    * Sets the interval at which the pool polls for jobs whose time has come. A new job is announced with NOTIFY and
@@ -151,7 +151,8 @@ const graphileOptions = ({ concurrency, pollIntervalMs }: PoolSettings) => ({
     worker: {
       concurrentJobs: concurrency,
       pollInterval: pollIntervalMs,
-      // One fetch serves all workers of the pool. The comments of operations.ts explain the value -1.
+      // With the local queue, one job fetch serves all jobs of the pool. The comments of operations.ts explain the
+      // value -1.
       localQueue: { size: concurrency + 1 },
       completeJobBatchDelay: -1,
       failJobBatchDelay: -1,

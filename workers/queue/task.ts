@@ -21,7 +21,7 @@ export type PoolContext = {
  */
 export type Task<Name extends TaskName> = (
   payload: TaskPayload<Name>,
-  /** Describes the run of the job. `attempt` counts how often the job was fetched, from 1. */
+  /** Describes this run of the job. `attempt` counts from 1 how often the job was fetched. */
   job: { attempt: number },
 ) => Promise<void>
 

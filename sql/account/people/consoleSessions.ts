@@ -23,7 +23,7 @@ const newSecret = (): string => randomBytes(32).toString('base64url')
 const storedHash = (secret: string, personId: string): Buffer =>
   personId === FIRST_OPERATOR ? hashSecret(secret) : hashSecret(`person ${secret}`)
 
-/** Returns both stored forms of a link's or session's secret, to look up its row. */
+/** Returns both stored forms of a secret, by which the row of a sign-in link or a session is found. */
 const eitherHash = (secret: string): Buffer[] => [
   hashSecret(secret),
   hashSecret(`person ${secret}`),

@@ -14,7 +14,7 @@ const RETRY_SECONDS = 30
 
 /**
  * Requests a sign-in link by mail. Above the limits no mail is sent, but the response to the browser is the same.
- * @param email is in lower case.
+ * @param email is the address of the person, in lower case.
  */
 export async function askSignInMail(
   pool: Pool,

@@ -37,7 +37,7 @@ export async function openExport(
   const close = async () => {
     if (!isOpen) return
     isOpen = false
-    // PostgreSQL ends an idle transaction itself, and the connection is then closed.
+    // PostgreSQL itself ends a transaction that stays idle, and closes its connection. The rollback then fails.
     const broken = await client.query('rollback').then(
       () => undefined,
       (error: Error) => error,

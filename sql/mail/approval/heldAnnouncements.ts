@@ -8,7 +8,7 @@ import { tellOfHeld } from './heldMails.ts'
 /**
  * Announces a held mail once. The function stores the event, the webhook deliveries, and the job that ends the approval
  * request in time.
- * @returns false if the mail was decided meanwhile.
+ * @returns false if the mail no longer waits for a decision.
  */
 export async function announceHeld(pool: Pool, approval: Approval): Promise<boolean> {
   return transaction(pool, async (db) => {
@@ -63,7 +63,7 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
 
 /**
  * Records an attempt to send the notifications about an approval request.
- * @param done lists the addresses whose notification was sent, or never will be sent.
+ * @param done lists the addresses that need no further attempt: their notification was sent, or can never be sent.
  * @param again is the time of the next attempt for the other addresses. Null means that there is none.
  */
 export async function recordNotice(

@@ -22,7 +22,7 @@ export type InvitingMessage = {
   authentication: Authentication | null
 }
 
-/** Is an invite with its effect on the calendar. */
+/** Is an invite, together with the change that it made in the calendar. */
 export type AppliedInvite = Invite & { effect: InviteEffect }
 
 type Place = { message: InvitingMessage; invite: ReadInvite; uid: Buffer; instance: string }
@@ -284,7 +284,7 @@ async function answerOf(db: Queryable, place: Place): Promise<InviteEffect> {
   const event = await findEvent(db, place, { organizer, instance: WHOLE })
   if (event === null || attendee === undefined || !event.isOwn) return 'proposal'
   if (!isFrom(message, attendee.address) || !isInvited(event.invite, attendee)) return 'proposal'
-  // The attendee answers for a time of the event that was given up.
+  // The attendee answers an earlier version of the event, which had another time.
   if (invite.sequence < event.sequence && !isSameStart(event.invite, invite)) return 'outdated'
   const { rowCount } = await db.query({
     name: 'store-answer',

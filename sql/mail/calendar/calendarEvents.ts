@@ -14,8 +14,8 @@ export type EventState = {
 }
 
 /**
- * Finds the event of each invite in the project's calendar. The result has the order of the invites. Null means that
- * the calendar has no such event.
+ * Finds in the project's calendar the event of each invite, in the order of the invites. Null means that the calendar
+ * does not have the event of this invite.
  */
 export async function findEventStates(
   db: Queryable,
@@ -100,8 +100,8 @@ export async function listCalendar(
 }
 
 /**
- * Stores a new event of this project, so that the event can be changed before a worker has read its own invitation
- * mail.
+ * Stores a new calendar event that this project organizes. The event can then be changed before a worker has read the
+ * project's own invitation mail.
  */
 export async function startOwnEvent(
   db: Queryable,

@@ -69,7 +69,7 @@ export type ReportedSource = {
   result: string
   isPassed: boolean
   count: number
-  /** Lists the hosts that reported the source. */
+  /** Lists the hosts whose aggregate reports name this source of mail. */
   reporters: string[]
 }
 

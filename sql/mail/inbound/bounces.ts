@@ -79,7 +79,7 @@ export async function recordBounce(
       })),
   )
   await updateDeliveryStatus(db, [messageRow])
-  // An unproven bounce may have reported the failure of these recipients before.
+  // An unproven bounce may have marked these recipients as bounced before. In that case the event was already sent.
   if (matched.every(({ wasBounced }) => wasBounced)) return []
   await db.query(
     `update messages set labels = labels || $2::text where row = $1 and not labels @> array[$2::text]`,
@@ -115,7 +115,7 @@ async function lockSent(
 type Match = {
   address: string
   recipient: BouncedRecipient
-  /** Tells whether the bounce names the address. */
+  /** Tells whether the bounce names the address of the recipient. */
   isNamed: boolean
   wasBounced: boolean
 }

@@ -17,7 +17,9 @@ export type SpooledMail = {
   /** Is the permanent key of the spooled mail. A mail that is moved twice is stored once. */
   sourceKey: string
   bytes: Uint8Array
-  /** Is the object that holds the bytes. If it is absent or null, no object holds them. */
+  /**
+   * Names the object that holds the bytes of the mail. If it is absent or null, the bytes are not in the object store.
+   */
   blob?: Buffer | null
   envelopeFrom: string
   /** Lists the inbox addresses that get the mail, in lower case. The list has at least one address. */
@@ -257,7 +259,7 @@ const UNSURE_STEP_MS = 30_000
 
 /**
  * Queues another check of an inbound mail's sender. Each wait is as long as all earlier waits together.
- * @returns false if the mail has waited for an hour.
+ * @returns false if the mail has already waited for an hour, so that no further check is queued.
  */
 export async function parseAgainLater(
   db: Queryable,

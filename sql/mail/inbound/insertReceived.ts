@@ -175,7 +175,7 @@ export async function insertReceived(
 
 const PENDING: AttachmentText = { state: 'pending', chars: 0, omitted: [] }
 
-/** Returns the record of a message for `jsonb_to_recordset`. */
+/** Returns a received message as a record for `jsonb_to_recordset`. */
 const recordOf = ({ inbound, mail, authentication, messageId, threadRow }: ReceivedMessage) => {
   const { links } = mail
   const key = subjectKey(mail.subject)

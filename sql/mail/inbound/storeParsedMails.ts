@@ -59,7 +59,7 @@ export async function storeParsedMails(
     for (const wave of wavesOf(received.filter(isLocked))) {
       await storeWave(db, wave, outcomes, events)
     }
-    // No message refers to the raw mail of a retransmission.
+    // The raw mail of a mail that was received twice is deleted, because no message refers to it.
     const repeated = received.filter((one) => outcomes.get(one) === 'retransmission')
     await deleteUnusedRawMails(
       db,

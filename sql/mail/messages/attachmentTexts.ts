@@ -55,7 +55,7 @@ export async function insertPendingTexts(
   await queueReading(db, projectId)
 }
 
-/** Holds the result of reading one attachment. */
+/** Holds the outcome of reading one attachment: its text, or the reason why it has none. */
 export type TextOutcome = {
   messageRow: string
   attachmentId: string

@@ -6,8 +6,8 @@ import type { Queryable } from '../../db.ts'
 import { packBytes } from '../../packedBytes.ts'
 
 /**
- * Holds the decoded bytes of one attachment. `blob` is the object that holds the bytes. If it is absent or null, no
- * object does.
+ * Holds the decoded bytes of one attachment. `blob` names the object that holds the bytes. If `blob` is absent or null,
+ * the bytes are not in the object store.
  */
 export type AttachmentContent = {
   attachmentId: string
@@ -41,7 +41,7 @@ export async function keepAttachments(
 /** Limits the bytes of attachments in one SQL statement. A larger attachment has its own statement. */
 const STATEMENT_BYTES = 1024 * 1024
 
-/** Stores the attachments of a message. */
+/** Stores the attachments of a message in their table, in batches. */
 export async function insertAttachments(
   db: Queryable,
   messageRow: string,

@@ -62,7 +62,7 @@ async function lockInbox(db: Queryable, projectId: string): Promise<void> {
 /**
  * Corrects threads after a deletion of messages, and deletes empty threads. PostgreSQL finds the last message by an
  * index, because counting a thread of a million messages takes a second.
- * @param removed lists the thread of each deleted message.
+ * @param removed lists the thread rows of the deleted messages, with one element for each message.
  */
 export async function shrinkThreads(db: Queryable, removed: readonly string[]): Promise<void> {
   await db.query({

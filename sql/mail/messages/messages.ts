@@ -262,7 +262,10 @@ export const FIND_MESSAGE = `
 /** Identifies a message to read. */
 export type WantedMessage = { projectId: string; messageId: string }
 
-/** Finds messages of projects. @returns one result per item, in order. Null means that there is no such message. */
+/**
+ * Finds messages of several projects. @returns one result for each message of `wanted`, in order. Null means that the
+ * project has no such message.
+ */
 export async function findMessages(
   db: Queryable,
   wanted: readonly WantedMessage[],

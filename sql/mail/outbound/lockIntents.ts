@@ -13,14 +13,17 @@ export type LockedIntent = {
   used: number
   /** Tells that the idempotency key already has a response. */
   keyIsTaken: boolean
-  /** Tells that a recipient is unknown under approve-new. Other policies know no unknown recipients. */
+  /**
+   * Tells whether the mail has an unknown recipient under the send policy approve-new. Under another policy the value
+   * is false.
+   */
   isToUnknown: boolean
 }
 
 type SendPolicy = 'direct' | 'approve' | 'approve-new'
 
 export type LockedIntents = {
-  /** Is the time at which the intents are accepted. */
+  /** Is the time at which the send intents are accepted. */
   now: Date
   /** Has one element for each send intent, in order. Null means that the project of the send intent is deleted. */
   intents: (LockedIntent | null)[]

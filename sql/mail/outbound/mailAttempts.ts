@@ -83,8 +83,9 @@ export async function recordMailAttempts(
 }
 
 /**
- * Returns the part of an outcome that stays true in a later attempt. Recipients in inboxes of this service are left
- * out, because only a recorded outcome delivers the mail to them.
+ * Returns what remains true of an outcome after another attempt has begun: the recipients that have got the mail.
+ * Nothing remains if the outcome names inboxes of this service, because only a recorded outcome delivers the mail to
+ * inboxes.
  */
 function reachedLate(outcome: AttemptOutcome): AttemptOutcome[] {
   if (outcome.localInboxes.length > 0) return []
@@ -177,7 +178,7 @@ async function announceEnds(db: Queryable, messageRows: readonly string[]): Prom
   await recordEvents(
     db,
     ended
-      // A bounced mail needs no event, because the bounce has already recorded its own event.
+      // A bounced mail needs no event for its end, because the bounce has already caused an event.
       .filter(({ status }) => status !== 'bounced')
       .map(({ status, ...event }) => ({
         ...event,

@@ -23,7 +23,7 @@ export type OutboundContent = {
   references: string[]
   unsubscribe: Unsubscribe | null
   headers: CustomHeaders | null
-  /** Holds the display names for To and Cc, by email address. */
+  /** Holds the display names for the header fields To and Cc, by email address. */
   names: Record<string, string>
   /** Is the time in the header field Date: the time of a scheduled sending, or of the call. */
   date: Date

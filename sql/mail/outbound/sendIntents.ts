@@ -88,6 +88,6 @@ export async function findSent(
 ): Promise<{ requestHash: Buffer; sent: AcceptedMessage & { answer: object } } | null> {
   const found = await findIdempotent(db, { projectId, operation: OPERATION, key })
   if (found === null || found.result === null) return null
-  // A stored response of an earlier version has no status, so it gets the status `queued`.
+  // A response that an earlier version stored has no status, so `status` becomes `queued`.
   return { requestHash: found.requestHash, sent: { status: 'queued', ...JSON.parse(found.result) } }
 }

@@ -12,7 +12,7 @@ import { intentBytes } from './sendIntents.ts'
 
 /** Is the error of a recipient that a rule of the project refuses. */
 const BLOCKED = 'blocked: a rule of the project stands against this address'
-/** Is the error of a suppressed recipient. */
+/** Is the error text that a suppressed recipient of a mail gets. */
 export const SUPPRESSED = 'suppressed: an earlier mail to this address came back'
 
 /** Parses the send intents. The parameter $9 is the time at which they are accepted. */
@@ -101,7 +101,8 @@ const ATTACHMENTS = `
   )`
 
 /**
- * Records the invitations that are sent. A worker reads them into the project's calendar when their mail is being sent.
+ * Records the calendar files of the mails that are sent. When an invitation mail is being sent, a worker reads its
+ * calendar file into the project's calendar.
  */
 const CALENDARS = `
   planned as (

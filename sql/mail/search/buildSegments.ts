@@ -73,9 +73,9 @@ async function isOurs(db: Client, projectId: string): Promise<boolean> {
 async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<boolean> {
   const { rows: pending } = await db.query<{ row: string; at: Date; bytes: number }>({
     name: 'pending-of-leaf',
-    // The pending rows are locked before the words are read. A change of the words waits, and then adds its row again.
-    // A message that is being changed is left for the next leaf, because two transactions that wait for each other's
-    // rows would deadlock.
+    // The rows of the pending messages are locked before their words are read. A transaction that changes the words
+    // waits for this lock, and then adds its row again. A message that is being changed is left for the next leaf.
+    // Otherwise two transactions could wait for each other's rows and deadlock.
     text: `select message_row as row, created_at as at, text_bytes as bytes from search_pending
            where project_id = $1 order by created_at, message_row limit ${LEAF_MESSAGES}
            for update skip locked`,
@@ -96,7 +96,8 @@ async function buildLeaf(db: Client, projectId: string, leaf: number): Promise<b
            from messages where row = any ($1::bigint[]) order by created_at, row`,
     values: [taken.map(({ row }) => row)],
   })
-  // If most of the messages were deleted meanwhile, the remaining messages wait for more messages.
+  // If most of the messages were deleted meanwhile, no leaf is built. The remaining messages stay pending until more
+  // messages arrive.
   const waits = messages.length < taken.length / 2
   const living = new Set(messages.map(({ row }) => row))
   const ended = waits ? taken.filter(({ row }) => !living.has(row)) : taken

@@ -132,8 +132,8 @@ export async function* segmentCandidates(
 }
 
 /**
- * Returns the places of messages in segments whose words fit the search, by leaf. Prefixes are checked only if the
- * whole words still allow a match.
+ * Returns where messages stand in the leaves of the search index whose words fit the search. Prefixes are checked only
+ * if the whole words still allow a match.
  */
 async function matchesIn(
   db: Queryable,

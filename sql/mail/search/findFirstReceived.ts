@@ -79,7 +79,7 @@ const FIRST = {
   invited: `
     select ${COLUMNS} from messages
     where ${RECEIVED} and invites is not null and ${CARRIES} and ${MATCHES}`,
-  // PostgreSQL answers this query with the index attachment_texts_ready.
+  // PostgreSQL answers the following query with the index attachment_texts_ready.
   read: `
     select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
     where x.project_id = $1 and x.state = 'ready'

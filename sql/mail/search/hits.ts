@@ -26,7 +26,7 @@ export async function isSmall(db: Queryable, projectId: string): Promise<boolean
   return rows[0]!.small
 }
 
-/** Is a message that matches a search. */
+/** Is a message that matches a search, with the time by which hits are ordered. */
 export type Hit = { row: string; at: Date }
 
 /**
@@ -69,6 +69,8 @@ export async function findHits(
   }
 }
 
-/** Writes the `tsquery` that matches all of the queries. The text is empty if there is no query. */
+/**
+ * Writes one `tsquery` that matches a message only if all given queries match. The text is empty if no query is given.
+ */
 export const queriesText = (projectId: string, queries: readonly SearchQuery[]): string =>
   queries.map((query) => searchText(projectId, query)).join(' & ')

@@ -120,7 +120,7 @@ export async function readBeginnings(
   if (beginnings.length === 0) return found
   const { rows } = await db.query<{ n: number; terms: Buffer }>({
     name: 'read-search-beginnings',
-    // No byte of UTF-8 is 0xff, so every word with the prefix stands before the prefix followed by 0xff.
+    // No byte of UTF-8 is 0xff. So every word with a prefix sorts before the prefix followed by 0xff.
     text: `
       select w.n::int, b.terms
       from unnest($2::bytea[]) with ordinality w (term, n)
@@ -147,7 +147,7 @@ export async function readBeginnings(
   return found
 }
 
-/** Adds the messages of a wanted term that a block of terms holds. */
+/** Adds the messages that contain a wanted word, as far as one block of the search index lists them. */
 function addPlaces(
   found: Map<string, Places>,
   range: LeafRange,
@@ -166,7 +166,7 @@ function addPlaces(
 
 const bytesOf = ({ term }: WantedTerm): Buffer => Buffer.from(term, 'latin1')
 
-/** Reads the blocks of terms of a segment in order, several at a time. */
+/** Reads the blocks of a search segment in the order of their words, several blocks in each query. */
 export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGenerator<TermBlock> {
   for (let after: Buffer | null = null; ; ) {
     const { rows }: { rows: { first_term: Buffer; terms: Buffer }[] } = await db.query({
@@ -191,7 +191,7 @@ export async function* segmentBlocks(db: Queryable, segmentId: string): AsyncGen
  */
 export const BLOCKS_AT_ONCE = 32
 
-/** Stores a new segment over stored leaves. */
+/** Stores a new segment of the search index over leaves that are stored already. */
 export async function insertSegment(
   db: Queryable,
   projectId: string,

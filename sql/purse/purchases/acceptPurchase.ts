@@ -117,8 +117,8 @@ const auditDetail = ({ method, host, path }: UseTarget): string =>
   `${method} ${host}${path}`.slice(0, 1_000)
 
 /**
- * Opens the credential of a purchase request, with an audit entry. @returns null if the request uses no credential, or
- * if the credential may be used.
+ * Opens the credential of a purchase request, and writes an audit entry. @returns the refusal. Null means that the
+ * request uses no credential, or that it may use its credential.
  */
 async function judgeCredential<Refusal>(
   db: Queryable,

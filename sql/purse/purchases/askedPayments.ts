@@ -173,7 +173,7 @@ async function end(
   return done
 }
 
-/** Describes the waiting or decided payment as the owner sees it. */
+/** Describes why the owner is asked about a payment, and which payment terms the owner sees. */
 export type AskedPayment = { askedFor: AskReason; hash: Buffer }
 
 /**

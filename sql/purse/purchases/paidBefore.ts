@@ -2,8 +2,8 @@
 import type { Queryable } from '../../db.ts'
 
 /**
- * Describes the place and the payee of a payment. `row` is the row number of its purchase. A later purchase has a
- * greater number.
+ * Describes where and to whom a payment is paid: host, path, tool and payee. `row` is the row number of the purchase. A
+ * later purchase has a greater row number.
  */
 export type PaidPlace = {
   row: bigint
@@ -26,7 +26,10 @@ export type PaidBefore = {
    * the last price becomes the base price.
    */
   baseOf(place: PaidPlace, amountAtomic: bigint, now: Date): Base
-  /** Adds a payment to the earlier payments, so that the next payment of the same group sees it. */
+  /**
+   * Adds a payment that was just signed to the earlier payments, so that the next payment of the same group takes it
+   * into account.
+   */
   note(place: PaidPlace, amountAtomic: bigint, base: Base): void
 }
 

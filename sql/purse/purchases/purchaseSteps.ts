@@ -150,7 +150,7 @@ export type PurchaseEnd = {
   answer?: UseAnswer
   /** Is the offer of a purchase for which nothing was signed. */
   offer?: Offer | null
-  /** Is the transaction that the seller names for the settlement. */
+  /** Is the hash of the transaction that settled the payment, according to the seller. */
   claimedTx?: string | null
   sellerReceipt?: string | null
   receiptVerdict?: ProofVerdict | null

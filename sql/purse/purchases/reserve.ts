@@ -167,8 +167,8 @@ async function sign({
 }
 
 /**
- * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings about limits
- * of mandates.
+ * Adds a signed payment to the sums that decide about the next payment of the group. @returns the warnings about
+ * mandates whose limits are nearly reached.
  */
 function count(
   { purse, paidBefore }: State,
@@ -241,8 +241,8 @@ function brokenSum(
 }
 
 /**
- * Tells whether the owner must see the payment, because of its price, a payee that the host never had, or a price that
- * rose.
+ * Returns the reason why the owner must approve the payment: a high price, a new payee of a known host, or a price that
+ * rose. @returns null if the owner need not approve.
  */
 function askReason(
   { paidBefore, place, base }: { paidBefore: PaidBefore; place: PaidPlace; base: Base },

@@ -57,7 +57,10 @@ type SoldEndpoint = {
 export type Sale = {
   /** Is the seller of the resource, as {@link findSeller} returns it. */
   seller: SellerRow | null
-  /** Is the seller's endpoint of the resource. Deleted endpoints are left out. */
+  /**
+   * Is the seller's registered endpoint for the resource. Null means that no endpoint is registered, or that it is
+   * deleted.
+   */
   endpoint: SoldEndpoint | null
   isSoldByAnother: boolean
 }

@@ -42,7 +42,8 @@ export type BookCursor = { settledAt: Date; row: bigint }
 const AFTER = '> ($4, $5::bigint)'
 
 /**
- * Each kind of entry has its own limit in SQL, so that PostgreSQL finds the first entries by the index of that kind.
+ * Each kind of book entry has its own limit in SQL, so that PostgreSQL finds the first entries of a kind by the index
+ * of that kind.
  */
 const PARTS = {
   payments: `

@@ -50,7 +50,7 @@ export async function deleteStaleOfferCounts(db: Queryable): Promise<void> {
  */
 export type FunnelSums = {
   challenges: number
-  /** Counts payment attempts that were refused before a claim. */
+  /** Counts the payment attempts that were refused before this service claimed a payment. */
   refused: number
   /** Counts the claimed payments. A payment is claimed only if its signature and the payer's balance are right. */
   claimed: number

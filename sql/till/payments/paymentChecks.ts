@@ -105,7 +105,7 @@ export async function passCheck(
     await pass(pool, check, limits)
   } catch (error) {
     if (!isBudgetRace(error)) throw error
-    // A concurrent claim used up the project's limit. The second try sees this.
+    // A concurrent claim has used up the project's daily limit. The second try sees that the limit is reached.
     await pass(pool, check, limits)
   }
 }

@@ -213,7 +213,7 @@ export async function isNamedPayment(
   return rowCount === 1
 }
 
-/** Selects the payments to list. Null selects any. */
+/** Selects the payments of a list. A field that is null selects every payment. */
 export type PaymentFilter = {
   state: PaymentState | null
   endpointId: string | null

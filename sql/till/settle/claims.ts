@@ -30,7 +30,7 @@ export type NewClaim = Transfer & {
   resourceSource: 'seller' | 'payer'
   /** Is the name that the payer gave to the payment. No other payment of the project may have it. */
   paymentIdentifier: string | null
-  /** Is the trace context that the claim continues. If it is absent, there is none. */
+  /** Is the trace context that the claim continues. If the field is absent or null, the claim continues no trace. */
   traceparent?: string | null
 }
 
@@ -163,7 +163,7 @@ async function claim(
 export type WantedGrant = {
   paymentId: string
   projectId: string
-  /** Is the idempotency key of the redeem call. Null means that the call has none. */
+  /** Is the idempotency key of the redeem call. Null means that the caller gave no idempotency key. */
   key: string | null
   /** Is the response of the redeem call as JSON. */
   result: string

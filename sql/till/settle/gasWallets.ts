@@ -9,8 +9,8 @@ export type SignedTransaction = {
   hash: Hex
   nonce: bigint
   /**
-   * Lists the payments of the transaction. A transaction of several payments is a group. A transaction without payments
-   * only fills a nonce.
+   * Lists the payments that the transaction settles. A transaction of several payments is a group. A transaction
+   * without payments makes a contract call, or only uses up a nonce.
    */
   paymentIds: readonly string[]
   raw: Hex

@@ -3,8 +3,8 @@ import { type Pool, type Queryable, transaction } from '../../db.ts'
 import { addJob } from '../../queue/jobs.ts'
 
 /**
- * A taken payment belongs to its settler for this time. If the settler has died, other settlers may then take the
- * payment. A slow settler may lose the payment, but two settlers of one payment store only one transaction.
+ * Is the time for which a taken payment belongs to one settler. If this settler has died, another settler may then take
+ * the payment. A slow settler may also lose the payment, but two settlers of one payment store only one transaction.
  */
 const TAKEN = "interval '3 seconds'"
 /**
@@ -14,9 +14,9 @@ const TAKEN = "interval '3 seconds'"
 const WAITING_MAX = 20_000
 
 /**
- * Is the SQL condition that a verified payment `p` goes alone: after a revert, with the signature of a contract wallet,
- * or with a deployment. A signature of 65 bytes belongs to an account, unless the address has code. The settler asks
- * the chain about the code.
+ * Is the SQL condition that a verified payment `p` needs its own transaction. The reasons are an earlier revert, a
+ * payer whose payment made a group revert, the signature of a wallet contract, and a deployment. A signature of 65
+ * bytes belongs to an account, unless the address has code. The settler asks the chain about the code.
  */
 export const GOES_ALONE = `(
   p.goes_alone or p.revert_count > 0 or length(p.signature) <> 132 or p.factory is not null or exists (
@@ -32,7 +32,7 @@ const MAY_BE_TAKEN = `
  * @param room.grouped limits the payments that may share a transaction, both in total and for one project. `room.alone`
  * limits in the same way the payments that need their own transaction.
  * @param own lists payments that the caller has taken earlier and has not given back.
- * @returns the taken payments of each kind, and how many more wait.
+ * @returns the taken payments of each kind, and the number of payments of each kind that still wait.
  */
 export async function takeWaiting(
   db: Queryable,
@@ -178,8 +178,8 @@ export async function queueSettlement(
 }
 
 /**
- * Queues the settlement jobs of payments again that a group did not transfer. Each of these payments goes alone from
- * now on.
+ * Queues again the settlement jobs of payments whose transfer is missing in the transaction of their group. From now on
+ * each of these payments gets its own transaction.
  */
 export async function sendAlone(db: Queryable, paymentIds: readonly string[]): Promise<void> {
   if (paymentIds.length === 0) return

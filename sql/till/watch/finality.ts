@@ -8,7 +8,7 @@ import { type BlockRef, notifyChanged } from '../settle/settlements.ts'
 export type UnfinalizedPayment = SettledBy &
   BlockRef & { transfer: Omit<Transfer, 'signature' | 'deployment'> }
 
-/** Is a payment with its settling transaction. */
+/** Is a settled payment with the transaction that settled it. */
 type SettledBy = { paymentId: string; txHash: Hex }
 
 /** Finds settled payments in blocks that are not final, the oldest block first. */

@@ -47,7 +47,7 @@ const toOpen = (row: OpenRow): OpenTransaction => ({
   isUnsent: row.is_unsent,
 })
 
-/** Finds the open transactions of payments. A group of several payments occurs once. */
+/** Finds the open transactions of payments. A transaction of several payments occurs only once in the result. */
 export async function findOpenTransactions(
   db: Queryable,
   paymentIds: readonly string[],

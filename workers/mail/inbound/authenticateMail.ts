@@ -33,7 +33,7 @@ const library = () => import('mailauth')
 
 /**
  * Authenticates the sender of a message by its envelope, signatures and DNS.
- * @param authors are the addresses of From as a person sees them.
+ * @param authors are the author addresses in the header field From, as a mail program shows them.
  * @returns verdicts on the sender. Authentication refuses no message, because the inbox's rules and the person who
  * reads the message decide.
  */

@@ -39,8 +39,8 @@ import { networkOf, sharersOf } from './sharers.ts'
 import { createStoreBatcher } from './storeBatcher.ts'
 
 /**
- * Limits the mails that wait for DNS answers at once. The first number is the limit for the mails of one network. The
- * second number is the part of the slots that all waiting mails may hold.
+ * Limit the mails that wait for DNS answers at once. WAITING_PER_NETWORK is the limit for the mails of one sending
+ * network. WAITING_PART is the part of the job slots that all waiting mails may hold.
  */
 const WAITING_PER_NETWORK = 8
 const WAITING_PART = 3 / 4
@@ -51,13 +51,13 @@ export type ParseOptions = {
   lookUp: LookUp
   /** Holds the keys that recognise the addresses for bounces and reports. */
   bounceKeys: BounceKeys
-  /** Stores large mail contents. */
+  /** Stores mail contents that are too large for the database. */
   blobs: Blobs
   /** Is the inbox that receives the mail to the postmaster and the reports. */
   postmaster?: string | undefined
   /** Is the number of mails that the pool parses at the same time. */
   slots: number
-  /** Holds the costs that inboxes and networks have caused. */
+  /** Holds the load that each inbox and each sending network has caused lately. */
   costs?: Costs
 }
 

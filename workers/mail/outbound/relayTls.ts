@@ -49,8 +49,8 @@ function readCertificates(file: string) {
 const UNTRUSTED = /^(?:ETLS$|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|ERR_TLS|HOSTNAME_MISMATCH)/
 
 /**
- * Returns the failure when the relay cannot be reached over trusted TLS, with a reason for the log. Returns `null` for
- * any other failure.
+ * Returns the SMTP failure as a TLS failure, with a reason for the log, if the relay cannot be reached over trusted
+ * TLS. Returns `null` for any other SMTP failure.
  */
 export function untrusted(failure: SmtpFailure): { failure: SmtpFailure; reason: string } | null {
   const cause = (failure as { cause?: { code?: string } }).cause?.code ?? ''

@@ -92,7 +92,7 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
   const consignments = sender.transport.split(remote)
   let open = consignments.length
   const settled = settle(sender, mail, [...delivered, ...missing, ...suppressed])
-  // The outcomes of local recipients do not wait for a remote host, which can take minutes.
+  // The outcomes of recipients in inboxes of this service are recorded at once, because a remote host can take minutes.
   if (settled.length > 0 || open === 0) await record(settled, open === 0)
   const ends = await Promise.allSettled(
     consignments.map(async (consignment) => {
@@ -148,7 +148,7 @@ function createRecorder(
     }
     localInboxes = []
     const recorded = previous.then(() => outcomes.record(() => batchers.record.submit(part)))
-    // A failed record of one host's outcomes must not stop the records of other hosts.
+    // If the outcomes at one host cannot be recorded, the outcomes at the other hosts must still be recorded.
     previous = recorded.catch(() => {})
     await recorded
   }

@@ -14,8 +14,8 @@ export type OutgoingMail = { envelopes: readonly Envelope[]; raw: Buffer }
 export type Report = (outcomes: RecipientOutcome[]) => Promise<void>
 
 /**
- * Holds the recipients of one `send`, and the lane that they share with other mail. A `lane` of `null` means the shared
- * lane for smarthost mail.
+ * Holds the recipients of one call of `send`, and the name of the lane in which their mail is sent. A `lane` of `null`
+ * means the shared lane for smarthost mail.
  */
 export type Consignment = { lane: string | null; to: string[] }
 

@@ -5,7 +5,7 @@ import type { Resolve } from '../../http/guardedRequest.ts'
 import { createDns, type Dns } from '../../mail/dns.ts'
 import { createLookUp, type LookUp } from '../../mail/lookUp.ts'
 
-/** Holds the parts that all examinations of the doctor share. */
+/** Holds the settings and connections that all checks of the doctor share. */
 export type DoctorTools = {
   config: Config
   /**

@@ -132,7 +132,7 @@ const secured = (socket: Socket, { servername, ca }: Asked) =>
     socket.once('close', () => reject(new Error('closed')))
   })
 
-/** Returns the certificate that the other host showed. Returns `null` if the host showed none. */
+/** Returns the certificate that the SMTP server showed. Returns `null` if the server showed no certificate. */
 function certificateOf(socket: TLSSocket, servername: string): SeenCertificate | null {
   const peer = socket.getPeerCertificate()
   if (peer.valid_to === undefined) return null

@@ -48,7 +48,7 @@ const receiptSchema = z.object({
   blockHash: hex,
   gasUsed: quantity,
   effectiveGasPrice: quantity.optional(),
-  // Only Base reports this cost of storing the transaction on Ethereum.
+  // Only Base reports this fee, which is the cost of storing the transaction's data on Ethereum.
   l1Fee: quantity.nullish(),
   logs: z.array(logSchema),
 })

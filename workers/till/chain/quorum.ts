@@ -31,14 +31,14 @@ const GRACE_MS = 150
 type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
 /**
- * Names the stage of a vote among the nodes. At `grace` the nodes that have replied may decide without the slow nodes.
- * At `last` no other node will reply.
+ * Names the stage of a vote among the chain nodes. At `grace` the nodes that have replied may decide without the slow
+ * nodes. At `last` no other node will reply.
  */
 type Stage = 'open' | 'grace' | 'last'
 
 /** Creates a client that asks all nodes and returns the replies of the quorum. */
 export function createQuorumRpc({ nodes, quorum, observe = () => {} }: Options): Rpc {
-  /** Tells for each node whether it answered the last request. */
+  /** Tells for each chain node whether the node answered the last request. */
   const isThere = nodes.map(() => true)
   const expected = () => Math.max(quorum, isThere.filter(Boolean).length)
 

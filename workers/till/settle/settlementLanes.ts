@@ -21,8 +21,8 @@ import { settlePayments } from './settler.ts'
  */
 const LATE_MS = 250
 /**
- * While several projects wait, the payments of one project fill at most a quarter of a group, because they may make the
- * group revert.
+ * Sets the part of a group that one project's payments may fill while several projects wait. This part is a quarter,
+ * because the payments of one project may make the group revert.
  */
 const SHARE_DIVISOR = 4
 /**
@@ -46,7 +46,7 @@ type Lane = 'grouped' | 'alone'
 type Waiting = { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void }
 
 export type SettlementLanes = {
-  /** Resolves when the payment is sent, has ended, or has a job for later. */
+  /** Resolves when the payment is sent or has ended, or when a job for a later time is queued for it. */
   settle(paymentId: string): Promise<void>
   /** Resolves when no payment is being settled. */
   drain(): Promise<void>
@@ -61,8 +61,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   const asked = new Map<string, Waiting>()
   const inHand = new Map<string, Promise<unknown>>()
   /**
-   * Holds the payments of a run that was interrupted. In the database this process may still be the settler of these
-   * payments.
+   * Holds the payments whose settlement this process has begun and then dropped. In the database this process may still
+   * be the settler of these payments.
    */
   const dropped = new Set<string>()
   let look: LookState = 'idle'
@@ -121,8 +121,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     if (grouped.taken.length > 0) void run('grouped', grouped.taken, jobs)
     if (alone.taken.length > 0) void run('alone', alone.taken, jobs)
     await leave(chain, jobs, alone.more)
-    // Payment rows that another settler has locked do not count, because an immediate look would find them locked
-    // again.
+    // `othersWait` leaves out payments whose rows another process has locked, because an immediate look would find
+    // these rows still locked.
     othersWait = grouped.more + alone.more > 0
     const inMs = grouped.more > 0 ? nextGroupInMs() : null
     if (inMs === 0 && grouped.taken.length > 0) look = after(LOOK_STATES, look, 'asked')
@@ -132,7 +132,10 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
     }
   }
 
-  /** Ends the jobs of payments that need no settler now. The jobs of other payments keep waiting for their turn. */
+  /**
+   * Ends the settlement jobs of payments that no longer need a settler. The settlement jobs of the other payments keep
+   * waiting for their turn.
+   */
   const leave = async (chain: KnownChain, jobs: Map<string, Waiting>, aloneMore: number) => {
     const untaken = await findUntaken(chain.pool, [...jobs.keys()], {
       chainId: chain.network.chainId,

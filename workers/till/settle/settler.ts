@@ -26,8 +26,8 @@ const REVERTS_MAX = 3
  */
 const JUDGED_AT_ONCE = 8
 /**
- * Limits how often a payment waits for another group when it passes alone but not in its group. Then the payment is
- * sent alone.
+ * Limits how often a payment waits for another group, if its simulation succeeds alone but fails in its group. After
+ * this many groups the payment is sent in its own transaction.
  */
 const GROUP_REFUSALS_MAX = 6
 

@@ -1,4 +1,4 @@
-/** Decides whether a payment that is not sent fails or waits. */
+/** Decides whether a payment that could not be sent has failed, or must wait. */
 import type { Payment } from '../../../sql/till/payments/payments.ts'
 import { postponePayments } from '../../../sql/till/settle/settlementQueue.ts'
 import { failPayment } from '../../../sql/till/settle/settlements.ts'

@@ -83,7 +83,9 @@ const groupTrial = (payments: readonly Payment[], sender: Sender, block: 'latest
   params: [callOf(sender, groupCall(payments)), block],
 })
 
-/** Returns the outcome of each member of a group. Returns `null` if the node could not run the group. */
+/**
+ * Returns the outcome for each payment of a simulated group. Returns `null` if the node could not simulate the group.
+ */
 function readOutcomes(answer: RpcAnswer | undefined, members: number): readonly Simulated[] | null {
   const results = answer?.ok ? readGroup(answer.result, members) : null
   return (

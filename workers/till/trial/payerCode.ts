@@ -41,7 +41,7 @@ function futureCodeCall(wallet: Address, { factory, factoryData }: WalletDeploym
   const length = numberToHex(size(factoryData), { size: 2 })
   const program = (at: Hex): Hex =>
     concat([
-      // CODECOPY(0, at, length)
+      // This part of the program is CODECOPY(0, at, length).
       ...(['0x61', length, '0x61', at, '0x600039'] as const),
       // This part of the program is CALL(GAS, factory, 0, 0, length, 0, 0), POP.
       ...(['0x6000600061', length, '0x6000600073', factory, '0x5af150'] as const),

@@ -70,7 +70,7 @@ function readTrialResult(result: unknown): Simulated {
   const { deployed, charge } = trial
   if (charge.success) return { kind: 'passes' }
   const refusal = readRevert('', charge.returnData)
-  // Either no wallet exists that the token could ask, or the deployment has left no gas for the token.
+  // Either the wallet does not exist, so the token could not ask it, or the deployment has left no gas for the token.
   const walletMissing =
     charge.returnData === '0x' || refusal.reason === 'invalid_exact_evm_payload_signature'
   return walletMissing && !deployed ? notDeployed(refusal) : { kind: 'refused', refusal }
@@ -81,7 +81,10 @@ const notDeployed = (refusal: ChainRefusal): Simulated => ({
   refusal: { ...refusal, reason: 'smart_wallet_deployment_failed' },
 })
 
-/** Reads the error of a reverted call. An unknown revert is final too, because the chain has refused. */
+/**
+ * Reads why a simulated call reverted. A revert with an unknown text counts as final too, because the chain has refused
+ * the call.
+ */
 export function readRevert(message: string, data: unknown): ChainRefusal {
   const text = revertString(data) ?? message.replace(/^execution reverted:?\s*/i, '')
   const detail = text.slice(0, DETAIL_CHARS_MAX)

@@ -20,8 +20,8 @@ import { estimateGas, type Sender, simulate, simulateNow } from './trialCalls.ts
 export type Trial = { outcome: Simulated; gas: bigint; code: Hex | null }
 
 /**
- * Sets the margin of a contract's gas limit: a quarter of its measured gas. The first USDC of a recipient costs 17,100
- * gas more.
+ * Sets the margin of the gas limit for a wallet contract to a quarter of the measured gas. The margin is needed because
+ * the first USDC of a recipient costs 17,100 gas more.
  */
 const MARGIN_DIVISOR = 4n
 

@@ -80,7 +80,8 @@ export async function simulate(
 }
 
 /**
- * Returns the least gas with which each transfer passes on the pending block, or the node's refusal.
+ * Returns for each transfer the least gas with which it succeeds on the pending block, or the reason why the node
+ * refuses the transfer.
  * @throws {RpcTrouble}
  */
 export async function estimateGas(

@@ -21,7 +21,7 @@ const GONE_LOOKS = 2
 
 /** Holds the facts about reorganisations that a process remembers between two polls. */
 export type ReorganisationMemory = {
-  /** Is the number of the newest block at the last poll. */
+  /** Is the number of the chain's newest block at the last poll. */
   lastNumber: bigint | null
   /**
    * Tells whether a reorganisation may have happened since the last check. The flag ends when a check finds every
@@ -31,7 +31,9 @@ export type ReorganisationMemory = {
   goneLooks: Map<string, number>
 }
 
-/** Checks every unfinalized payment once the block of the newest settlement was replaced. */
+/**
+ * Checks all payments that are not final, as soon as a reorganisation has replaced the block of the newest settlement.
+ */
 export async function watchForReorganisation(
   chain: KnownChain,
   memory: ReorganisationMemory,

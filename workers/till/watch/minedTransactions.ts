@@ -1,4 +1,4 @@
-/** Records the outcome of transactions whose nonce is used. */
+/** Records the outcome of transactions whose nonce is used on the chain. */
 import type { Hex } from 'viem'
 import { findPayments, type Payment } from '../../../sql/till/payments/payments.ts'
 import {
@@ -13,12 +13,15 @@ import type { KnownChain } from '../chain/chainView.ts'
 import { settlementOf } from '../chain/receipts.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** Limits the payments that one database transaction records. */
+/** Limits the payments whose outcome one database transaction records. */
 const PAYMENTS_MAX = 256
 
 type Found = { transaction: OpenTransaction; receipt: Receipt }
 
-/** Records transactions whose nonce is used. @returns true if any of them was found in a block. */
+/**
+ * Records transactions whose nonce is used on the chain. @returns true if at least one of these transactions is in a
+ * block.
+ */
 export async function resolveUsed(
   chain: KnownChain,
   open: readonly OpenTransaction[],
@@ -94,7 +97,10 @@ async function settleFound(chain: KnownChain, found: readonly Found[]): Promise<
   await recordMisses(chain.pool, { reverted, displaced: [] })
 }
 
-/** Divides the payments of one transaction: its receipt shows the transfer of a payment, or does not show it. */
+/**
+ * Divides the payments of one transaction into two groups: payments whose transfer the receipt shows, and payments
+ * whose transfer is missing.
+ */
 function matchTransfers(
   chain: KnownChain,
   payments: readonly Payment[],

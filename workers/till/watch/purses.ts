@@ -52,9 +52,12 @@ const REPLACED_LOOKS = 2
 
 /** Holds the facts about purses that a process remembers between two polls. */
 export type PurseMemory = {
-  /** Is the id of the last row of an open payment that was checked. */
+  /**
+   * Is the row number of the open payment at which the last poll ended. The number 0 means that the next poll starts
+   * with the first payment.
+   */
   lastOpenRow: bigint
-  /** Counts the successive polls at which the block of the newest transfer was replaced. */
+  /** Counts the successive polls in which another block stood at the height of the newest transfer. */
   replacedLooks: number
 }
 
@@ -159,7 +162,10 @@ async function isReplaced(chain: KnownChain, memory: PurseMemory): Promise<boole
   return memory.replacedLooks >= REPLACED_LOOKS
 }
 
-/** Marks transfers in final blocks as final. Searches again for a transfer whose block was replaced. */
+/**
+ * Marks the transfers of purses in final blocks as final. If the block of a transfer was replaced, the transfer is
+ * searched again.
+ */
 async function tendTransfers(
   chain: KnownChain,
   { number: upTo }: Block,

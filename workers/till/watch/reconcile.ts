@@ -52,7 +52,7 @@ export const newReconciler = (): Reconciler => ({
 })
 
 /**
- * Runs all checks of one poll.
+ * Runs all checks of one poll: lost payments, open transactions, reorganisations and finality.
  * @param newest is the node's newest block, which may be lower than `chain.head`.
  * @throws {RpcTrouble}
  */

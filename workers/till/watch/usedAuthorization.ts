@@ -16,7 +16,7 @@ import { settlementOf } from '../chain/receipts.ts'
 import { RpcTrouble } from '../chain/rpc.ts'
 import { readTransfers, transferIndex } from '../chain/transfer.ts'
 
-/** The search for the use of an authorization begins this many blocks before the claim. */
+/** Sets how many blocks before the claim the search begins for the use of an authorization. */
 const SEARCH_MARGIN = 5n
 /**
  * Limits the blocks in which an earlier use of an authorization is searched, to name its transaction. This many blocks
