@@ -10,7 +10,7 @@ export type Client = pg.PoolClient
 
 export type PoolOptions = {
   url: string
-  /** Limits the connections of the pool. */
+  /** Limits the database connections of the pool. */
   size: number
   /** Is the name of the connections in pg_stat_activity. */
   name: string

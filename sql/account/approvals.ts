@@ -1,7 +1,7 @@
 /**
- * Stores the approval requests that an owner decides. One table serves every kind of act. `kind` and `subject` name the
- * act. The part of the service that makes the approval request also carries out the decision, in the same transaction
- * (sql/mail/approval/heldMails.ts, sql/purse/purchases/askedPayments.ts).
+ * Stores the approval requests that an owner decides. One table serves mails and payments. `kind` and `subject` name
+ * the mail or the payment. The part of the service that makes the approval request also carries out the decision, in
+ * the same transaction (sql/mail/approval/heldMails.ts, sql/purse/purchases/askedPayments.ts).
  */
 import type { Cursor } from '../../shared/cursor.ts'
 import type { Queryable } from '../db.ts'

@@ -38,7 +38,7 @@ export const OWN_AT_ONCE = 3
 const AT_ONCE = { total: 12, perSharer: OWN_AT_ONCE }
 
 /**
- * Creates the storage for contents of mail. @param store is the object store. Null means that all content stays in the
+ * Creates the store for mail contents. @param store is the object store. Null means that every content stays in the
  * database.
  */
 export function createBlobs(db: Queryable, store: ObjectStore | null): Blobs {

@@ -116,7 +116,10 @@ async function inLanes(keys: readonly Key[], work: (key: Key) => Promise<void>) 
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 
-/** Moves the content of one row. @returns false if the row is deleted, already moved, or changed meanwhile. */
+/**
+ * Moves the content of one table row between the database and the object store. @returns false if the row is deleted,
+ * already moved, or changed meanwhile.
+ */
 async function moveContent(
   db: Queryable,
   store: ObjectStore,

@@ -176,8 +176,8 @@ export async function readStream(
 }
 
 /**
- * Finds the last event of a project up to a time. If there is no such event, the function returns the position before
- * the oldest event.
+ * Finds the last event of a project up to a time. If no event is as old as that, the function returns the position just
+ * before the oldest stored event.
  */
 export async function findEventAt(
   db: Queryable,

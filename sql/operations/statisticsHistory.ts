@@ -75,8 +75,8 @@ const UNCOUNTED = `
   except select minute from statistics_minutes`
 
 /**
- * Counts and stores the ended minutes. Several processes may call this function at once, because each minute is stored
- * once.
+ * Counts and stores the statistics of the minutes that have ended. Several processes may call this function at once,
+ * because each minute is stored once.
  */
 export async function recordMinutes(db: Queryable): Promise<void> {
   const missing = await db.query(`${UNCOUNTED} limit 1`)

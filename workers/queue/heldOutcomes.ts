@@ -17,7 +17,8 @@ export type HeldOutcomes = {
    */
   record<Result>(work: () => Promise<Result>): Promise<Result>
   /**
-   * Resolves when no outcome is held, or when the time limit ends. After the time limit, failures to record are thrown.
+   * Resolves when every outcome is recorded, or when the time limit ends. After the time limit, each failure to record
+   * an outcome is thrown.
    */
   settle(limitMs: number): Promise<void>
 }

@@ -6,7 +6,7 @@ import type { WorkerEvents } from 'graphile-worker'
  */
 export type JobsInHand = {
   has(jobId: string): boolean
-  /** Returns the epoch of the proof of life in which the job was fetched (see registration.ts). */
+  /** Returns the number (epoch) of the pool's registration in which the job was fetched (see registration.ts). */
   epochOf(jobId: string): number | undefined
 }
 

@@ -22,8 +22,8 @@ export type LaneLimits = {
    */
   slowMs: number
   /**
-   * A lane is late when its oldest open request takes longer than this many milliseconds. The lane's host may hang even
-   * if it was fast before.
+   * Sets from how many milliseconds a lane (the requests to one receiver) counts as late. The age of its oldest open
+   * request counts. The receiver may hang even if it was fast before.
    */
   lateMs: number
   /** Tells whether a lane counts as fast before its host has responded for the first time. */
@@ -73,7 +73,7 @@ const UNPROVEN_MS = 20
  */
 const RETURN_SPACING_MAX_MS = 100
 const RETURN_SPACING_MIN_MS = 5
-/** Limits the lanes whose speed is remembered. */
+/** Limits how many lanes (receivers) are remembered with their speed. */
 const LANES_MAX = 10_000
 
 /**
@@ -101,12 +101,12 @@ export type Turn =
   | { granted: false; returnInMs: number }
 
 /**
- * Shares the slots of a pool between lanes. Each pool has one instance of this class in each process.
+ * Shares the job slots of a worker pool between lanes. Each pool has one instance of this class in each process.
  *
- * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for sharers without an open
- * request, and a quarter for lanes without an open request. A lane may hold as many of the other slots as it leaves
- * unused. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer slots,
- * and never use all slots.
+ * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for projects without an open
+ * request, and a quarter for lanes without an open request. A lane may use other slots only while at least as many of
+ * them stay free. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer
+ * slots, and never use all slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()

@@ -68,7 +68,7 @@ type Body = Pick<UseAnswer, 'body' | 'bodyOmitted'>
 const omitted = (bodyOmitted: UseAnswer['bodyOmitted']): Body => ({ body: null, bodyOmitted })
 
 async function maskedBody(answer: ReceivedAnswer, masker: Masker): Promise<Body> {
-  // A cut could leave a part of a secret at the end, and the masking finds only whole secrets.
+  // A truncated body could end within a secret, and the masking finds only whole secrets.
   if (answer.truncated) return omitted('too-large')
   const headerOf = (wanted: string) =>
     answer.headers

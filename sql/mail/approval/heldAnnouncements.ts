@@ -64,7 +64,7 @@ export async function findNotice(db: Queryable, approvalId: string): Promise<Not
 /**
  * Records an attempt to send the notifications about an approval request.
  * @param done lists the addresses that need no further attempt: their notification was sent, or can never be sent.
- * @param again is the time of the next attempt for the other addresses. Null means that there is none.
+ * @param again is the time of the next attempt to notify the other addresses. Null means that there is no next attempt.
  */
 export async function recordNotice(
   pool: Pool,

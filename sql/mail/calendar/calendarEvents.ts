@@ -60,7 +60,7 @@ export type CalendarPage = {
   projectId: string
   from: Date
   to: Date
-  /** Selects the instances that follow this instance in the list. */
+  /** Is the position in the list of instances after which the page begins. Null means the start of the list. */
   after: { startsAt: Date; eventRow: string } | null
   limit: number
 }

@@ -61,7 +61,7 @@ export async function storeReport(
 /** Counts the mails or sessions that were reported for a day (UTC). */
 export type ReportedDay = { date: string; kind: ReportKind; passed: number; failed: number }
 
-/** Describes a source of mail with one result, over all reported days. */
+/** Describes a source of mail (or of TLS sessions) with one of its results, summed over all reported days. */
 export type ReportedSource = {
   kind: ReportKind
   domain: string

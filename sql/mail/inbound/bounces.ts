@@ -177,8 +177,8 @@ const describe = (status: string | null, diagnostic: string): string =>
 const COPIES_MAX = 500
 
 /**
- * Finds the sent copy whose envelope sender is the recipient of this inbound mail. @returns null if the address is of
- * another kind, or if the message was deleted since.
+ * Finds the sent copy whose envelope sender is the recipient of this inbound mail. @returns null if the address is no
+ * bounce address of this service, or if the message was deleted since.
  */
 export async function findReturnedCopy(
   db: Queryable,

@@ -95,7 +95,7 @@ function unpacked(n: number): string {
 /**
  * Stores messages with threads and identifiers, and the ends of their inbound mails, in one statement. Another
  * statement then stores the attachments. No message of the batch may refer to another message of the batch.
- * @returns the events to record.
+ * @returns the webhook events about the stored messages.
  */
 export async function insertReceived(
   db: Queryable,

@@ -96,7 +96,7 @@ export async function recordText(pool: Pool, projectId: string, outcome: TextOut
       text: `select exists (select from attachment_texts where message_row = $1 and state = 'pending') as waits`,
       values: [messageRow],
     })
-    // The events are recorded last, because they lock the project's event stream.
+    // The events are recorded last, because this locks the project's event stream until the commit.
     await recordEvents(db, events)
     return !rows[0]!.waits
   })

@@ -34,7 +34,8 @@ const due = (condition: string): string => `
 /**
  * Deletes the oldest mail of a project from before a time, as the API does. Nothing is deleted while another worker, or
  * mail that is being stored, holds the lock of the inbox.
- * @returns the number of removed rows. 0 means that none is left, or that the inbox is locked.
+ * @returns the number of deleted messages and inbound mails. The number 0 means that no old mail is left, or that the
+ * inbox is locked.
  */
 export async function expireMail(pool: Pool, projectId: string, before: Date): Promise<number> {
   return transaction(pool, async (db) => {

@@ -192,8 +192,8 @@ function toOutboundMail(row: OutboundRow): OutboundMail {
 }
 
 /**
- * Returns the milliseconds until the next attempt of any outbound mail. Null means that no attempt is known. A held
- * mail has none.
+ * Returns the milliseconds until the next attempt of any outbound mail. Null means that no outbound mail has a time for
+ * its next attempt. A mail that waits for its owner has no such time.
  */
 export async function nextMailInMs(db: Queryable): Promise<number | null> {
   const { rows } = await db.query<{ in_ms: number | null }>({

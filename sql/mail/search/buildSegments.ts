@@ -195,7 +195,8 @@ async function rewrite(db: Client, projectId: string, segments: readonly Segment
 type Head = { terms: [term: string, postings: Uint8Array][]; at: number }
 
 /**
- * Yields the terms of neighbouring segments in order. Each term has the postings of all segments, oldest leaf first.
+ * Yields the words of neighbouring search segments in order. Each word has the postings of all these segments, oldest
+ * leaf first.
  */
 async function* mergedTerms(
   db: Client,
@@ -253,12 +254,12 @@ async function takeUnchecked(db: Client, projectId: string): Promise<Segment | n
   return rows[0] ?? null
 }
 
-/** Limits the projects whose jobs are queued at once. */
+/** Limits the projects for which one call queues jobs. */
 const UNBUILT_MAX = 1_000
 
 /**
- * Queues a job for each project with a leaf to build or a segment to check. Such projects have no job after an upgrade,
- * or after a job was lost.
+ * Queues a job for each project whose search index has a leaf to build or a segment to check. Such projects have no job
+ * after an upgrade, or after a job was lost.
  */
 export async function requeueUnbuilt(pool: Pool): Promise<void> {
   await pool.query(`

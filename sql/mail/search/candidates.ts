@@ -37,7 +37,7 @@ export type Wanted = {
 
 /** Limits the pending messages that are read at once. Fewer are read if their text reaches LEAF_TEXT_BYTES. */
 const PENDING_AT_ONCE = 256
-/** Limits the candidates of a segment's first batch. Each further batch has twice as many. */
+/** Limits the candidate messages of the first batch from a search segment. Each further batch has twice as many. */
 const FIRST_BATCH = 64
 const BATCH_MAX = 1_024
 /**

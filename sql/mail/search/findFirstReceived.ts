@@ -84,7 +84,7 @@ const FIRST = {
     select distinct ${COLUMNS} from attachment_texts x join messages on row = x.message_row
     where x.project_id = $1 and x.state = 'ready'
       and messages.project_id = $1 and direction = 'received' and created_at > $2 and ${CARRIES} and ${MATCHES}`,
-  // The query reads the messages of the first label and filters them by the other labels.
+  // The query reads the messages that carry the first label, and keeps those that carry all other labels too.
   labelled: `
     select m.row, m.created_at, m.text_bytes
     from message_labels l join messages m on m.row = l.message_row

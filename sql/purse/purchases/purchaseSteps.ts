@@ -148,7 +148,7 @@ export type PurchaseEnd = {
   reason?: string
   detail?: string
   answer?: UseAnswer
-  /** Is the offer of a purchase for which nothing was signed. */
+  /** Is the seller's offer, if the purchase ends before anything was signed. */
   offer?: Offer | null
   /** Is the hash of the transaction that settled the payment, according to the seller. */
   claimedTx?: string | null

@@ -39,7 +39,7 @@ type PurchaseRow = ContentRow & {
   tool: string | null
 }
 
-/** Describes the purpose and the terms of a payment. */
+/** Describes what a purchase wants to pay: the purchase, the URL, and the payment terms. */
 export type Wanted = { id: string; url: string; offer: Offer; termsHash: Buffer }
 
 /**

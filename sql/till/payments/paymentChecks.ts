@@ -15,7 +15,7 @@ export type NewCheck = {
   /** Is the id of the payment check, from `newCheckId`. */
   id: string
   claim: NewClaim
-  /** Tells whether the authorization is claimed if it passes the check. */
+  /** Tells whether the service claims the authorization after a successful check. */
   claims: boolean
   /**
    * Is the reason for a refusal if the payer's address has no code. Null means that the payer's own signature was

@@ -25,7 +25,7 @@ export type SignedTransaction = {
 /**
  * Registers a gas wallet, or raises its next nonce to the number of its transactions on the chain, because another
  * holder of its key may have sent transactions.
- * @returns the next nonce to assign.
+ * @returns the nonce that the gas wallet assigns next.
  */
 export async function syncWallet(db: Queryable, wallet: WalletId, used: bigint): Promise<bigint> {
   const { rows } = await db.query<{ next_nonce: string }>({

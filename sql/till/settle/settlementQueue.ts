@@ -103,7 +103,7 @@ export async function takeWaiting(
   }
 }
 
-/** Is a verified payment whose job ran without its settler taking the payment. */
+/** Is a verified payment that the settler has not taken, although the payment's job ran. */
 export type Untaken = {
   id: string
   /**

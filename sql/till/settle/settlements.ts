@@ -214,7 +214,7 @@ async function announce(db: Queryable, payment: SettledRow, receiptText: string)
   })
 }
 
-/** Notifies callers that wait for these payments. */
+/** Notifies callers that wait for changes of the given payments. */
 export async function notifyChanged(db: Queryable, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
   await db.query({

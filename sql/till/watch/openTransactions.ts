@@ -127,7 +127,7 @@ export async function findQuietTransactions(
 
 /**
  * Finds the open transaction of a nonce that was sent once, at least `quietMs` ago, and that the node accepted.
- * @returns null if there is no such transaction.
+ * @returns null if the nonce has no transaction of this kind.
  */
 export async function findSentOnce(
   db: Queryable,

@@ -47,7 +47,10 @@ const SMALL_BYTES = 256 * 1024
 const LARGE_AT_ONCE = 4
 /** Is the number of message bytes in a batch that count as one job slot. */
 const PART_BYTES = 64 * 1024
-/** A batch holds a slot of the pool, so it waits only this long for DNS answers. */
+/**
+ * Limits the milliseconds for which a batch of mails waits for DNS answers. The wait is short, because a batch holds a
+ * job slot of the pool.
+ */
 const PATIENCE_MS = 1_000
 
 type Tasks = { parse_inbound: Task<'parse_inbound'>; parse_batch: Task<'parse_batch'> }

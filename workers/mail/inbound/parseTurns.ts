@@ -59,8 +59,8 @@ export function createParseTurns(costs: Costs): ParseTurns {
 }
 
 /**
- * Runs one piece of work at a time, in the order of the sharers' costs. If several pieces ran at once, each would wait
- * for the event loop.
+ * Runs one piece of work at a time, in the order of the load that its inbox or network has caused. If several pieces
+ * ran at once, each would wait for the event loop.
  */
 export function createSingleFile(
   costs: Costs,

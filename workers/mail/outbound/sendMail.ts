@@ -51,7 +51,8 @@ export const createSendMail = (context: PoolContext, options: SendOptions): Task
     )
   }
   return async ({ messageRow }) => {
-    // A drain that took too long releases a job whose run still continues. The next run waits for that run.
+    // If the drain takes too long, it releases a job whose run still continues. The next run of the job waits until
+    // that run has ended.
     for (let other = running.get(messageRow); other !== undefined; ) {
       await other.catch(() => {})
       other = running.get(messageRow)
@@ -105,8 +106,8 @@ async function attempt(sender: Sender, mail: OutboundMail): Promise<void> {
       await send(sender, mail, consignment, { message, report })
     }),
   )
-  // The failure of a consignment is thrown last, so that the next run does not start while another consignment is still
-  // being sent.
+  // The error of one consignment (recipients in one SMTP transaction) is thrown only after all consignments have ended.
+  // Otherwise the next run could start while a consignment is still being sent.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
 }
 

@@ -50,7 +50,7 @@ type ChainTools = {
 
 /** Holds the state of the chain as this process sees it. Each process has one view, which settler and watcher share. */
 export type ChainView = ChainTools & {
-  /** Is the network of the RPC. `null` means that the RPC has not returned its chain id yet. */
+  /** Is the network to which the RPC node belongs. `null` means that the RPC node has not returned its chain id yet. */
   network: UsdcNetwork | null
   /**
    * Is the highest block that this process has seen. A lagging node does not have this block. `null` means that

@@ -27,7 +27,7 @@ type Options = {
  */
 const GRACE_MS = 150
 
-/** Holds the replies of one node to the calls of a request. */
+/** Holds the replies of one chain node to the calls of one request. */
 type Ballot = { node: number; answers: readonly RpcAnswer[] }
 
 /**

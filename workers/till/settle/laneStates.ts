@@ -10,7 +10,10 @@
 export type LookState = 'idle' | 'looking' | 'looking again'
 type LookEvent = 'asked' | 'looked'
 
-/** `looking again` means that a payment arrived during the look, so another look follows. */
+/**
+ * Defines how a look at the waiting payments changes its state. `looking again` means that a payment arrived during the
+ * look, so another look follows.
+ */
 export const LOOK_STATES: Record<LookState, Record<LookEvent, LookState>> = {
   idle: { asked: 'looking', looked: 'idle' },
   looking: { asked: 'looking again', looked: 'idle' },

@@ -71,7 +71,7 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
   let groupMs = 0
   let lateTimer: ReturnType<typeof setTimeout> | undefined
   let aloneInHand = 0
-  /** Tells that the last look left some payments waiting. */
+  /** Tells that some payments still waited after the last look at the waiting payments. */
   let othersWait = false
   let drained: (() => void)[] = []
 
@@ -222,8 +222,8 @@ export function createSettlementLanes(view: ChainView): SettlementLanes {
 
   return {
     async settle(paymentId) {
-      // The transaction of the payment may have reverted before the run ended. Then the job asks for another settlement
-      // run.
+      // The payment's transaction may have reverted while the earlier settlement run was in progress. In this case the
+      // job asks for another settlement run.
       await inHand.get(paymentId)
       const waiting = asked.get(paymentId) ?? Promise.withResolvers<void>()
       asked.set(paymentId, waiting)

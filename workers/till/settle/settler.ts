@@ -82,7 +82,9 @@ async function sendFresh(chain: KnownChain, fresh: readonly Payment[]): Promise<
   if (apart.length > 0) await sendEach(chain, apart, refused)
 }
 
-/** Sends the payments that pass together in one transaction. @returns the payments that were not sent. */
+/**
+ * Sends those payments whose simulations succeed together in one transaction. @returns the payments that were not sent.
+ */
 async function sendTogether(
   chain: KnownChain,
   payments: readonly Payment[],

@@ -14,7 +14,7 @@ import { examineUsed } from '../watch/usedAuthorization.ts'
 const TROUBLE_DELAY_MS = 250
 const TROUBLE_DELAY_MAX_MS = 5_000
 
-/** Runs `work` for one payment. RPC trouble postpones only this payment. */
+/** Runs `work` for one payment. If the RPC node gives no answer, only this payment is postponed. */
 export async function orPostpone(
   chain: KnownChain,
   payment: Payment,
@@ -48,9 +48,9 @@ export async function judgeRefusal(
 }
 
 /**
- * Tells whether the highest block seen gives the same refusal. A refusal as `early` confirms too, because only the time
- * of that block differs. A wallet that was deployed meanwhile confirms nothing: its payment is simulated again without
- * the deployment.
+ * Tells whether the highest block that this process has seen leads to the same refusal. The refusal `early` counts as
+ * the same, because only the block's time differs. A wallet that was deployed meanwhile confirms nothing, because its
+ * payment is simulated again without the deployment.
  */
 export async function confirmRefusal(
   chain: KnownChain,

@@ -51,8 +51,8 @@ export async function tryGroup(
 }
 
 /**
- * Tries members that look early again on the pending block, as `simulateNow` does, because the newest block of an idle
- * chain is old.
+ * Simulates payments that look early again on the pending block, as `simulateNow` does, because the newest block of an
+ * idle chain is old.
  */
 async function withoutEarly(
   chain: KnownChain,

@@ -1,6 +1,6 @@
 /**
- * Tries transfers in the same way as the transactions that would settle them: with the same sender, fees, gas limit and
- * block.
+ * Simulates transfers in the same way as the transactions that would settle them: with the same sender, fees, gas limit
+ * and block.
  */
 import type { Hex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
