@@ -5,7 +5,9 @@ import { cutEveryRoundTrip, proxyThrough } from '../support/process/cuts.ts'
 import { type Agent, messagePath, startTestService } from '../support/service.ts'
 import { PRICE, pay, RESOURCE, startTestTill } from '../support/till/till.ts'
 
-/** Repeats a call with one Idempotency-Key until it is answered, like a client. */
+/**
+ * Repeats an API call with the same Idempotency-Key until the call gets a response other than 503, as a client does.
+ */
 async function untilAnswered(
   agent: Agent,
   path: string,

@@ -31,7 +31,7 @@ const fetched = (response: Response): Bought => ({
 const buyWith = async (client: x402Client, url: string) =>
   fetched(await wrapFetchV2(fetch, client)(url))
 
-/** Holds real wallets, unmodified. */
+/** Holds unmodified wallets of other x402 packages. */
 export const buyers: Record<string, Buyer> = {
   'x402-fetch': {
     speaks: [1],

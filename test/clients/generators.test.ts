@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Runs a program. The error of a failure contains its output. */
+/** Runs a program. If the program fails, the error contains its output. */
 async function run(program: string, args: string[], env: Record<string, string> = {}) {
   const { PATH = '', HOME = '' } = process.env
   const options = { cwd: folder, env: { PATH, HOME, ...env } }

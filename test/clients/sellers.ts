@@ -25,7 +25,10 @@ import { payTo } from '../support/till/till.ts'
 
 type Shop = { service: { url: string }; seller: Agent }
 
-/** Is a seller. `served` counts the runs of its handler, or is null for a seller in another process. */
+/**
+ * Describes a seller in a test. `served` returns how often its handler ran. Null means that the seller runs in another
+ * process.
+ */
 export type Seller = {
   url: string
   offers: readonly (1 | 2)[]
@@ -42,7 +45,7 @@ export const facilitatorOf = ({ service, seller }: Shop) => {
   }
 }
 
-/** Makes the resource server of version 2. */
+/** Makes the resource server of x402 version 2. */
 export const resourceServer = (
   shop: Shop,
   client: HTTPFacilitatorClient = new Facilitator(facilitatorOf(shop)),

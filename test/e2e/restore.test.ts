@@ -21,7 +21,10 @@ import { type Done, isSent, type Load, redeem, SENDERS, send, startLoad } from '
 import { type Surroundings, startSurroundings } from './restore/surroundings.ts'
 import '../support/whole.ts'
 
-/** Is the number of actions of each kind before the backup begins, and again after the backup. */
+/**
+ * Is the number of actions of each kind that clients make before the backup begins. They make as many again after the
+ * backup.
+ */
 const ENOUGH = 6
 
 let around: Surroundings
@@ -46,7 +49,7 @@ let follower: { known: PurserEvent[]; ahead: PurserEvent[] }
 const followed = new AbortController()
 /** Is a payment whose transaction waits for a block while the service is restored. */
 let unmined: Redeem
-/** Holds the answers of the restored service to payments. */
+/** Holds the responses that the restored service gives to new payments. */
 let newGrants: Promise<{ ok: boolean }[]>
 type Redeem = Parameters<typeof redeem>[1]
 
@@ -91,7 +94,7 @@ beforeAll(async () => {
     ;({ done } = load)
     await waitFor('the webhooks', () => around.webhooks().size >= done.received.length)
     listening.abort()
-    // The backup does not know this transaction, and counts its nonce as free.
+    // The backup does not hold this transaction, so the restored service takes its nonce for unused.
     await around.client.setAutomine(false)
     expect((await redeem(first.agent, unmined)).body).toMatchObject({
       reason: 'settlement_pending',
@@ -225,7 +228,7 @@ async function follow(
 
 type Known = Awaited<ReturnType<typeof look>>
 
-/** Reads the state that clients know before the backup begins, with the answers of the API. */
+/** Reads what clients know before the backup begins, and the API's responses about these objects. */
 async function look({ agent }: Installation, { done }: Load, lastIds: string[]) {
   const ask = async (path: string) => [path, (await agent.get(path)).body] as const
   const granted = done.payments.filter(({ grantedMs }) => grantedMs !== null)
@@ -246,7 +249,7 @@ async function look({ agent }: Installation, { done }: Load, lastIds: string[]) 
 
 type Held = Awaited<ReturnType<typeof readHeld>>
 
-/** Reads the open work of the backup. */
+/** Reads the unfinished work that the backup holds. */
 async function readHeld(pool: Pool) {
   const list = async (text: string) => (await pool.query(text)).rows
   return {
@@ -457,7 +460,7 @@ describe('in the end', () => {
     for (const [name, keys] of found) expect([name, keys.size]).toEqual([name, 1])
   })
 
-  /** Returns the announcements of payments that were unfinished in the backup. */
+  /** Returns the webhook announcements of those payments that were unfinished in the backup. */
   const announcements = () => {
     const ids = held.payments.map(({ id }) => id)
     return [...around.announcements()].filter(([name]) => ids.some((id) => name.endsWith(id)))

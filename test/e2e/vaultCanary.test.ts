@@ -279,7 +279,7 @@ async function failVault(
     answers.push(JSON.stringify(body))
   }
   await pool.query('alter table hidden rename to credential_versions')
-  // The changed ciphertext no longer decrypts.
+  // The test changes the ciphertext, so that it can no longer be decrypted.
   await pool.query(
     `update credential_versions v set ciphertext = set_byte(ciphertext, 20, 255 - get_byte(ciphertext, 20))
      from credentials c where c.row = v.credential_row and c.name = 'large'`,

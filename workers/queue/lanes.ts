@@ -104,9 +104,9 @@ export type Turn =
  * Shares the job slots of a worker pool between lanes. Each pool has one instance of this class in each process.
  *
  * A tenth of the slots is reserved for work without a lane. Another tenth is reserved for projects without an open
- * request, and a quarter for lanes without an open request. A lane may use other slots only while at least as many of
- * them stay free. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer
- * slots, and never use all slots.
+ * request, and a quarter for lanes without an open request. Of the other slots a lane never holds more than it leaves
+ * free. When many lanes begin to hang at once, each lane still counts as fast. Such lanes then get ever fewer slots, and
+ * never use all slots.
  */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()

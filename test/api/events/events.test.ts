@@ -448,7 +448,7 @@ describe('a client waits for a message', () => {
       rawGet(own, agent, '/v0/messages/wait?timeout=60'),
     )
     const proxy = own.proxy!
-    // Each waiting request reads the stream position once, and then sends no query.
+    // Each waiting HTTP request reads the position of the event stream once, and then sends no further query.
     let before = -1
     await waitFor('quiet', async () => {
       const grown = proxy.bytesIn - before

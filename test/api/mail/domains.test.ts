@@ -258,7 +258,7 @@ test('a running check does not affect a domain that was removed and added again'
   expect([body.status, body.checkedAt]).toEqual(['pending', checked.checkedAt])
 })
 
-test('the check of a removed domain does nothing', async () => {
+test('a job that checks a mail domain does nothing if the domain was removed', async () => {
   const { pool } = service.database
   await queueCheck(pool, 'removed.test')
   await waitFor('the job to have been run', async () => {

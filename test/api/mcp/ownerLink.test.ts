@@ -23,7 +23,7 @@ const URLS = { elicitation: { url: {} } }
 
 type Call = { capabilities?: object; key?: string; state?: string; args?: object }
 
-/** Calls `mail.send` once in the revision 2026-07-28. */
+/** Calls the MCP tool `mail.send` once, in revision 2026-07-28 of MCP. */
 async function send({ capabilities = URLS, key = agent.key, state, args = MAIL }: Call = {}) {
   const response = await fetch(`${service.url}/mcp`, {
     method: 'POST',

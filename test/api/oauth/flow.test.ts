@@ -188,7 +188,7 @@ test('mail of an app waits for approval if the owner chose approval at consent, 
   expect(reply.deliveryStatus).toBe('held')
   const { draftId } = await call('mail_create_draft', mail)
   expect((await call('mail_send_draft', { draftId })).deliveryStatus).toBe('held')
-  // The project's own policy needs no approval.
+  // The project's own API key sends the same mail at once, because the project's policy needs no approval.
   expect((await own.post('/v0/messages/send', mail)).body.deliveryStatus).toBeUndefined()
 })
 

@@ -104,7 +104,7 @@ test('a payment that the seller settles in the last second counts as settled', a
   expect(spent.payment?.paidWithoutContent).toBe(true)
 })
 
-test('a claim of the seller about success or failure proves nothing', async () => {
+test('a purse ignores the seller’s own claim that a payment has settled', async () => {
   const lie = `0x${'ab'.repeat(32)}`
   seller.serve = async (payment) => served(payment, lie)
   const { body } = await buyer.pay(seller.url)
@@ -129,7 +129,7 @@ test('a seller that has not answered gets the same signature again, and no new o
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('a second 402 after the payment is final, and the purse signs nothing more', async () => {
+test('a second 402 that follows the payment ends the purchase, and the purse signs no other payment', async () => {
   seller.serve = async () => seller.challenge([{ amount: '9999' }])
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 402, payment: { state: 'open' } })
@@ -178,7 +178,7 @@ test('unused payments do not hide a newer payment that is settled', async () => 
   await till.service.platform.patch(path, { maxTotal: '10' })
   seller.terms.maxTimeoutSeconds = 120
   seller.serve = keep
-  // The watcher needs more than one poll for so many payments.
+  // The test makes so many payments that the watcher needs more than one poll.
   await Promise.all(Array.from({ length: 205 }, () => buyer.pay(seller.url)))
   const { body } = await buyer.pay(seller.url)
   await seller.settle(seller.received.at(-1)!)

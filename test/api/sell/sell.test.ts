@@ -18,7 +18,10 @@ let command: ServiceProcess
 let url: string
 let folder: string
 
-/** Stands for the server behind the paywall. `answer` changes its response. */
+/**
+ * Starts a test server that stands for the origin server behind the paywall. A test replaces `answer` to change the
+ * response.
+ */
 function startOrigin() {
   const seen: Seen[] = []
   const state = {

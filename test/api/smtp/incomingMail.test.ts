@@ -31,7 +31,7 @@ function mails() {
   return { begin, ended }
 }
 
-test('beyond the limit for all networks, the slowest incomplete mail of the network with the most bytes is ended', async () => {
+test('beyond the byte limit for all networks, the network with the most bytes loses its slowest incomplete mail', async () => {
   const { begin, ended } = mails()
   await begin('small', '10.0.1.1', 1)
   await begin('greedy slow', '10.0.2.1', 2)

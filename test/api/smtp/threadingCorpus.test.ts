@@ -1,4 +1,7 @@
-/** Plays conversations over real SMTP. Their author did not know the threading rules. */
+/**
+ * Sends written conversations over real SMTP and checks their threads. The author of the conversations did not know the
+ * threading rules.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type ThreadScenario, threadCorpora } from '../../support/mail/corpora.ts'
 import { deliverRaw } from '../../support/mail/smtpTalk.ts'

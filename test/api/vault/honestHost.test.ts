@@ -50,7 +50,10 @@ afterAll(async () => {
   closeServers()
 })
 
-/** Publishes bodies and queries. Echoes a request, or the part of the request that a range or an offset selects. */
+/**
+ * Publishes the bodies and queries that reach /notes. Otherwise echoes the request, or the part of the request that a
+ * Range header or an offset selects.
+ */
 function answer(request: IncomingMessage, response: ServerResponse, body: string): void {
   const { method, url = '', headers } = request
   const at = new URL(url, 'https://x')
@@ -157,7 +160,7 @@ const notes = (secret: string): Record<string, object> => ({
 })
 
 for (const [name, secret] of Object.entries(SECRET_OF)) {
-  test(`${name}: a note with a placeholder gets no secret, and the refusal names the placement`, async () => {
+  test(`${name}: a request with a placeholder in a note reaches no host, and the refusal names the placement`, async () => {
     for (const [how, request] of Object.entries(notes(secret))) {
       const { status, body } = await use(name, request)
       expect([how, received, published.join().includes(SECRET)]).toEqual([how, [], false])

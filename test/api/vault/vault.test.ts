@@ -268,7 +268,7 @@ test('the secret of an expired credential cannot be read', async () => {
   }
   const [item] = (await owner.get('/v0/vault')).body.credentials
   expect(item).toMatchObject({ expiresAt: '2020-01-01T00:00:00.000Z', lastUsedAt: null })
-  // A PUT of the credential without an expiry ends the expiry.
+  // The owner's PUT sets `expiresAt` to null, so the credential no longer expires.
   await owner.put(path('old "one"'), { type: 'CUSTOM', data: { a: 1 }, expiresAt: null })
   expect((await owner.get(path('old "one"'))).status).toBe(200)
 })

@@ -318,7 +318,7 @@ test('no row, job or log entry contains the secret of a use, and the stored requ
   }
 })
 
-test('a use fails at a refused connection, has an unknown outcome after a cut connection, and omits a large body', async () => {
+test('a use of a secret fails if the connection is refused, has an unknown outcome if the connection is cut, and omits a large body', async () => {
   await store('none', { allowedHosts: ['bank.example:1', host()] })
   const refused = await use('none', { url: 'https://bank.example:1/' })
   expect(refused.body).toMatchObject({ state: 'failed', response: null })

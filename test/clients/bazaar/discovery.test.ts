@@ -122,7 +122,7 @@ test('a wrong query parameter is refused with its name', async () => {
   }
 })
 
-test('a seller that takes no payments, or has opted out, is not listed', async () => {
+test('the public list leaves out a seller that takes no payments, and an endpoint that has opted out', async () => {
   const { pool } = till.service.database
   await changeProject(pool, agent.project.id, { paymentsEnabled: false })
   expect((await bazaar().listResources()).items).toEqual([])

@@ -48,7 +48,7 @@ const WEATHER = {
     schema: { type: 'object', properties: { tempC: { type: 'number' } }, required: ['tempC'] },
   },
 }
-/** Holds the name of a case, the path or the tool, and the input. */
+/** Holds for each case its name, the path or MCP tool that is called, and the described input. */
 const CALLS: [string, string, Record<string, unknown>][] = [
   [
     'a query',
@@ -175,7 +175,7 @@ async function declared(payment: unknown, requirements: unknown, face = 'verify'
 const bazaar = () =>
   withBazaar(new HTTPFacilitatorClient({ url: `${till.service.url}/v0/x402` })).extensions.bazaar
 
-test('the declaration of @x402/express reaches the list after the settlement of a payment', async () => {
+test('the metadata that @x402/express declares reaches the public list after the settlement of a payment', async () => {
   const { url } = await openShop()
   const { body } = await agent.put(PATH, { urlPattern: url, priceUsdc: '0.01' })
   const id = body.endpointId

@@ -122,7 +122,7 @@ test('a payment in both headers is redeemed once', async () => {
   ])
 })
 
-test('garbage in PAYMENT-SIGNATURE is answered 402', async () => {
+test('a paid request with garbage in PAYMENT-SIGNATURE gets status 402', async () => {
   const garbage = ['x', '', 'e30=', 'bnVsbA==', '%%%', encodeHeader({ x402Version: 2 })]
   for (const header of [...garbage, 'A'.repeat(12_000)]) {
     const response = await bring({ 'payment-signature': header })

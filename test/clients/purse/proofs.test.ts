@@ -61,7 +61,7 @@ function signInOf(changes: Record<string, unknown> = {}) {
   }
 }
 
-/** Holds the sign-ins that reached the seller. */
+/** Holds the headers of the sign-ins that reached the seller. */
 let signIns: string[]
 function offerSignIn(changes: Record<string, unknown> = {}): void {
   signIns = []

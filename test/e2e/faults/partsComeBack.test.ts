@@ -17,7 +17,7 @@ import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 import '../../support/whole.ts'
 
-/** Maps each part to its command line. */
+/** Matches the command line of the process of each part of the service. */
 const PARTS = {
   database: /^\S*\/bin\/postgres -D /,
   devnet: /anvil/,
@@ -121,7 +121,7 @@ test.each(killed.map((parts) => [parts.join(', '), parts] as const))(
   },
 )
 
-test('the log reports the end and the return of each part in few lines, without a stack trace', () => {
+test('the log reports the end and the restart of each part of the service in few lines, without a stack trace', () => {
   const lines = service
     .stderr()
     .trim()

@@ -23,7 +23,10 @@ const LINES_MAX = 120
 const PAGE_ADDRESS = '203.0.113.7'
 const TLS = '/var/lib/purser/tls'
 
-/** Lists the lines of the page that run differently in this test. The page names these lines. */
+/**
+ * Maps lines of docs/going-live.md to the commands that this test runs in their place. The page itself names these
+ * lines.
+ */
 const OTHERWISE: [line: RegExp, instead: string][] = [
   [/^apt-get .*$/m, 'true'],
   [/^git clone .*$/m, 'cd /opt/purser'],

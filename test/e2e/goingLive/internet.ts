@@ -5,7 +5,7 @@ import { type Machine, OWN_ADDRESS, SERVICES_ADDRESS, STRANGER_ADDRESS } from '.
 
 const STORAGE = '/var/stranger/caddy'
 const CA_SOURCE = `${STORAGE}/pki/authorities/local/root.crt`
-/** Is the file of the CA that the machine trusts. */
+/** Is the path of the CA certificate that the machine under test trusts. */
 export const CA_FILE = '/usr/local/share/ca-certificates/stranger.crt'
 export const ACME_DIRECTORY = 'https://ca.example.net/acme/local/directory'
 /** Lists the hosts whose port 25 the doctor tries. */

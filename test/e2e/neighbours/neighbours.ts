@@ -10,7 +10,7 @@ const WARM_MS = 2_000
 /** Is the time that an attack runs before the victim is observed. */
 const LEAD_MS = 1_000
 
-/** Observes the victim without an attack, then under each attack. */
+/** Measures the operations of one tenant (the victim) without an attack, then under each attack by another tenant. */
 export async function observeNeighbours(options: {
   attacks?: readonly string[]
   /** Sets the numbers of messages in the inbox of the attacker, and of mails in a flood. */

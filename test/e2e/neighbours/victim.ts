@@ -6,7 +6,7 @@ import type { Neighbourhood } from './service.ts'
 export const OPERATIONS = ['whoami', 'list', 'send', 'redeem', 'inbound mail'] as const
 type Operation = (typeof OPERATIONS)[number]
 type Times = Record<Operation, number[]>
-/** Holds the times of all calls, and the answers of failed calls. */
+/** Holds how long each call of the victim took, and the responses of failed calls. */
 export type Observed = { times: Times; failures: string[] }
 
 /** Repeats the operations of the victim for a time. */

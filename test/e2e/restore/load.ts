@@ -1,4 +1,4 @@
-/** Runs clients that make one call after the other, and record the answers. */
+/** Runs test clients that each make one API call after the other, and record the responses. */
 import { type Client, deliverMail, messagePath } from '../../support/service.ts'
 import { PRICE, pay } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'

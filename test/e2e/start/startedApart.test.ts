@@ -85,7 +85,7 @@ describe.each(some(names, 2))('%s in production', (part) => {
   })
 
   test.each([...SECRETS_OF[part]])(
-    'ends with a line that names %s if %s is missing',
+    'ends with a line that names the setting if %s is missing',
     async (missing) => {
       const others = SECRETS_OF[part].filter((name) => name !== missing)
       await using process = start(part, others)

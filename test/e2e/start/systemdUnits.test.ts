@@ -18,7 +18,7 @@ if (!hasSystemd) {
   process.stderr.write('SKIPPED: the check of the systemd units, because there is no systemd\n')
 }
 
-test('each part has a unit with an existing program', () => {
+test('each part of the service has a systemd unit that starts an existing program', () => {
   expect(units).toEqual([
     'purser-api.service',
     'purser-certificate.service',

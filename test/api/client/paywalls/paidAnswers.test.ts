@@ -43,7 +43,7 @@ test('the oldest stored paid responses are dropped when their total size is too 
   expect(await answers.ask('key 199')).toEqual({ kind: 'answered', answer: 199 })
 })
 
-test('the store of paid responses remembers ten thousand requests', async () => {
+test('the memory of paid responses keeps the responses of ten thousand requests', async () => {
   const answers = new PaidAnswers<number>()
   for (let n = 0; n <= 10_000; n++) {
     ;(await first(answers, `key ${n}`)).sold({ answer: n, bytes: 1 })

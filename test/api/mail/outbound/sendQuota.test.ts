@@ -52,7 +52,7 @@ test('each recipient counts once against the send quota, and sends beyond the qu
   expect(await used(agent.project.id)).toEqual({ used: 20, recipients: 20 })
   const other = await service.newAgent()
   expect((await other.post('/v0/messages/send', mail('x@example.com'))).status).toBe(201)
-  // The quota rows move one day back, so the next day begins.
+  // The test moves the stored send quotas one day back, as if the next day had begun.
   await service.database.pool.query(`update send_quotas set day = day - 1 where project_id = $1`, [
     agent.project.id,
   ])

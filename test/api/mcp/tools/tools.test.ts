@@ -153,7 +153,7 @@ test('no MCP tool result contains the hidden text of a mail', async () => {
   }
 })
 
-test('underscore names change no word of a mail, a secret or an error', async () => {
+test('tool names with underscores change no tool name inside a mail, a secret or an error', async () => {
   const agent = await service.newAgent()
   const said = 'Call vault.get and mail.send, then mail.list_messages.'
   await deliverRaw(

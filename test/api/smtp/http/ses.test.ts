@@ -59,7 +59,10 @@ afterAll(async () => {
 type Fields = Record<string, string>
 let messages = 0
 
-/** Makes an SNS message with a signature of SNS. `after` changes fields after the signature. */
+/**
+ * Makes an SNS message that is signed as SNS signs. The fields in `after` replace fields after the signing, so that the
+ * signature is wrong.
+ */
 function sns(
   message: unknown,
   {

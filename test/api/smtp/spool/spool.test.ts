@@ -145,7 +145,7 @@ describe('turns of spooled mail', () => {
   })
   const BATCH = { count: 10, maxBytes: 100_000_000 }
 
-  test('a flood into one inbox moves after the mail of another inbox, and at a lower priority', async () => {
+  test('mail of another inbox is moved before a flood into one inbox, and the flood gets a lower priority', async () => {
     const spool = new Spool(folder)
     const turns = new SpoolTurns(spool, 'small', new Costs())
     for (let n = 0; n < 60; n++) {

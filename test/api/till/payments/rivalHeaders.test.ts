@@ -86,7 +86,7 @@ test('a second header with the same nonce and a higher amount is not paid by the
   }
 })
 
-test('a header with random bytes as its signature learns nothing about the payment that is claimed concurrently', async () => {
+test('a payer whose header has random bytes as signature gets no id of the payment that is claimed concurrently', async () => {
   for (let n = 0; n < 5; n++) {
     const { header, authorization } = await pay({ from: wallet })
     const noise = headerOf(authorization, `0x${'ab'.repeat(100)}`)

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** Returns a mulberry32 generator, which makes the same headers in every run. */
+/** Returns a pseudo-random generator (mulberry32). With the same seed every run makes the same payment headers. */
 function randomOf(seed: number): (below: number) => number {
   let state = seed
   return (below) => {

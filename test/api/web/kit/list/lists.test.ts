@@ -45,7 +45,8 @@ const numberOf = (url: string) => Number(/event-(\d+)/.exec(url)![1])
 const rowOf = (page: Page, n: number) => page.getByRole('row', { name: `/event-${n}/` })
 
 /**
- * Scrolls down until the row with number n appears. @returns the greatest number of rows that were elements at once.
+ * Scrolls down until the row with number n appears. @returns the greatest number of rows that were in the DOM at the
+ * same time.
  */
 async function scrollTo({ page }: ConsolePage, n: number): Promise<number> {
   let most = 0
