@@ -54,7 +54,7 @@ for (const moment of some(MOMENTS)) {
     expect(cuts).toBeGreaterThan(5)
   })
 
-  test(`redeem grants once and repeats its response, with a cut ${moment} each database round trip`, async () => {
+  test(`redeem grants a payment once and repeats its response, if the connection is cut ${moment} each database round trip`, async () => {
     const { proxy, through } = proxyThrough()
     await using till = await startTestTill({ parts: { through: { api: through } } })
     const seller = await till.newSeller()
@@ -78,7 +78,7 @@ for (const moment of some(MOMENTS)) {
   })
 }
 
-test('a repeated PUT stores a credential correctly, with a cut at each database round trip', async () => {
+test('a repeated PUT stores a credential correctly, whichever database round trip loses its connection', async () => {
   const { proxy, through } = proxyThrough()
   await using service = await startTestService({
     smtp: false,

@@ -39,7 +39,7 @@ afterAll(async () => {
   await till[Symbol.asyncDispose]()
 })
 
-/** Is the client of the SDK, which also counts its calls. */
+/** Is a facilitator client of the x402 SDK that also counts its calls. */
 class CountingClient extends HTTPFacilitatorClient {
   verified = 0
   settled = 0
@@ -73,7 +73,7 @@ const walletOf = (account: unknown) =>
 
 const settlementIn = (response: Response) => decodeHeader(response.headers.get('payment-response')!)
 
-test('@x402/express starts with this facilitator, and asks for a payment', async () => {
+test('@x402/express starts with this service as its facilitator, and answers an unpaid request with status 402', async () => {
   const { url, client } = await open()
   const response = await fetch(url)
   expect(response.status).toBe(402)

@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => till[Symbol.asyncDispose]())
 
-/** Makes the client of one process of the seller. */
+/** Makes a client for one seller process. The client can lose the service's responses. */
 const newPurser = () =>
   new Purser({
     apiKey: seller.key,

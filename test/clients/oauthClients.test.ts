@@ -115,7 +115,7 @@ test(
 )
 
 test(
-  'the authorization scenarios of the suite of the MCP project pass',
+  'the authorization scenarios of the MCP project’s conformance suite pass',
   async () => {
     const port = await freePort()
     const { body: client } = await register(service.url, {

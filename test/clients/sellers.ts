@@ -54,7 +54,7 @@ export const resourceServer = (
 const PRICE_V1 = { price: '$0.01', network: 'base-sepolia' as const }
 const PRICE_V2 = { scheme: 'exact', price: '$0.01', network: NETWORK, payTo }
 
-/** Makes a route of version 2 for one price. `extra` goes into the requirement. */
+/** Makes a route of x402 version 2 for one price. The members of `extra` go into the payment requirement. */
 export const routeV2 = (extra?: Record<string, unknown>) => ({
   accepts: { ...PRICE_V2, ...(extra === undefined ? {} : { extra }) },
   description: 'A joke',

@@ -36,7 +36,7 @@ const PARTS = [
 type Part = (typeof PARTS)[number]
 const compose = parse(readFileSync(join(ROOT, 'compose.yaml'), 'utf8'), { merge: true })
 
-test('compose.yaml gives each part only the secrets of this part', () => {
+test('compose.yaml gives each part of the service only the secrets that this part reads', () => {
   const services: Record<string, { command?: string[]; environment?: Record<string, string> }> =
     compose.services
   const all: readonly string[] = ALL_SECRETS

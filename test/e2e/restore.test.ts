@@ -34,13 +34,16 @@ let other: Server | undefined
 let restored: Installation
 let restoredDir: string
 let inbox: string
-/** Hold the answers that clients got before the backup began (`before`) and until the end (`done`). */
+/**
+ * Hold the API responses that clients got before the backup began (`before`), and those that clients got until the load
+ * ended (`done`).
+ */
 let before: Known
 let done: Done
 let backupEndedMs: number
 /** Holds the unfinished work in the backup. */
 let held: Held
-/** Holds the records of chain, smarthost and receiver at the end of the first installation. */
+/** Hold what the chain, the smarthost and the webhook receiver had recorded when the first installation ended. */
 let used: Map<string, string[]>
 let webhooks: ReturnType<Surroundings['webhooks']>
 let mails: ReturnType<Surroundings['mails']>
@@ -153,7 +156,7 @@ async function payAnew({ agent }: Installation): Promise<{ ok: boolean }[]> {
   return answers
 }
 
-/** Waits until clients have done enough actions of each kind since a moment. */
+/** Waits until the clients have completed ENOUGH actions of each kind since a moment. */
 async function enough({ done }: Load, sinceMs: number): Promise<void> {
   const begin = { ...counts(done) }
   await waitFor(

@@ -23,7 +23,7 @@ import { waitFor } from '../support/waitFor.ts'
 const canary = () => `canary${randomBytes(12).toString('hex')}`
 const pair = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 
-/** Returns a secret in every encoding that might leak. */
+/** Returns the bytes of a secret in every encoding in which the secret might leak. */
 function forms(secret: string | Buffer): Buffer[] {
   const bytes = Buffer.from(secret)
   const texts = ['hex', 'base64', 'base64url'] as const

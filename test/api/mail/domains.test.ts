@@ -186,7 +186,7 @@ test('a domain with a missing record keeps its status for three days; failing na
   zone.failing.push(owner.name)
   const unsaid = await check('shaky.test')
   expect([unsaid.status, unsaid.records[0].status]).toEqual(['verified', 'unknown'])
-  // The three days begin with the missing record, not with the failing name servers.
+  // The three days of grace begin when the record is found missing, and not when the name servers begin to fail.
   await later()
   zone.failing.pop()
   delete zone.txt[owner.name]

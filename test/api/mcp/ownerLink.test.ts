@@ -63,7 +63,7 @@ const sentMails = async () => {
   return rows[0].n as number
 }
 
-test('an MCP host that shows links gets a console link, and learns the decision by repeating the call', async () => {
+test('an MCP host that can show links gets a link to the console, and learns the owner’s decision when it repeats the call', async () => {
   const { result } = await send()
   expect(result.resultType).toBe('input_required')
   const { method, params } = result.inputRequests.approval

@@ -73,7 +73,7 @@ test('/mcp has the same authentication, error format and headers as REST', async
   ])
 })
 
-test('GET and DELETE on /mcp are 405 because no sessions exist, or 401 with a wrong API key', async () => {
+test('GET and DELETE on /mcp get status 405, because the server has no sessions, and get 401 with a wrong API key', async () => {
   for (const method of ['GET', 'DELETE']) {
     expect((await fetch(`${service.url}/mcp`, { method })).status).toBe(401)
     const headers = { authorization: `Bearer loid-${'0'.repeat(64)}` }

@@ -178,7 +178,7 @@ test.each([
     'https://chatgpt.com/oauth/client.json',
     'https://chatgpt.com/connector_platform_oauth_redirect',
   ],
-])('the client id %s is known beforehand: %s', async (clientId, redirect_uri) => {
+])('the client id %s is accepted without registration, with its redirect URI %s', async (clientId, redirect_uri) => {
   const asked = (more: object) =>
     authorize(service.url, authorizationOf(service.url, clientId, { redirect_uri, ...more }))
   expect((await asked({})).status).toBe(303)

@@ -118,7 +118,7 @@ test('a mandate that is reduced during payments admits no new payment, and signe
   await buyer.settled(body.purchaseId, 'spent')
 })
 
-test('one Idempotency-Key in twenty parallel requests buys once', async () => {
+test('twenty parallel purchase requests with one Idempotency-Key pay the seller once', async () => {
   const buyer = await newBuyer(till)
   await buyer.giveMandate({ hosts: [seller.host] })
   seller.serve = async (payment) => {

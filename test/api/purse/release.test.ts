@@ -12,7 +12,10 @@ import {
 import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
-/** Counts the blocks from the head to the finalized block at anvil, plus one. */
+/**
+ * Is the number of blocks after which an earlier block is final. At anvil the finalized block is one block less behind
+ * the head.
+ */
 const FINAL_BLOCKS = 66
 
 let till: TestTill
@@ -36,7 +39,7 @@ const CANCELED = parseAbiItem(
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
 )
 
-/** Accepts the signature and serves no content. */
+/** Stands for a seller that keeps the signed payment and serves no content. */
 const keep = async () => new Response('no', { status: 400 })
 
 /** Lets seconds pass on the chain until a final block is later than the new time. */

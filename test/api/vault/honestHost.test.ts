@@ -12,7 +12,7 @@ const HOST = 'notes.example'
 let service: TestService
 let agent: Agent
 let port: number
-/** Holds the texts that anybody can read at the host. */
+/** Holds the texts that the test host has published for anybody to read. */
 let published: string[] = []
 let received: { url: string; headers: Record<string, unknown>; body: string }[] = []
 

@@ -114,7 +114,7 @@ test('every credential type stores its own fields and any other fields', async (
   expect(await answer.text()).toContain('"__proto__":{"a":1}')
 })
 
-test('an invalid credential is a 400 that names the field and quotes no value', async () => {
+test('a PUT of an invalid credential gets status 400 and a message that names the field and quotes no value', async () => {
   const secret = 'hunter0-hunter1'
   const deep = JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`)
   const cases: [RegExp, unknown][] = [

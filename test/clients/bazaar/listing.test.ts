@@ -118,7 +118,7 @@ for (const [name, path, input] of CALLS) {
     }
     const [v1] = challenge.accepts
     expect(refused.requirement.accepts[0].outputSchema).toEqual(v1.outputSchema)
-    // The endpoint is not in the public list. The member `discoverable` tells this to clients of x402 version 1.
+    // The endpoint is not in the public list. Clients of x402 version 1 see this in the field `discoverable`.
     if ('inputSchema' in input) expect(v1.outputSchema).toBeUndefined()
     else {
       expect(v1.outputSchema.input).toMatchObject({ method: input.method, discoverable: false })

@@ -55,7 +55,7 @@ const here = (script: string): string =>
 
 const SHELL = '/root/shell'
 
-/** Runs the next commands in the same shell. @returns all output */
+/** Runs commands in the shell state that the commands before have left. @returns all output of the commands. */
 async function inShell(commands: string): Promise<string> {
   const { exitCode, stdout, stderr } = await machine.run(
     `set -eo pipefail

@@ -13,7 +13,9 @@ export const OWN_ADDRESS = '93.184.215.7'
 export const STRANGER_ADDRESS = '93.184.215.9'
 export const SERVICES_ADDRESS = '93.184.215.10'
 const MEMORY = '3g'
-/** Is the root of the copy, which only the mount namespace of the machine has. */
+/**
+ * Is the root directory of the machine's copy of the system. It is visible only in the mount namespace of the machine.
+ */
 const COPY = '/mnt/root'
 
 const SETUP = `
@@ -68,7 +70,7 @@ const PROGRAMS = [
   ...['caddy', 'knotd', 'postfix', 'mta-sts-daemon'],
 ]
 
-/** Returns the reason why this system can start no machine, or null. */
+/** Returns the reason why this system cannot start a separate machine. Returns null if the system can. */
 export function whyNoMachine(): string | null {
   if (process.getuid?.() !== 0) return 'it needs root'
   const missing = PROGRAMS.filter((program) => Bun.which(program) === null)

@@ -51,7 +51,7 @@ function environmentOf(unit: Unit): Record<string, string> {
   )
 }
 
-/** Returns the command of a unit, with a prefix that sets its user and its capabilities. */
+/** Returns the command line of a systemd unit. A prefix in the command line sets the unit's user and capabilities. */
 function commandOf(unit: Unit, line: string, env: Record<string, string>): string[] {
   const words = line
     .split(' ')

@@ -9,13 +9,16 @@ export type Target = {
   smtpPort: number
   key: string
   inbox: string
-  /** Is the number of mails of a flood. A short observation must not wait for the end of a long flood. */
+  /**
+   * Is the number of mails that one flood sends. The number is small in a short observation, which must not wait for
+   * the end of a long flood.
+   */
   flood: number
 }
 
 const MB = 1024 * 1024
 
-/** Repeats `work` in parallel lanes without an end. */
+/** Repeats `work` without an end, in as many parallel loops as `lanes` says. */
 const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
   Promise.all(
     Array.from({ length: lanes }, async (_, lane) => {

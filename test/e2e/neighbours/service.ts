@@ -15,7 +15,7 @@ import { waitFor } from '../../support/waitFor.ts'
 /** Is a project with its client, key and inbox. */
 type Tenant = Client & { key: string; address: string; projectId: string }
 
-/** Is the running service with two projects. */
+/** Describes a running service with two projects: a victim and an attacker. */
 export type Neighbourhood = AsyncDisposable & {
   url: string
   smtpPort: number

@@ -9,7 +9,7 @@ type Times = Record<Operation, number[]>
 /** Holds how long each call of the victim took, and the responses of failed calls. */
 export type Observed = { times: Times; failures: string[] }
 
-/** Repeats the operations of the victim for a time. */
+/** Repeats the operations of the victim for a time, and records how long each operation takes. */
 export async function observe(
   { victim, smtpPort }: Neighbourhood,
   durationMs: number,

@@ -36,7 +36,7 @@ export function removeDatabases(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
 }
 
-/** Starts the database of the chosen method. */
+/** Starts a database for the backup method that RESTORE_METHOD names. */
 export async function startDatabase(): Promise<Database> {
   if (chosen === 'pg_dump') return dumped()
   if (chosen === 'pg_basebackup') return archived()

@@ -6,7 +6,7 @@ import { waitFor } from '../../support/waitFor.ts'
 type Paid = {
   nonce: string
   header: string
-  /** Is the Idempotency-Key of the redeem. */
+  /** Is the Idempotency-Key of the call that redeems the payment. */
   key: string
   begunMs: number
   paymentId: string | null
@@ -21,7 +21,7 @@ export type Done = {
   sent: { messageId: string; key: string; body: object }[]
   secrets: { name: string; value: string }[]
   payments: Paid[]
-  /** Holds answers that no client may get. */
+  /** Lists responses that no client may get from a correct service. */
   surprises: string[]
 }
 
@@ -32,7 +32,7 @@ export type Load = {
 }
 
 const BUYERS = 3
-/** Each sender has one unsent message at a time. */
+/** Is the number of clients that send mail. Each of these clients has one unsent message at a time. */
 export const SENDERS = 2
 
 export function startLoad(options: {

@@ -52,7 +52,7 @@ test('the memory of paid responses keeps the responses of ten thousand requests'
   expect((await answers.ask('key 0')).kind).toBe('first')
 })
 
-test('only the first end of a paid request counts: a later sale does not replace the stored response', async () => {
+test('only the first outcome of a paid request counts: a later sale does not replace the stored response', async () => {
   const answers = new PaidAnswers<number>()
   const sale = await first(answers, 'a')
   const waits = answers.ask('a')

@@ -193,7 +193,7 @@ test('an update or a cancellation from anybody but the organizer is a proposal a
   const real = await invite(agent, { uid })
   await accept(agent, real)
   const forgeries = [
-    // In this mail another sender uses the name of the organizer.
+    // In this mail an unauthenticated sender uses the address of the organizer.
     { from: 'ada@example.com', envelopeFrom: 'mallory@evil.test' },
     // In this mail an authenticated sender is not the organizer.
     { from: 'mallory@evil.test' },

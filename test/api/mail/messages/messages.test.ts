@@ -45,7 +45,7 @@ async function readAll(agent: Agent, path: string, key: string, between = async 
   return items
 }
 
-test('pages of 7 show 1,000 messages with equal milliseconds once each', async () => {
+test('a list read in pages of 7 shows each of 1,000 messages once, although all have the same time', async () => {
   const agent = await agentWithMessages(1_000)
   await service.database.pool.query(
     `update messages set created_at = '2026-01-05T09:30:00.123Z' where project_id = $1`,

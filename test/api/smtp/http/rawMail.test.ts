@@ -108,7 +108,7 @@ test('an HTTP delivery without a valid secret is refused', async () => {
   }
 })
 
-test('an HTTP delivery with an invalid envelope is a 400 that names the error', async () => {
+test('an HTTP delivery with an invalid envelope gets status 400 and a message that names the error', async () => {
   const faults: [envelope: string, message: string][] = [
     ['{}', 'Purser-Envelope: "from" must be an address, or empty'],
     ['{"from":"","to":[]}', 'Purser-Envelope: "to" must be a list of 1 to 100 addresses'],

@@ -36,7 +36,7 @@ describe('a copy of the spool', () => {
     const spool = new Spool(join(folder, 'here'))
     spool.addresses.update({ add: ['a@mail.test'] })
     await Promise.all([spool.accept(mail('One')), spool.accept(mail('Two'))])
-    // Another process opens the copy of the spool.
+    // A second Spool object stands for another process that copies the spool.
     const second = new Spool(join(folder, 'here'))
     mkdirSync(join(folder, 'there'))
     second.copyTo(join(folder, 'there'))

@@ -1,4 +1,7 @@
-/** Tests that a receipt names a resource that its project may sell, in a form that all readers read alike. */
+/**
+ * Tests that a receipt names a resource that its project may sell. The receipt spells this resource in a form that has
+ * only one meaning.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeProject } from '../../../support/changeProject.ts'
 import { type Receiver, startReceiver, status } from '../../../support/events/receiver.ts'

@@ -47,7 +47,7 @@ test('of two concurrent redeems of a contract wallet’s header at two resources
   }
 })
 
-test('a changed copy of a paid header is refused, and learns nothing about the payment', async () => {
+test('a payer whose header is a changed copy of a redeemed header is refused, and gets no id of the payment', async () => {
   const { authorization, signature, header } = await pay({ from: wallet })
   expect((await redeem(seller, header)).body.ok).toBe(true)
   const a = authorization
