@@ -15,7 +15,7 @@ import { type newPayer, SEPOLIA, type TestTill } from '../support/till/till.ts'
  */
 export type Account = Awaited<ReturnType<typeof newPayer>>
 
-/** Is the result of a purchase: the status, and the settlement header of each version. */
+/** Holds the result of a purchase: the HTTP status, and the settlement header of each x402 version. */
 export type Bought = { status: number; v1: string | null; v2: string | null }
 
 /**

@@ -13,7 +13,7 @@ import '../support/whole.ts'
 let till: TestTill
 let seller: Agent
 let isLost = false
-/** Shifts the time of the grant into the past, in milliseconds. */
+/** Is the time in milliseconds by which the test moves the recorded grant of a payment into the past. */
 let grantedAgoMs = 0
 beforeAll(async () => {
   till = await startTestTill({ env: { ALLOW_PRIVATE_NETWORKS: 'true' } })
@@ -98,7 +98,8 @@ for (const [name, open] of Object.entries(OUR_PAYWALLS)) {
       expect(answer.headers.get('cache-control')).toBe('no-store')
       expect(answer.headers.get('x-payment-response')).toBeString()
     }
-    // A third party that has the payment asks for another resource or as another caller.
+    // A third party that has stolen the payment header sends it with other requests: another query, method or body, or
+    // other credentials.
     const json = { 'content-type': 'application/json' }
     for (const other of [
       await ask('?a=2'),

@@ -160,7 +160,7 @@ for (const [sellerName, offers] of Object.entries(SELLERS)) {
   }
 }
 
-test('the challenge fits the schema of the reference implementation', async () => {
+test('the challenge of a seller fits the schema of the x402 reference implementation', async () => {
   const response = await fetch(sellers['challenge and redeem']!.url)
   expect(response.status).toBe(402)
   const challenge = (await response.json()) as any

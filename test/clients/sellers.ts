@@ -36,7 +36,10 @@ export type Seller = {
   stop: () => Promise<unknown>
 }
 
-/** Returns this service as the facilitator. The headers have a key for each path. */
+/**
+ * Returns the settings with which a seller uses this service as its facilitator. The authorization headers are listed
+ * for each path of the facilitator.
+ */
 export const facilitatorOf = ({ service, seller }: Shop) => {
   const headers = { Authorization: `Bearer ${seller.key}` }
   return {

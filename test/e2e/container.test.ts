@@ -166,7 +166,10 @@ function run(program: string, ...args: string[]): string {
   return stdout.toString()
 }
 
-/** Makes `run-base`, which is only Debian, and `build-base` with Node, npm and certificates of this machine. */
+/**
+ * Makes two container images: `run-base`, which holds only Debian, and `build-base`, which also has Node, npm and the
+ * certificates of this machine.
+ */
 function makeBases(folder: string, buildah: (...args: string[]) => string): void {
   const tar = join(folder, 'debian.tar')
   run('mmdebstrap', '--variant=minbase', '--include=ca-certificates', 'bookworm', tar)

@@ -277,7 +277,7 @@ async function readHeld(pool: Pool) {
   }
 }
 
-test('the load got only expected answers, and the first installation ended with exit code 0', () => {
+test('the clients got only expected responses, and the first installation ended with exit code 0', () => {
   expect(done.surprises).toEqual([])
   expect(ends.firstExit).toBe(0)
 })

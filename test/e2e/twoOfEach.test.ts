@@ -72,7 +72,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.disposeAsync())
 
-/** Makes clients of the same agent at both API processes. */
+/** Makes one client of the same agent for each of the two API processes. */
 const atBoth = (agent: Agent) => apis.map((url) => createClient(url, agent.key))
 const waitForNoJobs = () =>
   waitFor('the end of the jobs', async () => {

@@ -66,7 +66,10 @@ test('no secret is in PostgreSQL, its write-ahead log, its most verbose log, the
   const database = await startEmbeddedPostgres({ dataDir, onLog: (line) => databaseLog.push(line) })
   const pool = createPool({ url: database.url, size: 4, name: 'canary' })
   const secrets: Record<string, string | Buffer> = {}
-  /** Is text that may be seen. If the search did not find this text, the search would prove nothing. */
+  /**
+   * Is a text that may appear in the database and the logs. If the search did not find this text, a search for secrets
+   * would prove nothing.
+   */
   const plain = canary()
   const answers: string[] = []
   const output: string[] = []

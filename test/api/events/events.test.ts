@@ -36,7 +36,7 @@ const deliver = (agent: Agent, subject: string, from = 'ada@example.com') =>
 
 type Told = { id: string; event: string | null; data: any }
 
-/** Follows a stream like the EventSource of a browser does. */
+/** Follows an event stream as the EventSource of a browser does. */
 async function listen(
   agent: Agent,
   { query = '', lastEventId }: { query?: string; lastEventId?: string } = {},

@@ -27,7 +27,7 @@ const signIn = (subject: string, limit = 2) =>
     () => 'counted',
     (error) => error.status,
   )
-/** Moves the rate window ahead, so that the window cannot end between two requests. */
+/** Moves the rate limit's current minute ahead, so that it cannot end between two requests. */
 const freeze = () =>
   database.pool.query(`update rate_windows set window_start = window_start + interval '1 minute'`)
 

@@ -94,7 +94,8 @@ test('a domain is unusable until its DNS proves the ownership', async () => {
     400,
     'emailDomain must be a verified domain: agents.example.com is none',
   ])
-  // All records except the proof of ownership: anyone can point a domain's MX at this service.
+  // The test publishes all records except the proof of ownership, because anyone can point a domain's MX at this
+  // service.
   publish(zone, body.records.slice(1))
   const half = await check('agents.example.com')
   expect([half.status, statuses(half)]).toEqual(['pending', ['missing', 'ok', 'ok', 'ok', 'ok']])
@@ -206,7 +207,7 @@ test('a domain with a missing record keeps its status for three days; failing na
     `select run_at > now() + interval '23 hours' as tomorrow from graphile_worker.jobs where key = 'verify_domain:shaky.test'`,
   )
   expect(rows).toEqual([{ tomorrow: true }])
-  // A successful check resets the three days.
+  // A successful check ends the count of three days, so the next failure begins a new count.
   await later()
   delete zone.txt[owner.name]
   expect((await check('shaky.test')).status).toBe('verified')

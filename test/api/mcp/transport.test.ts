@@ -220,7 +220,7 @@ test('a cancelled MCP call affects no other call, and the effect of the cancelle
   expect(labels).toEqual(['sent', 'late'])
 })
 
-test('an MCP call while the database is unreachable is a 503, as over REST', async () => {
+test('an MCP call while the database is unreachable gets status 503, as a REST call does', async () => {
   await service.proxy!.cut()
   const refused = await post(call(1))
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])

@@ -45,7 +45,7 @@ describe('a redirect URI must match', () => {
     'http://127.0.0.1:3334/other',
     'http://127.0.0.1:3334@evil.example/callback',
     'javascript:alert(1)',
-  ])('%s gets an error page, and no redirect', async (redirect_uri) => {
+  ])('an authorization request with the redirect URI %s gets an error page, and no redirect', async (redirect_uri) => {
     const { status, headers, body } = await ask({ redirect_uri })
     expect([status, headers.get('location')]).toEqual([400, null])
     expect(body).toContain('This app cannot be connected')

@@ -116,7 +116,7 @@ test('redirect URIs that a metadata document has removed are refused after the n
   expect((await ask(url)).status).toBe(400)
 })
 
-test('a client id that two parsers read differently is refused', async () => {
+test('a client id is refused if its URL has a form that two URL parsers could read differently', async () => {
   fetches = []
   for (const id of [
     `http://app.example:${port}/client.json`,

@@ -165,7 +165,8 @@ test('a call of a tool that needs another scope leads to a further consent, unle
   )
   const read = await callMcp(service.url, access, toolCall('vault_get', { name: 'x' }))
   expect([read.status, read.body.result.isError]).toEqual([200, true])
-  // A call with an API key gets an error, and no request for consent.
+  // A tool call without the needed scope gets only an error if it uses an API key. It does not ask for consent, as an
+  // OAuth client would.
   const reader = await service.newAgent({ scopes: ['mail:read'] })
   const byKey = await callMcp(service.url, reader.key, toolCall('mail.send'))
   expect([byKey.status, byKey.body.result.isError]).toEqual([200, true])

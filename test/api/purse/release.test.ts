@@ -139,7 +139,7 @@ test('a second 402 that follows the payment ends the purchase, and the purse sig
   expect(seller.received.length).toBe(1)
 })
 
-test('a stop cancels signed unused payments, and the mandate regains their amounts', async () => {
+test('a stop of the purse cancels signed payments that are not used yet, and the mandate regains their amounts', async () => {
   seller.serve = keep
   seller.terms.maxTimeoutSeconds = 120
   const { body } = await buyer.pay(seller.url)

@@ -183,7 +183,7 @@ test('the metadata that @x402/express declares reaches the public list after the
     const { verification } = (await agent.get(`${PATH}/${id}`)).body
     return verification.status === 'verified'
   })
-  // The test forgets the metadata that the verification has seen.
+  // The test deletes the metadata that the verification has read, so that only the payment can declare metadata.
   const { pool } = till.service.database
   await pool.query(`update seller_endpoints set seen_metadata = '{}' where id = $1`, [id])
   const required = decodeHeader((await fetch(url)).headers.get('payment-required')!)
@@ -226,7 +226,7 @@ test('the metadata that @x402/express declares reaches the public list after the
   })
 })
 
-test('the facilitator names the extension bazaar', async () => {
+test('the response of /v0/x402/supported names the extension bazaar', async () => {
   const { body } = await agent.get('/v0/x402/supported')
   expect(body.extensions).toContain('bazaar')
 })

@@ -32,7 +32,8 @@ const names = Object.keys(PARTS) as Part[]
 
 const pairs = names.flatMap((one, n) => names.slice(n + 1).map((other) => [one, other]))
 /**
- * Lists the pairs of parts to kill. PARTS_PAIRS=all chooses all pairs, which take a minute. The default is two pairs.
+ * Lists the pairs of service parts that the test kills together. PARTS_PAIRS=all chooses all pairs, which take a
+ * minute. The default is two pairs.
  */
 const chosenPairs: Part[][] =
   process.env.PARTS_PAIRS === 'all'

@@ -8,7 +8,10 @@ import { join } from 'node:path'
 import { waitFor } from '../../support/waitFor.ts'
 
 const ROOT = join(import.meta.dir, '../../..')
-/** Are public addresses, because the service refuses private addresses. No packet leaves the namespaces. */
+/**
+ * Are public IP addresses, because the service refuses to connect to private addresses. No packet leaves the network
+ * namespaces of the test.
+ */
 export const OWN_ADDRESS = '93.184.215.7'
 export const STRANGER_ADDRESS = '93.184.215.9'
 export const SERVICES_ADDRESS = '93.184.215.10'

@@ -12,7 +12,10 @@ export type Step = {
   prints: string[]
 }
 
-/** Reads the blocks of commands. A block of text after a block of commands is its output. */
+/**
+ * Reads the command blocks of docs/going-live.md. A text block that follows a command block holds the output of its
+ * commands.
+ */
 export function readSteps(): Step[] {
   const steps: Step[] = []
   let title = ''

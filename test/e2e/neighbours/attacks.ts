@@ -86,7 +86,8 @@ export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
       await Bun.sleep(60_000)
     })
   },
-  // Each mail is small enough for the lanes of small mail. Half of the mails have CSS that costs the parser most.
+  // Each mail is small enough to be stored together with small mails. Half of the mails have CSS that costs the parser
+  // most.
   'a backlog of 60 KB': ({ smtpPort, inbox, flood }) => {
     const bodies = [wordsOf(60_000), styledOf(60_000)]
     return forEver(8, async (lane) => {

@@ -7,7 +7,7 @@ import { type Observed, OPERATIONS, observe, p99 } from './victim.ts'
 export type Observation = Observed & { attack: string }
 
 const WARM_MS = 2_000
-/** Is the time that an attack runs before the victim is observed. */
+/** Is the time in milliseconds for which an attack runs before the victim is measured. */
 const LEAD_MS = 1_000
 
 /** Measures the operations of one tenant (the victim) without an attack, then under each attack by another tenant. */

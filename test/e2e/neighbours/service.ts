@@ -26,7 +26,7 @@ export type Neighbourhood = AsyncDisposable & {
 }
 
 const WORDS = 400
-/** Is the time within which the mail of an attack is parsed. */
+/** Limits the time in milliseconds until the mail of an attack is parsed. */
 const CALM_MS = 300_000
 
 /**

@@ -2,7 +2,7 @@ import { deliverRaw } from '../../support/mail/smtpTalk.ts'
 import { pay, redeem } from '../../support/till/till.ts'
 import type { Neighbourhood } from './service.ts'
 
-/** Observes the operations of the victim, with the milliseconds of each call. */
+/** Lists the operations of the victim that the test measures. */
 export const OPERATIONS = ['whoami', 'list', 'send', 'redeem', 'inbound mail'] as const
 type Operation = (typeof OPERATIONS)[number]
 type Times = Record<Operation, number[]>

@@ -21,7 +21,7 @@ import { freePort } from '../../support/process/process.ts'
 export type Server = { settings: Record<string, string>; stop(): void }
 
 export type Database = Server & {
-  /** Takes the backup of the database. The spool is copied before. */
+  /** Makes a backup of the database. The test copies the spool before this backup. */
   backUp(): void
   /** Restores the backup under another server. */
   restore(): Promise<Server>

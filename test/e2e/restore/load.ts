@@ -27,7 +27,7 @@ export type Done = {
 
 export type Load = {
   done: Done
-  /** Begins no further operation, and waits for the end of all open operations. */
+  /** Lets the clients begin no further operation, and waits until all open operations have ended. */
   stop(): Promise<void>
 }
 

@@ -10,7 +10,7 @@ const UNITS = join(ROOT, 'deploy/systemd')
 const units = readdirSync(UNITS)
   .filter((name) => name.endsWith('.service'))
   .toSorted()
-/** Is the greatest exposure that `systemd-analyze security` may find, in tenths. 10.0 means no protection. */
+/** Limits the exposure that `systemd-analyze security` may find, in tenths. An exposure of 10.0 means no protection. */
 const EXPOSURE_MAX = 20
 
 const hasSystemd = Bun.which('systemd-analyze') !== null

@@ -245,7 +245,7 @@ test('an invalid event is refused with the name of its field', async () => {
   }
 })
 
-test('a mail that is refused because of another field changes no event', async () => {
+test('a mail with an event that is refused because of another field does not change the event', async () => {
   const host = await service.newAgent()
   const { uid } = (await sendMail(host, { event: EVENT })).event
   const mail = { to: ['ada@example.com'], subject: 'S', text: 'T', event: { ...EVENT, uid } }

@@ -141,7 +141,7 @@ test('an accepted event is added to the calendar, and the answer reaches the org
     method: 'REPLY',
     uid: 'accepted@example.com',
     attendees: [{ address: agent.address, state: 'accepted' }],
-    // The effect is a proposal, because the organizer's inbox has not announced the event.
+    // The effect at the organizer is `proposal`, because the organizer's inbox has not announced this event itself.
     effect: 'proposal',
   })
   await rsvp(agent, message, { answer: 'declined', comment: 'Alas' })

@@ -73,7 +73,7 @@ test('a sent message shows neither codes nor links', async () => {
   expect(sent).not.toHaveProperty('links')
 })
 
-test('wait?has=code returns the first message that has a code', async () => {
+test('a wait with has=code returns the first message that has a code', async () => {
   const agent = await service.newAgent()
   const waiting = agent.get('/v0/messages/wait?has=code&timeout=60')
   await waitFor('the waiter', async () => (await waiters()) === 1)

@@ -112,7 +112,7 @@ test('the last page of a list has no page token, even when the page is full', as
   expect([second.count, 'nextPageToken' in second]).toEqual([2, false])
 })
 
-test('a page of large messages ends early and loses no message', async () => {
+test('a page of large messages holds fewer messages than asked, and the pages together lose no message', async () => {
   const agent = await service.newAgent()
   const text = 'x'.repeat(1_900_000)
   for (let n = 0; n < 8; n++) {

@@ -16,7 +16,10 @@ import '../../../../support/whole.ts'
 
 const TABLE = 'Webhook deliveries'
 const ROWS = 640
-/** Limits the rows that are elements to four pages of fifty: the visible rows, and one screen above and below. */
+/**
+ * Limits the rows that are in the DOM to four pages of fifty. These are the visible rows, and the rows of one screen
+ * above and below.
+ */
 const ROWS_SHOWN_MAX = 200
 
 let service: TestService
