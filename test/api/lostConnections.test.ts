@@ -23,7 +23,7 @@ async function untilAnswered(
 }
 
 for (const moment of some(MOMENTS)) {
-  test(`send and reply have one effect with one Idempotency-Key, with a cut ${moment} each database round trip`, async () => {
+  test(`send and reply have one effect for one Idempotency-Key, if the connection is cut ${moment} each database round trip`, async () => {
     const { proxy, through } = proxyThrough()
     await using service = await startTestService({
       smtp: false,

@@ -101,7 +101,7 @@ test('the SDK repeats a pending settlement with a hash, and the payer pays once'
   expect(await balanceOf(till, account.address)).toBe(990_000n)
 })
 
-test('the SDK does not repeat a pending settlement without a hash, and the payment still settles later', async () => {
+test('a settlement that is still pending without a transaction hash is not repeated by the SDK, and the payment settles later', async () => {
   const { url, client } = await open({ paymentFlow: 'upfront' })
   const account = await newPayer(till.client)
   expect((await fetch(url)).status).toBe(402)

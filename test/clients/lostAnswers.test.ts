@@ -1,5 +1,6 @@
 /**
- * Tests a payer who lost the paid response. The same request gets the response again, and another request gets none.
+ * Tests that a payer who lost the paid response gets the response again for the same request. A different request with
+ * the same payment gets no response.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Purser } from '../../api/client/main.ts'

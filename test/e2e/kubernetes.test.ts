@@ -107,7 +107,7 @@ describe.each(workloads.map((workload) => [partOf(workload), workload]))('%s', (
     expect(config.health).toEqual({ host: '0.0.0.0', port: 9000 })
   })
 
-  test('runs without privileges, with a read-only root', () => {
+  test('runs as an unprivileged user, with a root file system that is read-only', () => {
     expect(pod.securityContext).toMatchObject({
       runAsNonRoot: true,
       seccompProfile: { type: 'RuntimeDefault' },

@@ -27,7 +27,7 @@ const seed = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`
 let till: TestTill
 let sink: Sink
 let receiver: Receiver
-/** Is the receiver of the delivery whose job is lost. */
+/** Is the webhook receiver of the delivery whose job is lost. */
 let forgotten: Receiver
 let apis: string[]
 let smtpPorts: number[]

@@ -79,7 +79,7 @@ test('an MCP host that can show links gets a link to the console, and learns the
   const approved = (await send({ state: result.requestState })).result
   expect(approved.structuredContent.messageId).toBe(waiting.structuredContent.messageId)
   expect(approved.structuredContent.deliveryStatus).toBeUndefined()
-  // No repeated call has sent another mail.
+  // The repeated MCP calls have not sent another mail.
   expect(await sentMails()).toBe(before)
 })
 

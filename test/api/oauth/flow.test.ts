@@ -42,7 +42,7 @@ test('an MCP call without a key gets the address for the sign-in, and does not c
   }
 })
 
-test('all metadata documents name the same issuer, byte for byte', async () => {
+test('all OAuth metadata documents name the same issuer, byte for byte', async () => {
   for (const path of ['', '/mcp']) {
     const { body, headers } = await get(`/.well-known/oauth-protected-resource${path}`)
     expect(body).toMatchObject({

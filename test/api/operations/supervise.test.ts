@@ -25,7 +25,7 @@ function makePart() {
   return part
 }
 
-test('a part that cannot restart is retried after growing pauses, and the log reports it once', async () => {
+test('a part of the service that cannot restart is retried after growing pauses, and the log reports the outage once', async () => {
   const part = makePart()
   const supervised = await part.start()
   part.failure = new Error('no room')

@@ -241,7 +241,7 @@ test('a path that two servers can read in two ways is a 400', async () => {
     ['/reports/%2e%2e/nothing', 404],
     ['/reports/%2e%2e/weather', 402],
     ['/reports//a', 400],
-    // The health check of compose.yaml requests this path.
+    // The health check in compose.yaml requests the path /%2f.
     ['/%2f', 400],
     ['/weather%00', 400],
     ['/weather%zz', 400],

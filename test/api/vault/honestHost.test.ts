@@ -239,7 +239,7 @@ test('a use with a Range header is refused, and a partial response is returned w
   }
 })
 
-test('allowedPaths and allowedMethods prevent an agent from reading an echoed secret piece by piece', async () => {
+test('an agent cannot read an echoed secret piece by piece if the credential has allowedPaths and allowedMethods', async () => {
   // SECURITY.md describes the leak that remains without allowedPaths and allowedMethods.
   expect(await read('api', { url: url('/echo?offset=0'), headers: auth })).toHaveLength(12)
   const bounds = { allowedPaths: ['/v1/charges'], allowedMethods: ['POST'] }

@@ -49,7 +49,7 @@ const NARROW = {
   allowedPaths: ['/v1/users'],
   placement: ['key@header:authorization'],
 }
-/** Lists for each bound the values that are one step wider than {@link NARROW}. */
+/** Lists bounds of a credential that are each one step wider than the bounds {@link NARROW}. */
 const WIDER: Record<string, string[]>[] = [
   { allowedHosts: ['*.a.eu.example.com'] },
   { allowedHosts: ['*.eu.example.com'] },

@@ -92,7 +92,7 @@ test('the public list filters by network, payee, type and scheme, and has pages'
   }
 })
 
-test('a search finds endpoints by words, the best match first', async () => {
+test('a search in the public list finds endpoints by words, and lists the best match first', async () => {
   const search = async (query: string, more = {}) => bazaar().search({ query, ...more })
   expect(urlsOf((await search('SNOW oslo')).resources)).toEqual(
     urls('our hono paywall', '@x402/express', 'x402-express'),

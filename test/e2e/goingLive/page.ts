@@ -28,7 +28,7 @@ export function readSteps(): Step[] {
   return steps
 }
 
-/** Tells whether a text has a line of this form. */
+/** Tells whether a text has a line of the given form, in which `…` stands for any text. */
 export function hasLine(text: string, form: string): boolean {
   const parts = form.split('…').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   return new RegExp(`^${parts.join('.*')}$`, 'm').test(text)

@@ -27,7 +27,10 @@ const forEver = (lanes: number, work: (lane: number) => Promise<unknown>) =>
     }),
   )
 
-/** Holds the worst load of a neighbour on each shared resource. An attack runs until its process is killed. */
+/**
+ * Holds an attack on each resource that projects share. An attack causes the worst load that one project can cause, and
+ * runs until its process is killed.
+ */
 export const ATTACKS: Record<string, (target: Target) => Promise<unknown>> = {
   bodies: (target) => forEver(12, () => trickle(target)),
   'many values': ({ url, key }) => {

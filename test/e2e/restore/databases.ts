@@ -23,7 +23,7 @@ export type Server = { settings: Record<string, string>; stop(): void }
 export type Database = Server & {
   /** Makes a backup of the database. The test copies the spool before this backup. */
   backUp(): void
-  /** Restores the backup under another server. */
+  /** Restores the database backup on another database server. */
   restore(): Promise<Server>
 }
 

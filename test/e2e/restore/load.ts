@@ -11,7 +11,7 @@ type Paid = {
   begunMs: number
   paymentId: string | null
   txHash: string | null
-  /** Is the time of the grant, or null. */
+  /** Is the time at which the payment was granted. Null means that it was not granted. */
   grantedMs: number | null
 }
 

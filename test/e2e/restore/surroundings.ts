@@ -24,7 +24,7 @@ const EVENTS = parseAbi([
 ])
 const RESOURCE_PATH = '/report'
 
-/** Holds requests and messages while it is closed. */
+/** Stops requests and messages while it is closed, and lets them pass when it opens. */
 type Gate = { open(): void; close(): void; pass(): Promise<void>; waiting: number }
 
 export type Surroundings = AsyncDisposable & {

@@ -77,7 +77,7 @@ test('the table of docs/operating.md names the secrets of each process', () => {
 })
 
 describe.each(some(names, 2))('%s in production', (part) => {
-  test('starts with only its own secrets', async () => {
+  test('starts with only the secrets that it needs', async () => {
     await using process = start(part, SECRETS_OF[part])
     if (part !== 'migrate') await printed(process, /"msg":"ready"/)
     else expect(await process.exited).toBe(0)

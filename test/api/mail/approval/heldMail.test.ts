@@ -317,7 +317,7 @@ test('an owner edits a held mail, and both agent and recipient get the edited ma
   ])
 })
 
-test('a held mail without a decision expires and is never sent', async () => {
+test('a held mail that nobody decides about expires and is never sent', async () => {
   const agent = await heldAgent(service)
   const { messageId } = await sendMail(agent)
   const held = await requestOf(service, agent, messageId)

@@ -89,7 +89,7 @@ test('a wait with has=code returns the first message that has a code', async () 
   })
 })
 
-test('a wait with the parameter after returns the oldest earlier message with a code at once', async () => {
+test('a wait for a code with the parameter after returns at once the oldest message with a code since that time', async () => {
   const agent = await service.newAgent()
   const after = new Date(Date.now() - 60_000).toISOString()
   for (const id of ['none', 'first', 'second']) {

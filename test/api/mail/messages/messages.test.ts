@@ -158,7 +158,7 @@ test('labels are added and removed, and a label change has no other effect', asy
   expect(await patch({ addLabels: ['x'], removeLabels: ['x'] })).toEqual(['sent', 'unread'])
 })
 
-test('invalid label changes are refused', async () => {
+test('a request with an invalid label change is refused', async () => {
   const agent = await agentWithMessages(1)
   const [{ messageId }] = (await agent.get('/v0/messages')).body.messages
   const cases: [unknown, string][] = [

@@ -140,7 +140,7 @@ test('the response of an HTTP delivery names accepted and unknown recipients, an
   })
 })
 
-test('an HTTP delivery above the size limit is 413, with and without a Content-Length', async () => {
+test('an HTTP delivery above the size limit gets status 413, with and without a Content-Length', async () => {
   const mail = Buffer.alloc(35 * 1024 * 1024 + 1, 'x')
   const request = signedRequest({ to: [agent.address], mail })
   expect((await handOver(port, request)).status).toBe(413)

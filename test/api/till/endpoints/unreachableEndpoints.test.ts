@@ -97,7 +97,7 @@ for (const [name, check] of [
   ['a payer', async () => {}],
   ['its seller', (purser: Purser, id: string) => purser.sellers.verify(id)],
 ] as const) {
-  test(`a paywall of this service that is reachable again sells as soon as ${name} asks`, async () => {
+  test(`a paywall of this service that was unreachable sells again as soon as ${name} asks for it`, async () => {
     const port = await freePort()
     const resource = `http://127.0.0.1:${port}/report`
     const purser = new Purser({ apiKey: seller.key, baseUrl: till.service.url })

@@ -134,7 +134,8 @@ describe('a resource that another project sells', () => {
     await using shop = await shopOf(payTo)
     const resource = `http://127.0.0.1:${shop.port}/x`
     const { thief, address } = await newThief()
-    // The thief registers the URL first. The URL responds with 402, which does not prove that the thief sells there.
+    // The thief registers the seller's URL first. The URL responds with 402 and the seller's address, so this response
+    // does not prove that the thief sells there.
     await register(thief, resource)
     await register(seller, resource)
     const { header } = await pay({ to: address })
