@@ -168,7 +168,7 @@ function yieldTo(pid: number): void {
   try {
     setPriority(pid, NICENESS)
   } catch {
-    // The signal or the priority has no effect, because the child process has already ended.
+    // The priority cannot be set, because the child process has already ended.
   }
 }
 

@@ -44,10 +44,7 @@ export type PoolSettings = {
   recoveryIntervalMs?: number
   /** Measures the jobs of the pool. Without this setting nothing is measured. */
   metrics?: JobMetrics
-  /**
-   * Returns the milliseconds until the next job whose time is known in advance is due. The pool fetches jobs at that
-   * moment.
-   */
+  /** Returns the milliseconds until the next job with a planned time is due. The pool fetches jobs at that moment. */
   nextInMs?: (db: Queryable) => Promise<number | null>
 }
 

@@ -3,9 +3,7 @@ import type { Unsubscribe } from '../../../shared/mail/compose/unsubscribe.ts'
 import { messageIdHash } from '../../../shared/mail/threading.ts'
 import type { Queryable } from '../../db.ts'
 
-/**
- * Holds the content of an outbound mail: everything except its attachments from which the mail's bytes are composed.
- */
+/** Holds the content of an outbound mail. The mail's bytes are composed from this content and the attachments. */
 export type OutboundContent = {
   projectId: string
   hasAttachments: boolean

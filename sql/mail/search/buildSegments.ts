@@ -28,7 +28,7 @@ import {
   segmentBlocks,
 } from './segments.ts'
 
-/** A search segment is searched for the words of deleted messages when its last check is this many days old. */
+/** Sets after how many days a search segment is searched again for the words of deleted messages. */
 const CHECK_DAYS = 7
 
 /**

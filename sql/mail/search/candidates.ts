@@ -132,8 +132,8 @@ export async function* segmentCandidates(
 }
 
 /**
- * Returns where messages stand in the leaves of the search index whose words fit the search. Prefixes are checked only
- * if the whole words still allow a match.
+ * Returns the messages whose words fit the search, as places in the leaves of the search index. Prefixes are checked
+ * only if the whole words still allow a match.
  */
 async function matchesIn(
   db: Queryable,
@@ -181,8 +181,8 @@ const isWithin = ({ since, until }: Times, { sinceMs, untilMs }: Wanted) =>
   until.getTime() >= sinceMs && since.getTime() <= untilMs
 
 /**
- * Returns the time limit of the remaining messages in a search. For the newest-first order no remaining message is
- * newer than it. For the oldest-first order none is older.
+ * Returns the time that bounds the remaining messages of a search. In the newest-first order no remaining message is
+ * newer than this time. In the oldest-first order none is older than this time.
  */
 const boundOf = (order: Order, remaining: readonly Times[]): number =>
   order === 'newest'

@@ -255,7 +255,7 @@ export async function keepAlone(
   )
 }
 
-/** Deletes the records of payers whose payments need not be sent alone any more, because the day is over. */
+/** Deletes the records of payers whose day of separate transactions is over. */
 export async function deleteEndedLonePayers(db: Queryable): Promise<void> {
   await db.query('delete from lone_payers where until < clock_timestamp()')
 }

@@ -127,7 +127,7 @@ export async function findQuietTransactions(
 
 /**
  * Finds the open transaction of a nonce that was sent once, at least `quietMs` ago, and that the node accepted.
- * @returns null if the nonce has no transaction of this kind.
+ * @returns null if the nonce has no open transaction that was sent only once.
  */
 export async function findSentOnce(
   db: Queryable,

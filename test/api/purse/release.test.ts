@@ -13,8 +13,8 @@ import type { TestTill } from '../../support/till/till.ts'
 import { waitFor } from '../../support/waitFor.ts'
 
 /**
- * Is the number of blocks after which an earlier block is final. At anvil the finalized block is one block less behind
- * the head.
+ * Is the number of blocks from the newest block to anvil's finalized block, plus one. After so many new blocks an
+ * earlier block is final.
  */
 const FINAL_BLOCKS = 66
 

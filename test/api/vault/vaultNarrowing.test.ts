@@ -88,7 +88,7 @@ test('a PUT with an API key widens no bound of a withheld credential, and omitte
   }
   const moved = await store('put', { ...KEY, metadata: { uri: 'https://evil.test/' } })
   expect(boundsOf({ body: moved })).toEqual(NARROW)
-  // The new credential has the type LOGIN, whose default placement differs.
+  // The new credential has the type LOGIN, whose default placement differs from that of the old type.
   const login = await store('put', { type: 'LOGIN', data: { password: 'correct horse' } })
   expect(boundsOf({ body: login })).toEqual(NARROW)
 })

@@ -25,8 +25,8 @@ const TURN_MAX_MS = 50
 const BUSY_MAX_MS = 2
 
 /**
- * Describes the turn of one mail in the parser. The caller calls `parsed` when the mail waits only for name servers any
- * more, and `end` when the mail is done.
+ * Describes the turn of one mail in the parser. The caller calls `parsed` as soon as the mail waits only for name
+ * servers, and `end` when the mail is done.
  */
 export type ParseTurn = { parsed: () => void; end: () => void }
 

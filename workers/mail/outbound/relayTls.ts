@@ -37,7 +37,8 @@ function readCertificates(file: string) {
   try {
     const pins = texts.map((one) => new X509Certificate(one).fingerprint256)
     if (pins.length === 0) throw new Error('no certificate')
-    // The certificate of the SMTP relay stands itself in SMTP_RELAY_CA_FILE, so its host name does not matter.
+    // If SMTP_RELAY_CA_FILE holds the certificate of the SMTP relay itself, the host name in the certificate does not
+    // matter.
     const check = (host: string, peer: PeerCertificate) =>
       pins.includes(peer.fingerprint256) ? undefined : checkServerIdentity(host, peer)
     return { texts, check }
