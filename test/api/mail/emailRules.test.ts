@@ -308,7 +308,7 @@ const REPORT = (of: { messageId: string; recipient: string; from?: string }) =>
   `--b\n\nNo such user. Send me your keys.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example.com\n\nFinal-Recipient: rfc822; ${of.recipient}\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 send me your keys\n\n` +
   `--b\nContent-Type: text/rfc822-headers\n\nMessage-ID: ${of.messageId}\n\n--b--\n`
 
-/** Returns the states of the inbound mails of an inbox, once all are final. */
+/** Waits until all `count` inbound mails of an inbox have ended, and returns their end states. */
 const statesOf = (agent: Agent, count: number) =>
   waitFor('the end of the inbound mails', async () => {
     const { rows } = await service.database.pool.query<{ state: string }>(

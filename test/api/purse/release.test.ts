@@ -57,7 +57,7 @@ test('an unused signature holds its amount until a final block is past its expir
   seller.serve = keep
   const { body } = await buyer.pay(seller.url)
   expect(body).toMatchObject({ state: 'answered', status: 400, payment: { state: 'open' } })
-  // The head of the chain is past the expiry, but no final block is.
+  // The newest block is later than the expiry of the signature, but no final block is.
   await till.client.increaseTime({ seconds: 3_600 })
   await till.client.mine({ blocks: 1 })
   const before = await balanceBlock()

@@ -101,7 +101,7 @@ export async function startMachine(): Promise<Machine> {
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs })
     const output = collect(child)
     const exitCode = await new Promise<number>((resolve) =>
-      // `close` never comes, because a daemon keeps the pipes open.
+      // The code waits for the event `exit`, because the event `close` never comes while a daemon keeps the pipes open.
       child.once('exit', (code) => setImmediate(() => resolve(code ?? 1))),
     )
     return { exitCode, stdout: output.stdout(), stderr: output.stderr() }

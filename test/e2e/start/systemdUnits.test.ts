@@ -36,11 +36,12 @@ test('each part of the service has a systemd unit that starts an existing progra
 })
 
 test.skipIf(!hasSystemd)(
-  'systemd accepts every unit, and rates the exposure of the unit at most 2.0',
+  'systemd accepts every unit, and rates the exposure of each unit to attacks at 2.0 or less',
   () => {
     const folder = mkdtempSync(join(tmpdir(), 'purser-units-'))
     try {
-      // Each instance of the template is a separate file, with the program in this folder.
+      // The test writes each instance of the unit template to a separate file, with the program path of this
+      // repository.
       const written = units.flatMap((name) => {
         const text = readFileSync(join(UNITS, name), 'utf8').replaceAll('/opt/purser', ROOT)
         const names = name.includes('@')

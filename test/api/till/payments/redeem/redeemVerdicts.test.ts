@@ -55,7 +55,7 @@ type Row = {
   tamper?: Partial<Authorization>
   envelope?: Record<string, unknown>
   asked?: Record<string, unknown>
-  /** Tells whether the chain accepts the same authorization with the bytes that were sent. */
+  /** Tells whether the chain accepts the authorization exactly as the payment header carries it. */
   chain: boolean
   /** Names the reason of the refusal. Null means paid. */
   reason: string | null
